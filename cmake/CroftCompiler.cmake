@@ -1,0 +1,34 @@
+# One language level, one set of warnings, the same hardening everywhere.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+find_program(CROFT_CCACHE ccache)
+if(CROFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CROFT_CCACHE})
+endif()
+
+add_library(croft_flags INTERFACE)
+target_compile_options(croft_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+  -Woverloaded-virtual -Wcast-align -Wformat=2 -Werror
+  -fstack-protector-strong -fdata-sections -ffunction-sections
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+target_include_directories(croft_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(croft_flags INTERFACE FMT_HEADER_ONLY CROFT_VERSION="${PROJECT_VERSION}")
+target_link_options(croft_flags INTERFACE -Wl,--gc-sections)
+# Assertions of the C++ library stay on, also in release builds.
+target_compile_definitions(croft_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CROFT_SANITIZE)
+  target_compile_options(croft_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+if(CROFT_SANITIZE)
+  target_compile_options(croft_flags INTERFACE -fsanitize=${CROFT_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(croft_flags INTERFACE -fsanitize=${CROFT_SANITIZE})
+endif()

@@ -1,0 +1,76 @@
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/strong.h"
+#include "base/time_text.h"
+
+namespace croft {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<int> half(int n) {
+  if (n % 2 != 0) return fail(ErrorCode::invalid_argument, "odd");
+  return n / 2;
+}
+
+Result<int> quarter(int n) {
+  TRY(const int once, half(n));
+  TRY(const int twice, half(once));
+  return twice;
+}
+
+Result<void> only_even(int n) {
+  TRY_VOID(half(n));
+  return {};
+}
+
+TEST(Result, TryReturnsTheErrorOfTheFirstFailure) {
+  EXPECT_EQ(quarter(8).value(), 2);
+  EXPECT_EQ(quarter(6).error().message, "odd");
+  EXPECT_TRUE(only_even(2));
+  EXPECT_EQ(only_even(3).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Error, ContextGoesInFrontAndDetailsStay) {
+  const Error inner{ErrorCode::corrupt, "bad page", "line"};
+  EXPECT_EQ(inner.in("croft.db"), (Error{ErrorCode::corrupt, "croft.db: bad page", "line"}));
+}
+
+TEST(Error, EveryCodeHasItsOwnName) {
+  std::set<std::string_view> names;
+  for (int code = 0; code <= static_cast<int>(ErrorCode::internal); ++code) {
+    names.insert(name_of(static_cast<ErrorCode>(code)));
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(ErrorCode::internal) + 1);
+}
+
+TEST(TimeText, Rfc3339RoundsUpToTheNextSecond) {
+  const WallTime base = WallTime(1768471201s);
+  EXPECT_EQ(rfc3339_rounded_up(base), "2026-01-15T10:00:01Z");
+  EXPECT_EQ(rfc3339_rounded_up(base + 1ns), "2026-01-15T10:00:02Z");
+}
+
+TEST(TimeText, Rfc3339ReadsFractionsAndOffsets) {
+  const WallTime base = WallTime(1768471201s);
+  EXPECT_EQ(parse_rfc3339("2026-01-15T10:00:01Z").value(), base);
+  EXPECT_EQ(parse_rfc3339("2026-01-15T12:00:01.25+02:00").value(), base + 250ms);
+  for (const char* bad : {"", "2026-01-15", "2026-13-15T10:00:01Z", "2026-02-30T10:00:01Z", "2026-01-15T10:00:01",
+                          "2026-01-15T10:00:01Zx", "2026-01-15T24:00:00Z", "2026-01-15T10:00:01.Z", "9999-01-01T00:00:00Z"}) {
+    EXPECT_FALSE(parse_rfc3339(bad)) << bad;
+  }
+}
+
+TEST(TimeText, GoUtcTextIsWhatTheSheetShows) {
+  const WallTime base = WallTime(1768471201s);
+  EXPECT_EQ(go_utc_text(base + 500ms), "2026-01-15 10:00:01.5 +0000 UTC");
+  EXPECT_EQ(go_utc_text(base), "2026-01-15 10:00:01 +0000 UTC");
+  EXPECT_EQ(parse_go_utc_text(go_utc_text(base + 123456789ns)).value(), base + 123456789ns);
+  EXPECT_FALSE(parse_go_utc_text("yesterday"));
+}
+
+}  // namespace
+}  // namespace croft

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+namespace croft {
+
+/// Wall-clock time, UTC, nanoseconds. For display and for comparison across boots; it may jump.
+using WallTime = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+/// Names one boot of one machine (Linux: /proc/sys/kernel/random/boot_id). All zero means unknown.
+struct BootId {
+  std::array<std::uint8_t, 16> bytes{};
+  friend auto operator<=>(const BootId&, const BootId&) = default;
+};
+
+/// One reading of all clocks. `since_boot` (CLOCK_BOOTTIME: counts sleep, never jumps) is comparable only between
+/// readings with the same `boot`; that pair is what keeps a cooldown honest when the wall clock is set.
+struct Instant {
+  WallTime wall{};
+  std::chrono::nanoseconds since_boot{};
+  BootId boot{};
+  friend auto operator<=>(const Instant&, const Instant&) = default;
+};
+
+/// The source of time. The one implementation that asks the kernel is os/clock.h; tests move theirs by hand.
+/// Implementations are safe to call from several threads.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  [[nodiscard]] virtual Instant now() const = 0;
+};
+
+/// The moment after which a call must not go on, in `Instant::since_boot` of this machine's boot.
+struct Deadline {
+  std::chrono::nanoseconds at_since_boot = std::chrono::nanoseconds::max();
+
+  [[nodiscard]] static Deadline after(const Instant& now, std::chrono::nanoseconds span) {
+    return {now.since_boot + span};
+  }
+  [[nodiscard]] bool passed(const Instant& now) const { return now.since_boot >= at_since_boot; }
+};
+
+/// The source of randomness (jitter, write tokens). os/random.h asks the kernel; tests use a seeded one.
+class Random {
+ public:
+  virtual ~Random() = default;
+  [[nodiscard]] virtual std::uint64_t next() = 0;
+};
+
+}  // namespace croft
