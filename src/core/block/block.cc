@@ -1,0 +1,265 @@
+#include "core/block/block.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+
+namespace croft::core {
+namespace {
+
+using net::Ordinal;
+
+constexpr std::uint32_t kBlockSizeMax = 4096;
+/// Calico's schema keeps sequence numbers in a signed 64-bit integer.
+constexpr std::uint64_t kSequenceMax = std::numeric_limits<std::int64_t>::max() - 1;
+
+Error corrupt(const Block& block, std::string what) {
+  return {ErrorCode::corrupt,
+          fmt::format("block {} contradicts itself: {}", block.cidr.to_string(), what),
+          {}};
+}
+
+std::uint32_t attribute_index(Block& block, const Attribute& attribute) {
+  const auto it = std::find(block.attributes.begin(), block.attributes.end(), attribute);
+  if (it != block.attributes.end()) return static_cast<std::uint32_t>(it - block.attributes.begin());
+  block.attributes.push_back(attribute);
+  return static_cast<std::uint32_t>(block.attributes.size() - 1);
+}
+
+/// Drops attributes nobody refers to and renumbers the rest.
+void prune_attributes(Block& block) {
+  std::vector<std::optional<std::uint32_t>> renumbered(block.attributes.size());
+  std::vector<Attribute> kept;
+  for (auto& index : block.allocations) {
+    if (!index) continue;
+    auto& renumber = renumbered[*index];
+    if (!renumber) {
+      renumber = static_cast<std::uint32_t>(kept.size());
+      kept.push_back(std::move(block.attributes[*index]));
+    }
+    index = renumber;
+  }
+  block.attributes = std::move(kept);
+}
+
+/// Records the holder of an ordinal that has just left the free list.
+void allocate(Block& block, Ordinal ordinal, const Attribute& attribute) {
+  block.allocations[ordinal.value] = attribute_index(block, attribute);
+  block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
+}
+
+void free_ordinal(Block& block, std::uint32_t ordinal) {
+  block.allocations[ordinal].reset();
+  block.sequence_number_for_allocation.erase(ordinal);
+  const bool was_taken = block.unallocated.give_back(Ordinal(ordinal));
+  CROFT_ASSERT(was_taken);
+}
+
+const Cooling* cooling_of(const Block& block, std::uint32_t ordinal) {
+  const auto index = block.allocations[ordinal];
+  if (!index || !block.attributes[*index].cooling) return nullptr;
+  return &*block.attributes[*index].cooling;
+}
+
+}  // namespace
+
+std::string_view name_of(AddressState state) {
+  switch (state) {
+    case AddressState::free: return "free";
+    case AddressState::held: return "held";
+    case AddressState::cooling: return "cooling";
+    case AddressState::reserved: return "reserved";
+    case AddressState::quarantined: return "quarantined";
+  }
+  return "unknown";
+}
+
+std::uint32_t block_size(const net::Prefix& cidr) {
+  const int host_bits = net::bit_length(cidr.family()) - cidr.length();
+  CROFT_ASSERT(host_bits >= 0 && (std::uint32_t{1} << std::min(host_bits, 31)) <= kBlockSizeMax);
+  return std::uint32_t{1} << host_bits;
+}
+
+Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, const Instant& now,
+                std::optional<SequenceNumber> high_water_mark) {
+  Block block;
+  block.cidr = cidr;
+  if (owner) block.affinity_claim_time = std::chrono::ceil<std::chrono::seconds>(now.wall);
+  block.affinity = std::move(owner);
+  const std::uint32_t size = block_size(cidr);
+  block.allocations.resize(size);
+  block.unallocated = space::OrderedFreeList::all_free(size);
+  const auto wall = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall.time_since_epoch().count(), 1));
+  block.sequence_number = SequenceNumber(high_water_mark ? std::max(wall, high_water_mark->value + 1) : wall);
+  return block;
+}
+
+Result<void> check_block(const Block& block) {
+  if (!block.cidr.is_valid()) return fail(corrupt(block, "it has no cidr"));
+  const int host_bits = net::bit_length(block.cidr.family()) - block.cidr.length();
+  if (host_bits > 12) return fail(corrupt(block, "it is larger than 4096 addresses"));
+  const std::uint32_t size = std::uint32_t{1} << host_bits;
+  if (block.allocations.size() != size) {
+    return fail(corrupt(block, fmt::format("{} allocations for {} addresses", block.allocations.size(), size)));
+  }
+  if (block.unallocated.size() != size) return fail(corrupt(block, "its free list is of another size"));
+  if (block.sequence_number.value > kSequenceMax) return fail(corrupt(block, "its sequence number is out of range"));
+  std::vector<bool> referenced(block.attributes.size());
+  std::uint32_t free = 0;
+  for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
+    const auto index = block.allocations[ordinal];
+    if (index && *index >= block.attributes.size()) {
+      return fail(corrupt(block, fmt::format("ordinal {} points at attribute {} of {}", ordinal, *index,
+                                             block.attributes.size())));
+    }
+    if (index) referenced[*index] = true;
+    if (!index) ++free;
+    if (block.unallocated.is_free(Ordinal(ordinal)) == index.has_value()) {
+      return fail(corrupt(block, fmt::format("ordinal {} is {}", ordinal,
+                                             index ? "both allocated and unallocated" : "neither allocated nor unallocated")));
+    }
+  }
+  if (block.unallocated.free_count() != free) return fail(corrupt(block, "its free list has another length"));
+  for (const auto& [ordinal, sequence] : block.sequence_number_for_allocation) {
+    if (ordinal >= size) return fail(corrupt(block, fmt::format("sequence number for ordinal {} of {}", ordinal, size)));
+    if (sequence > block.sequence_number) {
+      return fail(corrupt(block, fmt::format("ordinal {} is newer than its block", ordinal)));
+    }
+  }
+  for (std::size_t i = 0; i < referenced.size(); ++i) {
+    if (!referenced[i]) return fail(corrupt(block, fmt::format("attribute {} belongs to no ordinal", i)));
+    if (block.attributes[i].cooling && block.attributes[i].handle_id) {
+      return fail(corrupt(block, fmt::format("attribute {} is both held and cooling", i)));
+    }
+  }
+  return {};
+}
+
+bool cooldown_ended(const Instant& released, std::chrono::seconds cooldown, const Instant& now) {
+  const bool boot_known = released.boot != BootId{};
+  if (boot_known && released.boot == now.boot) return now.since_boot - released.since_boot >= cooldown;
+  const bool wall_was_set_back = boot_known && now.wall < released.wall;
+  const bool wall_ended = now.wall - released.wall >= cooldown;
+  return now.since_boot >= cooldown && (wall_ended || wall_was_set_back);
+}
+
+WallTime cooldown_end(const Instant& released, std::chrono::seconds cooldown, const Instant& now) {
+  if (released.boot != BootId{} && released.boot == now.boot) {
+    return now.wall + (cooldown - (now.since_boot - released.since_boot));
+  }
+  const WallTime boot_end = now.wall + (cooldown - now.since_boot);
+  if (released.boot != BootId{} && now.wall < released.wall) return boot_end;
+  return std::max(boot_end, released.wall + cooldown);
+}
+
+Block with_cooled_freed(Block block, std::chrono::seconds cooldown, const Instant& now) {
+  std::vector<std::pair<WallTime, std::uint32_t>> ended;
+  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
+    const Cooling* cooling = cooling_of(block, ordinal);
+    if (cooling != nullptr && cooldown_ended(cooling->released_at, cooldown, now)) {
+      ended.emplace_back(cooldown_end(cooling->released_at, cooldown, now), ordinal);
+    }
+  }
+  if (ended.empty()) return block;
+  std::sort(ended.begin(), ended.end());
+  for (const auto& [end, ordinal] : ended) free_ordinal(block, ordinal);
+  prune_attributes(block);
+  return block;
+}
+
+std::optional<WallTime> first_cooldown_end(const Block& block, std::chrono::seconds cooldown, const Instant& now) {
+  std::optional<WallTime> first;
+  for (const Attribute& attribute : block.attributes) {
+    if (!attribute.cooling) continue;
+    const WallTime end = cooldown_end(attribute.cooling->released_at, cooldown, now);
+    if (!first || end < *first) first = end;
+  }
+  return first;
+}
+
+std::optional<Taken> take_next(Block block, const Attribute& attribute, const IsReserved& is_reserved) {
+  const auto ordinal = block.unallocated.take_next_if(
+      [&](Ordinal candidate) { return !is_reserved(net::address_at(block.cidr, candidate)); });
+  if (!ordinal) return {};
+  const net::Address address = net::address_at(block.cidr, *ordinal);
+  allocate(block, *ordinal, attribute);
+  return Taken{std::move(block), address};
+}
+
+Result<Taken> take_address(Block block, const net::Address& address, const Attribute& attribute) {
+  const auto ordinal = net::ordinal_of(block.cidr, address);
+  CROFT_ASSERT(ordinal.has_value());
+  if (!block.unallocated.take(*ordinal)) {
+    return fail(ErrorCode::already_exists, fmt::format("{} is {}", address.to_string(), name_of(state_of(block, *ordinal))));
+  }
+  allocate(block, *ordinal, attribute);
+  return Taken{std::move(block), address};
+}
+
+std::uint32_t free_count(const Block& block, const IsReserved& is_reserved) {
+  const auto order = block.unallocated.order();
+  return static_cast<std::uint32_t>(std::count_if(order.begin(), order.end(), [&](std::uint32_t ordinal) {
+    return !is_reserved(net::address_at(block.cidr, Ordinal(ordinal)));
+  }));
+}
+
+AddressState state_of(const Block& block, Ordinal ordinal) {
+  CROFT_ASSERT(ordinal.value < block.allocations.size());
+  if (!block.allocations[ordinal.value]) return AddressState::free;
+  return cooling_of(block, ordinal.value) != nullptr ? AddressState::cooling : AddressState::held;
+}
+
+const Attribute* attribute_of(const Block& block, Ordinal ordinal) {
+  CROFT_ASSERT(ordinal.value < block.allocations.size());
+  const auto index = block.allocations[ordinal.value];
+  return index ? &block.attributes[*index] : nullptr;
+}
+
+SequenceNumber sequence_of(const Block& block, Ordinal ordinal) {
+  const auto it = block.sequence_number_for_allocation.find(ordinal.value);
+  return it == block.sequence_number_for_allocation.end() ? SequenceNumber() : it->second;
+}
+
+std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
+  std::vector<bool> is_owners(block.attributes.size());
+  for (std::size_t i = 0; i < is_owners.size(); ++i) {
+    const Attribute& attribute = block.attributes[i];
+    is_owners[i] = attribute.handle_id && matches(owner, *attribute.handle_id, attribute.secondary);
+  }
+  std::vector<Ordinal> result;
+  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
+    const auto index = block.allocations[ordinal];
+    if (index && is_owners[*index]) result.emplace_back(ordinal);
+  }
+  return result;
+}
+
+Block release(Block block, std::span<const Ordinal> ordinals, std::chrono::seconds cooldown, const Instant& now) {
+  for (const Ordinal ordinal : ordinals) {
+    CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);
+    if (cooldown.count() == 0) {
+      free_ordinal(block, ordinal.value);
+      continue;
+    }
+    const Attribute& held = *attribute_of(block, ordinal);
+    Attribute cooling;
+    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary};
+    block.allocations[ordinal.value] = attribute_index(block, cooling);
+    block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
+  }
+  prune_attributes(block);
+  return block;
+}
+
+bool is_empty(const Block& block) { return block.unallocated.free_count() == block.unallocated.size(); }
+
+Block stamped(Block block) {
+  CROFT_ASSERT(block.sequence_number.value <= kSequenceMax);
+  block.sequence_number = SequenceNumber(block.sequence_number.value + 1);
+  return block;
+}
+
+}  // namespace croft::core

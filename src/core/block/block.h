@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/strong.h"
+#include "core/block/affinity.h"
+#include "core/block/owner.h"
+#include "core/space/ordered_free_list.h"
+#include "net/address.h"
+#include "net/ordinal.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+
+/// Guards an ordinal against a late release: grows with every write of a block and never repeats for one block CIDR.
+using SequenceNumber = Strong<struct SequenceNumberTag, std::uint64_t>;
+
+/// When and by whom a cooling address was released.
+struct Cooling {
+  /// The clocks at release. Read back from a foreign format only `wall` is known and `boot` is all zero.
+  Instant released_at;
+  /// The last holder, for people; not a claim to the address. Empty when unknown.
+  std::string previous_handle;
+  std::map<std::string, std::string> previous_secondary;
+
+  friend bool operator==(const Cooling&, const Cooling&) = default;
+};
+
+/// What a block knows about the holder of one or several of its ordinals (sheet §1.3, `attributes`).
+/// Either somebody holds (handle and owner maps) or the address cools (`cooling` set, the others empty).
+struct Attribute {
+  std::optional<std::string> handle_id;
+  /// Owner metadata: node, timestamp, pod, namespace, type, ifname …
+  std::map<std::string, std::string> secondary;
+  /// The second owner during a live migration of a virtual machine.
+  std::map<std::string, std::string> alternate_owner;
+  std::optional<Cooling> cooling;
+
+  friend bool operator==(const Attribute&, const Attribute&) = default;
+};
+
+/// A slice of a pool, the unit of commit. Carries every field of the sheet's §1.3, so that Calico's formats lose
+/// nothing. Never edited in place: the functions below return the changed block (STYLE-EXAMPLES §6).
+struct Block {
+  net::Prefix cidr;
+  /// The owner whose affinity this is; absent: nobody's.
+  std::optional<AffinityOwner> affinity;
+  /// Set when a claim created the block, cleared when the affinity is removed.
+  std::optional<WallTime> affinity_claim_time;
+  /// Per ordinal the index into `attributes`, or nothing when the ordinal is free. Length: the block's size.
+  std::vector<std::optional<std::uint32_t>> allocations;
+  /// The free ordinals in hand-out order: from the head, back to the tail.
+  space::OrderedFreeList unallocated;
+  std::vector<Attribute> attributes;
+  SequenceNumber sequence_number;
+  /// Ordinal -> the block's sequence number as it was before the write that allocated (or cooled) the ordinal.
+  std::map<std::uint32_t, SequenceNumber> sequence_number_for_allocation;
+  /// Soft delete of the Kubernetes datastore; readers treat the block as absent.
+  bool deleted = false;
+
+  friend bool operator==(const Block&, const Block&) = default;
+};
+
+/// Tells whether an address is kept out of automatic use.
+using IsReserved = std::function<bool(const net::Address&)>;
+
+/// The state of one address in a block.
+enum class AddressState : std::uint8_t { free, held, cooling, reserved, quarantined };
+[[nodiscard]] std::string_view name_of(AddressState state);
+
+/// Number of addresses of a block of this prefix: 1 to 4096.
+[[nodiscard]] std::uint32_t block_size(const net::Prefix& cidr);
+
+/// A new block, all free in order 0..n-1 (§1.6). Its sequence number is the later of the wall clock in nanoseconds and
+/// one more than `high_water_mark`, so that a block made again never repeats one, also after the clock was set back.
+[[nodiscard]] Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, const Instant& now,
+                              std::optional<SequenceNumber> high_water_mark);
+
+/// Finds what contradicts itself in a block that was read: lengths, indexes, ordinals both free and taken, attributes
+/// nobody refers to. Error: corrupt, naming block and ordinal. Every block read passes through here first.
+[[nodiscard]] Result<void> check_block(const Block& block);
+
+/// Frees each ordinal whose cooldown has ended at `now`: to the tail of the free list, longest released first, sequence
+/// entry removed. Changes no sequence number: it becomes part of the next write (§1.6, block GC).
+[[nodiscard]] Block with_cooled_freed(Block block, std::chrono::seconds cooldown, const Instant& now);
+
+/// Whether a cooldown that began at `released` has ended. Within one boot only the clock that cannot jump counts.
+/// Across boots both the wall clock must have passed the end and this boot must have lasted the cooldown; when the wall
+/// clock stands before the release it was set back, and only the second condition counts.
+[[nodiscard]] bool cooldown_ended(const Instant& released, std::chrono::seconds cooldown, const Instant& now);
+
+/// The earliest wall-clock time at which a cooling address of the block is assignable; absent when none cools.
+[[nodiscard]] std::optional<WallTime> first_cooldown_end(const Block& block, std::chrono::seconds cooldown,
+                                                         const Instant& now);
+
+/// When the cooldown of one release ends, on the wall clock as it stands now. For display and hints.
+[[nodiscard]] WallTime cooldown_end(const Instant& released, std::chrono::seconds cooldown, const Instant& now);
+
+/// The outcome of taking an address: the changed block and the address.
+struct Taken {
+  Block block;
+  net::Address address;
+};
+
+/// Takes the free ordinal that has been idle longest and is not reserved; absent when there is none.
+[[nodiscard]] std::optional<Taken> take_next(Block block, const Attribute& attribute, const IsReserved& is_reserved);
+
+/// Takes one given address. Error: already_exists when it is held or cooling. The address must lie in the block.
+[[nodiscard]] Result<Taken> take_address(Block block, const net::Address& address, const Attribute& attribute);
+
+/// How many addresses could be taken now: free and not reserved.
+[[nodiscard]] std::uint32_t free_count(const Block& block, const IsReserved& is_reserved);
+
+/// The state of one address of the block, ignoring reservations (a reserved address that is free reads `free`).
+[[nodiscard]] AddressState state_of(const Block& block, net::Ordinal ordinal);
+
+/// The attribute an ordinal points at, or null when it is free.
+[[nodiscard]] const Attribute* attribute_of(const Block& block, net::Ordinal ordinal);
+
+/// The sequence number of an allocation; 0 when the block has none for it (§1.6: absent = 0).
+[[nodiscard]] SequenceNumber sequence_of(const Block& block, net::Ordinal ordinal);
+
+/// The ordinals that `owner` holds in the block, ascending.
+[[nodiscard]] std::vector<net::Ordinal> held_by(const Block& block, const Owner& owner);
+
+/// Releases ordinals, each of which must be held: to cooling when `cooldown` is positive, else to free (§1.6, freeing).
+[[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, std::chrono::seconds cooldown,
+                            const Instant& now);
+
+/// No ordinal is taken (a cooling one is).
+[[nodiscard]] bool is_empty(const Block& block);
+
+/// Advances the sequence number: called once for each block that a commit writes, after all changes to it.
+[[nodiscard]] Block stamped(Block block);
+
+}  // namespace croft::core

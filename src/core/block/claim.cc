@@ -1,0 +1,90 @@
+#include "core/block/claim.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/block/assign.h"
+
+namespace croft::core {
+namespace {
+
+/// Blocks of one pool as indexes 0..count-1. Pools of more than 2^62 blocks use their first 2^62.
+class BlockIndex {
+ public:
+  explicit BlockIndex(const Pool& pool)
+      : pool_(pool), count_(std::uint64_t{1} << std::min(pool.block_length - pool.cidr.length(), 62)) {}
+
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  [[nodiscard]] net::Prefix at(std::uint64_t index) const {
+    return pool_.cidr.subprefix(index % count_, pool_.block_length);
+  }
+  /// Where the owner goes on looking: after its last claim, else at its own place of the rotation.
+  [[nodiscard]] std::uint64_t start(const AffinityOwner& owner, const ClaimCursor* cursor) const {
+    const bool usable = cursor != nullptr && cursor->last_claimed.length() == pool_.block_length &&
+                        pool_.cidr.contains(cursor->last_claimed.first());
+    if (!usable) return rotation_start(owner, count_);
+    const std::uint64_t last = pool_.cidr.subprefix_index(cursor->last_claimed);
+    return last >= count_ ? 0 : (last + 1) % count_;
+  }
+
+ private:
+  const Pool& pool_;
+  std::uint64_t count_;
+};
+
+/// True when reservations leave nothing of the block.
+bool wholly_reserved(const net::Prefix& block, const PoolTable& pools) {
+  const std::uint32_t size = block_size(block);
+  for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
+    if (!pools.is_reserved(net::address_at(block, net::Ordinal(ordinal)))) return false;
+  }
+  return true;
+}
+
+std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
+  if (own == claimed) {
+    return fmt::format("{} block{} claimed, {}by this node and without a free address", claimed,
+                       claimed == 1 ? " is" : "s are", claimed == 1 ? "" : "all ");
+  }
+  return fmt::format("all {} blocks are claimed: {} by this node and without a free address, {} by other nodes", claimed,
+                     own, claimed - own);
+}
+
+ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& owner, std::uint64_t claimed) {
+  std::uint64_t own = 0;
+  for (const Key& key : reader.keys({Kind::affinity, owned_names_of(owner, pool.cidr.family())})) {
+    if (const auto cidr = cidr_of(key); cidr && pool.cidr.contains(cidr->first())) ++own;
+  }
+  return {std::nullopt, all_claimed_text(claimed, std::min(own, claimed))};
+}
+
+}  // namespace
+
+ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner) {
+  const auto* cursor = reader.get<ClaimCursor>(claim_cursor_key(owner, pool.name));
+  if (!reader.complete()) return {};
+  const BlockIndex blocks(pool);
+  const std::uint64_t start = blocks.start(owner, cursor);
+  const std::uint64_t guesses = std::min(kClaimGuesses, blocks.count());
+  for (std::uint64_t i = 0; i < guesses; ++i) static_cast<void>(reader.get<Block>(block_key(blocks.at(start + i))));
+  if (!reader.complete()) return {};
+  for (std::uint64_t i = 0; i < guesses; ++i) {
+    const net::Prefix candidate = blocks.at(start + i);
+    if (reader.get<Block>(block_key(candidate)) == nullptr && !wholly_reserved(candidate, pools)) return {candidate, {}};
+  }
+  const auto& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
+  if (!reader.complete()) return {};
+  std::set<net::Prefix> existing;
+  for (const Key& key : keys) {
+    if (const auto cidr = cidr_of(key); cidr && pool.cidr.contains(cidr->first())) existing.insert(*cidr);
+  }
+  for (std::uint64_t i = 0; i < blocks.count(); ++i) {
+    const net::Prefix candidate = blocks.at(start + i);
+    if (!existing.contains(candidate) && !wholly_reserved(candidate, pools)) return {candidate, {}};
+  }
+  return all_claimed(reader, pool, owner, existing.size());
+}
+
+}  // namespace croft::core

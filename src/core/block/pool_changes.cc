@@ -1,0 +1,148 @@
+#include "core/block/pool_changes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/block/draft.h"
+#include "core/block/names.h"
+
+namespace croft::core {
+namespace {
+
+std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr) {
+  std::vector<net::Prefix> result;
+  for (const Key& key : reader.keys({Kind::block, block_names_of(cidr.family())})) {
+    if (const auto block = cidr_of(key); block && cidr.overlaps(*block)) result.push_back(*block);
+  }
+  return result;
+}
+
+PlannedWrite next_generation(Reader& reader) {
+  const PoolSet* set = reader.get<PoolSet>(pool_set_key());
+  return {pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1}, Guard::as_read, false};
+}
+
+Error no_such_pool(const std::string& name) {
+  return {ErrorCode::not_found, fmt::format("there is no pool {}", quoted(name)), {}};
+}
+
+struct Occupation {
+  std::uint32_t held = 0, cooling = 0;
+};
+
+Occupation occupation_of(const Block& block) {
+  Occupation result;
+  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
+    const AddressState state = state_of(block, net::Ordinal(ordinal));
+    result.held += state == AddressState::held ? 1 : 0;
+    result.cooling += state == AddressState::cooling ? 1 : 0;
+  }
+  return result;
+}
+
+void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
+  if (block.affinity) {
+    writes.push_back({affinity_key(*block.affinity, block.cidr), std::nullopt, Guard::none, false});
+    writes.push_back({vacancy_key(*block.affinity, block.cidr), std::nullopt, Guard::none, false});
+  }
+  const SequenceNumber last = stamped(block).sequence_number;
+  writes.push_back({high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none, false});
+  writes.push_back({block_key(block.cidr), std::nullopt, Guard::as_read, false});
+}
+
+}  // namespace
+
+Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec) {
+  auto pool = make_pool(spec);
+  if (!pool) return pool.error();
+  Reader reader(snapshot);
+  const PoolTable pools(reader);
+  const auto leftover = block_cidrs_in(reader, spec.cidr);
+  PlannedWrite generation = next_generation(reader);
+  // Looked up, so that creating them is guarded.
+  static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
+  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+  if (!reader.complete()) return reader.missing();
+
+  if (const Pool* existing = pools.named(spec.name)) {
+    const std::string text = disagreement(*existing, spec);
+    if (text.empty()) return Plan<PoolCreated>{{*existing, true}, {}};
+    return Error{ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text), {}};
+  }
+  for (const Pool* other : pools.pools()) {
+    if (other->cidr.overlaps(spec.cidr)) {
+      return Error{ErrorCode::refused_by_configuration,
+                   fmt::format("cidr {} of pool {} overlaps pool {} ({})", spec.cidr.to_string(), spec.name,
+                               other->name, other->cidr.to_string()),
+                   {}};
+    }
+  }
+  if (!leftover.empty()) {
+    return Error{ErrorCode::refused_by_configuration,
+                 fmt::format("cidr {} of pool {} contains block {} of an earlier pool; `croft check` tells who holds "
+                             "its addresses",
+                             spec.cidr.to_string(), spec.name, leftover.front().to_string()),
+                 {}};
+  }
+  std::vector<PlannedWrite> writes;
+  const Reservation reservation = reservation_for(*pool);
+  writes.push_back(std::move(generation));
+  writes.push_back({reservation_key(reservation.name), reservation, Guard::as_read, false});
+  writes.push_back({pool_key(pool->name), *pool, Guard::as_read, false});
+  return Plan<PoolCreated>{{*std::move(pool), false}, std::move(writes)};
+}
+
+Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled) {
+  Reader reader(snapshot);
+  const Pool* stored = reader.get<Pool>(pool_key(name));
+  if (!reader.complete()) return reader.missing();
+  if (stored == nullptr) return no_such_pool(name);
+  Pool pool = *stored;
+  if (pool.disabled == disabled) return Plan<Pool>{std::move(pool), {}};
+  pool.disabled = disabled;
+  return Plan<Pool>{pool, {{pool_key(name), pool, Guard::as_read, false}}};
+}
+
+Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now) {
+  Reader reader(snapshot);
+  const Pool* pool = reader.get<Pool>(pool_key(name));
+  if (!reader.complete()) return reader.missing();
+  if (pool == nullptr) return no_such_pool(name);
+  if (!pool->disabled) {
+    return Error{ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name), {}};
+  }
+  const auto cidrs = block_cidrs_in(reader, pool->cidr);
+  if (!reader.complete()) return reader.missing();
+  for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get<Block>(block_key(cidr)));
+  PlannedWrite generation = next_generation(reader);
+  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+  if (!reader.complete()) return reader.missing();
+
+  std::vector<PlannedWrite> writes;
+  std::size_t deleted = 0;
+  for (const net::Prefix& cidr : cidrs) {
+    const Block* stored = reader.get<Block>(block_key(cidr));
+    if (stored == nullptr) continue;
+    if (const auto valid = check_block(*stored); !valid) return valid.error();
+    const Occupation taken = occupation_of(with_cooled_freed(*stored, pool->cooldown, now));
+    if (taken.held + taken.cooling > 0) {
+      return Error{ErrorCode::refused_for_safety,
+                   fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
+                               "the holders, `croft ip release` frees one",
+                               name, cidr.to_string(), taken.held, taken.cooling),
+                   {}};
+    }
+    if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
+  }
+  if (deleted > kDeleteBlocksMax) return Plan<PoolDeleted>{{false}, std::move(writes)};
+  const std::string reservation = reservation_name_of(*pool);
+  if (reader.get<Reservation>(reservation_key(reservation)) != nullptr) {
+    writes.push_back({reservation_key(reservation), std::nullopt, Guard::as_read, false});
+  }
+  writes.push_back(std::move(generation));
+  writes.push_back({pool_key(name), std::nullopt, Guard::as_read, false});
+  return Plan<PoolDeleted>{{true}, std::move(writes)};
+}
+
+}  // namespace croft::core

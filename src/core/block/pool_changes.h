@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/block/snapshot.h"
+
+namespace croft::core {
+
+struct PoolCreated {
+  Pool pool;
+  bool existed_before = false;  ///< a pool of this name was there and agrees with the spec
+};
+
+/// Decides the creation of a pool together with its reservation. Errors: what make_pool() finds; already_exists when a
+/// pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR overlaps
+/// another pool, or blocks of a deleted pool that still hold addresses.
+[[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
+
+/// Decides whether a disabled flag changes. Error: not_found.
+[[nodiscard]] Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled);
+
+struct PoolDeleted {
+  bool complete = false;  ///< false: one batch of blocks went, call again
+};
+
+/// Decides one step of deleting a pool: its empty blocks with their claims go in batches (their sequence numbers are
+/// kept), the pool and its reservation with the last. The pool must be disabled first, so that no block is claimed
+/// meanwhile. Errors: not_found; refused_for_safety when an address is held or cooling (names the block and how many) or
+/// the pool is not disabled.
+[[nodiscard]] Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now);
+inline constexpr std::size_t kDeleteBlocksMax = 20;
+
+}  // namespace croft::core

@@ -1,0 +1,69 @@
+#include "core/block/records.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/block/names.h"
+
+namespace croft::core {
+namespace {
+
+std::string_view family_names(net::Family family) { return family == net::Family::v4 ? "ipv4/" : "ipv6/"; }
+
+std::string cidr_name(const net::Prefix& cidr) {
+  return std::string(family_names(cidr.family())) + cidr.to_string();
+}
+
+std::string owner_names(const AffinityOwner& owner) {
+  return (owner.type == AffinityOwner::Type::host ? "host/" : "virtual/") + owner.name + "/";
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::pool: return "pool";
+    case Kind::reservation: return "reservation";
+    case Kind::ipam_config: return "ipam_config";
+    case Kind::block: return "block";
+    case Kind::affinity: return "affinity";
+    case Kind::handle: return "handle";
+    case Kind::vacancy: return "vacancy";
+    case Kind::claim_cursor: return "claim_cursor";
+    case Kind::high_water_mark: return "high_water_mark";
+    case Kind::pool_set: return "pool_set";
+  }
+  return "unknown";
+}
+
+Key pool_key(const std::string& pool_name) { return {Kind::pool, pool_name}; }
+Key reservation_key(const std::string& name) { return {Kind::reservation, name}; }
+Key block_key(const net::Prefix& cidr) { return {Kind::block, cidr_name(cidr)}; }
+Key affinity_key(const AffinityOwner& owner, const net::Prefix& cidr) {
+  return {Kind::affinity, owner_names(owner) + cidr_name(cidr)};
+}
+Key handle_key(const std::string& handle_id) { return {Kind::handle, handle_id}; }
+Key vacancy_key(const AffinityOwner& owner, const net::Prefix& cidr) {
+  return {Kind::vacancy, owner_names(owner) + cidr_name(cidr)};
+}
+Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
+  return {Kind::claim_cursor, owner_names(owner) + pool_name};
+}
+Key high_water_mark_key(const net::Prefix& cidr) { return {Kind::high_water_mark, cidr_name(cidr)}; }
+Key pool_set_key() { return {Kind::pool_set, "default"}; }
+
+std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
+std::string owned_names_of(const AffinityOwner& owner, net::Family family) {
+  return owner_names(owner) + std::string(family_names(family));
+}
+
+Result<net::Prefix> cidr_of(const Key& key) {
+  const std::size_t family_at = std::max(key.name.rfind("ipv4/") + 1, key.name.rfind("ipv6/") + 1);
+  if (family_at != 0) {
+    if (auto cidr = net::Prefix::parse(key.name.substr(family_at - 1 + 5))) return *cidr;
+  }
+  return fail(ErrorCode::corrupt, fmt::format("key {} of kind {} does not end in a CIDR", quoted(key.name), name_of(key.kind)));
+}
+
+}  // namespace croft::core

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "core/block/affinity.h"
+#include "core/block/block.h"
+#include "core/block/owner.h"
+#include "core/block/pool.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+
+/// Cluster-wide switches (sheet §1.4, IPAMConfig).
+struct IpamConfig {
+  bool strict_affinity = false;
+  bool auto_allocate_blocks = true;
+  std::uint32_t max_blocks_per_host = 0;  ///< 0: the allocator's default
+  std::string kubevirt_vm_address_persistence;
+  std::uint32_t ip_cooldown_seconds = 0;
+  friend bool operator==(const IpamConfig&, const IpamConfig&) = default;
+};
+
+/// Croft's own: a block of a node that has, or soon will have, an address to give. Written in the same commit as the
+/// block, so that a node with a thousand full blocks finds the one with room by one short list. A block without one
+/// has no assignable address for its owner.
+struct Vacancy {
+  /// Wall-clock time from which an address may be assignable: the epoch when one is free now, else the first cooldown
+  /// end. A hint for the order of looking; the block decides.
+  WallTime ready_at{};
+  friend bool operator==(const Vacancy&, const Vacancy&) = default;
+};
+
+/// Croft's own: the block a node claimed last in a pool; where it looks next.
+struct ClaimCursor {
+  net::Prefix last_claimed;
+  friend bool operator==(const ClaimCursor&, const ClaimCursor&) = default;
+};
+
+/// Croft's own: the highest sequence number a deleted block had. A block made again starts above it.
+struct HighWaterMark {
+  SequenceNumber sequence_number;
+  friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
+};
+
+/// Croft's own, one record: counts changes to the set of pools. Written by every commit that makes or deletes a pool, so
+/// that two pools made at once can't overlap unseen.
+struct PoolSet {
+  std::uint64_t generation = 0;
+  friend bool operator==(const PoolSet&, const PoolSet&) = default;
+};
+
+/// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order.
+using Value =
+    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet>;
+
+enum class Kind : std::uint8_t {
+  pool,
+  reservation,
+  ipam_config,
+  block,
+  affinity,
+  handle,
+  vacancy,
+  claim_cursor,
+  high_water_mark,
+  pool_set,
+};
+inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
+
+[[nodiscard]] std::string_view name_of(Kind kind);
+[[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }
+
+/// The key of a record: its kind and a name that is unique within the kind. Names are valid UTF-8 without control
+/// characters, at most kKeyNameBytesMax bytes; they order bytewise.
+struct Key {
+  Kind kind = Kind::pool;
+  std::string name;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+inline constexpr std::size_t kKeyNameBytesMax = 1024;
+
+// Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
+[[nodiscard]] Key pool_key(const std::string& pool_name);                        // default-ipv4
+[[nodiscard]] Key reservation_key(const std::string& name);                      // pool-default-ipv4
+[[nodiscard]] Key block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
+[[nodiscard]] Key affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] Key handle_key(const std::string& handle_id);                      // net.0f3c…
+[[nodiscard]] Key vacancy_key(const AffinityOwner& owner, const net::Prefix&);   // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
+[[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                  // ipv4/10.0.0.64/26
+[[nodiscard]] Key pool_set_key();                                                // default
+
+/// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
+[[nodiscard]] std::string block_names_of(net::Family family);
+[[nodiscard]] std::string owned_names_of(const AffinityOwner& owner, net::Family family);
+
+/// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
+[[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);
+
+}  // namespace croft::core

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/block/owner.h"
+#include "core/block/snapshot.h"
+#include "net/address.h"
+
+namespace croft::core {
+
+/// What a release did. An owner or address that held nothing is a success with nothing in it (sheet §3.11).
+struct Released {
+  std::vector<net::Address> addresses;
+};
+
+/// Decides a DEL: everything the owner holds, in every block its handle names, goes to cooling (or free, with a pool
+/// cooldown of 0). At most kReleaseBlocksMax blocks in one plan; when more are left, releasing again goes on.
+[[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now);
+inline constexpr std::size_t kReleaseBlocksMax = 16;
+
+/// One address to release, with what the caller believes about its holder. What is given must match, so that a late
+/// release never frees a successor (sheet §1.6, invariant 8).
+struct AddressToRelease {
+  net::Address address;
+  std::optional<std::string> handle_id;
+  std::optional<SequenceNumber> sequence_number;
+};
+
+struct AddressReleases {
+  std::vector<net::Address> released;
+  std::vector<net::Address> not_held;    ///< free or cooling already, or in no block: not an error
+  std::vector<net::Address> mismatched;  ///< held under another handle or sequence number: left alone
+};
+
+/// Decides the release of given addresses of one block, e.g. by an operator or a collector. `block` contains them all.
+[[nodiscard]] Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& block,
+                                                           const std::vector<AddressToRelease>& addresses,
+                                                           const Instant& now);
+
+}  // namespace croft::core

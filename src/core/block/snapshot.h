@@ -1,0 +1,123 @@
+#pragma once
+
+#include <compare>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "core/block/records.h"
+
+namespace croft::core {
+
+/// All records of a kind whose names start with `name_prefix`.
+struct Listing {
+  Kind kind = Kind::pool;
+  std::string name_prefix;
+  friend auto operator<=>(const Listing&, const Listing&) = default;
+};
+
+using KeyedValue = std::pair<Key, Value>;
+
+/// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
+/// one that was not looked up is unknown, which is something else.
+class Snapshot {
+ public:
+  void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
+  void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
+  void set_keys(const Listing& listing, std::vector<Key> keys) { keys_[listing] = std::move(keys); }
+
+  /// Null when the key was not looked up.
+  [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
+  [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
+  [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const { return find_in(keys_, listing); }
+
+ private:
+  template <class Map>
+  static auto find_in(const Map& map, const typename Map::key_type& key) -> const typename Map::mapped_type* {
+    const auto it = map.find(key);
+    return it == map.end() ? nullptr : &it->second;
+  }
+
+  std::map<Key, std::optional<Value>> records_;
+  std::map<Listing, std::vector<KeyedValue>> lists_;
+  std::map<Listing, std::vector<Key>> keys_;
+};
+
+/// What a decision needs to see before it can go on.
+struct Missing {
+  std::set<Key> records;
+  std::set<Listing> lists;  ///< with values
+  std::set<Listing> keys;   ///< keys only
+  [[nodiscard]] bool empty() const { return records.empty() && lists.empty() && keys.empty(); }
+};
+
+/// Reads a snapshot for a decision and notes what is not in it. After a read that may have been incomplete the decision
+/// asks `complete()` and, if not, returns `missing()`; it is called again with a fuller snapshot.
+class Reader {
+ public:
+  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) {}
+
+  /// The record of a key; null when it is absent, and when it is unknown (then noted).
+  template <class T>
+  [[nodiscard]] const T* get(const Key& key) {
+    const std::optional<Value>* found = snapshot_.find(key);
+    if (found == nullptr) {
+      missing_.records.insert(key);
+      return nullptr;
+    }
+    return found->has_value() ? std::get_if<T>(&**found) : nullptr;
+  }
+  /// Empty when unknown (then noted).
+  [[nodiscard]] const std::vector<KeyedValue>& list(const Listing& listing) {
+    const auto* found = snapshot_.list(listing);
+    if (found == nullptr) missing_.lists.insert(listing);
+    return found != nullptr ? *found : kNoRecords;
+  }
+  [[nodiscard]] const std::vector<Key>& keys(const Listing& listing) {
+    const auto* found = snapshot_.keys(listing);
+    if (found == nullptr) missing_.keys.insert(listing);
+    return found != nullptr ? *found : kNoKeys;
+  }
+
+  [[nodiscard]] bool complete() const { return missing_.empty(); }
+  [[nodiscard]] const Missing& missing() const { return missing_; }
+
+ private:
+  static inline const std::vector<KeyedValue> kNoRecords;
+  static inline const std::vector<Key> kNoKeys;
+  const Snapshot& snapshot_;
+  Missing missing_;
+};
+
+/// How a planned write is guarded.
+enum class Guard : std::uint8_t {
+  as_read,  ///< only if the record still is what the snapshot says (also: still absent)
+  none,     ///< whatever is there; another write of the same plan guards it
+};
+
+/// A put when `value` is there, else a delete; with `only_check` neither: the plan depends on the record as read.
+struct PlannedWrite {
+  Key key;
+  std::optional<Value> value;
+  Guard guard = Guard::as_read;
+  bool only_check = false;
+};
+
+/// The outcome of a decision: what to write in one commit, and what to answer once that is durable. No writes: the
+/// answer holds as it is.
+template <class Answer>
+struct Plan {
+  Answer answer;
+  std::vector<PlannedWrite> writes;
+};
+
+/// One step of deciding: read more, do this, or it can't be done (a fault of the data; a refusal is an Answer).
+template <class Answer>
+using Step = std::variant<Missing, Plan<Answer>, Error>;
+
+}  // namespace croft::core
