@@ -101,8 +101,8 @@ void Draft::write_block(const Change& change, std::vector<PlannedWrite>& writes)
     const AffinityOwner& owner = *after.affinity;
     const Affinity claim{owner, after.cidr, AffinityState::confirmed, false};
     writes.push_back({affinity_key(owner, after.cidr), claim, Guard::none, false});
-    writes.push_back({claim_cursor_key(owner, change.created_in->name), ClaimCursor{after.cidr}, Guard::none, false});
-    writes.push_back({pool_key(change.created_in->name), std::nullopt, Guard::as_read, true});
+    claims_[change.created_in] = {claim_cursor_key(owner, change.created_in->name), ClaimCursor{after.cidr}, Guard::none,
+                                  false};
   }
   writes.push_back({key, std::move(after), Guard::as_read, false});
 }
@@ -130,7 +130,12 @@ void Draft::write_handles(std::vector<PlannedWrite>& writes) {
 
 std::vector<PlannedWrite> Draft::writes() {
   std::vector<PlannedWrite> writes;
+  claims_.clear();
   for (const auto& [cidr, change] : changes_) write_block(change, writes);
+  for (auto& [pool, cursor] : claims_) {
+    writes.push_back(std::move(cursor));
+    writes.push_back({pool_key(pool->name), std::nullopt, Guard::as_read, true});
+  }
   write_handles(writes);
   return writes;
 }

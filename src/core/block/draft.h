@@ -67,6 +67,7 @@ class Draft {
   const PoolTable& pools_;
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
+  std::map<const Pool*, PlannedWrite> claims_;  ///< of the pools in which blocks come into being: the new claim cursor
 };
 
 /// The vacancy a block has for its owner (records.h); absent when it has no owner, nothing free and nothing cooling.

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/space/space.h"
+
+namespace croft::core::space {
+
+/// A space as one bit an ordinal under a tree of summaries, for Service addresses, ports and node ranges: every
+/// operation but for_each_taken is O(log64 size), at most six steps, whether the space is empty or all but full.
+///
+/// Level 0 holds the ordinals, 64 a word; a set bit means taken. In each level above, a set bit means that the word
+/// below it is full; the top level is one word. A search for a free ordinal goes up until a word has a clear bit at or
+/// after the place, then down along the first clear bits: it never looks at a run of taken ordinals. Bits past the end
+/// of a level are set from the start, so that they are never found free.
+///
+///   level 1                  [ 1 0 0 1 … ]          word 0 below is full, words 1 and 2 are not
+///   level 0   [ 1 1 1 … 1 ] [ 0 1 1 … 0 ] [ 0 … ]   ordinals 0-63, 64-127, 128-191
+///
+/// Memory: one bit an ordinal and 1/63 on top, 130 KiB for 2^20, allocated at once. Not for spaces far larger or
+/// nearly empty, such as an IPv6 /64: those want a sparse set of the taken ones.
+class DenseBitmap {
+ public:
+  /// All ordinals free. `size` may be 0.
+  explicit DenseBitmap(std::uint32_t size);
+
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] std::uint32_t free_count() const { return free_count_; }
+  [[nodiscard]] bool is_free(Ordinal ordinal) const;
+
+  bool take(Ordinal ordinal);
+  bool give_back(Ordinal ordinal);
+
+  /// Takes the first free ordinal after the one take_next() took last, from 0 again after the end. So an ordinal given
+  /// back comes round again only when all others have had their turn.
+  std::optional<Ordinal> take_next();
+
+  /// The first free ordinal at or after `from`, without wrapping; nullopt when there is none. `from` may lie past the
+  /// end.
+  [[nodiscard]] std::optional<Ordinal> next_free_at_or_after(Ordinal from) const;
+
+  /// The same, then on from 0: nullopt only when no ordinal is free.
+  [[nodiscard]] std::optional<Ordinal> next_free(Ordinal from) const;
+
+  /// Looks at every word of level 0: O(size / 64 + taken).
+  template <class F>
+  void for_each_taken(F&& f) const;
+
+ private:
+  static constexpr std::uint32_t kWordBits = 64;
+  static constexpr std::size_t kLevelsMax = 6;  // 64^6 is above 2^32
+
+  /// The word of `level` that holds bit `bit` of that level.
+  [[nodiscard]] std::uint64_t& word_of(std::size_t level, std::uint32_t bit) {
+    return words_[level_start_[level] + bit / kWordBits];
+  }
+  [[nodiscard]] const std::uint64_t& word_of(std::size_t level, std::uint32_t bit) const {
+    return words_[level_start_[level] + bit / kWordBits];
+  }
+  [[nodiscard]] static std::uint64_t mask_of(std::uint32_t bit) { return std::uint64_t{1} << bit % kWordBits; }
+
+  void add_level(std::uint32_t bits);
+  [[nodiscard]] Ordinal descend(std::size_t level, std::uint32_t bit) const;
+
+  std::uint32_t size_;
+  std::uint32_t free_count_;
+  std::uint32_t next_ = 0;  // where take_next() looks first; up to size_
+  std::size_t level_count_ = 0;
+  std::array<std::size_t, kLevelsMax> level_start_{};  // index of each level's first word
+  std::array<std::uint32_t, kLevelsMax> level_bits_{};
+  std::vector<std::uint64_t> words_;  // level after level, level 0 first
+};
+
+template <class F>
+void DenseBitmap::for_each_taken(F&& f) const {
+  for (std::uint32_t start = 0; start < size_; start += kWordBits) {
+    std::uint64_t taken = word_of(0, start);
+    if (const std::uint32_t left = size_ - start; left < kWordBits) taken &= mask_of(left) - 1;
+    for (; taken != 0; taken &= taken - 1) f(Ordinal{start + static_cast<std::uint32_t>(std::countr_zero(taken))});
+    if (size_ - start <= kWordBits) return;  // also keeps `start` from wrapping near 2^32
+  }
+}
+
+static_assert(Space<DenseBitmap>);
+
+}  // namespace croft::core::space

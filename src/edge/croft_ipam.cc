@@ -1,0 +1,235 @@
+#include "edge/croft_ipam.h"
+
+#include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "edge/error_table.h"
+#include "engine/assign.h"
+#include "engine/attachments.h"
+#include "engine/pools.h"
+#include "engine/release.h"
+#include "wire/cni_config.h"
+
+namespace croft::edge {
+namespace {
+
+namespace cni = wire::cni;
+using cni::Checked;
+using cni::NetworkConfig;
+
+/// Who calls: what the dispatcher has checked of the environment.
+struct Caller {
+  std::string container_id;
+  std::string interface_name;
+};
+
+core::AffinityOwner node_of(const NetworkConfig& config, const CroftIpamWorld& world) {
+  return {core::AffinityOwner::Type::host, config.nodename.value_or(world.host_name)};
+}
+
+core::Owner owner_of(const Caller& caller, const NetworkConfig& config) {
+  return {config.name, caller.container_id, caller.interface_name};
+}
+
+std::vector<std::string> texts_of(const std::vector<cni::PoolChoice>& choices) {
+  std::vector<std::string> result;
+  for (const cni::PoolChoice& choice : choices) {
+    if (const auto* name = std::get_if<std::string>(&choice)) {
+      result.push_back(*name);
+    } else {
+      result.push_back(std::get<net::Prefix>(choice).to_string());
+    }
+  }
+  return result;
+}
+
+core::AssignRequest assign_request(const Caller& caller, const NetworkConfig& config, const CroftIpamWorld& world) {
+  core::AssignRequest request;
+  request.owner = owner_of(caller, config);
+  request.pod = config.pod;
+  request.node = node_of(config, world);
+  request.ipv4 = config.ipam.assign_v4;
+  request.ipv6 = config.ipam.assign_v6;
+  request.ipv4_pools = texts_of(config.ipam.v4_pools);
+  request.ipv6_pools = texts_of(config.ipam.v6_pools);
+  request.addresses = config.requested_addresses;
+  return request;
+}
+
+cni::AddResult result_of(const core::Assigned& assigned) {
+  cni::AddResult result;
+  for (const core::AssignedAddress& a : assigned.addresses) {
+    const int length = a.gateway ? a.pool_cidr.length() : net::bit_length(a.address.family());
+    result.ips.push_back({{a.address, length}, a.gateway});
+  }
+  return result;
+}
+
+/// Writes the log line of a command when it ends.
+class Decision {
+ public:
+  Decision(const CroftIpamWorld& world, const NetworkConfig& config, std::string command, const Caller* caller)
+      : world_(world), started_(world.clock.now()), file_(config.ipam.log_file.value_or(kDefaultLogFile)) {
+    line_ = fmt::format("{} network={}", command, config.name);
+    if (caller != nullptr) line_ += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
+  }
+
+  /// Logs the failure and turns it into a CNI error.
+  cni::Error failed(const Error& error) {
+    write("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message, error.details.empty() ? "" : ": ",
+                               error.details));
+    return to_cni_error(error);
+  }
+  void succeeded(const std::string& what) { write("ok", what); }
+
+ private:
+  void write(const char* outcome, const std::string& what) {
+    const Instant now = world_.clock.now();
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now.since_boot - started_.since_boot);
+    world_.log(file_, fmt::format("{} {} {} us={} {}", go_utc_text(now.wall), line_, outcome, us.count(), what));
+  }
+
+  const CroftIpamWorld& world_;
+  const Instant started_;
+  std::string file_;
+  std::string line_;
+};
+
+std::string list_of(const std::vector<net::Address>& addresses) {
+  std::string text;
+  for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
+  return text.empty() ? "none" : text;
+}
+
+Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config, OpenMode mode) {
+  return world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode);
+}
+
+Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+  const core::AssignRequest request = assign_request(caller, config, world);
+  if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
+  }
+  TRY_VOID(core::check_node_name(request.node.name));
+  TRY(const auto store, open(world, config, OpenMode::create));
+  const engine::Context context{*store, world.clock, world.random};
+  TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
+  TRY(core::AssignAnswer answer, engine::assign(context, request));
+  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(core::to_error(*refusal));
+  return std::get<core::Assigned>(std::move(answer));
+}
+
+Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Caller& caller,
+                                          const NetworkConfig& config) {
+  const auto store = open(world, config, OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
+  if (!store) return fail(store.error());
+  const engine::Context context{**store, world.clock, world.random};
+  TRY(core::Released released, engine::release_owner(context, owner_of(caller, config)));
+  return std::move(released.addresses);
+}
+
+Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+  TRY(const auto store, open(world, config, OpenMode::existing));
+  const engine::Context context{*store, world.clock, world.random};
+  std::vector<net::Address> expected;
+  for (const net::AddressWithLength& previous : config.previous_addresses) expected.push_back(previous.address);
+  return engine::check_attachment(context, owner_of(caller, config), expected);
+}
+
+Result<engine::Collected> collect(const CroftIpamWorld& world, const NetworkConfig& config) {
+  if (config.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
+  const auto store = open(world, config, OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
+  if (!store) return fail(store.error());
+  const engine::Context context{**store, world.clock, world.random};
+  engine::ValidAttachments valid;
+  for (const cni::Attachment& a : config.valid_attachments.entries) valid.insert({a.container_id, a.interface_name});
+  return engine::collect_attachments(context, config.name, node_of(config, world), valid);
+}
+
+Result<void> ready(const CroftIpamWorld& world, const NetworkConfig& config) {
+  TRY(const auto store, open(world, config, OpenMode::create));
+  const engine::Context context{*store, world.clock, world.random};
+  TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
+  const core::AssignRequest request = assign_request({}, config, world);
+  return engine::check_status(context, {request.node, request.ipv4, request.ipv6, request.ipv4_pools,
+                                        request.ipv6_pools, config.ipam.status_when_full});
+}
+
+Checked<cni::AddResult> add(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+  Decision decision(world, config, "ADD", &caller);
+  const auto assigned = assign(world, caller, config);
+  if (!assigned) return decision.failed(assigned.error());
+  std::string text;
+  for (const core::AssignedAddress& a : assigned->addresses) {
+    text += fmt::format("{}address={} pool={} block={}{}", text.empty() ? "" : " ", a.address.to_string(), a.pool,
+                        a.block.to_string(), a.held_before ? " again" : "");
+  }
+  decision.succeeded(text);
+  return result_of(*assigned);
+}
+
+using Failure = std::optional<cni::Error>;
+
+Failure del(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+  Decision decision(world, config, "DEL", &caller);
+  const auto released = release(world, caller, config);
+  if (!released) return decision.failed(released.error());
+  decision.succeeded("released=" + list_of(*released));
+  return {};
+}
+
+Failure check(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+  Decision decision(world, config, "CHECK", &caller);
+  const auto recorded = check_recorded(world, caller, config);
+  if (!recorded) return decision.failed(recorded.error());
+  decision.succeeded("");
+  return {};
+}
+
+Failure gc(const CroftIpamWorld& world, const Caller&, const NetworkConfig& config) {
+  Decision decision(world, config, "GC", nullptr);
+  const auto collected = collect(world, config);
+  if (!collected) return decision.failed(collected.error());
+  decision.succeeded(fmt::format("released={} kept_young={}", list_of(collected->released), collected->kept_young));
+  return {};
+}
+
+Failure status(const CroftIpamWorld& world, const Caller&, const NetworkConfig& config) {
+  Decision decision(world, config, "STATUS", nullptr);
+  const auto able = ready(world, config);
+  if (able) return {};  // asked every few seconds: only failures are worth a line
+  return decision.failed(able.error());
+}
+
+/// A handler that decodes as much of the configuration as its command needs, then does its work.
+template <class Work>
+auto decoded(const CroftIpamWorld& world, Work work) {
+  return [&world, work](const CniRequest& request) -> decltype(work(world, Caller(), NetworkConfig())) {
+    const auto config =
+        cni::decode_network_config(request.document, request.environment.args, cni::needs_of(request.command));
+    if (!config) return config.error();
+    return work(world, Caller{request.environment.container_id, request.environment.interface_name}, *config);
+  };
+}
+
+}  // namespace
+
+CniPlugin croft_ipam_plugin(const CroftIpamWorld& world) {
+  CniPlugin plugin;
+  plugin.about = std::string("CNI croft-ipam plugin ") + CROFT_VERSION;
+  plugin.handlers.add = decoded(world, add);
+  plugin.handlers.del = decoded(world, del);
+  plugin.handlers.check = decoded(world, check);
+  plugin.handlers.gc = decoded(world, gc);
+  plugin.handlers.status = decoded(world, status);
+  plugin.owner_limits = cni::OwnerLimits();
+  return plugin;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "edge/cni_skeleton.h"
+#include "store/store.h"
+
+namespace croft::edge {
+
+/// How a command needs its store.
+enum class OpenMode : std::uint8_t {
+  existing,  ///< an absent store is not_found, and nothing is made
+  create,    ///< an absent store is made
+};
+
+/// What the personality `croft-ipam` works with; `app` fills it in.
+struct CroftIpamWorld {
+  /// Opens a store by its URL.
+  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, OpenMode mode)> open_store;
+  const Clock& clock;
+  Random& random;
+  /// The node's name when the configuration gives none.
+  std::string host_name;
+  /// Takes one line for each decision, without newline; never fails.
+  std::function<void(const std::string& log_file, const std::string& line)> log;
+};
+
+inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
+inline constexpr const char* kDefaultLogFile = "/var/log/croft/ipam.log";
+
+/// The personality `croft-ipam`: translates between CNI and the engine, decides nothing. `world` must outlive the
+/// plugin. Errors are CNI errors as DESIGN promise 7 numbers them; a refusal's `details` names each pool considered.
+/// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
+///   gateway; without gateway /32 or /128.
+/// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list.
+/// - STATUS makes what the first ADD would make (store, configured pools) and tries an assignment without keeping it.
+[[nodiscard]] CniPlugin croft_ipam_plugin(const CroftIpamWorld& world);
+
+}  // namespace croft::edge

@@ -1,0 +1,97 @@
+#include "engine/attachments.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/block/assign.h"
+#include "core/block/draft.h"
+#include "engine/inspect.h"
+
+namespace croft::engine {
+namespace {
+
+using Addresses = std::vector<net::Address>;
+
+/// A decision that writes nothing: what the blocks named by the owner's handle say it holds.
+core::Step<Addresses> read_held(const core::Snapshot& snapshot, const core::Owner& owner) {
+  core::Reader reader(snapshot);
+  const core::Handle* handle = reader.get<core::Handle>(core::handle_key(core::handle_of(owner)));
+  if (!reader.complete()) return reader.missing();
+  Addresses held;
+  if (handle == nullptr) return core::Plan<Addresses>{};
+  for (const auto& [text, count] : handle->blocks) {
+    const auto cidr = net::Prefix::parse(text);
+    if (!cidr) return cidr.error();
+    const core::Block* block = reader.get<core::Block>(core::block_key(*cidr));
+    if (block == nullptr) continue;
+    if (const auto valid = core::check_block(*block); !valid) return valid.error();
+    for (const net::Ordinal ordinal : core::held_by(*block, owner)) held.push_back(net::address_at(*cidr, ordinal));
+  }
+  if (!reader.complete()) return reader.missing();
+  std::sort(held.begin(), held.end());
+  return core::Plan<Addresses>{std::move(held), {}};
+}
+
+bool contains(const Addresses& addresses, const net::Address& address) {
+  return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+}
+
+std::string name_of(const core::Owner& owner) {
+  return fmt::format("container {} interface {} in network {}", owner.container_id, owner.interface_name, owner.network);
+}
+
+}  // namespace
+
+Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
+  return transact(context, TurnTaking::before_writing,
+                  [&](const core::Snapshot& snapshot, const Instant&) { return read_held(snapshot, owner); });
+}
+
+Result<void> check_attachment(const Context& context, const core::Owner& owner,
+                              const std::vector<net::Address>& expected) {
+  TRY(const Addresses held, held_addresses(context, owner));
+  if (held.empty()) {
+    return fail(ErrorCode::not_found, fmt::format("no address is recorded for {}", name_of(owner)));
+  }
+  if (expected.empty()) return {};
+  TRY(const std::vector<core::Pool> pools, list_pools(context));
+  for (const net::Address& address : expected) {
+    const bool ours = std::any_of(pools.begin(), pools.end(), [&](const auto& p) { return p.cidr.contains(address); });
+    if (ours && !contains(held, address)) {
+      return fail(ErrorCode::not_found, fmt::format("{} is in prevResult but not recorded for {}", address.to_string(),
+                                                    name_of(owner)));
+    }
+  }
+  for (const net::Address& address : held) {
+    if (!contains(expected, address)) {
+      return fail(ErrorCode::not_found, fmt::format("{} is recorded for {} but not in prevResult", address.to_string(),
+                                                    name_of(owner)));
+    }
+  }
+  return {};
+}
+
+Result<void> check_status(const Context& context, const StatusRequest& request) {
+  core::AssignRequest probe;
+  // An owner that cannot exist: the trial assignment below is never committed.
+  probe.owner = {"status", "probe", "status"};
+  probe.node = request.node;
+  probe.ipv4 = request.ipv4;
+  probe.ipv6 = request.ipv6;
+  probe.ipv4_pools = request.ipv4_pools;
+  probe.ipv6_pools = request.ipv6_pools;
+  TRY_VOID(core::check_node_name(request.node.name));
+  TRY(const core::AssignAnswer answer,
+      transact(context, TurnTaking::before_writing,
+               [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<core::AssignAnswer> {
+                 auto step = core::plan_assign(snapshot, probe, now);
+                 if (auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step)) plan->writes.clear();
+                 return step;
+               }));
+  const auto* refusal = std::get_if<core::Refusal>(&answer);
+  if (refusal == nullptr || (refusal->code == ErrorCode::exhausted && !request.fail_when_full)) return {};
+  return fail(core::to_error(*refusal));
+}
+
+}  // namespace croft::engine

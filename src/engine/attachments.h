@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "core/block/owner.h"
+#include "engine/transact.h"
+#include "net/address.h"
+
+namespace croft::engine {
+
+/// What an owner is recorded to hold, ascending; empty when nothing.
+[[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
+
+/// CNI CHECK: every address that the runtime believes in (`expected`, from prevResult) and that lies in one of the
+/// pools is recorded for the owner, and everything recorded is believed in. Without expectation the owner must hold at
+/// least one address. Error: not_found, naming the address that is missing on one side.
+[[nodiscard]] Result<void> check_attachment(const Context& context, const core::Owner& owner,
+                                            const std::vector<net::Address>& expected);
+
+/// CNI STATUS: the store answers and a pool of each wanted family is enabled. With `fail_when_full`, also that such a
+/// pool has room for this node. Errors: those of the store; no_pool; exhausted.
+struct StatusRequest {
+  core::AffinityOwner node;
+  bool ipv4 = true;
+  bool ipv6 = false;
+  std::vector<std::string> ipv4_pools, ipv6_pools;
+  bool fail_when_full = false;
+};
+[[nodiscard]] Result<void> check_status(const Context& context, const StatusRequest& request);
+
+}  // namespace croft::engine

@@ -1,0 +1,263 @@
+#include "engine/inspect.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/assert.h"
+#include "base/time_text.h"
+#include "core/block/draft.h"
+
+namespace croft::engine {
+namespace {
+
+constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
+
+Deadline deadline_of(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
+
+/// Every record of a kind, page by page.
+Result<void> for_each_record(const Context& context, core::Kind kind, const std::string& name_prefix,
+                             const std::function<Result<void>(store::Record&)>& visit) {
+  const Deadline deadline = deadline_of(context);
+  store::ListRequest request{kind, name_prefix, "", store::kListLimitMax};
+  for (bool more = true; more;) {
+    TRY(store::Page page, context.store.list(request, deadline));
+    more = page.more && !page.records.empty();
+    if (!page.records.empty()) request.after = page.records.back().key.name;
+    for (store::Record& record : page.records) TRY_VOID(visit(record));
+  }
+  return {};
+}
+
+std::uint64_t size_of(const net::Prefix& cidr) {
+  const net::U128 last = cidr.last_offset();
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  return last.hi != 0 || last.lo == kMost ? kMost : last.lo + 1;
+}
+
+/// Pools and reservations as read outside a decision.
+class Frame {
+ public:
+  static Result<Frame> read(const Context& context) {
+    Frame frame;
+    TRY(frame.pools_, list_pools(context));
+    TRY_VOID(for_each_record(context, core::Kind::reservation, "", [&](store::Record& record) -> Result<void> {
+      const auto* reservation = std::get_if<core::Reservation>(&record.value);
+      CROFT_ASSERT(reservation != nullptr);
+      frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+      return {};
+    }));
+    return frame;
+  }
+
+  [[nodiscard]] const std::vector<core::Pool>& pools() const { return pools_; }
+  [[nodiscard]] const std::vector<net::Prefix>& reserved() const { return reserved_; }
+  [[nodiscard]] const core::Pool* pool_of(const net::Address& address) const {
+    const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.cidr.contains(address); });
+    return it == pools_.end() ? nullptr : &*it;
+  }
+  [[nodiscard]] bool is_reserved(const net::Address& address) const {
+    return std::any_of(reserved_.begin(), reserved_.end(), [&](const auto& p) { return p.contains(address); });
+  }
+  [[nodiscard]] std::chrono::seconds cooldown_of(const net::Prefix& block) const {
+    const core::Pool* pool = pool_of(block.first());
+    return pool != nullptr ? pool->cooldown : core::kDefaultCooldown;
+  }
+
+ private:
+  std::vector<core::Pool> pools_;
+  std::vector<net::Prefix> reserved_;
+};
+
+BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& now) {
+  BlockView view;
+  view.block = core::with_cooled_freed(stored, frame.cooldown_of(stored.cidr), now);
+  const core::Pool* pool = frame.pool_of(stored.cidr.first());
+  view.pool = pool != nullptr ? pool->name : "";
+  view.usage.size = view.block.allocations.size();
+  for (std::uint32_t i = 0; i < view.block.allocations.size(); ++i) {
+    const net::Ordinal ordinal(i);
+    core::AddressState state = core::state_of(view.block, ordinal);
+    if (state == core::AddressState::free && frame.is_reserved(net::address_at(view.block.cidr, ordinal))) {
+      state = core::AddressState::reserved;
+    }
+    view.states.push_back(state);
+    view.usage.held += state == core::AddressState::held ? 1 : 0;
+    view.usage.cooling += state == core::AddressState::cooling ? 1 : 0;
+    view.usage.reserved += state == core::AddressState::reserved ? 1 : 0;
+  }
+  return view;
+}
+
+std::string text_of(const std::map<std::string, std::string>& map, const char* key) {
+  const auto it = map.find(key);
+  return it == map.end() ? "" : it->second;
+}
+
+void describe_holder(AddressView& view, const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
+  view.handle_id = handle_id;
+  view.owner = core::owner_of(handle_id, secondary);
+  view.node = text_of(secondary, core::kNodeKey);
+  view.pod = text_of(secondary, core::kPodKey);
+  view.namespace_name = text_of(secondary, core::kNamespaceKey);
+}
+
+AddressView address_view(const Frame& frame, const BlockView& block, net::Ordinal ordinal, const Instant& now) {
+  AddressView view;
+  view.address = net::address_at(block.block.cidr, ordinal);
+  view.state = block.states[ordinal.value];
+  view.pool = block.pool;
+  view.block = block.block.cidr;
+  const core::Attribute* attribute = core::attribute_of(block.block, ordinal);
+  if (attribute == nullptr) return view;
+  view.sequence_number = core::sequence_of(block.block, ordinal);
+  if (attribute->cooling) {
+    const core::Cooling& cooling = *attribute->cooling;
+    describe_holder(view, cooling.previous_handle, cooling.previous_secondary);
+    view.since = rfc3339_rounded_up(cooling.released_at.wall);
+    view.until = rfc3339_rounded_up(core::cooldown_end(cooling.released_at, frame.cooldown_of(block.block.cidr), now));
+  } else {
+    describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
+    const auto since = parse_go_utc_text(text_of(attribute->secondary, core::kTimestampKey));
+    view.since = since ? rfc3339_rounded_up(*since) : "";
+  }
+  return view;
+}
+
+void add_usage(Usage& sum, const Usage& part) {
+  sum.held += part.held;
+  sum.cooling += part.cooling;
+}
+
+/// Reserved addresses of a pool that nobody holds: those in blocks as counted there, the rest are single addresses.
+std::uint64_t reserved_in(const Frame& frame, const PoolView& pool) {
+  std::uint64_t count = 0;
+  for (const BlockView& block : pool.blocks) count += block.usage.reserved;
+  for (const net::Prefix& reserved : frame.reserved()) {
+    const bool in_block = std::any_of(pool.blocks.begin(), pool.blocks.end(),
+                                      [&](const BlockView& b) { return b.block.cidr.overlaps(reserved); });
+    if (pool.pool.cidr.contains(reserved) && !in_block) count += size_of(reserved);
+  }
+  return count;
+}
+
+}  // namespace
+
+Result<std::vector<core::Pool>> list_pools(const Context& context) {
+  std::vector<core::Pool> pools;
+  TRY_VOID(for_each_record(context, core::Kind::pool, "", [&](store::Record& record) -> Result<void> {
+    auto* pool = std::get_if<core::Pool>(&record.value);
+    CROFT_ASSERT(pool != nullptr);
+    pools.push_back(std::move(*pool));
+    return {};
+  }));
+  return pools;
+}
+
+Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
+  std::vector<net::Prefix> cidrs;
+  Loader loader(context.store, deadline_of(context));
+  for (const net::Family family : kFamilies) {
+    const core::Listing listing{core::Kind::block, core::block_names_of(family)};
+    core::Missing missing;
+    missing.keys.insert(listing);
+    TRY_VOID(loader.load(missing));
+    for (const core::Key& key : *loader.snapshot().keys(listing)) {
+      TRY(const net::Prefix cidr, core::cidr_of(key));
+      cidrs.push_back(cidr);
+    }
+  }
+  std::sort(cidrs.begin(), cidrs.end());
+  return cidrs;
+}
+
+Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
+  return for_each_record(context, core::Kind::block, "", [&](store::Record& record) -> Result<void> {
+    const auto* block = std::get_if<core::Block>(&record.value);
+    CROFT_ASSERT(block != nullptr);
+    TRY_VOID(core::check_block(*block));
+    if (!block->deleted) visit(*block);
+    return {};
+  });
+}
+
+Result<Overview> look(const Context& context) {
+  TRY(const Frame frame, Frame::read(context));
+  const Instant now = context.clock.now();
+  Overview overview;
+  std::map<std::string, std::size_t> index;
+  for (const core::Pool& pool : frame.pools()) {
+    index[pool.name] = overview.pools.size();
+    overview.pools.push_back({pool, {size_of(pool.cidr), 0, 0, 0}, {}});
+  }
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    BlockView view = view_of(frame, block, now);
+    if (view.pool.empty()) {
+      overview.stray_blocks.push_back(std::move(view));
+      return;
+    }
+    PoolView& pool = overview.pools[index[view.pool]];
+    add_usage(pool.usage, view.usage);
+    pool.blocks.push_back(std::move(view));
+  }));
+  const auto by_cidr = [](const BlockView& a, const BlockView& b) { return a.block.cidr < b.block.cidr; };
+  for (PoolView& pool : overview.pools) {
+    std::sort(pool.blocks.begin(), pool.blocks.end(), by_cidr);
+    pool.usage.reserved = reserved_in(frame, pool);
+  }
+  std::sort(overview.stray_blocks.begin(), overview.stray_blocks.end(), by_cidr);
+  return overview;
+}
+
+Result<std::vector<AddressView>> list_addresses(const Context& context) {
+  TRY(const Frame frame, Frame::read(context));
+  const Instant now = context.clock.now();
+  std::vector<AddressView> result;
+  std::vector<net::Prefix> blocks;
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    const BlockView view = view_of(frame, block, now);
+    blocks.push_back(block.cidr);
+    for (std::uint32_t i = 0; i < view.states.size(); ++i) {
+      if (view.states[i] != core::AddressState::free) result.push_back(address_view(frame, view, net::Ordinal(i), now));
+    }
+  }));
+  for (const net::Prefix& reserved : frame.reserved()) {
+    // Single addresses only: larger reservations are shown as usage, not address by address.
+    if (reserved.length() != net::bit_length(reserved.family())) continue;
+    const auto in_block = [&](const net::Prefix& block) { return block.contains(reserved.first()); };
+    if (std::any_of(blocks.begin(), blocks.end(), in_block)) continue;
+    const core::Pool* pool = frame.pool_of(reserved.first());
+    AddressView view;
+    view.address = reserved.first();
+    view.state = core::AddressState::reserved;
+    view.pool = pool != nullptr ? pool->name : "";
+    result.push_back(std::move(view));
+  }
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  return result;
+}
+
+Result<AddressView> show_address(const Context& context, const net::Address& address) {
+  TRY(const Frame frame, Frame::read(context));
+  const Instant now = context.clock.now();
+  TRY(const std::vector<net::Prefix> cidrs, list_block_cidrs(context));
+  const auto it = std::find_if(cidrs.begin(), cidrs.end(), [&](const auto& cidr) { return cidr.contains(address); });
+  if (it != cidrs.end()) {
+    TRY(const auto record, context.store.get(core::block_key(*it), deadline_of(context)));
+    if (record) {
+      const auto* block = std::get_if<core::Block>(&record->value);
+      CROFT_ASSERT(block != nullptr);
+      TRY_VOID(core::check_block(*block));
+      return address_view(frame, view_of(frame, *block, now), *net::ordinal_of(*it, address), now);
+    }
+  }
+  const core::Pool* pool = frame.pool_of(address);
+  if (pool == nullptr) return fail(ErrorCode::not_found, address.to_string() + " is in no pool");
+  AddressView view;
+  view.address = address;
+  view.state = frame.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
+  view.pool = pool->name;
+  return view;
+}
+
+}  // namespace croft::engine

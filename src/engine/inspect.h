@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/block/block.h"
+#include "core/block/pool.h"
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+/// All pools, ascending by name.
+[[nodiscard]] Result<std::vector<core::Pool>> list_pools(const Context& context);
+
+/// The CIDRs of all blocks, IPv4 first, without reading the blocks.
+[[nodiscard]] Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context);
+
+/// Calls `visit` for every block of both families, page by page; blocks that change meanwhile are seen once. Error:
+/// corrupt for the first block that contradicts itself.
+[[nodiscard]] Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit);
+
+/// How the addresses of a block or pool are used. `reserved` counts only reserved addresses that nobody holds.
+struct Usage {
+  std::uint64_t size = 0;  ///< saturates at 2^64-1
+  std::uint64_t held = 0;
+  std::uint64_t cooling = 0;
+  std::uint64_t reserved = 0;
+  [[nodiscard]] std::uint64_t free() const { return size - held - cooling - reserved; }
+};
+
+/// A block with what a person asks about it.
+struct BlockView {
+  core::Block block;  ///< cooled addresses freed, as the next assignment would see it
+  std::string pool;   ///< empty when no pool contains it
+  Usage usage;
+  std::vector<core::AddressState> states;  ///< per ordinal, reservations applied
+};
+
+struct PoolView {
+  core::Pool pool;
+  Usage usage;
+  std::vector<BlockView> blocks;  ///< by CIDR
+};
+
+/// An address that is not simply free.
+struct AddressView {
+  net::Address address;
+  core::AddressState state = core::AddressState::held;
+  std::string pool;                   ///< empty when no pool contains it
+  std::optional<net::Prefix> block;   ///< absent for a reserved address whose block does not exist yet
+  std::optional<core::Owner> owner;   ///< the holder, or the last holder while cooling
+  std::string handle_id;              ///< the same
+  core::SequenceNumber sequence_number;
+  std::string node, pod, namespace_name;
+  std::string since;                  ///< RFC 3339: held or cooling since; empty when unknown
+  std::string until;                  ///< RFC 3339: end of the cooldown; empty unless cooling
+};
+
+/// Everything in one look: pools with their blocks, blocks of no pool, reserved addresses.
+struct Overview {
+  std::vector<PoolView> pools;
+  std::vector<BlockView> stray_blocks;
+};
+[[nodiscard]] Result<Overview> look(const Context& context);
+
+/// All addresses that are held, cooling or reserved, ascending.
+[[nodiscard]] Result<std::vector<AddressView>> list_addresses(const Context& context);
+
+/// One address in any state. Error: not_found when it lies in no pool and no block.
+[[nodiscard]] Result<AddressView> show_address(const Context& context, const net::Address& address);
+
+}  // namespace croft::engine

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/block/pool_changes.h"
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+/// Makes a pool with its reservation, or finds that it exists and agrees. Errors as core::plan_create_pool.
+[[nodiscard]] Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec);
+
+/// Makes those of the pools that are absent; an error names the first that disagrees or cannot be made. Cheap when all
+/// are there: one list.
+[[nodiscard]] Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSpec>& specs);
+
+[[nodiscard]] Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled);
+
+/// Deletes a pool that holds nothing, with its blocks and its reservation; disables it first. When it is in use after
+/// all it stays as it was: refused_for_safety. Error: not_found.
+[[nodiscard]] Result<void> delete_pool(const Context& context, const std::string& name);
+
+}  // namespace croft::engine

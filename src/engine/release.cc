@@ -1,0 +1,118 @@
+#include "engine/release.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/time_text.h"
+#include "engine/inspect.h"
+
+namespace croft::engine {
+namespace {
+
+/// The addresses by the block that contains them.
+Result<std::map<net::Prefix, std::vector<core::AddressToRelease>>> by_block(
+    const Context& context, const std::vector<core::AddressToRelease>& addresses,
+    std::vector<net::Address>& in_no_block) {
+  std::map<net::Prefix, std::vector<core::AddressToRelease>> result;
+  TRY(const std::vector<net::Prefix> blocks, list_block_cidrs(context));
+  for (const core::AddressToRelease& wanted : addresses) {
+    const auto it = std::find_if(blocks.begin(), blocks.end(),
+                                 [&](const net::Prefix& block) { return block.contains(wanted.address); });
+    if (it == blocks.end()) {
+      in_no_block.push_back(wanted.address);
+    } else {
+      result[*it].push_back(wanted);
+    }
+  }
+  return result;
+}
+
+constexpr std::size_t kReleaseBatch = 64;
+
+Result<void> release_batch(const Context& context, const net::Prefix& block,
+                           const std::vector<core::AddressToRelease>& batch, core::AddressReleases& all) {
+  TRY(const core::AddressReleases some,
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+        return core::plan_release_addresses(snapshot, block, batch, now);
+      }));
+  all.released.insert(all.released.end(), some.released.begin(), some.released.end());
+  all.not_held.insert(all.not_held.end(), some.not_held.begin(), some.not_held.end());
+  all.mismatched.insert(all.mismatched.end(), some.mismatched.begin(), some.mismatched.end());
+  return {};
+}
+
+bool is_young(const core::Attribute& holder, const Instant& now) {
+  const auto timestamp = holder.secondary.find(core::kTimestampKey);
+  if (timestamp == holder.secondary.end()) return true;
+  const auto since = parse_go_utc_text(timestamp->second);
+  // A time in the future was written before the clock was set back: its age is unknown.
+  return !since || *since > now.wall || now.wall - *since < kCollectAgeMin;
+}
+
+bool is_of(const core::Attribute& holder, const core::Owner& owner, const std::string& network,
+           const core::AffinityOwner& node) {
+  const auto holder_node = holder.secondary.find(core::kNodeKey);
+  return owner.network == network && holder_node != holder.secondary.end() && holder_node->second == node.name;
+}
+
+bool is_valid(const ValidAttachments& valid, const core::Owner& owner) {
+  if (!owner.interface_name.empty()) return valid.contains({owner.container_id, owner.interface_name});
+  const auto any = valid.lower_bound({owner.container_id, ""});
+  return any != valid.end() && any->first == owner.container_id;
+}
+
+}  // namespace
+
+Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
+  core::Released all;
+  for (;;) {
+    TRY(const core::Released some,
+        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+          return core::plan_release_owner(snapshot, owner, now);
+        }));
+    if (some.addresses.empty()) return all;
+    all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
+  }
+}
+
+Result<core::AddressReleases> release_addresses(const Context& context,
+                                                const std::vector<core::AddressToRelease>& addresses) {
+  core::AddressReleases all;
+  TRY(const auto blocks, by_block(context, addresses, all.not_held));
+  for (const auto& [cidr, wanted] : blocks) {
+    // In batches, so that no commit outgrows its limit of records.
+    for (std::size_t from = 0; from < wanted.size(); from += kReleaseBatch) {
+      const std::size_t to = std::min(from + kReleaseBatch, wanted.size());
+      const std::vector<core::AddressToRelease> batch(wanted.begin() + static_cast<std::ptrdiff_t>(from),
+                                                      wanted.begin() + static_cast<std::ptrdiff_t>(to));
+      TRY_VOID(release_batch(context, cidr, batch, all));
+    }
+  }
+  return all;
+}
+
+Result<Collected> collect_attachments(const Context& context, const std::string& network,
+                                      const core::AffinityOwner& node, const ValidAttachments& valid) {
+  Collected collected;
+  const Instant now = context.clock.now();
+  std::vector<core::AddressToRelease> leaked;
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const net::Ordinal ordinal(i);
+      const core::Attribute* holder = core::attribute_of(block, ordinal);
+      if (holder == nullptr || !holder->handle_id) continue;
+      const auto owner = core::owner_of(*holder->handle_id, holder->secondary);
+      if (!owner || !is_of(*holder, *owner, network, node) || is_valid(valid, *owner)) continue;
+      if (is_young(*holder, now)) {
+        ++collected.kept_young;
+      } else {
+        leaked.push_back({net::address_at(block.cidr, ordinal), holder->handle_id, core::sequence_of(block, ordinal)});
+      }
+    }
+  }));
+  TRY(core::AddressReleases done, release_addresses(context, leaked));
+  collected.released = std::move(done.released);
+  return collected;
+}
+
+}  // namespace croft::engine

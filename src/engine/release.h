@@ -1,0 +1,33 @@
+#pragma once
+
+#include <set>
+#include <utility>
+
+#include "core/block/release.h"
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+/// Releases all that an owner holds. Holding nothing is a success; may be repeated.
+[[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
+
+/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match.
+[[nodiscard]] Result<core::AddressReleases> release_addresses(const Context& context,
+                                                              const std::vector<core::AddressToRelease>& addresses);
+
+/// What the runtime says is alive: container ID and interface name.
+using ValidAttachments = std::set<std::pair<std::string, std::string>>;
+
+struct Collected {
+  std::vector<net::Address> released;
+  std::size_t kept_young = 0;  ///< held by nobody valid, but younger than kCollectAgeMin
+};
+
+/// CNI GC (DESIGN promise 4): releases, into cooling, what owners of this network on this node hold that are not in the
+/// list. The list is authoritative for (this network, this node) and nothing else. An allocation younger than
+/// kCollectAgeMin, or of unknown age, is kept: its ADD may not have reached the list yet.
+[[nodiscard]] Result<Collected> collect_attachments(const Context& context, const std::string& network,
+                                                    const core::AffinityOwner& node, const ValidAttachments& valid);
+inline constexpr std::chrono::seconds kCollectAgeMin{60};
+
+}  // namespace croft::engine

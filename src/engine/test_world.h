@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "engine/assign.h"
+#include "engine/attachments.h"
+#include "engine/audit.h"
+#include "engine/inspect.h"
+#include "engine/pools.h"
+#include "engine/release.h"
+#include "store/memory/memory_store.h"
+
+namespace croft::engine {
+
+/// A store in memory, a clock moved by hand, and short words for what tests do all the time.
+struct World {
+  store::MemoryStore store;
+  ManualClock clock;
+  SeededRandom random{1};
+  Context context{store, clock, random};
+
+  static net::Address ip(const char* text) { return net::Address::parse(text).value(); }
+  static net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
+
+  static core::PoolSpec spec(const std::string& name, const char* cidr, int block_length, int cooldown = 30) {
+    return {name, prefix(cidr), block_length, {}, std::chrono::seconds(cooldown), {}};
+  }
+  void pool(const std::string& name, const char* cidr, int block_length, int cooldown = 30) {
+    const auto created = create_pool(context, spec(name, cidr, block_length, cooldown));
+    ASSERT_TRUE(created) << created.error().message;
+  }
+
+  static core::AssignRequest request(const std::string& container, const std::string& node = "node-a") {
+    core::AssignRequest result;
+    result.owner = {"net", container, "eth0"};
+    result.node = {core::AffinityOwner::Type::host, node};
+    return result;
+  }
+
+  /// The addresses as text, or "CODE: message [details]".
+  std::vector<std::string> add(const core::AssignRequest& wanted) {
+    const auto answer = assign(context, wanted);
+    if (!answer) return {std::string(name_of(answer.error().code)) + ": " + answer.error().message};
+    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) {
+      const Error error = core::to_error(*refusal);
+      return {std::string(name_of(error.code)) + ": " + error.message + " [" + error.details + "]"};
+    }
+    std::vector<std::string> texts;
+    for (const auto& a : std::get<core::Assigned>(*answer).addresses) texts.push_back(a.address.to_string());
+    return texts;
+  }
+  std::string add(const std::string& container, const std::string& node = "node-a") {
+    return add(request(container, node)).front();
+  }
+  std::size_t del(const std::string& container, const std::string& interface_name = "eth0") {
+    const auto released = release_owner(context, {"net", container, interface_name});
+    EXPECT_TRUE(released) << released.error().message;
+    return released ? released->addresses.size() : 0;
+  }
+
+  std::vector<std::string> findings(const std::optional<LiveAttachments>& live = {}) {
+    const auto report = audit(context, live);
+    if (!report) return {report.error().message};
+    std::vector<std::string> texts;
+    for (const Finding& f : report->findings) texts.push_back(std::string(name_of(f.kind)) + " " + f.subject + ": " + f.what);
+    return texts;
+  }
+};
+
+}  // namespace croft::engine

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/block/snapshot.h"
+#include "store/store.h"
+
+namespace croft::engine {
+
+/// What every use case works with. References outlive the calls; use from one thread at a time, one Context a thread.
+struct Context {
+  store::Store& store;
+  const Clock& clock;
+  Random& random;
+  /// For one use case, all its tries included.
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(15);
+};
+
+/// When a use case takes its turn among the writers of the store.
+enum class TurnTaking {
+  first,           ///< before reading: it will surely write
+  before_writing,  ///< only once a decision wants to write; then it is made again on a fresh snapshot
+};
+
+/// Loads what decisions ask for and commits what they plan; the one place where the store is read for a decision.
+/// Used by transact(); one object a try.
+class Loader {
+ public:
+  Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {}
+
+  /// Reads what is missing into the snapshot.
+  [[nodiscard]] Result<void> load(const core::Missing& missing);
+  [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
+
+  /// The planned writes with the conditions that the loaded revisions give. A guarded key must have been loaded.
+  [[nodiscard]] std::vector<store::Write> conditional(std::vector<core::PlannedWrite> writes) const;
+
+ private:
+  [[nodiscard]] Result<void> load_records(const core::Missing& missing);
+  [[nodiscard]] Result<void> load_list(const core::Listing& listing);
+  [[nodiscard]] Result<void> load_keys(const core::Listing& listing);
+  void remember(const core::Key& key, std::optional<store::Record> record);
+
+  store::Store& store_;
+  const Deadline deadline_;
+  core::Snapshot snapshot_;
+  std::map<core::Key, store::Condition> conditions_;
+};
+
+/// Tries after which a use case gives up on conflicts (block-ipam sheet §3: 100).
+inline constexpr int kTriesMax = 100;
+/// Rounds of reading within one try; a decision that asks for more has lost its way.
+inline constexpr int kReadRoundsMax = 100000;
+
+/// Commits and settles an unknown outcome by reading back the token (reliability sheet §1.3): repeats the commit with
+/// the same conditions and token while nothing has changed, until the deadline. Returns done, conflict, or why not.
+[[nodiscard]] Result<void> commit_settled(const Context& context, std::span<const store::Write> writes,
+                                          Deadline deadline);
+
+/// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
+void wait_after_conflict(const Context& context, int tries);
+
+/// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
+/// over on a conflict. `decide(const Snapshot&, const Instant& now)` returns a core::Step<Answer> and is pure. The
+/// answer returned is durable. Errors: those of the store and of the decision; unavailable after kTriesMax conflicts.
+template <class Decide>
+auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
+  using StepType = decltype(decide(std::declval<const core::Snapshot&>(), std::declval<const Instant&>()));
+  using PlanType = std::variant_alternative_t<1, StepType>;
+  using Answer = decltype(PlanType::answer);
+  return [&]() -> Result<Answer> {
+    const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+    std::unique_ptr<store::Store::Turn> turn;
+    bool has_turn = false;
+    const auto take_turn = [&]() -> Result<void> {
+      TRY(turn, context.store.take_turn(deadline));
+      has_turn = true;
+      return {};
+    };
+    if (turn_taking == TurnTaking::first) TRY_VOID(take_turn());
+    for (int tries = 0; tries < kTriesMax; ++tries) {
+      Loader loader(context.store, deadline);
+      const Instant now = context.clock.now();
+      StepType step = decide(loader.snapshot(), now);
+      for (int round = 0; std::holds_alternative<core::Missing>(step); ++round) {
+        if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
+        TRY_VOID(loader.load(std::get<core::Missing>(step)));
+        step = decide(loader.snapshot(), now);
+      }
+      if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
+      PlanType& plan = std::get<PlanType>(step);
+      if (plan.writes.empty()) return std::move(plan.answer);
+      if (!has_turn) {
+        TRY_VOID(take_turn());
+        continue;
+      }
+      const auto done = commit_settled(context, loader.conditional(std::move(plan.writes)), deadline);
+      if (done) return std::move(plan.answer);
+      if (done.error().code != ErrorCode::conflict) return fail(done.error());
+      wait_after_conflict(context, tries);
+    }
+    return fail(ErrorCode::unavailable,
+                "too many writers changed the same records at once (100 tries); try again");
+  }();
+}
+
+}  // namespace croft::engine

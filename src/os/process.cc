@@ -1,0 +1,73 @@
+#include "os/process.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+
+#include "os/file_descriptor.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+}  // namespace
+
+void prepare_plugin_process() {
+  ::umask(077);
+  static_cast<void>(::close_range(3, UINT_MAX, 0));
+  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+}
+
+Result<std::string> host_name() {
+  std::array<char, HOST_NAME_MAX + 1> buffer{};
+  if (::gethostname(buffer.data(), buffer.size()) != 0) return fail(system_error("read", "the host name", errno));
+  std::string name(buffer.data());
+  std::transform(name.begin(), name.end(), name.begin(), lower);
+  return name;
+}
+
+Result<std::string> read_standard_input(std::size_t bytes_max) {
+  std::string text;
+  std::array<char, 16384> buffer{};
+  while (text.size() < bytes_max) {
+    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), std::min(buffer.size(), bytes_max - text.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error("read", "standard input", errno));
+    if (n == 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+bool write_standard_output(std::string_view text) { return write_all(STDOUT_FILENO, text); }
+bool write_standard_error(std::string_view text) { return write_all(STDERR_FILENO, text); }
+bool standard_output_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+SameNamespace is_own_network_namespace(const std::string& path) {
+  struct stat own {};
+  if (::stat("/proc/self/ns/net", &own) != 0) return SameNamespace::own_cannot_open;
+  const FileDescriptor other(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat theirs {};
+  if (!other.is_open() || ::fstat(other.get(), &theirs) != 0) return SameNamespace::cannot_open;
+  return own.st_dev == theirs.st_dev && own.st_ino == theirs.st_ino ? SameNamespace::yes : SameNamespace::no;
+}
+
+}  // namespace croft::os

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace croft::os {
+
+/// What a plugin does first: files it makes are private (umask 077), inherited descriptors from 3 on are closed, a write
+/// to a closed pipe is an error instead of a signal.
+void prepare_plugin_process();
+
+/// This machine's host name, lower case.
+[[nodiscard]] Result<std::string> host_name();
+
+/// All of standard input, but no more than `bytes_max` bytes: the rest is not read.
+[[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);
+
+/// Writes all bytes; false when they could not all be written.
+[[nodiscard]] bool write_standard_output(std::string_view text);
+[[nodiscard]] bool write_standard_error(std::string_view text);
+
+/// True when the stream is a terminal.
+[[nodiscard]] bool standard_output_is_terminal();
+
+enum class SameNamespace { no, yes, cannot_open, own_cannot_open };
+/// Whether a path names the network namespace of this process. The path is opened only to compare (O_PATH: a FIFO or
+/// device is not waited for).
+[[nodiscard]] SameNamespace is_own_network_namespace(const std::string& path);
+
+}  // namespace croft::os
