@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "engine/transact.h"
+#include "store/store.h"
+
+namespace croft::app {
+
+/// The options every command takes, and what runs when the line has been read.
+struct CommandLine {
+  enum class Output { table, json };
+
+  std::string store_url;
+  Output output = Output::table;
+  std::string colour = "auto";
+  /// The command that was chosen; returns the exit code, or an error that main() prints.
+  std::function<Result<int>(CommandLine&)> run;
+
+  const Clock& clock;
+  Random& random;
+  std::unique_ptr<store::Store> store;
+
+  /// Opens the store of --store; with `create` an absent one is made.
+  [[nodiscard]] Result<engine::Context> open(bool create = false);
+  [[nodiscard]] bool in_colour() const;
+  [[nodiscard]] bool json() const { return output == Output::json; }
+};
+
+/// Prints to standard output; a closed pipe ends the program quietly.
+void print(const std::string& text);
+
+// Each adds one noun with its verbs.
+void add_pool_commands(CLI::App& app, CommandLine& line);
+void add_block_commands(CLI::App& app, CommandLine& line);
+void add_ip_commands(CLI::App& app, CommandLine& line);
+void add_check_command(CLI::App& app, CommandLine& line);
+
+/// Reads an address or prefix of the command line; the error names the argument.
+[[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);
+[[nodiscard]] Result<net::Prefix> prefix_argument(const std::string& name, const std::string& text);
+
+}  // namespace croft::app

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/json_output.h"
+#include "app/croft/picture.h"
+#include "app/croft/table.h"
+#include "engine/inspect.h"
+#include "engine/pools.h"
+
+namespace croft::app {
+namespace {
+
+struct CreateOptions {
+  std::string name, cidr, gateway;
+  std::optional<int> block_size;
+  std::optional<std::int64_t> cooldown_seconds;
+  bool disabled = false;
+};
+
+Result<core::PoolSpec> spec_of(const CreateOptions& options) {
+  core::PoolSpec spec;
+  spec.name = options.name;
+  TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
+  spec.block_length = options.block_size;
+  if (options.gateway == "none") {
+    spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::none, {}};
+  } else if (!options.gateway.empty()) {
+    TRY(const net::Address gateway, address_argument("--gateway", options.gateway));
+    spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::given, gateway};
+  }
+  if (options.cooldown_seconds) spec.cooldown = std::chrono::seconds(*options.cooldown_seconds);
+  if (options.disabled) spec.disabled = true;
+  return spec;
+}
+
+Result<int> create(CommandLine& line, const CreateOptions& options) {
+  TRY(const core::PoolSpec spec, spec_of(options));
+  TRY_VOID(core::make_pool(spec));  // before a store is made for it
+  TRY(const engine::Context context, line.open(true));
+  TRY(const core::PoolCreated created, engine::create_pool(context, spec));
+  if (line.json()) {
+    engine::PoolView view;
+    view.pool = created.pool;
+    print(json_of(std::vector{view}));
+  } else {
+    print(fmt::format("pool/{} {}\n", created.pool.name, created.existed_before ? "unchanged" : "created"));
+  }
+  return 0;
+}
+
+Result<engine::PoolView> find_pool(const engine::Context& context, const std::string& name) {
+  TRY(engine::Overview overview, engine::look(context));
+  for (engine::PoolView& pool : overview.pools) {
+    if (pool.pool.name == name) return std::move(pool);
+  }
+  return fail(ErrorCode::not_found, fmt::format("there is no pool \"{}\"; `croft pool list` names them", name));
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return fmt::format("{} ({:.0f}%)", part, whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string table_of(const std::vector<engine::PoolView>& pools) {
+  Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED", "FREE"});
+  for (const engine::PoolView& view : pools) {
+    const core::Pool& pool = view.pool;
+    table.add({pool.name, pool.cidr.to_string(), std::to_string(pool.block_length),
+               pool.gateway ? pool.gateway->to_string() : "none", fmt::format("{}s", pool.cooldown.count()),
+               pool.disabled ? "true" : "false", std::to_string(view.blocks.size()),
+               percent(view.usage.held, view.usage.size), std::to_string(view.usage.cooling),
+               std::to_string(view.usage.reserved), std::to_string(view.usage.free())});
+  }
+  return table.to_string();
+}
+
+Result<int> list(CommandLine& line) {
+  TRY(const engine::Context context, line.open());
+  TRY(const engine::Overview overview, engine::look(context));
+  print(line.json() ? json_of(overview.pools) : table_of(overview.pools));
+  return 0;
+}
+
+Result<int> show(CommandLine& line, const std::string& name) {
+  TRY(const engine::Context context, line.open());
+  TRY(const engine::PoolView pool, find_pool(context, name));
+  if (line.json()) {
+    print(json_of(std::vector{pool}));
+  } else {
+    print(table_of({pool}) + "\n" + draw(pool, line.in_colour()));
+  }
+  return 0;
+}
+
+Result<int> set_disabled(CommandLine& line, const std::string& name, bool disabled) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::Pool pool, engine::set_pool_disabled(context, name, disabled));
+  print(fmt::format("pool/{} {}\n", pool.name, disabled ? "disabled: no new addresses, held ones stay" : "enabled"));
+  return 0;
+}
+
+Result<int> remove(CommandLine& line, const std::string& name) {
+  TRY(const engine::Context context, line.open());
+  TRY_VOID(engine::delete_pool(context, name));
+  print(fmt::format("pool/{} deleted\n", name));
+  return 0;
+}
+
+/// A verb that takes the name of a pool.
+template <class Action>
+void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* help, Action action) {
+  const auto name = std::make_shared<std::string>();
+  CLI::App* command = pool.add_subcommand(verb, help);
+  command->add_option("NAME", *name, "Name of the pool")->required();
+  command->callback([&line, name, action] {
+    line.run = [name, action](CommandLine& l) { return action(l, *name); };
+  });
+}
+
+}  // namespace
+
+void add_pool_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* pool = app.add_subcommand("pool", "Pools: prefixes to hand out, cut into blocks");
+  pool->require_subcommand(1);
+  pool->fallthrough();
+
+  const auto options = std::make_shared<CreateOptions>();
+  CLI::App* creation = pool->add_subcommand("create", "Make a pool (and the store, when it is absent)");
+  creation->add_option("NAME", options->name, "Name: lower-case letters, digits, '-' and '.'")->required();
+  creation->add_option("--cidr", options->cidr, "The prefix to hand out, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
+  creation->add_option("--block-size", options->block_size,
+                       "Prefix length of the blocks nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
+  creation->add_option("--gateway", options->gateway,
+                       "Gateway of the pods, kept out of use (default: the first address); \"none\": /32 or /128 without one");
+  creation->add_option("--cooldown-seconds", options->cooldown_seconds,
+                       "Rest of an address between two holders, 0 to 1200 seconds (default 30)");
+  creation->add_flag("--disabled", options->disabled, "Hand out nothing from it yet");
+  creation->callback([&line, options] {
+    line.run = [options](CommandLine& l) { return create(l, *options); };
+  });
+
+  pool->add_subcommand("list", "All pools with their use")->callback([&line] { line.run = list; });
+  add_named(*pool, line, "show", "One pool, with a picture of its blocks", show);
+  add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
+            [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
+  add_named(*pool, line, "enable", "Hand out from a pool again",
+            [](CommandLine& l, const std::string& name) { return set_disabled(l, name, false); });
+  add_named(*pool, line, "delete", "Delete a pool in which nothing is held or cooling", remove);
+}
+
+}  // namespace croft::app

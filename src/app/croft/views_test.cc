@@ -1,0 +1,78 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/croft/json_output.h"
+#include "app/croft/picture.h"
+#include "app/croft/table.h"
+#include "engine/test_world.h"
+
+namespace croft::app {
+namespace {
+
+using testing::HasSubstr;
+
+class Views : public testing::Test, public engine::World {
+ protected:
+  void SetUp() override {
+    pool("a", "10.1.0.0/28", 29);
+    for (int i = 0; i < 10; ++i) add("c" + std::to_string(i));
+    del("c1");
+  }
+  engine::PoolView view() { return engine::look(context)->pools.front(); }
+};
+
+TEST(TableTest, ColumnsAreAsWideAsTheirWidestCellAndEmptyReadsDash) {
+  Table table({"NAME", "WHAT"});
+  table.add({"a", "pool"});
+  table.add({"überlang", ""});
+  EXPECT_EQ(table.to_string(), "NAME       WHAT\na          pool\nüberlang   -\n");
+}
+
+TEST_F(Views, PictureWithoutColour) {
+  // node-a starts with the upper block: eight held, one of them (the second) cooling; then .2 .3 .4 of the lower.
+  EXPECT_EQ(draw(view(), false),
+            "blocks, one each half character, filled when claimed:\n"
+            "  █\n"
+            "two addresses a character: █ both held  ▀ ▄ one held  ▒ cooling  ░ reserved  · free\n"
+            "  10.1.0.0/29 node-a  ░█▀·  3 held, 0 cooling, 3 free\n"
+            "  10.1.0.8/29 node-a  ▒██▀  6 held, 1 cooling, 0 free\n");
+}
+
+TEST_F(Views, PictureInColourHasTheSameShape) {
+  const std::string text = draw(view(), true);
+  EXPECT_THAT(text, HasSubstr("\x1b[38;5;34;48;5;214m▀\x1b[0m"));  // held over cooling
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+}
+
+TEST_F(Views, LargePoolsAreSummedUp) {
+  pool("big", "10.64.0.0/10", 26);
+  auto request = World::request("x");
+  request.ipv4_pools = {"big"};
+  add(request);
+  const std::string text = draw(engine::look(context)->pools[1], false);
+  EXPECT_THAT(text, HasSubstr("blocks, 2^8 to a half character"));
+  pool("six", "fd00::/32", 122);
+  EXPECT_THAT(draw(engine::look(context)->pools[2], false), HasSubstr("no block is claimed yet"));
+}
+
+TEST_F(Views, JsonIsOneArrayWithTheNamesThatScriptsRelyOn) {
+  const std::string addresses = json_of(engine::list_addresses(context).value());
+  for (const char* name : {"address", "state", "pool", "block", "network", "containerId", "ifname", "node", "pod",
+                           "namespace", "since", "until"}) {
+    EXPECT_THAT(addresses, HasSubstr("\"" + std::string(name) + "\": ")) << name;
+  }
+  EXPECT_EQ(addresses.front(), '[');
+  const std::string pools = json_of(std::vector{view()});
+  for (const char* name : {"cidr", "blockSize", "disabled", "nodeSelector", "gateway", "cooldownSeconds", "usage"}) {
+    EXPECT_THAT(pools, HasSubstr("\"" + std::string(name) + "\": ")) << name << pools;
+  }
+  const std::string blocks = json_of(view().blocks);
+  for (const char* name : {"cidr", "affinity", "affinityClaimTime", "allocations", "unallocated", "attributes",
+                           "sequenceNumber", "sequenceNumberForAllocation", "deleted"}) {
+    EXPECT_THAT(blocks, HasSubstr("\"" + std::string(name) + "\": ")) << name << blocks;
+  }
+  EXPECT_EQ(json_of(std::vector<engine::Finding>()), "[]\n");
+}
+
+}  // namespace
+}  // namespace croft::app

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "edge/croft_ipam.h"
+#include "store/store.h"
+
+namespace croft::app {
+
+/// Opens a store by its URL: `sqlite:/absolute/path.db`. The one place that chooses a backend. Errors: invalid_argument
+/// naming the URL, not_found for an absent store with OpenMode::existing, else those of the
+/// backend. `clock` must outlive the store.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode,
+                                                               const Clock& clock);
+
+}  // namespace croft::app
