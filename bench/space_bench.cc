@@ -1,0 +1,116 @@
+// The questions: does handing out the next free ordinal cost the same in an empty space and in one that is all but
+// full, and how does it grow with the size? Each round takes one and gives it back, so the space stays as full as it
+// is said to be; a time is that of the pair.
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "core/space/dense_bitmap.h"
+#include "core/space/ordered_free_list.h"
+
+namespace {
+
+using croft::core::space::DenseBitmap;
+using croft::core::space::OrderedFreeList;
+using croft::core::space::Ordinal;
+using croft::core::space::Space;
+
+constexpr std::uint32_t kSeed = 20260115;  // the same filling in each run
+
+/// How many ordinals to take of `size` for a share in thousandths, always leaving one.
+std::uint32_t taken_count(std::uint32_t size, std::int64_t per_mille) {
+  const auto count = static_cast<std::uint32_t>(std::uint64_t{size} * static_cast<std::uint64_t>(per_mille) / 1000);
+  return count < size ? count : size - 1;
+}
+
+/// `count` different ordinals, scattered (Fisher-Yates, stopped early).
+std::vector<std::uint32_t> scattered(std::uint32_t size, std::uint32_t count) {
+  std::vector<std::uint32_t> all(size);
+  for (std::uint32_t i = 0; i < size; ++i) all[i] = i;
+  std::mt19937 random(kSeed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::swap(all[i], all[std::uniform_int_distribution<std::uint32_t>(i, size - 1)(random)]);
+  }
+  all.resize(count);
+  return all;
+}
+
+template <Space S>
+void take_and_give_back(benchmark::State& state, S& space) {
+  for (auto _ : state) {
+    const auto ordinal = space.take_next();
+    benchmark::DoNotOptimize(ordinal);
+    space.give_back(*ordinal);
+  }
+  state.counters["free"] = static_cast<double>(space.free_count());
+}
+
+void bitmap_scattered(benchmark::State& state) {
+  const std::uint32_t size = 1U << state.range(0);
+  DenseBitmap space(size);
+  for (const std::uint32_t value : scattered(size, taken_count(size, state.range(1)))) space.take(Ordinal{value});
+  take_and_give_back(state, space);
+}
+BENCHMARK(bitmap_scattered)->ArgNames({"log2", "per_mille"})->ArgsProduct({{8, 16, 20}, {0, 500, 900, 999}});
+
+/// The longest run of taken ordinals there can be: only the last one is free.
+void bitmap_only_the_last_free(benchmark::State& state) {
+  const std::uint32_t size = 1U << state.range(0);
+  DenseBitmap space(size);
+  for (std::uint32_t i = 0; i + 1 < size; ++i) space.take(Ordinal{i});
+  take_and_give_back(state, space);
+}
+BENCHMARK(bitmap_only_the_last_free)->ArgName("log2")->Arg(8)->Arg(16)->Arg(20);
+
+/// A whole fill from empty to full; the time an ordinal is in `per_item`.
+void bitmap_whole_fill(benchmark::State& state) {
+  const std::uint32_t size = 1U << state.range(0);
+  for (auto _ : state) {
+    DenseBitmap space(size);
+    while (const auto ordinal = space.take_next()) benchmark::DoNotOptimize(ordinal->value);
+  }
+  state.counters["per_item"] = benchmark::Counter(
+      static_cast<double>(size), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(bitmap_whole_fill)->ArgName("log2")->Arg(8)->Arg(16)->Arg(20);
+
+OrderedFreeList list_filled(std::uint32_t size, std::int64_t per_mille) {
+  OrderedFreeList list = OrderedFreeList::all_free(size);
+  for (const std::uint32_t value : scattered(size, taken_count(size, per_mille))) list.take(Ordinal{value});
+  return list;
+}
+
+void list_scattered(benchmark::State& state) {
+  OrderedFreeList space = list_filled(static_cast<std::uint32_t>(state.range(0)), state.range(1));
+  take_and_give_back(state, space);
+}
+BENCHMARK(list_scattered)->ArgNames({"size", "per_mille"})->ArgsProduct({{64, 4096}, {0, 500, 900, 999}});
+
+/// An ordinal asked for by name: the list has to be searched for it.
+void list_take_given(benchmark::State& state) {
+  const auto size = static_cast<std::uint32_t>(state.range(0));
+  OrderedFreeList space = OrderedFreeList::all_free(size);
+  std::mt19937 random(kSeed);
+  std::uniform_int_distribution<std::uint32_t> any(0, size - 1);
+  for (auto _ : state) {
+    const Ordinal ordinal{any(random)};
+    space.take(ordinal);
+    space.give_back(ordinal);
+  }
+}
+BENCHMARK(list_take_given)->ArgName("size")->Arg(64)->Arg(4096);
+
+/// What a plan pays before it changes anything: the copy.
+void list_copy(benchmark::State& state) {
+  const OrderedFreeList space = list_filled(static_cast<std::uint32_t>(state.range(0)), 500);
+  for (auto _ : state) {
+    OrderedFreeList copy = space;
+    benchmark::DoNotOptimize(copy);
+  }
+}
+BENCHMARK(list_copy)->ArgName("size")->Arg(64)->Arg(4096);
+
+}  // namespace
