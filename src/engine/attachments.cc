@@ -1,6 +1,7 @@
 #include "engine/attachments.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,16 @@ bool contains(const Addresses& addresses, const net::Address& address) {
 
 std::string name_of(const core::Owner& owner) {
   return fmt::format("container {} interface {} in network {}", owner.container_id, owner.interface_name, owner.network);
+}
+
+/// Whether the store takes writes, without making one: a commit whose condition cannot hold gets as far as a commit can.
+Result<void> check_writable(const Context& context) {
+  constexpr store::Revision kNever(std::numeric_limits<std::int64_t>::max());
+  const store::Write write{core::pool_set_key(), std::nullopt, store::Condition::if_revision(kNever), true};
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  const auto committed = context.store.commit({&write, 1}, {}, deadline);
+  if (committed || committed.error().code == ErrorCode::conflict) return {};
+  return fail(committed.error());
 }
 
 }  // namespace
@@ -90,7 +101,9 @@ Result<void> check_status(const Context& context, const StatusRequest& request) 
                  return step;
                }));
   const auto* refusal = std::get_if<core::Refusal>(&answer);
-  if (refusal == nullptr || (refusal->code == ErrorCode::exhausted && !request.fail_when_full)) return {};
+  if (refusal == nullptr || (refusal->code == ErrorCode::exhausted && !request.fail_when_full)) {
+    return check_writable(context);
+  }
   return fail(core::to_error(*refusal));
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/time_text.h"
 #include "core/block/draft.h"
-#include "engine/release.h"
 
 namespace croft::engine {
 namespace {
@@ -24,8 +23,9 @@ constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,    
 
 class Audit {
  public:
-  Audit(const core::Snapshot& snapshot, const std::optional<LiveAttachments>& live, const Instant& now)
-      : reader_(snapshot), pools_(reader_), live_(live), now_(now) {}
+  Audit(const core::Snapshot& snapshot, const std::optional<LiveAttachments>& live, std::chrono::seconds grace,
+        const Instant& now)
+      : reader_(snapshot), pools_(reader_), live_(live), grace_(grace), now_(now) {}
 
   AuditReport run() {
     check_pools();
@@ -137,7 +137,7 @@ class Audit {
     const auto timestamp = attribute.secondary.find(core::kTimestampKey);
     const auto since = timestamp == attribute.secondary.end() ? Result<WallTime>(fail(ErrorCode::not_found, ""))
                                                               : parse_go_utc_text(timestamp->second);
-    if (since && *since <= now_.wall && now_.wall - *since < kCollectAgeMin) return;
+    if (since && *since <= now_.wall && now_.wall - *since < grace_) return;
     add(FindingKind::not_attached, address.to_string(),
         fmt::format("held since {} by container {} interface {} in network {}, which the runtime does not know",
                     since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
@@ -203,6 +203,7 @@ class Audit {
   core::Reader reader_;
   core::PoolTable pools_;
   const std::optional<LiveAttachments>& live_;
+  const std::chrono::seconds grace_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;
   std::map<std::string, std::map<std::string, std::uint32_t>> counts_;  // handle -> block -> addresses held
@@ -231,12 +232,13 @@ std::string_view name_of(Finding::Kind kind) {
   return "unknown";
 }
 
-Result<AuditReport> audit(const Context& context, const std::optional<LiveAttachments>& live) {
+Result<AuditReport> audit(const Context& context, const std::optional<LiveAttachments>& live,
+                          std::chrono::seconds grace) {
   Loader loader(context.store, Deadline::after(context.clock.now(), context.time_limit));
   core::Missing everything;
   for (const Kind kind : kKindsRead) everything.lists.insert({kind, ""});
   TRY_VOID(loader.load(everything));
-  return Audit(loader.snapshot(), live, context.clock.now()).run();
+  return Audit(loader.snapshot(), live, grace, context.clock.now()).run();
 }
 
 }  // namespace croft::engine

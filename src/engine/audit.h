@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/block/owner.h"
+#include "engine/release.h"
 #include "engine/transact.h"
 
 namespace croft::engine {
@@ -45,7 +46,8 @@ using LiveAttachments = std::set<core::Owner>;
 
 /// Reads the whole register once, without any lock, and reports what contradicts itself. Records that change meanwhile
 /// may show up as findings; a second look tells. With `live`, also addresses whose attachment is not among them, unless
-/// younger than kCollectAgeMin. Changes nothing.
-[[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<LiveAttachments>& live);
+/// they are held for less than `grace`: the runtime learns of an attachment only after its ADD. Changes nothing.
+[[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<LiveAttachments>& live,
+                                        std::chrono::seconds grace = kCollectAgeMin);
 
 }  // namespace croft::engine

@@ -252,7 +252,7 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
     }
   }
   const core::Pool* pool = frame.pool_of(address);
-  if (pool == nullptr) return fail(ErrorCode::not_found, address.to_string() + " is in no pool");
+  if (pool == nullptr) return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
   AddressView view;
   view.address = address;
   view.state = frame.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;

@@ -18,7 +18,7 @@ Result<engine::Context> CommandLine::open(bool create) {
   auto opened = open_store(store_url, create ? edge::OpenMode::create : edge::OpenMode::existing, clock);
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
-    return fail(ErrorCode::unavailable, opened.error().message + "; `croft pool create` makes it, --store names another");
+    return fail(ErrorCode::unavailable, opened.error().message);
   }
   if (!opened) return fail(opened.error());
   store = *std::move(opened);

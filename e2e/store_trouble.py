@@ -1,0 +1,198 @@
+"""Stores that cannot serve: each gives one clear CNI error and exit code 1 within two seconds, loses nothing, and the
+command line ends with the exit code of its table.
+
+usage: store_trouble.py BIN_DIR
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+from lib import World, expect, expect_equal, main, run, say
+
+POOLS = [{"name": "a", "cidr": "10.79.0.0/16", "blockSize": 26, "cooldownSeconds": 0}]
+
+
+class Rig:
+    def __init__(self, world):
+        self.world = world
+
+    def call(self, command, store, container="c1", more=None, stdin=None, pools=True, **env):
+        ipam = {"type": "croft-ipam", "store": store, "log_file_path": str(self.world.directory / "ipam.log")}
+        if pools:
+            ipam["pools"] = POOLS
+        config = {"cniVersion": "1.1.0", "name": "net", "ipam": ipam, **(more or {})}
+        variables = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+                     "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), **env}
+        began = time.monotonic()
+        done = subprocess.run([self.world.bin / "croft-ipam"], input=stdin if stdin is not None else json.dumps(config),
+                              env=variables, capture_output=True, text=True, timeout=60, check=False)
+        expect(time.monotonic() - began < 2, f"{command} took {time.monotonic() - began:.1f} s")
+        return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+    def refused(self, what, codes, text, *arguments, **options):
+        code, answer = self.call(*arguments, **options)
+        expect_equal(code, 1, f"{what}: exit code ({answer})")
+        expect(answer["code"] in codes, f"{what}: CNI code {answer['code']} of {answer}")
+        shown = answer["msg"] + answer.get("details", "")
+        expect(text in shown, f"{what}: expected {text!r} in {shown!r}")
+        say(f"{what}: {answer['code']} {answer['msg']}")
+
+    def cli(self, what, exit_code, *arguments):
+        done = run(self.world.bin / "croft", *arguments, check=False)
+        expect_equal(done.returncode, exit_code, f"{what}: exit code ({done.stdout}{done.stderr})")
+        return done
+
+
+def odd_files(rig):
+    d = rig.world.directory
+    os.mkfifo(d / "fifo")
+    (d / "folder").mkdir()
+    (d / "garbage").write_bytes(b"this is not a database, it is a sentence" * 200)
+    (d / "zero").write_bytes(b"")
+    (d / "loop").symlink_to(d / "loop")
+    for name in ("fifo", "folder", "garbage", "zero", "loop"):
+        for command in ("ADD", "DEL", "CHECK"):
+            rig.refused(f"{command} on {name}", (7, 11, 101), name, command, f"sqlite:{d}/{name}")
+        rig.refused(f"STATUS on {name}", (50,), name, "STATUS", f"sqlite:{d}/{name}")
+    for url in ("nonsense", "sqlite:", "sqlite:relative.db", "memory:", "etcd:http://127.0.0.1:2379"):
+        rig.refused(f"ADD on {url}", (7,), "sqlite:/absolute/path.db", "ADD", url)
+
+
+def absent(rig):
+    store = f"sqlite:{rig.world.directory}/nowhere/croft.db"
+    expect_equal(rig.call("DEL", store), (0, None), "DEL on an absent store")
+    expect_equal(rig.call("GC", store, more={"cni.dev/valid-attachments": []}), (0, None), "GC on an absent store")
+    rig.refused("CHECK on an absent store", (999,), "nowhere", "CHECK", store)
+    expect(not (rig.world.directory / "nowhere").exists(), "DEL, GC and CHECK make nothing")
+    rig.cli("list on an absent store", 4, "--store", store, "ip", "list")
+
+
+def newer_and_foreign(rig):
+    for name, statement, codes in (("newer", "PRAGMA user_version = 99999", (101,)),
+                                   ("foreign", "PRAGMA application_id = 42", (101,))):
+        folder = rig.world.directory / name
+        folder.mkdir()
+        store = f"sqlite:{folder}/croft.db"
+        expect_equal(rig.call("ADD", store)[0], 0, "set-up")
+        run("sqlite3", folder / "croft.db", statement)
+        rig.refused(f"ADD on a {name} store", codes, "croft.db", "ADD", store)
+        rig.cli(f"list on a {name} store", 1, "--store", store, "ip", "list")
+
+
+def damaged(rig):
+    folder = rig.world.directory / "damaged"
+    folder.mkdir()
+    store = f"sqlite:{folder}/croft.db"
+    expect_equal(rig.call("ADD", store)[0], 0, "set-up")
+    run("sqlite3", folder / "croft.db", "PRAGMA wal_checkpoint(TRUNCATE)")
+    path = pathlib.Path(folder / "croft.db")
+    content = bytearray(path.read_bytes())
+    for at in range(4096, len(content)):
+        content[at] ^= 0x55
+    path.write_bytes(content)
+    rig.refused("ADD on a damaged store", (101,), "croft.db", "ADD", store)
+    rig.refused("DEL on a damaged store", (101,), "croft.db", "DEL", store)
+
+
+def full_and_read_only(rig):
+    if os.geteuid() != 0:
+        say("SKIPPED part: full and read-only file systems need root to mount")
+        return
+    mount = rig.world.directory / "small"
+    mount.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", mount)
+    rig.world.stack.callback(run, "umount", "-l", mount, check=False)
+    store = f"sqlite:{mount}/store/croft.db"
+    expect_equal(rig.call("ADD", store, "before")[0], 0, "set-up")
+    with open(mount / "filler", "wb") as filler:
+        try:
+            while True:
+                filler.write(b"x" * 65536)
+                filler.flush()
+        except OSError:
+            pass
+    # What was reserved may serve some ADDs; then the refusal is clear and retryable.
+    held = 1
+    for i in range(5000):
+        code, answer = rig.call("ADD", store, f"more{i}")
+        if code != 0:
+            break
+        held += 1
+    expect(code == 1 and answer["code"] == 11, f"after {held} ADDs on a full disk: {answer}")
+    say(f"full disk, after {held} ADDs: 11 {answer['msg']}")
+    expect_equal(len(rig.world.held(store)), held, "nothing half-written on a full disk")
+    expect_equal(rig.call("DEL", store, "before"), (0, None), "DEL on a full disk")
+    expect_equal(len(rig.world.held(store)), held - 1, "held on a full disk")
+    (mount / "filler").unlink()
+    expect_equal(rig.call("ADD", store, "after")[0], 0, "ADD when there is space again")
+    run("mount", "-o", "remount,ro", mount)
+    rig.refused("ADD read-only", (11,), "Read-only file system", "ADD", store, "readonly")
+    rig.refused("STATUS read-only", (50,), "Read-only file system", "STATUS", store)
+    expect_equal(rig.call("DEL", store, "nobody"), (0, None), "DEL of the unknown, read-only")
+    rig.refused("DEL read-only", (11,), "Read-only file system", "DEL", store, "after")
+    expect(len(rig.world.held(store)) == held, "reading works read-only")
+    run("mount", "-o", "remount,rw", mount)
+    expect_equal(rig.call("DEL", store, "after"), (0, None), "DEL when it is writable again")
+
+
+def exit_codes(rig):
+    store = rig.world.store("cli")
+    cli = ("--store", store)
+    rig.cli("usage", 2, *cli, "pool", "create", "a")
+    rig.cli("usage", 2, *cli, "no-such-noun")
+    rig.cli("bad value", 2, *cli, "pool", "create", "a", "--cidr", "10.1.0.1/16")
+    rig.cli("help", 0, "pool", "create", "--help")
+    rig.cli("create", 0, *cli, "pool", "create", "a", "--cidr", "10.79.0.0/16", "--cooldown-seconds", "0")
+    rig.cli("create again", 0, *cli, "pool", "create", "a", "--cidr", "10.79.0.0/16")
+    rig.cli("disagree", 1, *cli, "pool", "create", "a", "--cidr", "10.80.0.0/26")
+    rig.cli("overlap", 1, *cli, "pool", "create", "b", "--cidr", "10.79.0.0/24")
+    rig.cli("unknown pool", 1, *cli, "pool", "show", "zzz")
+    expect_equal(rig.call("ADD", store, pools=False)[0], 0, "ADD")
+    rig.cli("delete in use", 5, *cli, "pool", "delete", "a")
+    address = next(iter(rig.world.held(store)))
+    rig.cli("release with another handle", 5, *cli, "ip", "release", address, "--handle", "net.other")
+    rig.cli("fine", 0, *cli, "check")
+    (rig.world.directory / "cache" / "results").mkdir(parents=True)
+    rig.cli("findings", 3, *cli, "check", "--cni-cache", str(rig.world.directory / "cache"), "--grace-seconds", "0")
+    rig.cli("release", 0, *cli, "ip", "release", address)
+    rig.cli("delete", 0, *cli, "pool", "delete", "a")
+
+
+def hostile_input(rig):
+    store = rig.world.store("hostile")
+    expect_equal(rig.call("ADD", store, "alive")[0], 0, "set-up")
+    before = rig.world.croft(store, "ip", "list")
+    deep = '{"cniVersion":"1.0.0","name":"net","ipam":' + "[" * 200000 + "]" * 200000 + "}"
+    rig.refused("malformed", (6,), "unmarshall", "ADD", store, stdin="{")
+    rig.refused("huge", (5, 6), "", "ADD", store, stdin='{"name":"' + "x" * (2 << 20) + '"}')
+    rig.refused("deep", (6,), "", "ADD", store, stdin=deep)
+    rig.refused("version", (1,), "incompatible CNI versions", "ADD", store, more={"cniVersion": "9.9.9"})
+    for name in ("../x", "a\0b", "a\nb", "\u0430bc", "x" * 300, ".", "..", "a/b"):
+        rig.refused(f"network {name[:8]!r}", (6, 7), "network", "ADD", store, more={"name": name})
+    for container in ("../x", "a\nb", "\u0430bc", "x" * 3000, "-a"):
+        rig.refused(f"container {container[:8]!r}", (4,), "", "ADD", store, container)
+    for ifname in ("..", "a/b", "x" * 16, "a b", "a:b"):
+        rig.refused(f"interface {ifname!r}", (4,), "interface", "ADD", store, CNI_IFNAME=ifname)
+    for node in ("../x", "a b", "x" * 300, "a\nb"):
+        rig.refused(f"node {node[:8]!r}", (7,), "node", "ADD", store, "c9", more={"nodename": node})
+    for pool, text in (({"name": "b", "cidr": "10.79.0.0/24"}, "overlaps"), ({"name": "b", "cidr": "10.1.0.0/31"}, "too small"),
+                       ({"name": "b", "cidr": "10.1.0.1/24"}, "10.1.0.0"), ({"name": "b", "cidr": "10.1.0.0/24", "gateway": "fd00::1"}, "gateway"),
+                       ({"name": "../b", "cidr": "10.1.0.0/24"}, "name"), ({"name": "b", "cidr": "10.1.0.0/24", "blockSize": 99}, "blockSize")):
+        ipam = {"type": "croft-ipam", "store": store, "pools": [pool],
+                "log_file_path": str(rig.world.directory / "ipam.log")}
+        rig.refused(f"pool {pool}", (7, 102), text, "ADD", store, "c9", more={"ipam": ipam})
+    expect_equal(rig.world.croft(store, "ip", "list"), before, "nothing has changed")
+
+
+def test():
+    with World("trouble", sys.argv[1]) as world:
+        rig = Rig(world)
+        for part in (odd_files, absent, newer_and_foreign, damaged, full_and_read_only, exit_codes, hostile_input):
+            part(rig)
+
+
+main(test)
