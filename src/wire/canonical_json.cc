@@ -1,0 +1,207 @@
+#include "wire/canonical_json.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+
+namespace croft::wire {
+namespace {
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+bool is_plain(char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; }
+
+/// The length of the leading part that needs no escape.
+std::size_t plain_prefix(std::string_view text) {
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+}
+
+template <class Number>
+void append_number(std::string& out, Number value) {
+  char digits[24];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  out.append(digits, end);
+}
+
+/// Reads an integer in its one spelling: no sign but `-`, no leading zero, no `-0`.
+template <class Number>
+bool take_number(std::string_view& rest, Number& value) {
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  const std::string_view digits(rest.data(), static_cast<std::size_t>(end - rest.data()));
+  if (error != std::errc{} || (digits.size() > 1 && digits[0] == '0') || digits.starts_with("-0")) return false;
+  rest.remove_prefix(digits.size());
+  return true;
+}
+
+}  // namespace
+
+CanonicalWriter& CanonicalWriter::raw(std::string_view text) {
+  out_.append(text);
+  return *this;
+}
+
+CanonicalWriter& CanonicalWriter::text(std::string_view value) {
+  out_ += '"';
+  for (;;) {
+    const std::size_t plain = plain_prefix(value);
+    out_.append(value.substr(0, plain));
+    if (plain == value.size()) break;
+    const char c = value[plain];
+    if (c == '"' || c == '\\') {
+      out_ += '\\';
+      out_ += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out_.append("\\u00").append(1, kHexDigits[byte >> 4]).append(1, kHexDigits[byte & 0xf]);
+    }
+    value.remove_prefix(plain + 1);
+  }
+  out_ += '"';
+  return *this;
+}
+
+CanonicalWriter& CanonicalWriter::number(std::uint64_t value) {
+  append_number(out_, value);
+  return *this;
+}
+
+CanonicalWriter& CanonicalWriter::number(std::int64_t value) {
+  append_number(out_, value);
+  return *this;
+}
+
+CanonicalWriter& CanonicalWriter::boolean(bool value) { return raw(value ? "true" : "false"); }
+
+CanonicalWriter& CanonicalWriter::time(WallTime value) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(value);
+  const auto fraction = (value - whole).count();
+  std::string text = rfc3339_rounded_up(whole);
+  if (fraction != 0) {
+    std::string digits = fmt::format(".{:09}", fraction);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    text.insert(text.size() - 1, digits);
+  }
+  out_.append(1, '"').append(text).append(1, '"');
+  return *this;
+}
+
+CanonicalWriter& CanonicalWriter::texts(const std::map<std::string, std::string>& members) {
+  char separator = '{';
+  for (const auto& [name, value] : members) {
+    out_ += separator;
+    text(name).raw(":").text(value);
+    separator = ',';
+  }
+  return raw(members.empty() ? "{}" : "}");
+}
+
+void CanonicalReader::reject(std::string_view why) {
+  if (failed_) return;
+  failed_ = true;
+  why_ = fmt::format("{} at byte {}", why, size_ - rest_.size());
+  rest_ = {};
+}
+
+void CanonicalReader::expect(std::string_view literal) {
+  if (!accept(literal) && !failed_) reject(fmt::format("no {} found", literal));
+}
+
+bool CanonicalReader::accept(std::string_view literal) {
+  if (failed_ || !rest_.starts_with(literal)) return false;
+  rest_.remove_prefix(literal.size());
+  return true;
+}
+
+bool CanonicalReader::another(char close) {
+  if (accept(",")) return true;
+  expect({&close, 1});
+  return false;
+}
+
+void CanonicalReader::append_escaped(std::string& out) {
+  if (accept("\\\"")) {
+    out += '"';
+  } else if (accept("\\\\")) {
+    out += '\\';
+  } else if (accept("\\u00") && rest_.size() >= 2) {
+    const std::size_t high = kHexDigits.substr(0, 2).find(rest_[0]);
+    const std::size_t low = kHexDigits.find(rest_[1]);
+    if (high == kHexDigits.npos || low == kHexDigits.npos) return reject("bad escape in a string");
+    out += static_cast<char>(high << 4 | low);
+    rest_.remove_prefix(2);
+  } else {
+    reject("bad character in a string");
+  }
+}
+
+std::string CanonicalReader::text() {
+  std::string value;
+  expect("\"");
+  while (!failed_ && !accept("\"")) {
+    const std::size_t plain = plain_prefix(rest_);
+    value.append(rest_.substr(0, plain));
+    rest_.remove_prefix(plain);
+    if (!rest_.starts_with('"')) append_escaped(value);
+  }
+  return value;
+}
+
+std::uint64_t CanonicalReader::unsigned_number() {
+  std::uint64_t value = 0;
+  if (failed_ || take_number(rest_, value)) return value;
+  reject("no unsigned 64-bit number found");
+  return 0;
+}
+
+std::int64_t CanonicalReader::signed_number() {
+  std::int64_t value = 0;
+  if (failed_ || take_number(rest_, value)) return value;
+  reject("no 64-bit number found");
+  return 0;
+}
+
+std::uint32_t CanonicalReader::small_number(std::uint32_t max) {
+  const std::uint64_t value = unsigned_number();
+  if (value <= max) return static_cast<std::uint32_t>(value);
+  reject(fmt::format("number {} is larger than {}", value, max));
+  return 0;
+}
+
+bool CanonicalReader::boolean() {
+  if (accept("true")) return true;
+  if (!accept("false")) reject("neither true nor false found");
+  return false;
+}
+
+WallTime CanonicalReader::time() {
+  const std::string value = text();
+  if (failed_) return {};
+  if (const auto time = parse_rfc3339(value)) return *time;
+  reject("no RFC 3339 time found before this place");
+  return {};
+}
+
+std::map<std::string, std::string> CanonicalReader::texts() {
+  std::map<std::string, std::string> members;
+  if (accept("{}")) return members;
+  expect("{");
+  do {
+    std::string name = text();
+    expect(":");
+    // Ascending order: each name once, and every insertion at the end.
+    if (!members.empty() && members.rbegin()->first >= name) reject("member out of order");
+    members.emplace_hint(members.end(), std::move(name), text());
+  } while (another('}'));
+  return members;
+}
+
+Result<void> CanonicalReader::finish() {
+  if (!failed_ && !rest_.empty()) reject("unknown member or other bytes");
+  if (failed_) return fail(ErrorCode::corrupt, why_);
+  return {};
+}
+
+}  // namespace croft::wire

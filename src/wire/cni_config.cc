@@ -1,0 +1,294 @@
+#include "wire/cni_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "core/block/affinity.h"
+#include "net/echo.h"
+#include "wire/cni_args.h"
+#include "wire/cni_config_pools.h"
+#include "wire/cni_json_decode.h"
+#include "wire/cni_network.h"
+
+namespace croft::wire::cni {
+namespace {
+
+/// What is gathered before the parts are put together.
+struct Draft {
+  NetworkConfig config;
+  ConfigNeeds needs;
+  bool has_ipam = false;
+  std::string type;
+  std::string top_level_nodename;
+  std::string ipam_nodename;
+  std::string store;
+  std::string log_file;
+  std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
+  ValidAttachments attachments, old_attachments;
+};
+
+MaybeFault read_plain_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
+  if (auto fault = read_text(at, bytes_max, out)) return fault;
+  if (is_plain_text(out)) return {};
+  return at.bad_value(net::echo(out) + " has control characters");
+}
+
+MaybeFault read_nodename(const JsonAt& at, std::string& out) {
+  std::string name;
+  if (auto fault = read_text(at, kPathBytesMax, name)) return fault;
+  if (!name.empty()) {
+    if (const auto checked = core::check_node_name(name); !checked) return at.bad_value(checked.error().message);
+  }
+  if (!at.value.is_null()) out = name;
+  return {};
+}
+
+// ---- requested addresses
+
+MaybeFault read_requested_address(const JsonAt& at, net::Address& out) {
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+  const auto address = parse_requested_address(at.value.text());
+  if (!address) return at.bad_value("invalid IP address " + net::echo(at.value.text()));
+  out = *address;
+  return {};
+}
+
+MaybeFault read_requested_addresses(const JsonAt& at, std::vector<net::Address>& out) {
+  return read_list<net::Address>(at, kRequestedAddressesMax, read_requested_address, out);
+}
+
+MaybeFault read_args_cni(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
+      {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_args_member); }}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+MaybeFault read_args_member(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {{{"cni", read_args_cni}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+MaybeFault read_runtime_config(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
+      {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_runtime); }}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+// ---- prevResult
+
+MaybeFault read_previous_ip(const JsonAt& at, net::AddressWithLength& out) {
+  static constexpr std::array<JsonMember<net::AddressWithLength>, 1> kMembers = {
+      {{"address", [](const JsonAt& a, net::AddressWithLength& into) -> MaybeFault {
+          std::string text;
+          if (auto fault = read_text(a, kPathBytesMax, text)) return fault;
+          const auto parsed = net::AddressWithLength::parse(text);
+          if (!parsed) return a.bad_value(parsed.error().message);
+          into = *parsed;
+          return {};
+        }}}};
+  if (auto fault = read_object<net::AddressWithLength>(at, kMembers, out)) return fault;
+  if (!out.address.is_valid()) return at.bad_value("has no address");
+  return {};
+}
+
+MaybeFault read_previous_result(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {{{"ips", [](const JsonAt& a, Draft& d) {
+                                                                    return read_list<net::AddressWithLength>(
+                                                                        a, kPreviousAddressesMax, read_previous_ip,
+                                                                        d.config.previous_addresses);
+                                                                  }}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+// ---- valid attachments
+
+MaybeFault read_attachment(const JsonAt& at, Attachment& out) {
+  static constexpr std::array<JsonMember<Attachment>, 2> kMembers = {
+      {{"containerID",
+        [](const JsonAt& a, Attachment& into) { return read_text(a, kPathBytesMax, into.container_id); }},
+       {"ifname", [](const JsonAt& a, Attachment& into) { return read_text(a, kPathBytesMax, into.interface_name); }}}};
+  if (auto fault = read_object<Attachment>(at, kMembers, out)) return fault;
+  // A gap in the list of what lives must not free anything.
+  if (out.container_id.empty()) return at.bad_value("has no containerID");
+  if (out.interface_name.empty()) return at.bad_value("has no ifname");
+  return {};
+}
+
+MaybeFault read_attachments(const JsonAt& at, ValidAttachments& out) {
+  out.presence = at.value.is_null() ? ValidAttachments::Presence::null : ValidAttachments::Presence::given;
+  return read_list<Attachment>(at, kAttachmentsMax, read_attachment, out.entries);
+}
+
+ValidAttachments united(ValidAttachments a, const ValidAttachments& b) {
+  a.presence = std::max(a.presence, b.presence);
+  a.entries.insert(a.entries.end(), b.entries.begin(), b.entries.end());
+  std::sort(a.entries.begin(), a.entries.end());
+  a.entries.erase(std::unique(a.entries.begin(), a.entries.end()), a.entries.end());
+  return a;
+}
+
+// ---- ipam
+
+/// Strings "true" and "false" are Calico's form; anything but `exception` means the default.
+MaybeFault read_switch(const JsonAt& at, bool fallback, bool& out) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() == JsonKind::boolean) return read_boolean(at, out);
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("\"true\" or \"false\"");
+  const std::string_view exception = fallback ? "false" : "true";
+  out = (at.value.text() == exception) != fallback;
+  return {};
+}
+
+constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {
+    {{"store", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.store); }}}};
+
+constexpr std::array<JsonMember<Draft>, 4> kCommonMembers = {
+    {{"type", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.type); }},
+     {"nodename", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.ipam_nodename); }},
+     {"log_file_path", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_file); }},
+     {"statusWhenFull", [](const JsonAt& a, Draft& d) { return read_boolean(a, d.config.ipam.status_when_full); }}}};
+
+constexpr std::array<JsonMember<Draft>, 6> kAssignmentMembers = {
+    {{"pools", [](const JsonAt& a, Draft& d) { return read_pool_specs(a, kConfiguredPoolsMax, d.config.ipam.pools); }},
+     {"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.ipam.assign_v4); }},
+     {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.ipam.assign_v6); }},
+     {"ipv4_pools",
+      [](const JsonAt& a, Draft& d) {
+        return read_pool_choices(a, net::Family::v4, kPoolChoicesMax, d.config.ipam.v4_pools);
+      }},
+     {"ipv6_pools",
+      [](const JsonAt& a, Draft& d) {
+        return read_pool_choices(a, net::Family::v6, kPoolChoicesMax, d.config.ipam.v6_pools);
+      }},
+     {"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_ipam); }}}};
+
+MaybeFault read_ipam(const JsonAt& at, Draft& out) {
+  if (at.value.is_null()) return {};
+  out.has_ipam = true;
+  if (auto fault = read_object<Draft>(at, kStoreMembers, out)) return fault;
+  const OnFault on_fault = out.needs.lenient ? OnFault::skip : OnFault::stop;
+  if (auto fault = read_object<Draft>(at, kCommonMembers, out, on_fault)) return fault;
+  return out.needs.assignment ? read_object<Draft>(at, kAssignmentMembers, out) : MaybeFault();
+}
+
+// ---- top level
+
+MaybeFault read_top_level_nodename(const JsonAt& at, Draft& out) {
+  auto fault = read_nodename(at, out.top_level_nodename);
+  return out.needs.lenient ? MaybeFault() : fault;
+}
+
+constexpr std::array<JsonMember<Draft>, 2> kTopLevelMembers = {
+    {{"ipam", read_ipam}, {"nodename", read_top_level_nodename}}};
+constexpr std::array<JsonMember<Draft>, 2> kRequestMembers = {
+    {{"args", read_args_member}, {"runtimeConfig", read_runtime_config}}};
+constexpr std::array<JsonMember<Draft>, 1> kPreviousMembers = {{{"prevResult", read_previous_result}}};
+constexpr std::array<JsonMember<Draft>, 2> kAttachmentMembers = {
+    {{"cni.dev/valid-attachments", [](const JsonAt& a, Draft& d) { return read_attachments(a, d.attachments); }},
+     {"cni.dev/attachments", [](const JsonAt& a, Draft& d) { return read_attachments(a, d.old_attachments); }}}};
+
+MaybeFault read_top_level(const JsonAt& root, Draft& draft) {
+  if (auto fault = read_object<Draft>(root, kTopLevelMembers, draft)) return fault;
+  if (draft.needs.assignment) {
+    if (auto fault = read_object<Draft>(root, kRequestMembers, draft)) return fault;
+  }
+  if (draft.needs.previous_result) {
+    if (auto fault = read_object<Draft>(root, kPreviousMembers, draft)) return fault;
+  }
+  return draft.needs.attachments ? read_object<Draft>(root, kAttachmentMembers, draft) : MaybeFault();
+}
+
+Error error_of(const JsonFault& fault) {
+  const bool type = fault.kind == JsonFault::Kind::wrong_type;
+  return {type ? Code::internal : Code::invalid_network_config, "invalid network config: " + fault.to_string(), {}};
+}
+
+Error missing(std::string_view field) {
+  return {Code::invalid_network_config, fmt::format("invalid network config: {} is missing", field), {}};
+}
+
+// ---- CNI_ARGS
+
+std::optional<Error> take_pod_text(const Args& args, std::string_view key, std::string& out) {
+  constexpr std::size_t kBytesMax = 253;  // of a Kubernetes object name
+  const auto it = args.texts.find(key);
+  if (it == args.texts.end()) return {};
+  if (it->second.size() > kBytesMax || !is_plain_text(it->second)) {
+    return Error{
+        Code::invalid_environment,
+        fmt::format("ARGS: {} is not UTF-8 text of at most {} bytes without control characters", key, kBytesMax),
+        net::echo(it->second)};
+  }
+  out = it->second;
+  return {};
+}
+
+std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod) {
+  if (auto error = take_pod_text(args, kPodNameArg, pod.name)) return error;
+  if (auto error = take_pod_text(args, kPodNamespaceArg, pod.namespace_name)) return error;
+  return take_pod_text(args, kPodUidArg, pod.uid);
+}
+
+std::optional<Error> gather_requested(const std::optional<net::Address>& from_args, Draft& draft) {
+  std::vector<net::Address>& all = draft.config.requested_addresses;
+  if (from_args) all.push_back(*from_args);
+  for (const auto* channel : {&draft.from_args_member, &draft.from_runtime, &draft.from_ipam}) {
+    for (const net::Address& address : *channel) {
+      if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
+    }
+  }
+  if (all.size() <= kRequestedAddressesMax) return {};
+  return Error{Code::invalid_network_config,
+               fmt::format("{} addresses are requested, at most {} are allowed", all.size(), kRequestedAddressesMax),
+               {}};
+}
+
+std::optional<Error> take_args(const std::string& text, Draft& draft) {
+  const auto args = parse_args(text, kCroftArgKeys);
+  if (!args) return Error{Code::invalid_environment, args.error().message, "CNI_ARGS"};
+  if (auto error = take_pod(*args, draft.config.pod)) return error;
+  return gather_requested(args->ip, draft);
+}
+
+std::optional<std::string> unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+}  // namespace
+
+ConfigNeeds needs_of(Command command) {
+  ConfigNeeds needs;
+  needs.assignment = command == Command::add || command == Command::status;
+  needs.previous_result = command == Command::check;
+  needs.attachments = command == Command::gc;
+  needs.lenient = command == Command::del;
+  return needs;
+}
+
+Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const std::string& args,
+                                             const ConfigNeeds& needs) {
+  auto name = read_network_name(document);
+  if (!name) return name.error();
+  auto version = read_cni_version(document);
+  if (!version) return version.error();
+  Draft draft;
+  draft.needs = needs;
+  if (const auto fault = read_top_level(JsonAt{document.root(), nullptr, {}, {}}, draft)) return error_of(*fault);
+  if (!needs.lenient && !draft.has_ipam) return missing("ipam");
+  if (!needs.lenient && draft.type.empty()) return missing("ipam.type");
+  if (needs.assignment) {
+    if (auto error = take_args(args, draft)) return *std::move(error);
+  }
+  NetworkConfig& config = draft.config;
+  config.name = *std::move(name);
+  config.cni_version = *std::move(version);
+  config.nodename = unless_empty(draft.ipam_nodename.empty() ? draft.top_level_nodename : draft.ipam_nodename);
+  config.ipam.store = unless_empty(draft.store);
+  config.ipam.log_file = unless_empty(draft.log_file);
+  config.valid_attachments = united(std::move(draft.attachments), draft.old_attachments);
+  return std::move(config);
+}
+
+}  // namespace croft::wire::cni

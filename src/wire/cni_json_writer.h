@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace croft::wire {
+
+/// Writes JSON byte for byte as Go's encoding/json does: json.MarshalIndent with four blanks, or json.Marshal when
+/// compact. Strings escape `<`, `>`, `&`, U+2028 and U+2029; bytes that are not UTF-8 become U+FFFD. Members come in
+/// the order of the calls; an object must get a key before each value. An object or array without content prints as {}
+/// or [].
+class JsonWriter {
+ public:
+  enum class Layout : std::uint8_t { indented, compact };
+  explicit JsonWriter(Layout layout = Layout::indented) : layout_(layout) {}
+
+  void begin_object() { begin('{'); }
+  void end_object() { end('}'); }
+  void begin_array() { begin('['); }
+  void end_array() { end(']'); }
+  void key(std::string_view name);
+  void text(std::string_view value);
+  void integer(std::int64_t value);
+
+  /// What was written; all objects and arrays must be closed.
+  [[nodiscard]] std::string take() &&;
+
+ private:
+  void begin(char bracket);
+  void end(char bracket);
+  /// Comma, line break and indentation before a key or an element.
+  void separate();
+  void before_value();
+  void new_line();
+  void append_string(std::string_view value);
+
+  Layout layout_;
+  std::string out_;
+  std::vector<bool> has_content_;  ///< one entry an open object or array
+  bool after_key_ = false;
+};
+
+}  // namespace croft::wire

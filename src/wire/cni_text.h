@@ -1,0 +1,36 @@
+#pragma once
+
+// Rules of text that Go applies and CNI callers have come to depend on.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace croft::wire {
+
+/// One code point at the front of a UTF-8 text. `size` is 0 for an empty text. An invalid byte sequence gives
+/// `valid == false`, size 1 and U+FFFD, as Go's utf8.DecodeRune.
+struct Rune {
+  char32_t code = 0xFFFD;
+  std::size_t size = 0;
+  bool valid = false;
+};
+[[nodiscard]] Rune first_rune(std::string_view text);
+
+/// True when the text is valid UTF-8 without control characters (U+0000–U+001F, U+007F–U+009F): fit for a key, an
+/// attribute or a line of a log.
+[[nodiscard]] bool is_plain_text(std::string_view text);
+
+/// Go's unicode.IsSpace: ASCII white space and U+0085, U+00A0, U+1680, U+2000–U+200A, U+2028, U+2029, U+202F, U+205F,
+/// U+3000.
+[[nodiscard]] bool is_space(char32_t code);
+
+/// Go's strconv.Quote, which error texts of the reference use. Escapes what has no picture; of Unicode's unassigned
+/// code points only the blocks known here are escaped, the rest is printed.
+[[nodiscard]] std::string go_quote(std::string_view text);
+
+/// Whether Go's encoding/json takes `key` for the member `name`, which must be ASCII: equal without regard to ASCII
+/// case, with U+017F (long s) read as `s` and U+212A (Kelvin sign) as `k`.
+[[nodiscard]] bool same_member_name(std::string_view key, std::string_view name);
+
+}  // namespace croft::wire

@@ -1,0 +1,214 @@
+#include "wire/record_fields.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace croft::wire {
+namespace {
+
+using core::Attribute;
+using core::Block;
+using core::Cooling;
+
+/// The largest block has 4096 addresses (core::check_block); a longer list is damage, not a reason to use memory.
+constexpr std::uint32_t kOrdinalMax = 4095;
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+void write_boot(CanonicalWriter& out, const BootId& boot) {
+  std::string hex;
+  for (const std::uint8_t byte : boot.bytes) {
+    hex += kHexDigits[byte >> 4];
+    hex += kHexDigits[byte & 0xf];
+  }
+  out.text(hex);
+}
+
+BootId read_boot(CanonicalReader& in) {
+  const std::string hex = in.text();
+  BootId boot;
+  const auto digit = [&](std::size_t i) { return kHexDigits.find(hex[i]); };
+  if (hex.size() != 2 * boot.bytes.size() || hex.find_first_not_of(kHexDigits) != hex.npos) {
+    in.reject("no boot id of 32 hex digits");
+    return {};
+  }
+  for (std::size_t i = 0; i < boot.bytes.size(); ++i) {
+    boot.bytes[i] = static_cast<std::uint8_t>(digit(2 * i) << 4 | digit(2 * i + 1));
+  }
+  return boot;
+}
+
+void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
+  out.raw("\"releasedAt\":").time(cooling.released_at.wall);
+  out.raw(",\"sinceBootNanoseconds\":").number(std::int64_t{cooling.released_at.since_boot.count()});
+  out.raw(",\"bootID\":");
+  write_boot(out, cooling.released_at.boot);
+  out.raw(",\"previousHandle\":").text(cooling.previous_handle);
+  out.raw(",\"previousSecondary\":").texts(cooling.previous_secondary);
+}
+
+Cooling read_cooling(CanonicalReader& in) {
+  Cooling cooling;
+  in.expect("\"releasedAt\":");
+  cooling.released_at.wall = in.time();
+  in.expect(",\"sinceBootNanoseconds\":");
+  cooling.released_at.since_boot = std::chrono::nanoseconds{in.signed_number()};
+  in.expect(",\"bootID\":");
+  cooling.released_at.boot = read_boot(in);
+  in.expect(",\"previousHandle\":");
+  cooling.previous_handle = in.text();
+  in.expect(",\"previousSecondary\":");
+  cooling.previous_secondary = in.texts();
+  return cooling;
+}
+
+void write_attribute(CanonicalWriter& out, const Attribute& attribute) {
+  out.raw("{\"handle_id\":");
+  if (attribute.handle_id) {
+    out.text(*attribute.handle_id);
+  } else {
+    out.raw("null");
+  }
+  if (!attribute.secondary.empty()) out.raw(",\"secondary\":").texts(attribute.secondary);
+  if (!attribute.alternate_owner.empty()) out.raw(",\"alternateOwnerAttrs\":").texts(attribute.alternate_owner);
+  if (attribute.cooling) {
+    out.raw(",");
+    write_cooling(out, *attribute.cooling);
+  }
+  out.raw("}");
+}
+
+Attribute read_attribute(CanonicalReader& in) {
+  Attribute attribute;
+  in.expect("{\"handle_id\":");
+  if (!in.accept("null")) attribute.handle_id = in.text();
+  if (in.accept(",\"secondary\":")) attribute.secondary = in.texts();
+  if (in.accept(",\"alternateOwnerAttrs\":")) attribute.alternate_owner = in.texts();
+  if (in.accept(",")) attribute.cooling = read_cooling(in);
+  in.expect("}");
+  return attribute;
+}
+
+/// Writes `[a,b,c]`.
+template <class List, class WriteOne>
+void write_list(CanonicalWriter& out, const List& list, WriteOne write_one) {
+  out.raw("[");
+  bool first = true;
+  for (const auto& element : list) {
+    if (!first) out.raw(",");
+    first = false;
+    write_one(element);
+  }
+  out.raw("]");
+}
+
+/// Reads `[a,b,c]` of at most one element an address.
+template <class ReadOne>
+auto read_list(CanonicalReader& in, ReadOne read_one) {
+  std::vector<decltype(read_one())> list;
+  in.expect("[");
+  if (in.accept("]")) return list;
+  do {
+    if (list.size() > kOrdinalMax) in.reject("list longer than a block");
+    list.push_back(read_one());
+  } while (in.another(']'));
+  return list;
+}
+
+void write_sequence_numbers(CanonicalWriter& out, const std::map<std::uint32_t, core::SequenceNumber>& numbers) {
+  char separator = '{';
+  for (const auto& [ordinal, sequence_number] : numbers) {
+    out.raw({&separator, 1}).raw("\"").number(std::uint64_t{ordinal}).raw("\":").number(sequence_number.value);
+    separator = ',';
+  }
+  out.raw(numbers.empty() ? "{}" : "}");
+}
+
+/// Ascending by number, not by text.
+std::map<std::uint32_t, core::SequenceNumber> read_sequence_numbers(CanonicalReader& in) {
+  std::map<std::uint32_t, core::SequenceNumber> numbers;
+  if (in.accept("{}")) return numbers;
+  in.expect("{");
+  do {
+    in.expect("\"");
+    const std::uint32_t ordinal = in.small_number(kOrdinalMax);
+    in.expect("\":");
+    if (!numbers.empty() && numbers.rbegin()->first >= ordinal) in.reject("ordinal out of order");
+    numbers.emplace_hint(numbers.end(), ordinal, in.unsigned_number());
+  } while (in.another('}'));
+  return numbers;
+}
+
+void write_owner_and_claim(CanonicalWriter& out, const Block& block) {
+  if (block.affinity) out.raw(",\"affinity\":").text(core::to_string(*block.affinity));
+  if (block.affinity_claim_time) out.raw(",\"affinityClaimTime\":").time(*block.affinity_claim_time);
+}
+
+void read_owner_and_claim(CanonicalReader& in, Block& block) {
+  if (in.accept(",\"affinity\":")) {
+    const auto owner = core::parse_affinity_owner(in.text());
+    if (owner) {
+      block.affinity = *owner;
+    } else {
+      in.reject("affinity is neither host:NAME nor virtual:NAME");
+    }
+  }
+  if (in.accept(",\"affinityClaimTime\":")) block.affinity_claim_time = in.time();
+}
+
+void read_free_list(CanonicalReader& in, Block& block) {
+  auto order = read_list(in, [&] { return in.small_number(kOrdinalMax); });
+  if (!in.ok()) return;
+  const auto size = static_cast<std::uint32_t>(block.allocations.size());
+  auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
+  if (free_list) {
+    block.unallocated = *std::move(free_list);
+  } else {
+    in.reject("unallocated names an ordinal twice or one outside the block");
+  }
+}
+
+}  // namespace
+
+void write_block(CanonicalWriter& out, const Block& block) {
+  out.raw("\"cidr\":");
+  write_prefix(out, block.cidr);
+  write_owner_and_claim(out, block);
+  out.raw(",\"allocations\":");
+  write_list(out, block.allocations, [&](const std::optional<std::uint32_t>& index) {
+    index ? out.number(std::uint64_t{*index}) : out.raw("null");
+  });
+  out.raw(",\"unallocated\":");
+  write_list(out, block.unallocated.order(), [&](std::uint32_t o) { out.number(std::uint64_t{o}); });
+  out.raw(",\"attributes\":");
+  write_list(out, block.attributes, [&](const Attribute& attribute) { write_attribute(out, attribute); });
+  out.raw(",\"sequenceNumber\":").number(block.sequence_number.value);
+  out.raw(",\"sequenceNumberForAllocation\":");
+  write_sequence_numbers(out, block.sequence_number_for_allocation);
+  out.raw(",\"deleted\":").boolean(block.deleted);
+}
+
+Block read_block(CanonicalReader& in) {
+  Block block;
+  in.expect("\"cidr\":");
+  block.cidr = read_prefix(in);
+  read_owner_and_claim(in, block);
+  in.expect(",\"allocations\":");
+  block.allocations = read_list(in, [&]() -> std::optional<std::uint32_t> {
+    if (in.accept("null")) return std::nullopt;
+    return in.small_number(kOrdinalMax);
+  });
+  in.expect(",\"unallocated\":");
+  read_free_list(in, block);
+  in.expect(",\"attributes\":");
+  block.attributes = read_list(in, [&] { return read_attribute(in); });
+  in.expect(",\"sequenceNumber\":");
+  block.sequence_number = core::SequenceNumber(in.unsigned_number());
+  in.expect(",\"sequenceNumberForAllocation\":");
+  block.sequence_number_for_allocation = read_sequence_numbers(in);
+  in.expect(",\"deleted\":");
+  block.deleted = in.boolean();
+  return block;
+}
+
+}  // namespace croft::wire
