@@ -4,23 +4,40 @@ namespace croft {
 
 std::string_view name_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::invalid_argument: return "invalid_argument";
-    case ErrorCode::not_found: return "not_found";
-    case ErrorCode::already_exists: return "already_exists";
-    case ErrorCode::conflict: return "conflict";
-    case ErrorCode::unknown_outcome: return "unknown_outcome";
-    case ErrorCode::unavailable: return "unavailable";
-    case ErrorCode::deadline_exceeded: return "deadline_exceeded";
-    case ErrorCode::storage_full: return "storage_full";
-    case ErrorCode::read_only: return "read_only";
-    case ErrorCode::permission_denied: return "permission_denied";
-    case ErrorCode::corrupt: return "corrupt";
-    case ErrorCode::newer_version: return "newer_version";
-    case ErrorCode::exhausted: return "exhausted";
-    case ErrorCode::no_pool: return "no_pool";
-    case ErrorCode::refused_by_configuration: return "refused_by_configuration";
-    case ErrorCode::refused_for_safety: return "refused_for_safety";
-    case ErrorCode::internal: return "internal";
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::already_exists:
+      return "already_exists";
+    case ErrorCode::conflict:
+      return "conflict";
+    case ErrorCode::unknown_outcome:
+      return "unknown_outcome";
+    case ErrorCode::unavailable:
+      return "unavailable";
+    case ErrorCode::deadline_exceeded:
+      return "deadline_exceeded";
+    case ErrorCode::storage_full:
+      return "storage_full";
+    case ErrorCode::read_only:
+      return "read_only";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::corrupt:
+      return "corrupt";
+    case ErrorCode::newer_version:
+      return "newer_version";
+    case ErrorCode::exhausted:
+      return "exhausted";
+    case ErrorCode::no_pool:
+      return "no_pool";
+    case ErrorCode::refused_by_configuration:
+      return "refused_by_configuration";
+    case ErrorCode::refused_for_safety:
+      return "refused_for_safety";
+    case ErrorCode::internal:
+      return "internal";
   }
   return "internal";
 }
@@ -31,8 +48,10 @@ bool is_transient(ErrorCode code) {
     case ErrorCode::unknown_outcome:
     case ErrorCode::unavailable:
     case ErrorCode::deadline_exceeded:
-    case ErrorCode::storage_full: return true;
-    default: return false;
+    case ErrorCode::storage_full:
+      return true;
+    default:
+      return false;
   }
 }
 

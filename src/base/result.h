@@ -27,14 +27,13 @@ using Result = tl::expected<T, Error>;
 
 /// `TRY(auto pool, find_pool(name));` declares `pool` from the success of the expression or returns its Error.
 /// Two statements: not for use as the body of an `if` without braces.
-#define TRY(declaration, ...)                                                              \
-  auto CROFT_CONCAT(croft_result_, __LINE__) = (__VA_ARGS__);                              \
-  if (!CROFT_CONCAT(croft_result_, __LINE__))                                              \
-    return ::croft::fail(std::move(CROFT_CONCAT(croft_result_, __LINE__)).error());        \
+#define TRY(declaration, ...)                                                       \
+  auto CROFT_CONCAT(croft_result_, __LINE__) = (__VA_ARGS__);                       \
+  if (!CROFT_CONCAT(croft_result_, __LINE__))                                       \
+    return ::croft::fail(std::move(CROFT_CONCAT(croft_result_, __LINE__)).error()); \
   declaration = *std::move(CROFT_CONCAT(croft_result_, __LINE__))
 
 /// The same for `Result<void>`, or where the value is not wanted.
-#define TRY_VOID(...)                                                                      \
-  if (auto CROFT_CONCAT(croft_result_, __LINE__) = (__VA_ARGS__);                          \
-      !CROFT_CONCAT(croft_result_, __LINE__))                                              \
+#define TRY_VOID(...)                                                                                     \
+  if (auto CROFT_CONCAT(croft_result_, __LINE__) = (__VA_ARGS__); !CROFT_CONCAT(croft_result_, __LINE__)) \
   return ::croft::fail(std::move(CROFT_CONCAT(croft_result_, __LINE__)).error())

@@ -74,7 +74,8 @@ class Decision {
   Decision(const CroftIpamWorld& world, const NetworkConfig& config, std::string command, const Caller* caller)
       : world_(world), started_(world.clock.now()), file_(config.ipam.log_file.value_or(kDefaultLogFile)) {
     line_ = fmt::format("{} network={}", command, config.name);
-    if (caller != nullptr) line_ += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
+    if (caller != nullptr)
+      line_ += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
   }
 
   /// Logs the failure and turns it into a CNI error.
@@ -104,7 +105,8 @@ std::string list_of(const std::vector<net::Address>& addresses) {
   return text.empty() ? "none" : text;
 }
 
-Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config, OpenMode mode) {
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config,
+                                                         OpenMode mode) {
   return world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode);
 }
 
@@ -123,8 +125,8 @@ Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller,
   return std::get<core::Assigned>(std::move(answer));
 }
 
-Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Caller& caller,
-                                          const NetworkConfig& config) {
+[[nodiscard]] Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Caller& caller,
+                                                        const NetworkConfig& config) {
   const auto store = open(world, config, OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
   if (!store) return fail(store.error());
@@ -133,7 +135,8 @@ Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Cal
   return std::move(released.addresses);
 }
 
-Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+[[nodiscard]] Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller,
+                                          const NetworkConfig& config) {
   TRY(const auto store, open(world, config, OpenMode::existing));
   const engine::Context context{*store, world.clock, world.random};
   std::vector<net::Address> expected;
@@ -141,7 +144,7 @@ Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller, c
   return engine::check_attachment(context, owner_of(caller, config), expected);
 }
 
-Result<engine::Collected> collect(const CroftIpamWorld& world, const NetworkConfig& config) {
+[[nodiscard]] Result<engine::Collected> collect(const CroftIpamWorld& world, const NetworkConfig& config) {
   if (config.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
   const auto store = open(world, config, OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
@@ -152,7 +155,7 @@ Result<engine::Collected> collect(const CroftIpamWorld& world, const NetworkConf
   return engine::collect_attachments(context, config.name, node_of(config, world), valid);
 }
 
-Result<void> ready(const CroftIpamWorld& world, const NetworkConfig& config) {
+[[nodiscard]] Result<void> ready(const CroftIpamWorld& world, const NetworkConfig& config) {
   TRY(const auto store, open(world, config, OpenMode::create));
   const engine::Context context{*store, world.clock, world.random};
   TRY_VOID(engine::ensure_pools(context, config.ipam.pools));

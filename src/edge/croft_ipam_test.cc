@@ -21,14 +21,16 @@ class CroftIpamTest : public testing::Test {
                 const std::string& more = "", const std::string& version = "1.1.0", const std::string& args = "") {
     CniHost host;
     host.environment = {command, container, "/run/netns/x", "eth0", args, "/opt/cni/bin", ""};
-    const std::string config =
-        R"({"cniVersion":")" + version + R"(","name":"net","nodename":"node-a","ipam":{"type":"croft-ipam")" + ipam + "}" + more + "}";
+    const std::string config = R"({"cniVersion":")" + version +
+                               R"(","name":"net","nodename":"node-a","ipam":{"type":"croft-ipam")" + ipam + "}" + more +
+                               "}";
     host.read_stdin = [config] { return Result<std::string>(config); };
     host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
     return run_cni(croft_ipam_plugin(world_), host);
   }
 
-  static constexpr const char* kPools = R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","blockSize":29,"cooldownSeconds":5}])";
+  static constexpr const char* kPools =
+      R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","blockSize":29,"cooldownSeconds":5}])";
 
   store::MemoryStore data_;
   ManualClock clock_;
@@ -49,9 +51,10 @@ class CroftIpamTest : public testing::Test {
 TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
   const auto answer = run("ADD", kPools);
   EXPECT_EQ(answer.exit_code, 0) << answer.out;
-  EXPECT_EQ(answer.out,
-            "{\n    \"cniVersion\": \"1.1.0\",\n    \"ips\": [\n        {\n            \"address\": \"10.1.0.8/28\",\n     "
-            "       \"gateway\": \"10.1.0.1\"\n        }\n    ]\n}")
+  EXPECT_EQ(
+      answer.out,
+      "{\n    \"cniVersion\": \"1.1.0\",\n    \"ips\": [\n        {\n            \"address\": \"10.1.0.8/28\",\n     "
+      "       \"gateway\": \"10.1.0.1\"\n        }\n    ]\n}")
       << answer.out;
   EXPECT_EQ(run("ADD", kPools).out, answer.out) << "asked again";
   EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 ok"));
@@ -90,7 +93,8 @@ TEST_F(CroftIpamTest, DelOfNothingMakesNothing) {
 TEST_F(CroftIpamTest, CheckFollowsThePreviousResult) {
   run("ADD", kPools);
   EXPECT_EQ(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.8/28"}]})").exit_code, 0);
-  EXPECT_THAT(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.9/28"}]})").out, HasSubstr("10.1.0.9"));
+  EXPECT_THAT(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.9/28"}]})").out,
+              HasSubstr("10.1.0.9"));
   EXPECT_EQ(run("CHECK", "", "c2").exit_code, 1);
 }
 

@@ -39,11 +39,13 @@ bool contains(const Addresses& addresses, const net::Address& address) {
 }
 
 std::string name_of(const core::Owner& owner) {
-  return fmt::format("container {} interface {} in network {}", owner.container_id, owner.interface_name, owner.network);
+  return fmt::format("container {} interface {} in network {}", owner.container_id, owner.interface_name,
+                     owner.network);
 }
 
-/// Whether the store takes writes, without making one: a commit whose condition cannot hold gets as far as a commit can.
-Result<void> check_writable(const Context& context) {
+/// Whether the store takes writes, without making one: a commit whose condition cannot hold gets as far as a commit
+/// can.
+[[nodiscard]] Result<void> check_writable(const Context& context) {
   constexpr store::Revision kNever(std::numeric_limits<std::int64_t>::max());
   const store::Write write{core::pool_set_key(), std::nullopt, store::Condition::if_revision(kNever), true};
   const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
@@ -70,14 +72,14 @@ Result<void> check_attachment(const Context& context, const core::Owner& owner,
   for (const net::Address& address : expected) {
     const bool ours = std::any_of(pools.begin(), pools.end(), [&](const auto& p) { return p.cidr.contains(address); });
     if (ours && !contains(held, address)) {
-      return fail(ErrorCode::not_found, fmt::format("{} is in prevResult but not recorded for {}", address.to_string(),
-                                                    name_of(owner)));
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is in prevResult but not recorded for {}", address.to_string(), name_of(owner)));
     }
   }
   for (const net::Address& address : held) {
     if (!contains(expected, address)) {
-      return fail(ErrorCode::not_found, fmt::format("{} is recorded for {} but not in prevResult", address.to_string(),
-                                                    name_of(owner)));
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is recorded for {} but not in prevResult", address.to_string(), name_of(owner)));
     }
   }
   return {};

@@ -17,8 +17,8 @@ namespace croft::engine {
 [[nodiscard]] Result<void> check_attachment(const Context& context, const core::Owner& owner,
                                             const std::vector<net::Address>& expected);
 
-/// CNI STATUS: the store answers and takes writes, and a pool of each wanted family is enabled. With `fail_when_full`, also that such a
-/// pool has room for this node. Errors: those of the store; no_pool; exhausted.
+/// CNI STATUS: the store answers and takes writes, and a pool of each wanted family is enabled. With `fail_when_full`,
+/// also that such a pool has room for this node. Errors: those of the store; no_pool; exhausted.
 struct StatusRequest {
   core::AffinityOwner node;
   bool ipv4 = true;

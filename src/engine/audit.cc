@@ -66,11 +66,13 @@ class Audit {
     ++report_.blocks;
     const std::string subject = "block " + block.cidr.to_string();
     if (const auto valid = core::check_block(block); !valid) {
-      add(FindingKind::block_corrupt, subject, valid.error().message, "restore the store from a backup; its addresses stay taken");
+      add(FindingKind::block_corrupt, subject, valid.error().message,
+          "restore the store from a backup; its addresses stay taken");
       return;
     }
     if (key != core::block_key(block.cidr)) {
-      add(FindingKind::block_corrupt, subject, "it is stored under the name " + key.name, "restore the store from a backup");
+      add(FindingKind::block_corrupt, subject, "it is stored under the name " + key.name,
+          "restore the store from a backup");
       return;
     }
     blocks_[block.cidr] = &block;
@@ -82,7 +84,8 @@ class Audit {
           "release its addresses with `croft ip release`");
     }
     if (block.affinity && reader_.get<core::Affinity>(core::affinity_key(*block.affinity, block.cidr)) == nullptr) {
-      add(FindingKind::affinity_missing, subject, "it belongs to " + to_string(*block.affinity) + ", which has no claim on it",
+      add(FindingKind::affinity_missing, subject,
+          "it belongs to " + to_string(*block.affinity) + ", which has no claim on it",
           "the next assignment from it is unaffected; delete and re-create the pool when it is empty");
     }
     check_sequence(block, subject);
@@ -122,7 +125,8 @@ class Audit {
       ++report_.held;
       const net::Address address = net::address_at(block.cidr, ordinal);
       if (pools_.is_reserved(address)) {
-        add(FindingKind::reserved_held, address.to_string(), "it is reserved, and held by " + attribute->handle_id.value_or("nobody"),
+        add(FindingKind::reserved_held, address.to_string(),
+            "it is reserved, and held by " + attribute->handle_id.value_or("nobody"),
             "delete the container that holds it");
       }
       if (!attribute->handle_id) continue;
@@ -214,20 +218,34 @@ class Audit {
 
 std::string_view name_of(Finding::Kind kind) {
   switch (kind) {
-    case FindingKind::block_corrupt: return "block_corrupt";
-    case FindingKind::block_overlap: return "block_overlap";
-    case FindingKind::block_without_pool: return "block_without_pool";
-    case FindingKind::affinity_missing: return "affinity_missing";
-    case FindingKind::affinity_stale: return "affinity_stale";
-    case FindingKind::vacancy_missing: return "vacancy_missing";
-    case FindingKind::vacancy_stale: return "vacancy_stale";
-    case FindingKind::handle_missing: return "handle_missing";
-    case FindingKind::handle_miscount: return "handle_miscount";
-    case FindingKind::pool_overlap: return "pool_overlap";
-    case FindingKind::reservation_missing: return "reservation_missing";
-    case FindingKind::reserved_held: return "reserved_held";
-    case FindingKind::sequence_behind: return "sequence_behind";
-    case FindingKind::not_attached: return "not_attached";
+    case FindingKind::block_corrupt:
+      return "block_corrupt";
+    case FindingKind::block_overlap:
+      return "block_overlap";
+    case FindingKind::block_without_pool:
+      return "block_without_pool";
+    case FindingKind::affinity_missing:
+      return "affinity_missing";
+    case FindingKind::affinity_stale:
+      return "affinity_stale";
+    case FindingKind::vacancy_missing:
+      return "vacancy_missing";
+    case FindingKind::vacancy_stale:
+      return "vacancy_stale";
+    case FindingKind::handle_missing:
+      return "handle_missing";
+    case FindingKind::handle_miscount:
+      return "handle_miscount";
+    case FindingKind::pool_overlap:
+      return "pool_overlap";
+    case FindingKind::reservation_missing:
+      return "reservation_missing";
+    case FindingKind::reserved_held:
+      return "reserved_held";
+    case FindingKind::sequence_behind:
+      return "sequence_behind";
+    case FindingKind::not_attached:
+      return "not_attached";
   }
   return "unknown";
 }

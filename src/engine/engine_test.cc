@@ -68,7 +68,8 @@ TEST_F(Engine, OtherNodesBlocksAreNamedInTheRefusal) {
   pool("a", "10.1.0.0/28", 29);
   EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
   EXPECT_THAT(add("c2", "node-b"), StartsWith("10.1."));
-  EXPECT_THAT(add("c3", "node-c"), HasSubstr("all 2 blocks are claimed: 0 by this node and without a free address, 2 by other nodes"));
+  EXPECT_THAT(add("c3", "node-c"),
+              HasSubstr("all 2 blocks are claimed: 0 by this node and without a free address, 2 by other nodes"));
 }
 
 TEST_F(Engine, ReleasedAddressesCoolAndComeBackLongestIdleFirst) {
@@ -117,7 +118,8 @@ TEST_F(Engine, DualStackIsAllOrNone) {
   pool("four", "10.1.0.0/24", 26);
   auto both = request("c1");
   both.ipv6 = true;
-  EXPECT_THAT(add(both).front(), HasSubstr("no_pool: no IPv6 address for node node-a: there is no pool of this family"));
+  EXPECT_THAT(add(both).front(),
+              HasSubstr("no_pool: no IPv6 address for node node-a: there is no pool of this family"));
   EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
   pool("six", "fd00::/120", 122);
   EXPECT_THAT(add(both), ElementsAre(StartsWith("10.1.0."), StartsWith("fd00::")));
@@ -142,13 +144,15 @@ TEST_F(Engine, ExplicitAddress) {
   EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
   EXPECT_EQ(look(context)->pools[0].blocks[0].block.cidr, prefix("10.10.0.16/28"));
   wanted.owner.container_id = "c2";
-  EXPECT_THAT(add(wanted).front(), HasSubstr("exhausted: requested address 10.10.0.17 cannot be assigned [pool a (10.10.0.0/24): the address is held by net.c1]"));
+  EXPECT_THAT(add(wanted).front(), HasSubstr("exhausted: requested address 10.10.0.17 cannot be assigned [pool a "
+                                             "(10.10.0.0/24): the address is held by net.c1]"));
   del("c1");
   EXPECT_THAT(add(wanted).front(), HasSubstr("the address is cooling until 2026-01-15T10:00:30Z"));
   clock.advance(30s);
   EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
   wanted.addresses = {ip("10.10.0.18")};
-  EXPECT_THAT(add(wanted).front(), HasSubstr("container c2 interface eth0 already holds 10.10.0.17 and now asks for 10.10.0.18"));
+  EXPECT_THAT(add(wanted).front(),
+              HasSubstr("container c2 interface eth0 already holds 10.10.0.17 and now asks for 10.10.0.18"));
 }
 
 TEST_F(Engine, ExplicitAddressesThatMayNotBe) {
@@ -187,7 +191,12 @@ TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
   wanted = request("c2");
   wanted.ipv4_pools = {"10.2.0.0/29", "a"};
   EXPECT_EQ(add(wanted).front(), "10.2.0.3");
-  for (int i = 3; i < 6; ++i) add([&] { auto r = wanted; r.owner.container_id = "c" + std::to_string(i); return r; }());
+  for (int i = 3; i < 6; ++i)
+    add([&] {
+      auto r = wanted;
+      r.owner.container_id = "c" + std::to_string(i);
+      return r;
+    }());
   wanted.owner.container_id = "c9";
   EXPECT_EQ(add(wanted).front(), "10.1.0.2") << "b is full, a comes next";
   wanted = request("c10");
@@ -203,7 +212,8 @@ TEST_F(Engine, WithoutNamesPoolsFillByNameAndDisabledOnesAreSkipped) {
   EXPECT_EQ(add("c2"), "10.2.0.2");
   EXPECT_EQ(add("c1"), "10.1.0.2") << "what is held stays valid";
   ASSERT_TRUE(set_pool_disabled(context, "b", true));
-  EXPECT_THAT(add("c3"), HasSubstr("no pool may be used [pool a (10.1.0.0/29): disabled; pool b (10.2.0.0/29): disabled]"));
+  EXPECT_THAT(add("c3"),
+              HasSubstr("no pool may be used [pool a (10.1.0.0/29): disabled; pool b (10.2.0.0/29): disabled]"));
   EXPECT_EQ(del("c1"), 1U);
 }
 
@@ -273,7 +283,8 @@ TEST_F(Engine, ALateReleaseNeverFreesASuccessor) {
   const auto stale = release_addresses(context, {{ip("10.1.0.2"), "net.c2", before.sequence_number}}).value();
   EXPECT_THAT(stale.mismatched, ElementsAre(ip("10.1.0.2")));
   const auto now = show_address(context, ip("10.1.0.2")).value();
-  const auto right = release_addresses(context, {{ip("10.1.0.2"), "net.c2", now.sequence_number}, {ip("10.9.9.9"), {}, {}}}).value();
+  const auto right =
+      release_addresses(context, {{ip("10.1.0.2"), "net.c2", now.sequence_number}, {ip("10.9.9.9"), {}, {}}}).value();
   EXPECT_THAT(right.released, ElementsAre(ip("10.1.0.2")));
   EXPECT_THAT(right.not_held, ElementsAre(ip("10.9.9.9")));
 }
@@ -339,7 +350,8 @@ TEST_F(Engine, RacingThreadsOnOneNodeAndOnSeveral) {
       SeededRandom own_random(static_cast<std::uint64_t>(t) + 100);
       const Context own{client, clock, own_random};
       for (int i = 0; i < 40; ++i) {
-        const auto answer = assign(own, request("t" + std::to_string(t) + "-" + std::to_string(i), t < 2 ? "node-a" : "node-b"));
+        const auto answer =
+            assign(own, request("t" + std::to_string(t) + "-" + std::to_string(i), t < 2 ? "node-a" : "node-b"));
         ASSERT_TRUE(answer) << answer.error().message;
         const auto* assigned = std::get_if<core::Assigned>(&*answer);
         ASSERT_NE(assigned, nullptr);
@@ -412,8 +424,10 @@ TEST_F(Engine, CheckComparesBothWays) {
   const std::string address = add("c1");
   const core::Owner owner{"net", "c1", "eth0"};
   EXPECT_TRUE(check_attachment(context, owner, {}));
-  EXPECT_TRUE(check_attachment(context, owner, {ip(address.c_str()), ip("172.16.0.1")})) << "foreign addresses are not ours to judge";
-  EXPECT_THAT(check_attachment(context, owner, {ip("10.1.0.77")}).error().message, HasSubstr("10.1.0.77 is in prevResult but not recorded"));
+  EXPECT_TRUE(check_attachment(context, owner, {ip(address.c_str()), ip("172.16.0.1")}))
+      << "foreign addresses are not ours to judge";
+  EXPECT_THAT(check_attachment(context, owner, {ip("10.1.0.77")}).error().message,
+              HasSubstr("10.1.0.77 is in prevResult but not recorded"));
   EXPECT_THAT(check_attachment(context, owner, {ip("172.16.0.1")}).error().message, HasSubstr("not in prevResult"));
   EXPECT_EQ(check_attachment(context, {"net", "c2", "eth0"}, {}).error().code, ErrorCode::not_found);
 }

@@ -16,8 +16,8 @@ constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
 Deadline deadline_of(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
 
 /// Every record of a kind, page by page.
-Result<void> for_each_record(const Context& context, core::Kind kind, const std::string& name_prefix,
-                             const std::function<Result<void>(store::Record&)>& visit) {
+[[nodiscard]] Result<void> for_each_record(const Context& context, core::Kind kind, const std::string& name_prefix,
+                                           const std::function<Result<void>(store::Record&)>& visit) {
   const Deadline deadline = deadline_of(context);
   store::ListRequest request{kind, name_prefix, "", store::kListLimitMax};
   for (bool more = true; more;) {
@@ -38,7 +38,7 @@ std::uint64_t size_of(const net::Prefix& cidr) {
 /// Pools and reservations as read outside a decision.
 class Frame {
  public:
-  static Result<Frame> read(const Context& context) {
+  [[nodiscard]] static Result<Frame> read(const Context& context) {
     Frame frame;
     TRY(frame.pools_, list_pools(context));
     TRY_VOID(for_each_record(context, core::Kind::reservation, "", [&](store::Record& record) -> Result<void> {
@@ -94,7 +94,8 @@ std::string text_of(const std::map<std::string, std::string>& map, const char* k
   return it == map.end() ? "" : it->second;
 }
 
-void describe_holder(AddressView& view, const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
+void describe_holder(AddressView& view, const std::string& handle_id,
+                     const std::map<std::string, std::string>& secondary) {
   view.handle_id = handle_id;
   view.owner = core::owner_of(handle_id, secondary);
   view.node = text_of(secondary, core::kNodeKey);
@@ -252,7 +253,8 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
     }
   }
   const core::Pool* pool = frame.pool_of(address);
-  if (pool == nullptr) return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
+  if (pool == nullptr)
+    return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
   AddressView view;
   view.address = address;
   view.state = frame.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;

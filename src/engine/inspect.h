@@ -48,14 +48,14 @@ struct PoolView {
 struct AddressView {
   net::Address address;
   core::AddressState state = core::AddressState::held;
-  std::string pool;                   ///< empty when no pool contains it
-  std::optional<net::Prefix> block;   ///< absent for a reserved address whose block does not exist yet
-  std::optional<core::Owner> owner;   ///< the holder, or the last holder while cooling
-  std::string handle_id;              ///< the same
+  std::string pool;                  ///< empty when no pool contains it
+  std::optional<net::Prefix> block;  ///< absent for a reserved address whose block does not exist yet
+  std::optional<core::Owner> owner;  ///< the holder, or the last holder while cooling
+  std::string handle_id;             ///< the same
   core::SequenceNumber sequence_number;
   std::string node, pod, namespace_name;
-  std::string since;                  ///< RFC 3339: held or cooling since; empty when unknown
-  std::string until;                  ///< RFC 3339: end of the cooldown; empty unless cooling
+  std::string since;  ///< RFC 3339: held or cooling since; empty when unknown
+  std::string until;  ///< RFC 3339: end of the cooldown; empty unless cooling
 };
 
 /// Everything in one look: pools with their blocks, blocks of no pool, reserved addresses.

@@ -1,6 +1,6 @@
-#include <map>
-
 #include <rapidcheck.h>
+
+#include <map>
 
 #include "engine/test_world.h"
 
@@ -88,7 +88,8 @@ TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
       }
     }
     // When faults stop, everything can be given back.
-    for (int i = 0; i < 20; ++i) RC_ASSERT(release_owner(world.context, {"net", "c" + std::to_string(i), "eth0"}).has_value());
+    for (int i = 0; i < 20; ++i)
+      RC_ASSERT(release_owner(world.context, {"net", "c" + std::to_string(i), "eth0"}).has_value());
     world.clock.advance(11s);
     const auto overview = look(world.context).value();
     for (const PoolView& pool : overview.pools) RC_ASSERT(pool.usage.held + pool.usage.cooling == 0U);

@@ -16,7 +16,8 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
   if (specs.empty()) return {};
   TRY(const std::vector<core::Pool> pools, list_pools(context));
   for (const core::PoolSpec& spec : specs) {
-    const auto existing = std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == spec.name; });
+    const auto existing =
+        std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == spec.name; });
     if (existing != pools.end() && core::disagreement(*existing, spec).empty()) continue;
     const auto created = create_pool(context, spec);
     if (created) continue;

@@ -10,7 +10,7 @@ namespace croft::engine {
 namespace {
 
 /// The addresses by the block that contains them.
-Result<std::map<net::Prefix, std::vector<core::AddressToRelease>>> by_block(
+[[nodiscard]] Result<std::map<net::Prefix, std::vector<core::AddressToRelease>>> by_block(
     const Context& context, const std::vector<core::AddressToRelease>& addresses,
     std::vector<net::Address>& in_no_block) {
   std::map<net::Prefix, std::vector<core::AddressToRelease>> result;
@@ -29,8 +29,8 @@ Result<std::map<net::Prefix, std::vector<core::AddressToRelease>>> by_block(
 
 constexpr std::size_t kReleaseBatch = 64;
 
-Result<void> release_batch(const Context& context, const net::Prefix& block,
-                           const std::vector<core::AddressToRelease>& batch, core::AddressReleases& all) {
+[[nodiscard]] Result<void> release_batch(const Context& context, const net::Prefix& block,
+                                         const std::vector<core::AddressToRelease>& batch, core::AddressReleases& all) {
   TRY(const core::AddressReleases some,
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
         return core::plan_release_addresses(snapshot, block, batch, now);

@@ -70,7 +70,8 @@ struct World {
     const auto report = audit(context, live);
     if (!report) return {report.error().message};
     std::vector<std::string> texts;
-    for (const Finding& f : report->findings) texts.push_back(std::string(name_of(f.kind)) + " " + f.subject + ": " + f.what);
+    for (const Finding& f : report->findings)
+      texts.push_back(std::string(name_of(f.kind)) + " " + f.subject + ": " + f.what);
     return texts;
   }
 };

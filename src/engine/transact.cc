@@ -23,17 +23,20 @@ enum class Fate { applied, lost, may_still_come };
 
 /// What became of a commit whose reply was lost. A put of the commit shows its token; if the commit has none, a record
 /// that was to be deleted tells by being gone, which another deleter may have caused: then deciding again is right.
-Result<Fate> fate_of(store::Store& store, std::span<const store::Write> writes, const store::WriteToken& token,
-                     Deadline deadline) {
-  const auto put = std::find_if(writes.begin(), writes.end(), [](const store::Write& w) { return w.value.has_value(); });
+[[nodiscard]] Result<Fate> fate_of(store::Store& store, std::span<const store::Write> writes,
+                                   const store::WriteToken& token, Deadline deadline) {
+  const auto put =
+      std::find_if(writes.begin(), writes.end(), [](const store::Write& w) { return w.value.has_value(); });
   const store::Write& witness = put != writes.end() ? *put : writes.front();
   TRY(const std::optional<store::Record> record, store.get(witness.key, deadline));
   if (record && record->token == token) return Fate::applied;
   switch (witness.condition.kind) {
-    case store::Condition::Kind::absent: return record ? Fate::lost : Fate::may_still_come;
+    case store::Condition::Kind::absent:
+      return record ? Fate::lost : Fate::may_still_come;
     case store::Condition::Kind::revision:
       return record && record->revision == witness.condition.revision ? Fate::may_still_come : Fate::lost;
-    case store::Condition::Kind::any: break;
+    case store::Condition::Kind::any:
+      break;
   }
   return Fate::may_still_come;
 }

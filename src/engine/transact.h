@@ -105,8 +105,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
       wait_after_conflict(context, tries);
     }
-    return fail(ErrorCode::unavailable,
-                "too many writers changed the same records at once (100 tries); try again");
+    return fail(ErrorCode::unavailable, "too many writers changed the same records at once (100 tries); try again");
   }();
 }
 

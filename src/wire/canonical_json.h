@@ -38,8 +38,8 @@ class CanonicalWriter {
 };
 
 /// Reads what CanonicalWriter writes, from the front. The first thing that is not as expected is kept as the error;
-/// after it every call returns an empty value and consumes nothing, so that a decoder checks once, at the end. The bytes
-/// must outlive the reader.
+/// after it every call returns an empty value and consumes nothing, so that a decoder checks once, at the end. The
+/// bytes must outlive the reader.
 class CanonicalReader {
  public:
   explicit CanonicalReader(std::string_view bytes) : rest_(bytes), size_(bytes.size()) {}

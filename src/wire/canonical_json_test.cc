@@ -1,9 +1,8 @@
 #include "wire/canonical_json.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace croft::wire {
@@ -35,20 +34,22 @@ TEST(CanonicalJson, AnIndependentReaderAgrees) {
 }
 
 TEST(CanonicalJson, OtherSpellingsOfATextAreRefused) {
-  for (const char* bytes : {"\"a", "a\"", "\"\\n\"", "\"\\u0041\"", "\"\\u001F\"", "\"\\u00\"", "\"\\u\"", "\"\\\"", "\"\n\"",
-                            "", "\"a\" ", " \"a\""}) {
+  for (const char* bytes : {"\"a", "a\"", "\"\\n\"", "\"\\u0041\"", "\"\\u001F\"", "\"\\u00\"", "\"\\u\"", "\"\\\"",
+                            "\"\n\"", "", "\"a\" ", " \"a\""}) {
     EXPECT_NE(refusal(bytes), "") << bytes;
   }
 }
 
 TEST(CanonicalJson, NumbersAreExact) {
-  for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{9007199254740993}, std::numeric_limits<std::uint64_t>::max()}) {
+  for (const std::uint64_t n :
+       {std::uint64_t{0}, std::uint64_t{9007199254740993}, std::numeric_limits<std::uint64_t>::max()}) {
     const std::string bytes = CanonicalWriter(0).number(n).take();
     CanonicalReader in(bytes);
     EXPECT_EQ(in.unsigned_number(), n);
     EXPECT_TRUE(in.finish());
   }
-  for (const std::int64_t n : {std::int64_t{0}, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t n :
+       {std::int64_t{0}, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
     const std::string bytes = CanonicalWriter(0).number(n).take();
     CanonicalReader in(bytes);
     EXPECT_EQ(in.signed_number(), n);
@@ -103,7 +104,8 @@ TEST(CanonicalJson, MembersOfATextMapAscend) {
   CanonicalReader in(bytes);
   EXPECT_EQ(in.texts(), members);
   EXPECT_TRUE(in.finish());
-  for (const char* other : {R"({"b":"1","a":"2"})", R"({"a":"1","a":"2"})", "{", "{}}", R"({"a"})", R"({"a":1})", R"({"a":"1",})"}) {
+  for (const char* other :
+       {R"({"b":"1","a":"2"})", R"({"a":"1","a":"2"})", "{", "{}}", R"({"a"})", R"({"a":1})", R"({"a":"1",})"}) {
     CanonicalReader reader(other);
     static_cast<void>(reader.texts());
     EXPECT_FALSE(reader.finish()) << other;

@@ -1,7 +1,7 @@
-#include "wire/record_fields.h"
-
 #include <algorithm>
 #include <vector>
+
+#include "wire/record_fields.h"
 
 namespace croft::wire {
 namespace {

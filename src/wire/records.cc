@@ -273,16 +273,26 @@ core::PoolSet read_pool_set(CanonicalReader& in) {
 
 core::Value read_value(CanonicalReader& in, Kind kind) {
   switch (kind) {
-    case Kind::pool: return read_pool(in);
-    case Kind::reservation: return read_reservation(in);
-    case Kind::ipam_config: return read_ipam_config(in);
-    case Kind::block: return read_block(in);
-    case Kind::affinity: return read_affinity(in);
-    case Kind::handle: return read_handle(in);
-    case Kind::vacancy: return read_vacancy(in);
-    case Kind::claim_cursor: return read_claim_cursor(in);
-    case Kind::high_water_mark: return read_high_water_mark(in);
-    case Kind::pool_set: return read_pool_set(in);
+    case Kind::pool:
+      return read_pool(in);
+    case Kind::reservation:
+      return read_reservation(in);
+    case Kind::ipam_config:
+      return read_ipam_config(in);
+    case Kind::block:
+      return read_block(in);
+    case Kind::affinity:
+      return read_affinity(in);
+    case Kind::handle:
+      return read_handle(in);
+    case Kind::vacancy:
+      return read_vacancy(in);
+    case Kind::claim_cursor:
+      return read_claim_cursor(in);
+    case Kind::high_water_mark:
+      return read_high_water_mark(in);
+    case Kind::pool_set:
+      return read_pool_set(in);
   }
   CROFT_ASSERT(false);
 }
@@ -310,7 +320,7 @@ Error damaged(const core::Key& key, std::string_view why) {
 }
 
 /// Reads `{"v":N,`. Error: newer_version.
-Result<void> read_version(CanonicalReader& in, const core::Key& key) {
+[[nodiscard]] Result<void> read_version(CanonicalReader& in, const core::Key& key) {
   in.expect("{\"v\":");
   const std::uint32_t version = in.small_number();
   if (in.ok() && version > kRecordVersion) {

@@ -1,12 +1,12 @@
 #include "wire/records.h"
 
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace croft::wire {
@@ -86,7 +86,8 @@ std::vector<Golden> goldens() {
   const core::Handle handle{"k8s-pod-network.7f3c0e", {{"10.0.0.64/30", 2}, {"fd00::/122", 1}}, false};
   return {
       {core::pool_key("default-ipv6"), golden_pool()},
-      {core::reservation_key("gateways"), core::Reservation{"gateways", {prefix("10.0.0.0/32"), prefix("10.0.255.0/24")}}},
+      {core::reservation_key("gateways"),
+       core::Reservation{"gateways", {prefix("10.0.0.0/32"), prefix("10.0.255.0/24")}}},
       {{Kind::ipam_config, "default"}, core::IpamConfig{true, false, 2147483647, "Enabled", 1200}},
       {core::block_key(cidr), golden_block()},
       {core::affinity_key(balancer, cidr), affinity},
@@ -125,8 +126,10 @@ TEST(Records, GoldenFilesOfEveryKind) {
 
 TEST(Records, NumbersOfKindsAreStable) {
   const std::pair<Kind, int> expected[] = {
-      {Kind::pool, 0},   {Kind::reservation, 1}, {Kind::ipam_config, 2},  {Kind::block, 3},           {Kind::affinity, 4},
-      {Kind::handle, 5}, {Kind::vacancy, 6},     {Kind::claim_cursor, 7}, {Kind::high_water_mark, 8}, {Kind::pool_set, 9},
+      {Kind::pool, 0},     {Kind::reservation, 1},  {Kind::ipam_config, 2},
+      {Kind::block, 3},    {Kind::affinity, 4},     {Kind::handle, 5},
+      {Kind::vacancy, 6},  {Kind::claim_cursor, 7}, {Kind::high_water_mark, 8},
+      {Kind::pool_set, 9},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);
@@ -150,9 +153,10 @@ ErrorCode code_of(const Key& key, const std::string& bytes) {
 TEST(Records, UnknownMissingAndMisplacedMembersAreDamage) {
   const Key key = core::pool_set_key();
   ASSERT_TRUE(decode_record(key, R"({"v":1,"generation":7})"));
-  for (const char* bytes : {R"({"v":1,"generation":7,"extra":1})", R"({"v":1})", R"({"generation":7,"v":1})", R"({"v":1,"generation":7} )",
-                            R"({"v":0,"generation":7})", R"({"v":1,"generation":"7"})", R"({"v":1,"generation":7,"generation":7})",
-                            "", "{}", "null", "\0", R"({"v":1,"generation":99999999999999999999})"}) {
+  for (const char* bytes :
+       {R"({"v":1,"generation":7,"extra":1})", R"({"v":1})", R"({"generation":7,"v":1})", R"({"v":1,"generation":7} )",
+        R"({"v":0,"generation":7})", R"({"v":1,"generation":"7"})", R"({"v":1,"generation":7,"generation":7})", "",
+        "{}", "null", "\0", R"({"v":1,"generation":99999999999999999999})"}) {
     EXPECT_EQ(code_of(key, bytes), ErrorCode::corrupt) << bytes;
   }
 }
@@ -190,7 +194,8 @@ TEST(Records, DamagedBytesNeverCrashAndNeverReadAsTheOldValue) {
 }
 
 rc::Gen<std::map<std::string, std::string>> any_texts() {
-  return rc::gen::container<std::map<std::string, std::string>>(rc::gen::arbitrary<std::string>(), rc::gen::arbitrary<std::string>());
+  return rc::gen::container<std::map<std::string, std::string>>(rc::gen::arbitrary<std::string>(),
+                                                                rc::gen::arbitrary<std::string>());
 }
 
 core::Attribute any_attribute() {
@@ -202,7 +207,8 @@ core::Attribute any_attribute() {
     return attribute;
   }
   core::Cooling cooling;
-  cooling.released_at.wall = WallTime(std::chrono::nanoseconds{*rc::gen::inRange<std::int64_t>(-(1LL << 62), 1LL << 62)});
+  cooling.released_at.wall =
+      WallTime(std::chrono::nanoseconds{*rc::gen::inRange<std::int64_t>(-(1LL << 62), 1LL << 62)});
   cooling.released_at.since_boot = std::chrono::nanoseconds{*rc::gen::arbitrary<std::int64_t>()};
   for (auto& byte : cooling.released_at.boot.bytes) byte = *rc::gen::arbitrary<std::uint8_t>();
   cooling.previous_handle = *rc::gen::arbitrary<std::string>();
@@ -221,7 +227,8 @@ core::Block any_block() {
   std::vector<std::uint32_t> free;
   for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
     if (*rc::gen::arbitrary<bool>()) {
-      free.insert(free.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(free.size()) + 1), ordinal);
+      free.insert(free.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(free.size()) + 1),
+                  ordinal);
       block.allocations.emplace_back();
       continue;
     }
@@ -248,12 +255,13 @@ TEST(Records, BlocksSurviveExactly) {
 }
 
 TEST(Records, HandlesSurviveExactly) {
-  const bool ok = rc::check("decode(encode(handle)) == handle", [](const std::string& id, std::map<std::string, std::uint32_t> blocks, bool deleted) {
-    const core::Handle handle{id, std::move(blocks), deleted};
-    const auto decoded = decode_record(core::handle_key(id), encode_record(handle));
-    if (!decoded) RC_FAIL(decoded.error().message);
-    RC_ASSERT(std::get<core::Handle>(*decoded) == handle);
-  });
+  const bool ok = rc::check("decode(encode(handle)) == handle",
+                            [](const std::string& id, std::map<std::string, std::uint32_t> blocks, bool deleted) {
+                              const core::Handle handle{id, std::move(blocks), deleted};
+                              const auto decoded = decode_record(core::handle_key(id), encode_record(handle));
+                              if (!decoded) RC_FAIL(decoded.error().message);
+                              RC_ASSERT(std::get<core::Handle>(*decoded) == handle);
+                            });
   EXPECT_TRUE(ok);
 }
 

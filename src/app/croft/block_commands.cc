@@ -14,7 +14,7 @@ struct Filter {
   std::string pool, node;
 };
 
-Result<int> list(CommandLine& line, const Filter& filter) {
+[[nodiscard]] Result<int> list(CommandLine& line, const Filter& filter) {
   TRY(const engine::Context context, line.open());
   TRY(engine::Overview overview, engine::look(context));
   std::vector<engine::BlockView> blocks = std::move(overview.stray_blocks);
@@ -51,9 +51,7 @@ void add_block_commands(CLI::App& app, CommandLine& line) {
   CLI::App* command = block->add_subcommand("list", "All blocks with their owner and use");
   command->add_option("--pool", filter->pool, "Only blocks of this pool");
   command->add_option("--node", filter->node, "Only blocks of this node");
-  command->callback([&line, filter] {
-    line.run = [filter](CommandLine& l) { return list(l, *filter); };
-  });
+  command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list(l, *filter); }; });
 }
 
 }  // namespace croft::app

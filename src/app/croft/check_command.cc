@@ -17,7 +17,7 @@ struct CheckOptions {
   std::int64_t grace_seconds = engine::kCollectAgeMin.count();
 };
 
-Result<int> check(CommandLine& line, const CheckOptions& options) {
+[[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
   TRY(const engine::Context context, line.open());
   std::optional<engine::LiveAttachments> live;
   if (!options.cache_directory.empty()) {
@@ -36,8 +36,8 @@ Result<int> check(CommandLine& line, const CheckOptions& options) {
       print(fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject, finding.what,
                         finding.remedy));
     }
-    print(fmt::format("{} pools, {} blocks, {} handles, {} addresses held, {} cooling: {}\n", report.pools, report.blocks,
-                      report.handles, report.held, report.cooling,
+    print(fmt::format("{} pools, {} blocks, {} handles, {} addresses held, {} cooling: {}\n", report.pools,
+                      report.blocks, report.handles, report.held, report.cooling,
                       report.findings.empty() ? "nothing found" : fmt::format("{} findings", report.findings.size())));
   }
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
@@ -48,17 +48,18 @@ Result<int> check(CommandLine& line, const CheckOptions& options) {
 void add_check_command(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Look through the whole register for contradictions and leftovers");
-  command->add_option("--cni-cache", options->cache_directory,
-                      "Also name addresses held by attachments that the runtime's CNI cache (as a rule /var/lib/cni) does "
-                      "not know");
-  command->add_option("--grace-seconds", options->grace_seconds,
-                      "With --cni-cache: pass over addresses held for less than this, their ADD may still be under way")
+  command->add_option(
+      "--cni-cache", options->cache_directory,
+      "Also name addresses held by attachments that the runtime's CNI cache (as a rule /var/lib/cni) does "
+      "not know");
+  command
+      ->add_option("--grace-seconds", options->grace_seconds,
+                   "With --cni-cache: pass over addresses held for less than this, their ADD may still be under way")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{86400}))
       ->capture_default_str();
-  command->footer("Changes nothing. Each finding comes with its evidence and what to do. Exit code 3 when there are any.");
-  command->callback([&line, options] {
-    line.run = [options](CommandLine& l) { return check(l, *options); };
-  });
+  command->footer(
+      "Changes nothing. Each finding comes with its evidence and what to do. Exit code 3 when there are any.");
+  command->callback([&line, options] { line.run = [options](CommandLine& l) { return check(l, *options); }; });
 }
 
 }  // namespace croft::app

@@ -28,13 +28,13 @@ std::string table_of(const std::vector<engine::AddressView>& addresses) {
     const std::string pod = a.pod.empty() ? "" : a.namespace_name + "/" + a.pod;
     // The first 13 characters tell containers apart, as runtimes print them.
     table.add({a.address.to_string(), std::string(core::name_of(a.state)), a.pool, a.block ? a.block->to_string() : "",
-               a.node, pod, a.owner ? a.owner->container_id.substr(0, 13) : "",
-               a.owner ? a.owner->interface_name : "", a.since, a.until});
+               a.node, pod, a.owner ? a.owner->container_id.substr(0, 13) : "", a.owner ? a.owner->interface_name : "",
+               a.since, a.until});
   }
   return table.to_string();
 }
 
-Result<int> list(CommandLine& line, const Filter& filter) {
+[[nodiscard]] Result<int> list(CommandLine& line, const Filter& filter) {
   TRY(const engine::Context context, line.open());
   TRY(std::vector<engine::AddressView> addresses, engine::list_addresses(context));
   std::erase_if(addresses, [&](const engine::AddressView& a) {
@@ -66,7 +66,7 @@ std::string details_of(const engine::AddressView& a) {
   return text;
 }
 
-Result<int> show(CommandLine& line, const std::string& text) {
+[[nodiscard]] Result<int> show(CommandLine& line, const std::string& text) {
   TRY(const net::Address address, address_argument("ADDRESS", text));
   TRY(const engine::Context context, line.open());
   TRY(const engine::AddressView view, engine::show_address(context, address));
@@ -74,7 +74,7 @@ Result<int> show(CommandLine& line, const std::string& text) {
   return 0;
 }
 
-Result<int> release(CommandLine& line, const ReleaseOptions& options) {
+[[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
   TRY(const net::Address address, address_argument("ADDRESS", options.address));
   TRY(const engine::Context context, line.open());
   core::AddressToRelease wanted{address, options.handle, {}};
@@ -102,25 +102,19 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   listing->add_option("--node", filter->node, "Only addresses held on this node");
   listing->add_option("--state", filter->state, "Only this state")
       ->check(CLI::IsMember({"held", "cooling", "reserved", "quarantined"}));
-  listing->callback([&line, filter] {
-    line.run = [filter](CommandLine& l) { return list(l, *filter); };
-  });
+  listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list(l, *filter); }; });
 
   const auto address = std::make_shared<std::string>();
   CLI::App* showing = ip->add_subcommand("show", "Everything about one address");
   showing->add_option("ADDRESS", *address, "The address")->required();
-  showing->callback([&line, address] {
-    line.run = [address](CommandLine& l) { return show(l, *address); };
-  });
+  showing->callback([&line, address] { line.run = [address](CommandLine& l) { return show(l, *address); }; });
 
   const auto options = std::make_shared<ReleaseOptions>();
   CLI::App* releasing = ip->add_subcommand("release", "Release an address whose holder is gone; it cools first");
   releasing->add_option("ADDRESS", options->address, "The address")->required();
   releasing->add_option("--handle", options->handle, "Only if this handle holds it");
   releasing->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
-  releasing->callback([&line, options] {
-    line.run = [options](CommandLine& l) { return release(l, *options); };
-  });
+  releasing->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
 }
 
 }  // namespace croft::app

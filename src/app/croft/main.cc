@@ -61,9 +61,8 @@ void add_common(CLI::App& app, CommandLine& line) {
       ->envname("CROFT_STORE")
       ->default_val(edge::kDefaultStoreUrl);
   app.add_option("-o,--output", line.output, "Form of the output: table or json")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},
-                                                     {"json", CommandLine::Output::json}}))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{
+          {"table", CommandLine::Output::table}, {"json", CommandLine::Output::json}}))
       ->default_str("table");
   app.add_option("--colour,--color", line.colour, "Colour: auto (only on a terminal), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
@@ -92,8 +91,8 @@ int run(int argc, char** argv) {
   const Result<int> code = line.run(line);
   if (code) return *code;
   const Error& error = code.error();
-  static_cast<void>(os::write_standard_error(fmt::format("croft: {}{}{}\n", error.message, error.details.empty() ? "" : "\n  ",
-                                                         error.details)));
+  static_cast<void>(os::write_standard_error(
+      fmt::format("croft: {}{}{}\n", error.message, error.details.empty() ? "" : "\n  ", error.details)));
   return static_cast<int>(edge::exit_code_of(error.code));
 }
 

@@ -30,11 +30,16 @@ const char* plain(Half upper, Half lower) {
 
 int colour_of(Half half) {
   switch (half) {
-    case Half::held: return 34;       // green
-    case Half::cooling: return 214;   // orange
-    case Half::reserved: return 240;  // dark grey
-    case Half::free: return 253;      // near white
-    case Half::nothing: return 0;
+    case Half::held:
+      return 34;  // green
+    case Half::cooling:
+      return 214;  // orange
+    case Half::reserved:
+      return 240;  // dark grey
+    case Half::free:
+      return 253;  // near white
+    case Half::nothing:
+      return 0;
   }
   return 0;
 }
@@ -58,11 +63,15 @@ std::vector<std::string> lines_of(const std::vector<Half>& halves, bool colour) 
 
 Half half_of(AddressState state) {
   switch (state) {
-    case AddressState::free: return Half::free;
-    case AddressState::held: return Half::held;
-    case AddressState::cooling: return Half::cooling;
+    case AddressState::free:
+      return Half::free;
+    case AddressState::held:
+      return Half::held;
+    case AddressState::cooling:
+      return Half::cooling;
     case AddressState::reserved:
-    case AddressState::quarantined: return Half::reserved;
+    case AddressState::quarantined:
+      return Half::reserved;
   }
   return Half::free;
 }
@@ -95,7 +104,8 @@ std::string legend(bool colour) {
 }
 
 std::string block_label(const engine::BlockView& block) {
-  return fmt::format("{} {}", block.block.cidr.to_string(), block.block.affinity ? block.block.affinity->name : "nobody");
+  return fmt::format("{} {}", block.block.cidr.to_string(),
+                     block.block.affinity ? block.block.affinity->name : "nobody");
 }
 
 }  // namespace
@@ -115,7 +125,8 @@ std::string draw(const engine::PoolView& pool, bool colour) {
     for (const std::string& line : lines_of(halves, colour)) {
       text += fmt::format("  {}{}  {}", label, std::string(width - width_of(label), ' '), line);
       if (!label.empty()) {
-        text += fmt::format("  {} held, {} cooling, {} free", block.usage.held, block.usage.cooling, block.usage.free());
+        text +=
+            fmt::format("  {} held, {} cooling, {} free", block.usage.held, block.usage.cooling, block.usage.free());
       }
       text += "\n";
       label.clear();

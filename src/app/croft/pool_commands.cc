@@ -20,7 +20,7 @@ struct CreateOptions {
   bool disabled = false;
 };
 
-Result<core::PoolSpec> spec_of(const CreateOptions& options) {
+[[nodiscard]] Result<core::PoolSpec> spec_of(const CreateOptions& options) {
   core::PoolSpec spec;
   spec.name = options.name;
   TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
@@ -36,7 +36,7 @@ Result<core::PoolSpec> spec_of(const CreateOptions& options) {
   return spec;
 }
 
-Result<int> create(CommandLine& line, const CreateOptions& options) {
+[[nodiscard]] Result<int> create(CommandLine& line, const CreateOptions& options) {
   TRY(const core::PoolSpec spec, spec_of(options));
   TRY_VOID(core::make_pool(spec));  // before a store is made for it
   TRY(const engine::Context context, line.open(true));
@@ -51,7 +51,7 @@ Result<int> create(CommandLine& line, const CreateOptions& options) {
   return 0;
 }
 
-Result<engine::PoolView> find_pool(const engine::Context& context, const std::string& name) {
+[[nodiscard]] Result<engine::PoolView> find_pool(const engine::Context& context, const std::string& name) {
   TRY(engine::Overview overview, engine::look(context));
   for (engine::PoolView& pool : overview.pools) {
     if (pool.pool.name == name) return std::move(pool);
@@ -60,11 +60,13 @@ Result<engine::PoolView> find_pool(const engine::Context& context, const std::st
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
-  return fmt::format("{} ({:.0f}%)", part, whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return fmt::format("{} ({:.0f}%)", part,
+                     whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 std::string table_of(const std::vector<engine::PoolView>& pools) {
-  Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED", "FREE"});
+  Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED",
+               "FREE"});
   for (const engine::PoolView& view : pools) {
     const core::Pool& pool = view.pool;
     table.add({pool.name, pool.cidr.to_string(), std::to_string(pool.block_length),
@@ -76,14 +78,14 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
   return table.to_string();
 }
 
-Result<int> list(CommandLine& line) {
+[[nodiscard]] Result<int> list(CommandLine& line) {
   TRY(const engine::Context context, line.open());
   TRY(const engine::Overview overview, engine::look(context));
   print(line.json() ? json_of(overview.pools) : table_of(overview.pools));
   return 0;
 }
 
-Result<int> show(CommandLine& line, const std::string& name) {
+[[nodiscard]] Result<int> show(CommandLine& line, const std::string& name) {
   TRY(const engine::Context context, line.open());
   TRY(const engine::PoolView pool, find_pool(context, name));
   if (line.json()) {
@@ -94,14 +96,14 @@ Result<int> show(CommandLine& line, const std::string& name) {
   return 0;
 }
 
-Result<int> set_disabled(CommandLine& line, const std::string& name, bool disabled) {
+[[nodiscard]] Result<int> set_disabled(CommandLine& line, const std::string& name, bool disabled) {
   TRY(const engine::Context context, line.open());
   TRY(const core::Pool pool, engine::set_pool_disabled(context, name, disabled));
   print(fmt::format("pool/{} {}\n", pool.name, disabled ? "disabled: no new addresses, held ones stay" : "enabled"));
   return 0;
 }
 
-Result<int> remove(CommandLine& line, const std::string& name) {
+[[nodiscard]] Result<int> remove(CommandLine& line, const std::string& name) {
   TRY(const engine::Context context, line.open());
   TRY_VOID(engine::delete_pool(context, name));
   print(fmt::format("pool/{} deleted\n", name));
@@ -114,9 +116,7 @@ void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* 
   const auto name = std::make_shared<std::string>();
   CLI::App* command = pool.add_subcommand(verb, help);
   command->add_option("NAME", *name, "Name of the pool")->required();
-  command->callback([&line, name, action] {
-    line.run = [name, action](CommandLine& l) { return action(l, *name); };
-  });
+  command->callback([&line, name, action] { line.run = [name, action](CommandLine& l) { return action(l, *name); }; });
 }
 
 }  // namespace
@@ -132,14 +132,13 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->add_option("--cidr", options->cidr, "The prefix to hand out, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
   creation->add_option("--block-size", options->block_size,
                        "Prefix length of the blocks nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
-  creation->add_option("--gateway", options->gateway,
-                       "Gateway of the pods, kept out of use (default: the first address); \"none\": /32 or /128 without one");
+  creation->add_option(
+      "--gateway", options->gateway,
+      "Gateway of the pods, kept out of use (default: the first address); \"none\": /32 or /128 without one");
   creation->add_option("--cooldown-seconds", options->cooldown_seconds,
                        "Rest of an address between two holders, 0 to 1200 seconds (default 30)");
   creation->add_flag("--disabled", options->disabled, "Hand out nothing from it yet");
-  creation->callback([&line, options] {
-    line.run = [options](CommandLine& l) { return create(l, *options); };
-  });
+  creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create(l, *options); }; });
 
   pool->add_subcommand("list", "All pools with their use")->callback([&line] { line.run = list; });
   add_named(*pool, line, "show", "One pool, with a picture of its blocks", show);

@@ -24,10 +24,14 @@ std::string personality(const char* called_as) {
 
 edge::NetnsAnswer compare_netns(const std::string& path) {
   switch (os::is_own_network_namespace(path)) {
-    case os::SameNamespace::yes: return edge::NetnsAnswer::same;
-    case os::SameNamespace::no: return edge::NetnsAnswer::different;
-    case os::SameNamespace::cannot_open: return edge::NetnsAnswer::cannot_open;
-    case os::SameNamespace::own_cannot_open: return edge::NetnsAnswer::own_cannot_open;
+    case os::SameNamespace::yes:
+      return edge::NetnsAnswer::same;
+    case os::SameNamespace::no:
+      return edge::NetnsAnswer::different;
+    case os::SameNamespace::cannot_open:
+      return edge::NetnsAnswer::cannot_open;
+    case os::SameNamespace::own_cannot_open:
+      return edge::NetnsAnswer::own_cannot_open;
   }
   return edge::NetnsAnswer::cannot_open;
 }

@@ -90,8 +90,8 @@ class Assignment {
       if (std::find(wanted.begin(), wanted.end(), other.address) == wanted.end()) {
         return refuse(ErrorCode::refused_by_configuration,
                       fmt::format("container {} interface {} already holds {} and now asks for {}: delete it first",
-                                  request_.owner.container_id, request_.owner.interface_name,
-                                  other.address.to_string(), wanted.front().to_string()),
+                                  request_.owner.container_id, request_.owner.interface_name, other.address.to_string(),
+                                  wanted.front().to_string()),
                       {});
       }
     }
@@ -120,7 +120,8 @@ class Assignment {
     };
     if (pool->disabled) return refuse_pool(ErrorCode::refused_by_configuration, "the pool is disabled");
     if (pools_.is_reserved(address)) {
-      return refuse_pool(ErrorCode::refused_by_configuration, "the address is reserved (network, gateway or broadcast)");
+      return refuse_pool(ErrorCode::refused_by_configuration,
+                         "the address is reserved (network, gateway or broadcast)");
     }
     const Prefix cidr = Prefix::containing(address, pool->block_length);
     auto block = draft_.block(cidr);
@@ -138,8 +139,8 @@ class Assignment {
   [[nodiscard]] std::string state_text(const Block& block, net::Ordinal ordinal) const {
     const Attribute& holder = *attribute_of(block, ordinal);
     if (!holder.cooling) return "held by " + holder.handle_id.value_or("an unknown handle");
-    return "cooling until " + rfc3339_rounded_up(cooldown_end(holder.cooling->released_at,
-                                                              pools_.cooldown_of(block.cidr), draft_.now()));
+    return "cooling until " +
+           rfc3339_rounded_up(cooldown_end(holder.cooling->released_at, pools_.cooldown_of(block.cidr), draft_.now()));
   }
 
   bool serve_automatic(Family family) {
@@ -180,14 +181,14 @@ class Assignment {
       }
     }
     const bool configured_away = usable.empty();
-    const ErrorCode code = !configured_away             ? ErrorCode::exhausted
-                           : no_pool_of(family)         ? ErrorCode::no_pool
-                                                        : ErrorCode::refused_by_configuration;
+    const ErrorCode code = !configured_away     ? ErrorCode::exhausted
+                           : no_pool_of(family) ? ErrorCode::no_pool
+                                                : ErrorCode::refused_by_configuration;
     return refuse(code,
                   fmt::format("no {} address for node {}: {}", net::name_of(family), request_.node.name,
-                              !configured_away                   ? "every usable pool is full"
+                              !configured_away             ? "every usable pool is full"
                               : code == ErrorCode::no_pool ? "there is no pool of this family; create one"
-                                                                 : "no pool may be used"),
+                                                           : "no pool may be used"),
                   std::move(considered));
   }
 
@@ -200,13 +201,15 @@ class Assignment {
   bool choose_pools(Family family, std::vector<const Pool*>& usable, std::vector<PoolVerdict>& considered) {
     const auto& names = family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools;
     for (const std::string& name : names) {
-      const auto it = std::find_if(pools_.pools().begin(), pools_.pools().end(), [&](const Pool* p) {
-        return p->name == name || p->cidr.to_string() == name;
-      });
+      const auto it = std::find_if(pools_.pools().begin(), pools_.pools().end(),
+                                   [&](const Pool* p) { return p->name == name || p->cidr.to_string() == name; });
       const Pool* pool = it == pools_.pools().end() ? nullptr : *it;
       if (pool == nullptr || pool->cidr.family() != family || pool->disabled) {
         for (const Pool* p : pools_.pools()) {
-          considered.push_back({p->name, p->cidr, p != pool ? "not the one asked for" : p->disabled ? "disabled" : "of the other family"});
+          considered.push_back({p->name, p->cidr,
+                                p != pool     ? "not the one asked for"
+                                : p->disabled ? "disabled"
+                                              : "of the other family"});
         }
         return refuse(ErrorCode::refused_by_configuration,
                       fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", name,
@@ -230,7 +233,8 @@ class Assignment {
   /// Why a pool that was not asked for by name does not serve this request.
   [[nodiscard]] static std::optional<std::string> rejection_of(const Pool& pool) {
     if (pool.disabled) return "disabled";
-    if (pool.assignment_mode == AssignmentMode::manual) return "serves only requests that name it (assignmentMode Manual)";
+    if (pool.assignment_mode == AssignmentMode::manual)
+      return "serves only requests that name it (assignmentMode Manual)";
     if (std::find(pool.allowed_uses.begin(), pool.allowed_uses.end(), PoolUse::workload) == pool.allowed_uses.end()) {
       return "not for workloads (allowedUses)";
     }
@@ -246,7 +250,8 @@ class Assignment {
       const auto cidr = cidr_of(key);
       const auto* vacancy = std::get_if<Vacancy>(&value);
       if (!cidr || vacancy == nullptr) continue;  // a hint that can't be read is no hint
-      const bool in_pool = std::any_of(usable.begin(), usable.end(), [&](const Pool* p) { return p->cidr.contains(*cidr); });
+      const bool in_pool =
+          std::any_of(usable.begin(), usable.end(), [&](const Pool* p) { return p->cidr.contains(*cidr); });
       if (in_pool) result[*cidr] = *vacancy;
     }
     return result;

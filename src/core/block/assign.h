@@ -29,7 +29,7 @@ struct AssignRequest {
 
 struct AssignedAddress {
   net::Address address;
-  std::string pool;  ///< empty when the pool of an address held before is gone
+  std::string pool;       ///< empty when the pool of an address held before is gone
   net::Prefix pool_cidr;  ///< the block's when the pool is gone
   std::optional<net::Address> gateway;
   net::Prefix block;

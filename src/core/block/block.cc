@@ -17,9 +17,7 @@ constexpr std::uint32_t kBlockSizeMax = 4096;
 constexpr std::uint64_t kSequenceMax = std::numeric_limits<std::int64_t>::max() - 1;
 
 Error corrupt(const Block& block, std::string what) {
-  return {ErrorCode::corrupt,
-          fmt::format("block {} contradicts itself: {}", block.cidr.to_string(), what),
-          {}};
+  return {ErrorCode::corrupt, fmt::format("block {} contradicts itself: {}", block.cidr.to_string(), what), {}};
 }
 
 std::uint32_t attribute_index(Block& block, const Attribute& attribute) {
@@ -68,11 +66,16 @@ const Cooling* cooling_of(const Block& block, std::uint32_t ordinal) {
 
 std::string_view name_of(AddressState state) {
   switch (state) {
-    case AddressState::free: return "free";
-    case AddressState::held: return "held";
-    case AddressState::cooling: return "cooling";
-    case AddressState::reserved: return "reserved";
-    case AddressState::quarantined: return "quarantined";
+    case AddressState::free:
+      return "free";
+    case AddressState::held:
+      return "held";
+    case AddressState::cooling:
+      return "cooling";
+    case AddressState::reserved:
+      return "reserved";
+    case AddressState::quarantined:
+      return "quarantined";
   }
   return "unknown";
 }
@@ -112,19 +115,21 @@ Result<void> check_block(const Block& block) {
   for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
     const auto index = block.allocations[ordinal];
     if (index && *index >= block.attributes.size()) {
-      return fail(corrupt(block, fmt::format("ordinal {} points at attribute {} of {}", ordinal, *index,
-                                             block.attributes.size())));
+      return fail(corrupt(
+          block, fmt::format("ordinal {} points at attribute {} of {}", ordinal, *index, block.attributes.size())));
     }
     if (index) referenced[*index] = true;
     if (!index) ++free;
     if (block.unallocated.is_free(Ordinal(ordinal)) == index.has_value()) {
-      return fail(corrupt(block, fmt::format("ordinal {} is {}", ordinal,
-                                             index ? "both allocated and unallocated" : "neither allocated nor unallocated")));
+      return fail(
+          corrupt(block, fmt::format("ordinal {} is {}", ordinal,
+                                     index ? "both allocated and unallocated" : "neither allocated nor unallocated")));
     }
   }
   if (block.unallocated.free_count() != free) return fail(corrupt(block, "its free list has another length"));
   for (const auto& [ordinal, sequence] : block.sequence_number_for_allocation) {
-    if (ordinal >= size) return fail(corrupt(block, fmt::format("sequence number for ordinal {} of {}", ordinal, size)));
+    if (ordinal >= size)
+      return fail(corrupt(block, fmt::format("sequence number for ordinal {} of {}", ordinal, size)));
     if (sequence > block.sequence_number) {
       return fail(corrupt(block, fmt::format("ordinal {} is newer than its block", ordinal)));
     }
@@ -193,7 +198,8 @@ Result<Taken> take_address(Block block, const net::Address& address, const Attri
   const auto ordinal = net::ordinal_of(block.cidr, address);
   CROFT_ASSERT(ordinal.has_value());
   if (!block.unallocated.take(*ordinal)) {
-    return fail(ErrorCode::already_exists, fmt::format("{} is {}", address.to_string(), name_of(state_of(block, *ordinal))));
+    return fail(ErrorCode::already_exists,
+                fmt::format("{} is {}", address.to_string(), name_of(state_of(block, *ordinal))));
   }
   allocate(block, *ordinal, attribute);
   return Taken{std::move(block), address};

@@ -1,10 +1,11 @@
 #include "core/block/block.h"
 
+#include <rapidcheck.h>
+
 #include <deque>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include "base/manual_clock.h"
 
@@ -169,12 +170,31 @@ INSTANTIATE_TEST_SUITE_P(
                     CooldownCase{"30 s", [](ManualClock& c) { c.advance(30s); }, true},
                     CooldownCase{"wall set a year ahead", [](ManualClock& c) { c.jump_wall(8760h); }, false},
                     CooldownCase{"wall set a year back, 30 s pass",
-                                 [](ManualClock& c) { c.jump_wall(-8760h); c.advance(30s); }, true},
-                    CooldownCase{"reboot, 29 s up", [](ManualClock& c) { c.reboot(); c.advance(29s); }, false},
-                    CooldownCase{"reboot, 30 s up", [](ManualClock& c) { c.reboot(5s); c.advance(30s); }, true},
+                                 [](ManualClock& c) {
+                                   c.jump_wall(-8760h);
+                                   c.advance(30s);
+                                 },
+                                 true},
+                    CooldownCase{"reboot, 29 s up",
+                                 [](ManualClock& c) {
+                                   c.reboot();
+                                   c.advance(29s);
+                                 },
+                                 false},
+                    CooldownCase{"reboot, 30 s up",
+                                 [](ManualClock& c) {
+                                   c.reboot(5s);
+                                   c.advance(30s);
+                                 },
+                                 true},
                     CooldownCase{"reboot after an hour, at once", [](ManualClock& c) { c.reboot(1h); }, false},
                     CooldownCase{"reboot into a wall clock of the past, 30 s up",
-                                 [](ManualClock& c) { c.jump_wall(-87600h); c.reboot(); c.advance(30s); }, true}),
+                                 [](ManualClock& c) {
+                                   c.jump_wall(-87600h);
+                                   c.reboot();
+                                   c.advance(30s);
+                                 },
+                                 true}),
     [](const auto& test) { return "case_" + std::to_string(test.index); });
 
 TEST(Block, ForeignReleaseTimeNeedsBothClocks) {
@@ -206,7 +226,8 @@ TEST(Block, ContradictionsAreNamed) {
   expect_corrupt("belongs to no ordinal", [](Block& b) { b.attributes.emplace_back(); });
   expect_corrupt("free list is of another size", [](Block& b) { b.unallocated = space::OrderedFreeList::all_free(8); });
   expect_corrupt("sequence number for ordinal 16", [](Block& b) { b.sequence_number_for_allocation[16] = {}; });
-  expect_corrupt("newer than its block", [](Block& b) { b.sequence_number_for_allocation[0] = stamped(b).sequence_number; });
+  expect_corrupt("newer than its block",
+                 [](Block& b) { b.sequence_number_for_allocation[0] = stamped(b).sequence_number; });
   expect_corrupt("out of range", [](Block& b) { b.sequence_number = SequenceNumber(~std::uint64_t{0}); });
   expect_corrupt("both held and cooling", [](Block& b) { b.attributes[0].cooling = Cooling{}; });
 }

@@ -48,8 +48,8 @@ std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
     return fmt::format("{} block{} claimed, {}by this node and without a free address", claimed,
                        claimed == 1 ? " is" : "s are", claimed == 1 ? "" : "all ");
   }
-  return fmt::format("all {} blocks are claimed: {} by this node and without a free address, {} by other nodes", claimed,
-                     own, claimed - own);
+  return fmt::format("all {} blocks are claimed: {} by this node and without a free address, {} by other nodes",
+                     claimed, own, claimed - own);
 }
 
 ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& owner, std::uint64_t claimed) {
@@ -62,7 +62,8 @@ ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& o
 
 }  // namespace
 
-ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner) {
+ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
+                                  const AffinityOwner& owner) {
   const auto* cursor = reader.get<ClaimCursor>(claim_cursor_key(owner, pool.name));
   if (!reader.complete()) return {};
   const BlockIndex blocks(pool);
@@ -72,7 +73,8 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   if (!reader.complete()) return {};
   for (std::uint64_t i = 0; i < guesses; ++i) {
     const net::Prefix candidate = blocks.at(start + i);
-    if (reader.get<Block>(block_key(candidate)) == nullptr && !wholly_reserved(candidate, pools)) return {candidate, {}};
+    if (reader.get<Block>(block_key(candidate)) == nullptr && !wholly_reserved(candidate, pools))
+      return {candidate, {}};
   }
   const auto& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
   if (!reader.complete()) return {};

@@ -63,7 +63,8 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (stored == nullptr) return std::optional<Block>();
   TRY_VOID(check_block(*stored));
   if (stored->cidr != cidr) {
-    return fail(ErrorCode::corrupt, "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
+    return fail(ErrorCode::corrupt,
+                "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
   return with_cooled_freed(*stored, pools_.cooldown_of(cidr), now_);
 }
@@ -101,8 +102,8 @@ void Draft::write_block(const Change& change, std::vector<PlannedWrite>& writes)
     const AffinityOwner& owner = *after.affinity;
     const Affinity claim{owner, after.cidr, AffinityState::confirmed, false};
     writes.push_back({affinity_key(owner, after.cidr), claim, Guard::none, false});
-    claims_[change.created_in] = {claim_cursor_key(owner, change.created_in->name), ClaimCursor{after.cidr}, Guard::none,
-                                  false};
+    claims_[change.created_in] = {claim_cursor_key(owner, change.created_in->name), ClaimCursor{after.cidr},
+                                  Guard::none, false};
   }
   writes.push_back({key, std::move(after), Guard::as_read, false});
 }
@@ -123,8 +124,8 @@ void Draft::write_handles(std::vector<PlannedWrite>& writes) {
       }
     }
     if (stored == nullptr && handle.blocks.empty()) continue;
-    writes.push_back({key, handle.blocks.empty() ? std::nullopt : std::optional<Value>(std::move(handle)),
-                      Guard::as_read, false});
+    writes.push_back(
+        {key, handle.blocks.empty() ? std::nullopt : std::optional<Value>(std::move(handle)), Guard::as_read, false});
   }
 }
 

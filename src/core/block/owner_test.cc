@@ -51,7 +51,9 @@ TEST(Affinity, OwnerTextIsCalicos) {
 TEST(Affinity, NodeNamesBecomeKeys) {
   for (const char* good : {"a", "node-1.example.com", "Node_1"}) EXPECT_TRUE(check_node_name(good)) << good;
   for (const std::string& bad : {std::string(), std::string("../x"), std::string("a/b"), std::string("a\n"),
-                                std::string("-a"), std::string(254, 'a'), std::string("n\xc3\xb6" "de")}) {
+                                 std::string("-a"), std::string(254, 'a'),
+                                 std::string("n\xc3\xb6"
+                                             "de")}) {
     EXPECT_FALSE(check_node_name(bad)) << bad;
   }
 }
@@ -60,7 +62,8 @@ TEST(Keys, EndInTheCidr) {
   const AffinityOwner node{AffinityOwner::Type::host, "node-a"};
   for (const char* text : {"10.0.0.64/26", "fd00:10:244::1:40/122"}) {
     const auto cidr = net::Prefix::parse(text).value();
-    for (const Key& key : {block_key(cidr), affinity_key(node, cidr), vacancy_key(node, cidr), high_water_mark_key(cidr)}) {
+    for (const Key& key :
+         {block_key(cidr), affinity_key(node, cidr), vacancy_key(node, cidr), high_water_mark_key(cidr)}) {
       EXPECT_EQ(cidr_of(key).value(), cidr) << key.name;
     }
     EXPECT_TRUE(vacancy_key(node, cidr).name.starts_with(owned_names_of(node, cidr.family())));

@@ -19,12 +19,13 @@ struct BlockLengths {
 };
 
 BlockLengths block_lengths(Family family) {
-  return family == Family::v4 ? BlockLengths{20, 32, kDefaultBlockLengthV4} : BlockLengths{116, 128, kDefaultBlockLengthV6};
+  return family == Family::v4 ? BlockLengths{20, 32, kDefaultBlockLengthV4}
+                              : BlockLengths{116, 128, kDefaultBlockLengthV6};
 }
 
 Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
 
-Result<int> choose_block_length(const PoolSpec& spec) {
+[[nodiscard]] Result<int> choose_block_length(const PoolSpec& spec) {
   const auto [min, max, fallback] = block_lengths(spec.cidr.family());
   const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
   if (length < min || length > max) {
@@ -38,7 +39,7 @@ Result<int> choose_block_length(const PoolSpec& spec) {
   return length;
 }
 
-Result<std::optional<net::Address>> choose_gateway(const PoolSpec& spec) {
+[[nodiscard]] Result<std::optional<net::Address>> choose_gateway(const PoolSpec& spec) {
   const GatewayChoice choice = spec.gateway.value_or(GatewayChoice{});
   if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
   if (choice.kind == GatewayChoice::Kind::first_address) return spec.cidr.first().next();
@@ -46,26 +47,25 @@ Result<std::optional<net::Address>> choose_gateway(const PoolSpec& spec) {
     return fail(refused(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
                                     choice.address.to_string(), spec.name, spec.cidr.to_string())));
   }
-  if (choice.address == spec.cidr.first() ||
-      (spec.cidr.family() == Family::v4 && choice.address == spec.cidr.last())) {
+  if (choice.address == spec.cidr.first() || (spec.cidr.family() == Family::v4 && choice.address == spec.cidr.last())) {
     return fail(refused(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
                                     choice.address.to_string(), spec.name, spec.cidr.to_string())));
   }
   return std::optional(choice.address);
 }
 
-Result<void> check_room(const Pool& pool) {
+[[nodiscard]] Result<void> check_room(const Pool& pool) {
   // Network, gateway and broadcast leave something from 8 addresses on; below that, count.
   const int host_bits = net::bit_length(pool.cidr.family()) - pool.cidr.length();
   if (host_bits >= 3) return {};
   const std::size_t kept_out = reservation_for(pool).cidrs.size();
   if ((std::size_t{1} << host_bits) > kept_out) return {};
-  return fail(refused(fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}",
-                                  pool.cidr.to_string(), pool.name,
-                                  pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
+  return fail(
+      refused(fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}",
+                          pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
 }
 
-Result<void> check_not_link_local(const PoolSpec& spec) {
+[[nodiscard]] Result<void> check_not_link_local(const PoolSpec& spec) {
   const Prefix forbidden = spec.cidr.family() == Family::v4
                                ? Prefix::containing(net::Address::v4(0xA9FE0000), 16)
                                : Prefix::containing(net::Address::v6({0xFE80000000000000, 0}), 10);
@@ -81,9 +81,10 @@ Result<void> check_pool_name(const std::string& name) {
   const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };
   if (name.empty() || name.size() > kPoolNameBytesMax || !alphanumeric(name.front()) || !alphanumeric(name.back()) ||
       !std::all_of(name.begin(), name.end(), allowed)) {
-    return fail(refused(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
-                                    "and last a letter or digit",
-                                    quoted(name), kPoolNameBytesMax)));
+    return fail(
+        refused(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+                            "and last a letter or digit",
+                            quoted(name), kPoolNameBytesMax)));
   }
   return {};
 }
@@ -110,7 +111,8 @@ Result<Pool> make_pool(const PoolSpec& spec) {
 std::string disagreement(const Pool& pool, const PoolSpec& spec) {
   std::string text;
   const auto differs = [&](std::string_view field, std::string_view has, std::string_view wants) {
-    text += fmt::format("{}{}: the pool has {}, the configuration says {}", text.empty() ? "" : "; ", field, has, wants);
+    text +=
+        fmt::format("{}{}: the pool has {}, the configuration says {}", text.empty() ? "" : "; ", field, has, wants);
   };
   if (spec.cidr != pool.cidr) differs("cidr", pool.cidr.to_string(), spec.cidr.to_string());
   if (spec.block_length && *spec.block_length != pool.block_length) {

@@ -127,11 +127,12 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
     if (const auto valid = check_block(*stored); !valid) return valid.error();
     const Occupation taken = occupation_of(with_cooled_freed(*stored, pool->cooldown, now));
     if (taken.held + taken.cooling > 0) {
-      return Error{ErrorCode::refused_for_safety,
-                   fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
-                               "the holders, `croft ip release` frees one",
-                               name, cidr.to_string(), taken.held, taken.cooling),
-                   {}};
+      return Error{
+          ErrorCode::refused_for_safety,
+          fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
+                      "the holders, `croft ip release` frees one",
+                      name, cidr.to_string(), taken.held, taken.cooling),
+          {}};
     }
     if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
   }

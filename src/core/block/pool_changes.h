@@ -15,8 +15,8 @@ struct PoolCreated {
 };
 
 /// Decides the creation of a pool together with its reservation. Errors: what make_pool() finds; already_exists when a
-/// pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR overlaps
-/// another pool, or blocks of a deleted pool that still hold addresses.
+/// pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR
+/// overlaps another pool, or blocks of a deleted pool that still hold addresses.
 [[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
 
 /// Decides whether a disabled flag changes. Error: not_found.
@@ -28,8 +28,8 @@ struct PoolDeleted {
 
 /// Decides one step of deleting a pool: its empty blocks with their claims go in batches (their sequence numbers are
 /// kept), the pool and its reservation with the last. The pool must be disabled first, so that no block is claimed
-/// meanwhile. Errors: not_found; refused_for_safety when an address is held or cooling (names the block and how many) or
-/// the pool is not disabled.
+/// meanwhile. Errors: not_found; refused_for_safety when an address is held or cooling (names the block and how many)
+/// or the pool is not disabled.
 [[nodiscard]] Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now);
 inline constexpr std::size_t kDeleteBlocksMax = 20;
 

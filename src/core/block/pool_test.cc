@@ -85,9 +85,9 @@ TEST(Pool, CooldownHasBounds) {
 
 TEST(Pool, NamesAreKubernetesNames) {
   for (const char* good : {"a", "default-ipv4-ippool", "a.b", "0"}) EXPECT_TRUE(check_pool_name(good)) << good;
-  for (const std::string& bad :
-       {std::string(""), std::string("A"), std::string("../x"), std::string("a b"), std::string("-a"), std::string("a."),
-        std::string("a\0b", 3), std::string("a\n"), std::string(254, 'a'), std::string("p\xd0\xbe\xd0\xbel")}) {
+  for (const std::string& bad : {std::string(""), std::string("A"), std::string("../x"), std::string("a b"),
+                                 std::string("-a"), std::string("a."), std::string("a\0b", 3), std::string("a\n"),
+                                 std::string(254, 'a'), std::string("p\xd0\xbe\xd0\xbel")}) {
     EXPECT_FALSE(check_pool_name(bad)) << bad;
   }
 }
@@ -99,9 +99,10 @@ TEST(Pool, DisagreesOnlyInWhatWasSaid) {
   s.block_length = 28;
   s.gateway = GatewayChoice{GatewayChoice::Kind::none, {}};
   s.cooldown = 5s;
-  EXPECT_EQ(disagreement(pool, s),
-            "blockSize: the pool has 26, the configuration says 28; gateway: the pool has 10.1.0.1, the configuration says "
-            "none; cooldownSeconds: the pool has 30, the configuration says 5");
+  EXPECT_EQ(
+      disagreement(pool, s),
+      "blockSize: the pool has 26, the configuration says 28; gateway: the pool has 10.1.0.1, the configuration says "
+      "none; cooldownSeconds: the pool has 30, the configuration says 5");
   EXPECT_THAT(disagreement(pool, spec("10.2.0.0/16")), HasSubstr("cidr: the pool has 10.1.0.0/16"));
 }
 
@@ -117,8 +118,11 @@ TEST(Pool, ReservesNetworkGatewayAndBroadcast) {
 }
 
 TEST(Refusal, NamesEachPoolConsidered) {
-  const Refusal refusal{ErrorCode::exhausted, "no address", {{"a", prefix("10.1.0.0/24"), "full"}, {"b", prefix("10.2.0.0/24"), "disabled"}}};
-  EXPECT_EQ(to_error(refusal), (Error{ErrorCode::exhausted, "no address", "pool a (10.1.0.0/24): full; pool b (10.2.0.0/24): disabled"}));
+  const Refusal refusal{ErrorCode::exhausted,
+                        "no address",
+                        {{"a", prefix("10.1.0.0/24"), "full"}, {"b", prefix("10.2.0.0/24"), "disabled"}}};
+  EXPECT_EQ(to_error(refusal),
+            (Error{ErrorCode::exhausted, "no address", "pool a (10.1.0.0/24): full; pool b (10.2.0.0/24): disabled"}));
 }
 
 }  // namespace

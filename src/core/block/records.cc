@@ -11,9 +11,7 @@ namespace {
 
 std::string_view family_names(net::Family family) { return family == net::Family::v4 ? "ipv4/" : "ipv6/"; }
 
-std::string cidr_name(const net::Prefix& cidr) {
-  return std::string(family_names(cidr.family())) + cidr.to_string();
-}
+std::string cidr_name(const net::Prefix& cidr) { return std::string(family_names(cidr.family())) + cidr.to_string(); }
 
 std::string owner_names(const AffinityOwner& owner) {
   return (owner.type == AffinityOwner::Type::host ? "host/" : "virtual/") + owner.name + "/";
@@ -23,16 +21,26 @@ std::string owner_names(const AffinityOwner& owner) {
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
-    case Kind::pool: return "pool";
-    case Kind::reservation: return "reservation";
-    case Kind::ipam_config: return "ipam_config";
-    case Kind::block: return "block";
-    case Kind::affinity: return "affinity";
-    case Kind::handle: return "handle";
-    case Kind::vacancy: return "vacancy";
-    case Kind::claim_cursor: return "claim_cursor";
-    case Kind::high_water_mark: return "high_water_mark";
-    case Kind::pool_set: return "pool_set";
+    case Kind::pool:
+      return "pool";
+    case Kind::reservation:
+      return "reservation";
+    case Kind::ipam_config:
+      return "ipam_config";
+    case Kind::block:
+      return "block";
+    case Kind::affinity:
+      return "affinity";
+    case Kind::handle:
+      return "handle";
+    case Kind::vacancy:
+      return "vacancy";
+    case Kind::claim_cursor:
+      return "claim_cursor";
+    case Kind::high_water_mark:
+      return "high_water_mark";
+    case Kind::pool_set:
+      return "pool_set";
   }
   return "unknown";
 }
@@ -63,7 +71,8 @@ Result<net::Prefix> cidr_of(const Key& key) {
   if (family_at != 0) {
     if (auto cidr = net::Prefix::parse(key.name.substr(family_at - 1 + 5))) return *cidr;
   }
-  return fail(ErrorCode::corrupt, fmt::format("key {} of kind {} does not end in a CIDR", quoted(key.name), name_of(key.kind)));
+  return fail(ErrorCode::corrupt,
+              fmt::format("key {} of kind {} does not end in a CIDR", quoted(key.name), name_of(key.kind)));
 }
 
 }  // namespace croft::core

@@ -46,8 +46,8 @@ struct HighWaterMark {
   friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
 };
 
-/// Croft's own, one record: counts changes to the set of pools. Written by every commit that makes or deletes a pool, so
-/// that two pools made at once can't overlap unseen.
+/// Croft's own, one record: counts changes to the set of pools. Written by every commit that makes or deletes a pool,
+/// so that two pools made at once can't overlap unseen.
 struct PoolSet {
   std::uint64_t generation = 0;
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
@@ -91,8 +91,8 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 [[nodiscard]] Key handle_key(const std::string& handle_id);                      // net.0f3c…
 [[nodiscard]] Key vacancy_key(const AffinityOwner& owner, const net::Prefix&);   // host/node-a/ipv4/10.0.0.64/26
 [[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
-[[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                  // ipv4/10.0.0.64/26
-[[nodiscard]] Key pool_set_key();                                                // default
+[[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
+[[nodiscard]] Key pool_set_key();                                                              // default
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

@@ -1,0 +1,2 @@
+// The floor: what a static process costs that does nothing.
+int main() { return 0; }

@@ -1,0 +1,265 @@
+// The budgets of DESIGN §8 that concern the plugin on sqlite, measured side by side in one run.
+//
+// usage: plugin_bench BIN_DIR [DIRECTORY]   (the store is made in DIRECTORY, by default the current one)
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "core/block/assign.h"
+#include "core/block/draft.h"
+#include "engine/pools.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "processes.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace croft::bench {
+namespace {
+
+constexpr int kRounds = 200;
+constexpr int kTogether = 64;
+const core::AffinityOwner kNode{core::AffinityOwner::Type::host, "bench"};
+
+void must(bool condition, const std::string& what) {
+  if (condition) return;
+  std::fprintf(stderr, "plugin_bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+template <class T>
+T must(Result<T> result, const char* what) {
+  must(result.has_value(), fmt::format("{}: {}", what, result ? "" : result.error().message));
+  return *std::move(result);
+}
+
+class Bench {
+ public:
+  Bench(std::string bin, const std::filesystem::path& directory)
+      : bin_(std::move(bin)), directory_(directory / "croft-bench") {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+  }
+  ~Bench() { std::filesystem::remove_all(directory_); }
+
+  void run_all() {
+    const Milliseconds sync = disk_sync();
+    const Milliseconds empty = empty_process();
+    fmt::print("{:<58}{:>9.3f} ms\n", "fdatasync of 4 KiB, this disk (p50)", sync.count());
+    fmt::print("{:<58}{:>9.3f} ms\n", "empty static process (p50)", empty.count());
+    make_store();
+    const Milliseconds commit = one_commit();
+    fmt::print("{:<58}{:>9.3f} ms\n", "one commit of the same store, in a process that goes on", commit.count());
+    const Milliseconds floor = empty + commit;
+    const Milliseconds first = add_and_del("block ADD, 0 held", floor, floor);
+    fill(100'000);
+    add_and_del("block ADD, 100,000 held", floor, first);
+    together(commit);
+    sizes();
+    syncs();
+  }
+
+ private:
+  [[nodiscard]] std::string path() const { return (directory_ / "croft.db").string(); }
+
+  Call call(const std::string& command, const std::string& container) const {
+    const std::string config = fmt::format(
+        R"({{"cniVersion":"1.0.0","name":"net","nodename":"bench","ipam":{{"type":"croft-ipam","store":"sqlite:{}","log_file_path":"{}"}}}})",
+        path(), (directory_ / "ipam.log").string());
+    return {{bin_ + "/croft-ipam"},
+            {"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=/var/run/netns/none",
+             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_},
+            config};
+  }
+
+  std::unique_ptr<store::SqliteStore> open(bool create = false) const {
+    store::SqliteOptions options;
+    options.create = create;
+    return must(store::open_sqlite_store(path(), options, clock_, {}), "open");
+  }
+
+  Milliseconds disk_sync() const {
+    const int fd = ::open((directory_ / "sync").c_str(), O_CREAT | O_RDWR, 0600);
+    const std::string page(4096, 'x');
+    std::vector<Milliseconds> samples;
+    for (int i = 0; i < kRounds; ++i) {
+      must(::pwrite(fd, page.data(), page.size(), 0) == 4096, "write");
+      samples.push_back(time_of([&] { must(::fdatasync(fd) == 0, "fdatasync"); }));
+    }
+    ::close(fd);
+    return median(samples);
+  }
+
+  Milliseconds empty_process() const {
+    const Call empty{{bin_ + "/../bench/empty_process"}, {}, ""};
+    std::vector<Milliseconds> samples;
+    for (int i = 0; i < kRounds; ++i) samples.push_back(time_of([&] { must(run(empty) == 0, "empty process"); }));
+    return median(samples);
+  }
+
+  void make_store() {
+    const auto store = open(true);
+    core::PoolSpec spec;
+    spec.name = "a";
+    spec.cidr = must(net::Prefix::parse("10.0.0.0/12"), "cidr");
+    spec.cooldown = std::chrono::seconds(0);
+    must(engine::create_pool({*store, clock_, random_}, spec), "pool");
+  }
+
+  /// The writes of an ADD: a half-full block changes and a handle comes.
+  Milliseconds one_commit() {
+    const auto store = open();
+    core::Block block =
+        core::new_block(net::Prefix::containing(net::Address::v4(0x0b000000), 26), kNode, clock_.now(), {});
+    for (int i = 0; i < 32; ++i)
+      block = core::take_next(block, holder(fmt::format("{:064x}", i)), nothing_reserved)->block;
+    std::vector<Milliseconds> samples;
+    for (int i = 0; i < kRounds; ++i) {
+      block = core::stamped(block);
+      const std::string id = fmt::format("commit.{:064x}", i);
+      const std::vector<store::Write> writes = {
+          {core::block_key(block.cidr), block, store::Condition::always(), false},
+          {core::handle_key(id), core::Handle{id, {{block.cidr.to_string(), 1}}, false}, store::Condition::if_absent(),
+           false}};
+      samples.push_back(time_of([&] { must(store->commit(writes, {}, {}), "commit"); }));
+    }
+    const store::Write gone{core::block_key(block.cidr), std::nullopt, store::Condition::always(), false};
+    must(store->commit({&gone, 1}, {}, {}), "commit");
+    return median(samples);
+  }
+
+  static bool nothing_reserved(const net::Address&) { return false; }
+
+  core::Attribute holder(const std::string& container) const {
+    core::Attribute attribute;
+    attribute.handle_id = "net." + container;
+    attribute.secondary = {{core::kNodeKey, "bench"},
+                           {core::kInterfaceKey, "eth0"},
+                           {core::kTimestampKey, go_utc_text(clock_.now().wall)}};
+    return attribute;
+  }
+
+  Milliseconds add_and_del(const std::string& what, Milliseconds floor, Milliseconds base) {
+    std::vector<Milliseconds> adds, dels;
+    for (int i = 0; i < kRounds; ++i) {
+      const std::string container = fmt::format("{:064x}", 0xabc000 + i);
+      adds.push_back(time_of([&] { must(run(call("ADD", container)) == 0, "ADD"); }));
+      dels.push_back(time_of([&] { must(run(call("DEL", container)) == 0, "DEL"); }));
+    }
+    const Milliseconds add = median(adds);
+    fmt::print("{:<58}{:>9.3f} ms   {:.2f} x (empty + commit), budget 1.5; {:.2f} x at 0 held; DEL {:.3f} ms\n", what,
+               add.count(), add / floor, base == floor ? 1.0 : add / base, median(dels).count());
+    return add;
+  }
+
+  /// Full blocks with their claims and handles, written directly in large commits.
+  void fill(int addresses) {
+    const auto store = open();
+    std::vector<store::Write> batch;
+    const auto add = [&](const core::Key& key, core::Value value) {
+      batch.push_back({key, std::move(value), store::Condition::always(), false});
+      if (batch.size() == store::kCommitWritesMax) flush(*store, batch);
+    };
+    const std::uint64_t start = core::rotation_start(kNode, 1U << 14);
+    int made = 0;
+    net::Prefix cidr;
+    for (std::uint64_t index = start + 2; made < addresses; ++index) {
+      cidr = must(net::Prefix::parse("10.0.0.0/12"), "cidr").subprefix(index % (1U << 14), 26);
+      core::Block block = core::new_block(cidr, kNode, clock_.now(), {});
+      for (int i = 0; i < 64 && made < addresses; ++i, ++made) {
+        const std::string container = fmt::format("{:064x}", made);
+        auto taken = core::take_next(block, holder(container), nothing_reserved);
+        must(taken.has_value(), "fill");
+        block = std::move(taken->block);
+        add(core::handle_key("net." + container), core::Handle{"net." + container, {{cidr.to_string(), 1}}, false});
+      }
+      add(core::affinity_key(kNode, cidr), core::Affinity{kNode, cidr, core::AffinityState::confirmed, false});
+      add(core::block_key(cidr), block);
+    }
+    add(core::claim_cursor_key(kNode, "a"), core::ClaimCursor{cidr});
+    flush(*store, batch);
+  }
+
+  static void flush(store::Store& store, std::vector<store::Write>& batch) {
+    if (!batch.empty()) must(store.commit(batch, {}, {}), "fill");
+    batch.clear();
+  }
+
+  void together(Milliseconds commit) {
+    std::vector<Call> empty(kTogether, Call{{bin_ + "/../bench/empty_process"}, {}, ""});
+    std::vector<Milliseconds> empties, adds;
+    for (int round = 0; round < 9; ++round) {
+      empties.push_back(time_of([&] { static_cast<void>(run_together(empty)); }));
+      std::vector<Call> calls;
+      for (int i = 0; i < kTogether; ++i) calls.push_back(call("ADD", fmt::format("together-{}-{}", round, i)));
+      adds.push_back(time_of([&] {
+        for (const int exit_code : run_together(calls)) must(exit_code == 0, "an ADD of 64 at once failed");
+      }));
+    }
+    const Milliseconds floor = median(empties) + kTogether * commit;
+    fmt::print("{:<58}{:>9.1f} ms   {:.2f} x (64 empty processes {:.1f} ms + 64 commits {:.1f} ms), budget 1.5\n",
+               "64 ADD processes at once, 100,000 held", median(adds).count(), median(adds) / floor,
+               median(empties).count(), (kTogether * commit).count());
+  }
+
+  void sizes() const {
+    long peak = 0;
+    for (int i = 0; i < 5; ++i) {
+      Call measured = call("ADD", fmt::format("peak-{}", i));
+      measured.words.insert(measured.words.begin(), bin_ + "/../bench/peak_memory");
+      std::string kib;
+      must(run_with_errors(measured, kib) == 0, "ADD");
+      peak = std::max(peak, std::atol(kib.c_str()));
+    }
+    fmt::print("{:<58}{:>9.2f} MB   budget 4\n", "size of croft-ipam",
+               static_cast<double>(std::filesystem::file_size(bin_ + "/croft-ipam")) / 1e6);
+    fmt::print("{:<58}{:>9.2f} MiB  budget 6\n", "peak memory of an ADD", static_cast<double>(peak) / 1024.0);
+  }
+
+  /// Counted by strace, over many calls: now and then the log is written back, which costs syncs of its own.
+  void syncs() const {
+    constexpr int kCalls = 100;
+    for (const char* command : {"ADD", "DEL"}) {
+      int count = 0;
+      for (int i = 0; i < kCalls; ++i) {
+        Call traced = call(command, fmt::format("sync-{}", i));
+        const std::string trace = (directory_ / "trace").string();
+        traced.words = {
+            "strace", "-f", "-o", trace, "-e", "trace=fsync,fdatasync,sync_file_range,msync", bin_ + "/croft-ipam"};
+        if (run(traced) != 0) {
+          fmt::print("syncs not counted: strace is not installed or may not trace\n");
+          return;
+        }
+        std::ifstream lines(trace);
+        for (std::string line; std::getline(lines, line);) count += line.find("sync") != std::string::npos ? 1 : 0;
+      }
+      fmt::print("{:<58}{:>9.2f}\n", fmt::format("syncs a lone {} (mean of {})", command, kCalls),
+                 static_cast<double>(count) / kCalls);
+    }
+  }
+
+  std::string bin_;
+  std::filesystem::path directory_;
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+};
+
+}  // namespace
+}  // namespace croft::bench
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: plugin_bench BIN_DIR [DIRECTORY]\n");
+    return 2;
+  }
+  croft::bench::Bench(argv[1], argc > 2 ? argv[2] : ".").run_all();
+  return 0;
+}
