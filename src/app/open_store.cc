@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "core/block/names.h"
+#include "net/echo.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace croft::app {
@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kOpenLimit{10};
 Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock) {
   if (!url.starts_with(kSqliteScheme) || url.size() <= kSqliteScheme.size() || url[kSqliteScheme.size()] != '/') {
     return fail(ErrorCode::invalid_argument,
-                "store " + core::quoted(url) + " is not a store this version knows: give sqlite:/absolute/path.db");
+                "store " + net::echo(url) + " is not a store this version knows: give sqlite:/absolute/path.db");
   }
   store::SqliteOptions options;
   options.create = mode == edge::OpenMode::create;

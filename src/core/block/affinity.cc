@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/block/names.h"
+#include "net/echo.h"
 
 namespace croft::core {
 namespace {
@@ -13,25 +14,8 @@ namespace {
 constexpr std::string_view kHostPrefix = "host:";
 constexpr std::string_view kVirtualPrefix = "virtual:";
 constexpr std::size_t kNodeNameBytesMax = 253;
-constexpr std::size_t kQuotedBytesMax = 64;
 
 }  // namespace
-
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text.substr(0, kQuotedBytesMax)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (byte < 0x20 || byte > 0x7e) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + (text.size() > kQuotedBytesMax ? "…\"" : "\"");
-}
 
 std::string to_string(const AffinityOwner& owner) {
   return std::string(owner.type == AffinityOwner::Type::host ? kHostPrefix : kVirtualPrefix) + owner.name;
@@ -44,7 +28,7 @@ Result<AffinityOwner> parse_affinity_owner(const std::string& text) {
   if (text.starts_with(kVirtualPrefix) && text.size() > kVirtualPrefix.size()) {
     return AffinityOwner{AffinityOwner::Type::virtual_owner, text.substr(kVirtualPrefix.size())};
   }
-  return fail(ErrorCode::corrupt, fmt::format("affinity {} is neither host:NAME nor virtual:NAME", quoted(text)));
+  return fail(ErrorCode::corrupt, fmt::format("affinity {} is neither host:NAME nor virtual:NAME", net::echo(text)));
 }
 
 Result<void> check_node_name(const std::string& name) {
@@ -54,7 +38,7 @@ Result<void> check_node_name(const std::string& name) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
                             "letter or digit; set \"nodename\" in the network configuration",
-                            quoted(name), kNodeNameBytesMax));
+                            net::echo(name), kNodeNameBytesMax));
   }
   return {};
 }

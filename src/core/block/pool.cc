@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/block/names.h"
+#include "net/echo.h"
 #include "net/prefix.h"
 
 namespace croft::core {
@@ -84,7 +84,7 @@ Result<void> check_pool_name(const std::string& name) {
     return fail(
         refused(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
                             "and last a letter or digit",
-                            quoted(name), kPoolNameBytesMax)));
+                            net::echo(name), kPoolNameBytesMax)));
   }
   return {};
 }

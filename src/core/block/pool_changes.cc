@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/block/draft.h"
-#include "core/block/names.h"
+#include "net/echo.h"
 
 namespace croft::core {
 namespace {
@@ -24,7 +24,7 @@ PlannedWrite next_generation(Reader& reader) {
 }
 
 Error no_such_pool(const std::string& name) {
-  return {ErrorCode::not_found, fmt::format("there is no pool {}", quoted(name)), {}};
+  return {ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(name)), {}};
 }
 
 struct Occupation {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/block/names.h"
+#include "net/echo.h"
 
 namespace croft::core {
 namespace {
@@ -72,7 +72,7 @@ Result<net::Prefix> cidr_of(const Key& key) {
     if (auto cidr = net::Prefix::parse(key.name.substr(family_at - 1 + 5))) return *cidr;
   }
   return fail(ErrorCode::corrupt,
-              fmt::format("key {} of kind {} does not end in a CIDR", quoted(key.name), name_of(key.kind)));
+              fmt::format("key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind)));
 }
 
 }  // namespace croft::core
