@@ -36,27 +36,26 @@ struct CreateOptions {
   return spec;
 }
 
-[[nodiscard]] Result<int> create(CommandLine& line, const CreateOptions& options) {
-  TRY(const core::PoolSpec spec, spec_of(options));
-  TRY_VOID(core::make_pool(spec));  // before a store is made for it
-  TRY(const engine::Context context, line.open(true));
-  TRY(const core::PoolCreated created, engine::create_pool(context, spec));
-  if (line.json()) {
-    engine::PoolView view;
-    view.pool = created.pool;
-    print(json_of(std::vector{view}));
-  } else {
-    print(fmt::format("pool/{} {}\n", created.pool.name, created.existed_before ? "unchanged" : "created"));
-  }
-  return 0;
-}
-
 [[nodiscard]] Result<engine::PoolView> find_pool(const engine::Context& context, const std::string& name) {
   TRY(engine::Overview overview, engine::look(context));
   for (engine::PoolView& pool : overview.pools) {
     if (pool.pool.name == name) return std::move(pool);
   }
   return fail(ErrorCode::not_found, fmt::format("there is no pool \"{}\"; `croft pool list` names them", name));
+}
+
+[[nodiscard]] Result<int> create(CommandLine& line, const CreateOptions& options) {
+  TRY(const core::PoolSpec spec, spec_of(options));
+  TRY_VOID(core::make_pool(spec));  // before a store is made for it
+  TRY(const engine::Context context, line.open(true));
+  TRY(const core::PoolCreated created, engine::create_pool(context, spec));
+  if (line.json()) {
+    TRY(const engine::PoolView view, find_pool(context, created.pool.name));
+    print(json_of(std::vector{view}));
+  } else {
+    print(fmt::format("pool/{} {}\n", created.pool.name, created.existed_before ? "unchanged" : "created"));
+  }
+  return 0;
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {

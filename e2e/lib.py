@@ -1,0 +1,265 @@
+"""What the end-to-end tests share: a place that cleans up after itself, network namespaces, and calls of CNI plugins.
+
+A test runs in a World:
+
+    with World("bridge") as world:
+        node = world.netns("node")
+        pod = world.netns("a")
+        result = world.plugin("bridge", node).add(config, pod)
+
+Everything a World made (namespaces with all that is in them, processes, directories) goes when the block is left, also
+by an exception, Ctrl-C or SIGTERM. Nothing of the host is touched: bridges and routes live in a namespace that plays
+the node, and a name of the host (`/run/netns/...`) carries the process id.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PLUGINS = pathlib.Path("/usr/lib/cni")  # Debian's containernetworking-plugins
+SKIPPED = 77  # what ctest takes for "skipped"
+PATIENCE = 15  # seconds; how long to wait for what should happen at once
+
+
+class Failure(Exception):
+    """The test has failed; the text says what was expected and what came."""
+
+
+class CniError(Exception):
+    """A plugin answered with an error object."""
+
+    def __init__(self, command, answer, stderr):
+        self.code = answer.get("code")
+        self.msg = answer.get("msg", "")
+        self.details = answer.get("details", "")
+        super().__init__(f"{command}: code {self.code}: {self.msg}" + (f" ({self.details})" if self.details else "")
+                         + (f" [stderr: {stderr.strip()}]" if stderr.strip() else ""))
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}", flush=True)
+    sys.exit(SKIPPED)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def expect_equal(got, wanted, what):
+    if got != wanted:
+        raise Failure(f"{what}: expected {wanted!r}, got {got!r}")
+
+
+def wait_for(condition, what, seconds=PATIENCE):
+    """Calls `condition` until it is true; its last value is returned."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failure(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.05)
+
+
+def run(*command, check=True, stdin="", env=None, timeout=60):
+    """Runs a program; its output as text. A failure tells the command and what it said."""
+    done = subprocess.run([str(c) for c in command], input=stdin, capture_output=True, text=True, env=env,
+                          timeout=timeout, check=False)
+    if check and done.returncode != 0:
+        raise Failure(f"{' '.join(str(c) for c in command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def require_programs(*names):
+    missing = [n for n in names if not shutil.which(n) and not (PLUGINS / n).exists()]
+    if missing:
+        skip(f"not installed: {', '.join(missing)} (scripts/setup installs them)")
+
+
+def require_network_namespaces():
+    """Skips when this process may not make network namespaces; anything else that goes wrong is a failure."""
+    if os.geteuid() != 0:
+        skip("network namespaces need root")
+    probe = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        skip(f"no network namespaces here: {probe.stderr.strip()}")
+
+
+class Namespace:
+    """A named network namespace."""
+
+    def __init__(self, name):
+        self.name = name
+        self.path = f"/run/netns/{name}"
+
+    def run(self, *command, **options):
+        return run("nsenter", f"--net={self.path}", *command, **options)
+
+    def addresses(self, interface="eth0"):
+        """The global addresses of an interface as `address/length`, in the kernel's order."""
+        found = json.loads(self.run("ip", "-json", "address", "show", "dev", interface).stdout)
+        return [f"{a['local']}/{a['prefixlen']}" for entry in found for a in entry.get("addr_info", [])
+                if a.get("scope") == "global"]
+
+    def mac(self, interface="eth0"):
+        return json.loads(self.run("ip", "-json", "link", "show", "dev", interface).stdout)[0]["address"]
+
+    def wait_until_addresses_settle(self):
+        """Waits for the end of duplicate address detection: until then the kernel does not answer for an address."""
+        def settled():
+            found = json.loads(self.run("ip", "-json", "-6", "address", "show").stdout)
+            return not [a for entry in found for a in entry.get("addr_info", []) if a.get("tentative")]
+        wait_for(settled, f"duplicate address detection in {self.name}")
+
+    def neighbour(self, address):
+        """The MAC that answered for an address, as this namespace's neighbour table has it; None when none did."""
+        found = json.loads(self.run("ip", "-json", "neighbour", "show", "to", address).stdout or "[]")
+        macs = [n["lladdr"] for n in found if "lladdr" in n]
+        return macs[0] if macs else None
+
+    def forget_neighbours(self):
+        self.run("ip", "neighbour", "flush", "all")
+
+    def echo_requests(self, family):
+        """How many echo requests this namespace's own stack has received."""
+        if family == 4:
+            lines = self.run("cat", "/proc/self/net/snmp").stdout.splitlines()
+            names, values = [line.split() for line in lines if line.startswith("Icmp:")]
+            return int(dict(zip(names, values))["InEchos"])
+        lines = self.run("cat", "/proc/self/net/snmp6").stdout.splitlines()
+        return int(dict(line.split() for line in lines)["Icmp6InEchos"])
+
+    def ping(self, address):
+        """One echo request and its answer; the text of a failure is ping's own."""
+        self.run("ping", "-n", "-c", "1", "-W", "5", address)
+
+
+class Plugin:
+    """A main or IPAM plugin, run in the namespace that plays the node."""
+
+    def __init__(self, world, name, node, path=None):
+        self.world, self.name, self.node = world, name, node
+        self.path = path or world.find_plugin(name)
+
+    def call(self, command, config, container=None, netns=None, ifname="eth0", args=""):
+        """One CNI call. The decoded answer (None when there is none); raises CniError for an error object."""
+        env = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "CNI_COMMAND": command,
+               "CNI_PATH": self.world.cni_path}
+        if container:
+            env.update(CNI_CONTAINERID=container, CNI_IFNAME=ifname)
+        if netns:
+            env["CNI_NETNS"] = netns.path
+        if args:
+            env["CNI_ARGS"] = args
+        done = run("nsenter", f"--net={self.node.path}", self.path, check=False, stdin=json.dumps(config), env=env)
+        try:
+            answer = json.loads(done.stdout) if done.stdout.strip() else None
+        except json.JSONDecodeError as error:
+            raise Failure(f"{self.name} {command}: not JSON on standard output ({error}): {done.stdout!r} "
+                          f"{done.stderr!r}") from error
+        if done.returncode != 0:
+            if not isinstance(answer, dict):
+                raise Failure(f"{self.name} {command}: exit {done.returncode} without an error object: {done.stderr!r}")
+            raise CniError(f"{self.name} {command}", answer, done.stderr)
+        return answer
+
+    def add(self, config, container, netns, **more):
+        return self.call("ADD", config, container, netns, **more)
+
+    def check(self, config, previous, container, netns, **more):
+        return self.call("CHECK", {**config, "prevResult": previous}, container, netns, **more)
+
+    def delete(self, config, container, netns=None, **more):
+        return self.call("DEL", config, container, netns, **more)
+
+
+class World:
+    """See the top of this file."""
+
+    def __init__(self, name, bin_dir=None):
+        self.prefix = f"croft-{name}-{os.getpid()}"
+        self.bin = pathlib.Path(bin_dir).resolve() if bin_dir else None
+        self.stack = contextlib.ExitStack()
+        self.directory = None
+
+    def __enter__(self):
+        # A signal ends the test the way an exception does, so that the stack unwinds.
+        def stop(number, _frame):
+            raise SystemExit(128 + number)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, stop)
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=self.prefix + "-"))
+        self.stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        return self
+
+    def __exit__(self, *why):
+        # A second Ctrl-C does not stop the cleaning.
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)
+        return self.stack.__exit__(*why)
+
+    @property
+    def cni_path(self):
+        return ":".join([str(self.bin), str(PLUGINS)] if self.bin else [str(PLUGINS)])
+
+    def find_plugin(self, name):
+        for folder in self.cni_path.split(":"):
+            path = pathlib.Path(folder) / name
+            if path.exists():
+                return path
+        raise Failure(f"no plugin {name} in {self.cni_path}")
+
+    def plugin(self, name, node):
+        return Plugin(self, name, node)
+
+    def netns(self, name):
+        namespace = Namespace(f"{self.prefix}-{name}")
+        run("ip", "netns", "add", namespace.name)
+        self.stack.callback(run, "ip", "netns", "delete", namespace.name, check=False)
+        namespace.run("ip", "link", "set", "lo", "up")
+        return namespace
+
+    def store(self, name="croft"):
+        folder = self.directory / f"store-{name}"
+        folder.mkdir()
+        return f"sqlite:{folder}/croft.db"
+
+    def croft(self, store, *arguments, check=True):
+        """The operator's command line; what it printed, decoded."""
+        done = run(self.bin / "croft", "--store", store, "-o", "json", *arguments, check=check)
+        try:
+            return json.loads(done.stdout) if done.stdout.strip() else None
+        except json.JSONDecodeError as error:
+            raise Failure(f"croft -o json {' '.join(arguments)}: not JSON ({error}): {done.stdout!r}") from error
+
+    def held(self, store):
+        """The rows of `croft ip list` that somebody holds, by address."""
+        return {row["address"]: row for row in self.croft(store, "ip", "list") if row["state"] == "held"}
+
+
+def main(test, seconds=150):
+    """Runs a test function and turns what came of it into an exit code that ctest knows. A test that takes longer than
+    `seconds` fails and still cleans up; ctest's own limit, which kills, must be longer."""
+    def late(_number, _frame):
+        raise Failure(f"took longer than {seconds} s")
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        test()
+    except (Failure, CniError, subprocess.TimeoutExpired) as failure:
+        say(f"FAILED: {failure}")
+        sys.exit(1)
+    say("passed")

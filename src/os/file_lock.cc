@@ -1,0 +1,168 @@
+#include "os/file_lock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "os/files.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// The first expiry ends the wait. The later ones only cover the case that the first came before the thread was asleep.
+constexpr nanoseconds kTimerRepeat = std::chrono::milliseconds{5};
+constexpr int kReopenMax = 100;
+
+int timeout_signal() { return SIGRTMIN + FileLock::kWaitTimeoutSignalOffset; }
+
+void install_empty_handler() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};  // without SA_RESTART: the point is that flock returns EINTR
+  sigemptyset(&action.sa_mask);
+  CROFT_ASSERT(::sigaction(timeout_signal(), &action, nullptr) == 0);
+}
+
+timespec to_timespec(nanoseconds t) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(t);
+  return {.tv_sec = whole.count(), .tv_nsec = (t - whole).count()};
+}
+
+/// While it lives, blocking calls of this thread return EINTR after `span`.
+class WaitTimer {
+ public:
+  explicit WaitTimer(nanoseconds span) {
+    static std::once_flag once;
+    std::call_once(once, install_empty_handler);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, timeout_signal());
+    CROFT_ASSERT(::pthread_sigmask(SIG_UNBLOCK, &signals, &mask_before_) == 0);
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = timeout_signal();
+    event._sigev_un._tid = ::gettid();
+    is_set_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+    if (!is_set_) return;
+    const itimerspec times{to_timespec(kTimerRepeat), to_timespec(std::max(span, nanoseconds{1}))};
+    CROFT_ASSERT(::timer_settime(timer_, 0, &times, nullptr) == 0);
+  }
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+  ~WaitTimer() {
+    if (is_set_) ::timer_delete(timer_);
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+  /// False when the kernel had no timer to give: then blocking is not safe.
+  [[nodiscard]] bool is_set() const { return is_set_; }
+
+ private:
+  timer_t timer_{};
+  sigset_t mask_before_{};
+  bool is_set_ = false;
+};
+
+/// " by process 123", from the kernel's list of locks; empty when it does not say.
+std::string holder_of(const struct stat& file) {
+  constexpr std::size_t kLocksBytesMax = 1U << 20;
+  const auto locks = read_file("/proc/locks", kLocksBytesMax);
+  if (!locks) return "";
+  const std::string inode = fmt::format(":{} 0 EOF", file.st_ino);
+  std::string_view rest = *locks;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::size_t write = line.find(" WRITE ");
+    if (line.find(": FLOCK") == line.npos || !line.ends_with(inode) || write == line.npos) continue;
+    const std::string_view pid = line.substr(write + 7, line.find(' ', write + 7) - write - 7);
+    return fmt::format(" by process {}", pid);
+  }
+  return "";
+}
+
+Error timed_out(const std::string& path, int fd) {
+  struct stat s {};
+  const std::string holder = ::fstat(fd, &s) == 0 ? holder_of(s) : "";
+  return {ErrorCode::deadline_exceeded,
+          fmt::format("{} is locked{} and was not released in time; see what that process is doing", path, holder),
+          {}};
+}
+
+}  // namespace
+
+Result<void> FileLock::open() {
+  // O_NONBLOCK: a FIFO put in place of the file must not hang us.
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | kFlags, 0600));
+  // A file that is there can be locked where nothing can be created or written: for reading on a full disk.
+  if (!file.is_open() && (errno == EROFS || errno == EACCES || errno == ENOSPC || errno == EDQUOT)) {
+    const int why = errno;
+    file = FileDescriptor(::open(path_.c_str(), O_RDONLY | kFlags));
+    if (!file.is_open()) errno = why;
+  }
+  if (!file.is_open()) return fail(system_error("open lock file", path_, errno));
+  struct stat s {};
+  if (::fstat(file.get(), &s) != 0) return fail(system_error("look at lock file", path_, errno));
+  if (!S_ISREG(s.st_mode)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("lock file {} is not a regular file; remove it", path_));
+  }
+  file_ = std::move(file);
+  return {};
+}
+
+Result<void> FileLock::wait(const Clock& clock, Deadline deadline) {
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK && errno != EINTR) return fail(system_error("lock", path_, errno));
+  const Instant start = clock.now();
+  if (deadline.passed(start)) return fail(timed_out(path_, file_.get()));
+  constexpr nanoseconds kForever = std::chrono::hours{24 * 365};
+  const WaitTimer timer(std::min(deadline.at_since_boot - start.since_boot, kForever));
+  if (!timer.is_set()) return fail(system_error("create a timer to lock", path_, errno));
+  while (::flock(file_.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return fail(system_error("lock", path_, errno));
+    if (deadline.passed(clock.now())) return fail(timed_out(path_, file_.get()));
+  }
+  return {};
+}
+
+Result<bool> FileLock::still_at_path() const {
+  struct stat ours {};
+  if (::fstat(file_.get(), &ours) != 0) return fail(system_error("look at lock file", path_, errno));
+  TRY(const auto there, file_status(path_));
+  return there && there->id == FileId{ours.st_dev, ours.st_ino};
+}
+
+Result<void> FileLock::lock(const Clock& clock, Deadline deadline) {
+  CROFT_ASSERT(!held_);
+  for (int attempt = 0; attempt < kReopenMax; ++attempt) {
+    if (!file_.is_open()) TRY_VOID(open());
+    TRY_VOID(wait(clock, deadline));
+    const auto same = still_at_path();
+    held_ = same && *same;
+    if (held_) return {};
+    file_ = FileDescriptor();  // closes, and with that lets go
+    if (!same) return fail(same.error());
+  }
+  return fail(ErrorCode::unavailable,
+              fmt::format("lock file {} is replaced again and again; stop what removes it", path_));
+}
+
+void FileLock::unlock() {
+  if (!held_) return;
+  held_ = false;
+  ::flock(file_.get(), LOCK_UN);
+}
+
+}  // namespace croft::os

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/file_descriptor.h"
+
+namespace croft::os {
+
+/// An exclusive lock between processes on a side file (flock), with a deadline. The file stays, empty, and is never
+/// removed by us; when somebody removes or replaces it, the next lock() notices and goes with the new file, so that two
+/// who lock the same path after that exclude each other.
+///
+/// One FileLock serves one thread at a time; two FileLocks on one path exclude each other also within a process. The
+/// kernel drops the lock when the process dies. A waiter sleeps in the kernel, in the order of arrival; at its deadline
+/// a timer signal to its thread ends the wait. The signal is kWaitTimeoutSignalOffset above SIGRTMIN and belongs to
+/// this class: its handler does nothing, and no code of the process may block it for good in other threads or wait for
+/// it.
+class FileLock {
+ public:
+  explicit FileLock(std::string path) : path_(std::move(path)) {}
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock() { unlock(); }
+
+  /// Waits for the lock, creating the file (mode 0600) when it is missing. It must not be held.
+  /// Errors: deadline_exceeded, naming the process that has it where that can be found out; else as system_error maps
+  /// them (read_only, permission_denied, not_found for the directory); invalid_argument when the path is no regular
+  /// file.
+  [[nodiscard]] Result<void> lock(const Clock& clock, Deadline deadline);
+
+  /// Lets go; nothing when it is not held. A child forked meanwhile does not keep the lock.
+  void unlock();
+
+  [[nodiscard]] bool is_held() const { return held_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  static constexpr int kWaitTimeoutSignalOffset = 5;
+
+ private:
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] Result<void> wait(const Clock& clock, Deadline deadline);
+  [[nodiscard]] Result<bool> still_at_path() const;
+
+  std::string path_;
+  FileDescriptor file_;
+  bool held_ = false;
+};
+
+}  // namespace croft::os

@@ -1,0 +1,209 @@
+#include "os/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "os/file_descriptor.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0700;
+constexpr mode_t kFileMode = 0600;
+
+FileStatus status_from(const struct stat& s) {
+  FileStatus status;
+  status.type = S_ISREG(s.st_mode)   ? FileStatus::Type::regular
+                : S_ISDIR(s.st_mode) ? FileStatus::Type::directory
+                                     : FileStatus::Type::other;
+  status.id = {s.st_dev, s.st_ino};
+  status.bytes = static_cast<std::uint64_t>(s.st_size);
+  status.allocated_bytes = static_cast<std::uint64_t>(s.st_blocks) * 512;  // the unit of st_blocks, see stat(3)
+  status.hard_links = s.st_nlink;
+  return status;
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+[[nodiscard]] Result<void> write_all(int fd, const std::string& path, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail(system_error("write", path, errno));
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content) {
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+  if (!file.is_open()) return fail(system_error("create", path, errno));
+  TRY_VOID(write_all(file.get(), path, content));
+  if (::fsync(file.get()) != 0) return fail(system_error("sync", path, errno));
+  return {};
+}
+
+/// mkdir that makes the new entry durable; false when something already has the name.
+[[nodiscard]] Result<bool> make_one_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), kDirectoryMode) == 0) {
+    TRY_VOID(sync_directory(directory_of(path)));
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  return fail(system_error("create directory", path, errno));
+}
+
+}  // namespace
+
+Result<std::optional<FileStatus>> file_status(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) == 0) return std::optional(status_from(s));
+  if (errno == ENOENT) return std::optional<FileStatus>();
+  return fail(system_error("look at", path, errno));
+}
+
+bool is_on_read_only_file_system(const std::string& path) {
+  struct statvfs s {};
+  return ::statvfs(path.c_str(), &s) == 0 && (s.f_flag & ST_RDONLY) != 0;
+}
+
+std::uint64_t available_bytes(const std::string& path) {
+  struct statvfs s {};
+  if (::statvfs(path.c_str(), &s) != 0) return 0;
+  const bool may_use_reserve = ::geteuid() == 0;
+  return static_cast<std::uint64_t>(may_use_reserve ? s.f_bfree : s.f_bavail) * s.f_frsize;
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Result<std::string> resolved_path(const std::string& path) {
+  const auto resolve = [](const std::string& p) {
+    return std::unique_ptr<char, decltype(&std::free)>(::realpath(p.c_str(), nullptr), &std::free);
+  };
+  if (path.empty() || path.back() == '/') {
+    return fail(ErrorCode::invalid_argument, fmt::format("path \"{}\" names no file; append a file name", path));
+  }
+  if (const auto whole = resolve(path)) return std::string(whole.get());
+  if (errno != ENOENT) return fail(system_error("resolve", path, errno));
+  struct stat s {};
+  if (::lstat(path.c_str(), &s) == 0) {
+    return fail(ErrorCode::not_found, fmt::format("{} is a symbolic link to nothing; remove or correct it", path));
+  }
+  const auto directory = resolve(directory_of(path));
+  if (!directory) return fail(system_error("resolve directory", directory_of(path), errno));
+  const std::string base = directory.get();
+  return (base == "/" ? base : base + "/") + last_part(path);
+}
+
+Result<void> make_directories(const std::string& path) {
+  TRY(const auto there, file_status(path));
+  if (there && there->type == FileStatus::Type::directory) return {};
+  if (there) return fail(system_error("create directory", path, ENOTDIR));
+  const std::string parent = directory_of(path);
+  if (parent != path) TRY_VOID(make_directories(parent));
+  TRY_VOID(make_one_directory(path));
+  return {};
+}
+
+Result<void> create_file(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  const FileDescriptor file(::open(path.c_str(), kFlags, kFileMode));
+  if (!file.is_open()) return fail(system_error("create", path, errno));
+  return {};
+}
+
+Result<void> sync_file(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.is_open()) return fail(system_error("open", path, errno));
+  if (::fsync(file.get()) != 0) return fail(system_error("sync", path, errno));
+  return {};
+}
+
+Result<void> sync_directory(const std::string& path) {
+  const FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) return fail(system_error("open directory", path, errno));
+  if (::fsync(directory.get()) != 0) return fail(system_error("sync directory", path, errno));
+  return {};
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.is_open()) return fail(system_error("open", path, errno));
+  struct stat s {};
+  if (::fstat(file.get(), &s) != 0) return fail(system_error("look at", path, errno));
+  if (!S_ISREG(s.st_mode)) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is not a regular file; correct the path", path));
+  }
+  std::string content;
+  std::string chunk(std::min<std::size_t>(bytes_max + 1, 1U << 16), '\0');
+  for (;;) {
+    const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(system_error("read", path, errno));
+    if (got == 0) return content;
+    content.append(chunk, 0, static_cast<std::size_t>(got));
+    if (content.size() > bytes_max) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} is longer than {} bytes", path, bytes_max));
+    }
+  }
+}
+
+Result<void> replace_file_durably(const std::string& path, std::string_view content) {
+  const std::string draft = fmt::format("{}.{}.tmp", path, ::getpid());
+  auto written = write_new_file(draft, content);
+  if (written) written = rename_durably(draft, path);
+  if (!written) ::unlink(draft.c_str());
+  return written;
+}
+
+Result<void> rename_durably(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) return fail(system_error("rename " + from + " to", to, errno));
+  return sync_directory(directory_of(to));
+}
+
+Result<void> remove_file_durably(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return fail(system_error("remove", path, errno));
+  }
+  return sync_directory(directory_of(path));
+}
+
+Result<std::vector<std::string>> list_directory(const std::string& path, std::size_t count_max) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
+  if (!directory) return fail(system_error("list", path, errno));
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (names.size() == count_max) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} has more than {} entries", path, count_max));
+    }
+    names.emplace_back(name);
+  }
+  if (errno != 0) return fail(system_error("list", path, errno));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace croft::os

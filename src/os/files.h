@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace croft::os {
+
+/// What a path names, and which file it is: two FileIds are equal when they are the same file.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  friend bool operator==(const FileId&, const FileId&) = default;
+};
+struct FileStatus {
+  enum class Type : std::uint8_t { regular, directory, other } type = Type::other;
+  FileId id;
+  std::uint64_t bytes = 0;
+  std::uint64_t allocated_bytes = 0;  ///< less than `bytes` when the file has holes
+  std::uint64_t hard_links = 0;
+};
+
+/// The status of what a path names, symbolic links followed; nothing when there is nothing. Opens nothing, so it never
+/// waits for a FIFO or a device. Errors: as system_error maps them (a loop of links is invalid_argument).
+[[nodiscard]] Result<std::optional<FileStatus>> file_status(const std::string& path);
+
+/// The path without symbolic links, `.` and `..`. The directory must exist; the last part need not. Errors: not_found
+/// (directory), invalid_argument (loop, or the path ends in a slash), permission_denied.
+[[nodiscard]] Result<std::string> resolved_path(const std::string& path);
+
+/// Whether the file system of a path is mounted read-only; false when it can't be found out.
+[[nodiscard]] bool is_on_read_only_file_system(const std::string& path);
+
+/// How much this user can still write to the file system of a path; 0 when it can't be found out.
+[[nodiscard]] std::uint64_t available_bytes(const std::string& path);
+
+/// The directory part of a path: "/a" of "/a/b", "." of "b", "/" of "/b".
+[[nodiscard]] std::string directory_of(const std::string& path);
+
+/// Makes a directory and its missing parents with mode 0700, each made durable in its parent. An existing directory is
+/// a success. Errors: as system_error maps them; invalid_argument when a part of the path is no directory.
+[[nodiscard]] Result<void> make_directories(const std::string& path);
+
+/// Makes an empty file of mode 0600. Error: already_exists.
+[[nodiscard]] Result<void> create_file(const std::string& path);
+
+/// Makes the content of a file durable.
+[[nodiscard]] Result<void> sync_file(const std::string& path);
+
+/// Makes the entries of a directory (creations, renames, removals) durable.
+[[nodiscard]] Result<void> sync_directory(const std::string& path);
+
+/// The whole of a regular file. Errors: not_found; invalid_argument when it is no regular file (never waits for a FIFO)
+/// or longer than `bytes_max`.
+[[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
+
+/// Puts a file of mode 0600 with this content in place of what has the name, durably and at once: after a crash the
+/// name has the old content or the new. The directory must exist.
+[[nodiscard]] Result<void> replace_file_durably(const std::string& path, std::string_view content);
+
+/// Gives a durable file its final name, durably; what had the name is replaced.
+[[nodiscard]] Result<void> rename_durably(const std::string& from, const std::string& to);
+
+/// Removes a file, durably. Nothing there is a success.
+[[nodiscard]] Result<void> remove_file_durably(const std::string& path);
+
+/// Names in a directory without `.` and `..`, ascending bytewise. Error: storage as system_error maps it;
+/// invalid_argument when there are more than `count_max`.
+[[nodiscard]] Result<std::vector<std::string>> list_directory(const std::string& path, std::size_t count_max);
+
+}  // namespace croft::os

@@ -1,0 +1,92 @@
+#include "os/files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "os/scratch_directory.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Files, StatusOpensNothing) {
+  const ScratchDirectory scratch;
+  ASSERT_EQ(::mkfifo(scratch.file("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(file_status(scratch.file("fifo")).value()->type, FileStatus::Type::other);
+  EXPECT_EQ(file_status(scratch.path()).value()->type, FileStatus::Type::directory);
+  EXPECT_FALSE(file_status(scratch.file("none")).value().has_value());
+  fs::create_symlink(scratch.file("loop"), scratch.file("loop"));
+  EXPECT_EQ(file_status(scratch.file("loop")).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Files, ResolvedPathFollowsLinksAndAllowsAMissingLastPart) {
+  const ScratchDirectory scratch;
+  fs::create_directory(scratch.file("real"));
+  fs::create_symlink(scratch.file("real"), scratch.file("link"));
+  EXPECT_EQ(resolved_path(scratch.file("link/new")).value(), scratch.file("real/new"));
+  std::ofstream(scratch.file("real/there")) << "x";
+  fs::create_symlink(scratch.file("real/there"), scratch.file("alias"));
+  EXPECT_EQ(resolved_path(scratch.file("alias")).value(), scratch.file("real/there"));
+  EXPECT_EQ(resolved_path(scratch.file("none/new")).error().code, ErrorCode::not_found);
+  fs::create_symlink(scratch.file("gone"), scratch.file("dangling"));
+  EXPECT_EQ(resolved_path(scratch.file("dangling")).error().code, ErrorCode::not_found);
+  EXPECT_EQ(resolved_path(scratch.path() + "/").error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Files, DirectoryOf) {
+  EXPECT_EQ(directory_of("/a/b"), "/a");
+  EXPECT_EQ(directory_of("/b"), "/");
+  EXPECT_EQ(directory_of("b"), ".");
+}
+
+TEST(Files, MakesDirectoriesForTheOwnerOnly) {
+  const ScratchDirectory scratch;
+  ASSERT_TRUE(make_directories(scratch.file("a/b/c")));
+  ASSERT_TRUE(make_directories(scratch.file("a/b/c")));
+  EXPECT_EQ(fs::status(scratch.file("a/b")).permissions(), fs::perms::owner_all);
+  std::ofstream(scratch.file("file")) << "x";
+  EXPECT_EQ(make_directories(scratch.file("file")).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(make_directories(scratch.file("file/below")).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Files, ReplacesAndReads) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.file("state");
+  ASSERT_TRUE(replace_file_durably(path, "old"));
+  ASSERT_TRUE(replace_file_durably(path, "new"));
+  EXPECT_EQ(read_file(path, 3).value(), "new");
+  EXPECT_EQ(read_file(path, 2).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(list_directory(scratch.path(), 10).value(), std::vector<std::string>{"state"}) << "no draft is left";
+  ASSERT_TRUE(remove_file_durably(path));
+  ASSERT_TRUE(remove_file_durably(path));
+  EXPECT_EQ(read_file(path, 3).error().code, ErrorCode::not_found);
+}
+
+TEST(Files, ReadingAFifoOrDirectoryIsRefusedAtOnce) {
+  const ScratchDirectory scratch;
+  ASSERT_EQ(::mkfifo(scratch.file("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(read_file(scratch.file("fifo"), 10).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(read_file(scratch.path(), 10).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Files, ListsSortedAndBounded) {
+  const ScratchDirectory scratch;
+  for (const char* name : {"b", "a", "c"}) std::ofstream(scratch.file(name)) << name;
+  EXPECT_EQ(list_directory(scratch.path(), 3).value(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(list_directory(scratch.path(), 2).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(SystemError, NamesPathReasonAndRemedy) {
+  const Error error = system_error("open", "/x", ENOSPC);
+  EXPECT_EQ(error.code, ErrorCode::storage_full);
+  EXPECT_EQ(error.message, "cannot open /x: No space left on device; free space on the file system");
+}
+
+}  // namespace
+}  // namespace croft::os

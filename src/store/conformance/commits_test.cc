@@ -1,0 +1,161 @@
+#include "store/conformance/conformance.h"
+
+namespace croft::store {
+namespace {
+
+TEST_P(StoreConformance, CreateReadUpdateDelete) {
+  const Key key = mark_key("a");
+  const auto created = create_if_absent(*store_, key, mark(1), sample_token(1), soon());
+  ASSERT_TRUE(created) << created.error().message;
+  EXPECT_GT(created->value, 0U);
+  const auto updated = update_if_revision(*store_, key, mark(2), *created, sample_token(2), soon());
+  ASSERT_TRUE(updated) << updated.error().message;
+  EXPECT_GT(*updated, *created);
+  const auto record = store_->get(key, soon()).value();
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->key, key);
+  EXPECT_EQ(record->value, mark(2));
+  EXPECT_EQ(record->revision, *updated);
+  EXPECT_EQ(record->token, sample_token(2));
+  ASSERT_TRUE(delete_if_revision(*store_, key, *updated, sample_token(3), soon()));
+  EXPECT_FALSE(store_->get(key, soon()).value().has_value());
+}
+
+TEST_P(StoreConformance, AConditionThatFailsIsAConflictThatNamesTheKey) {
+  const auto first = commit({put("a", 1)}).value();
+  const auto second = commit({put("a", 2)}).value();
+  for (const Write& write :
+       {put("a", 9, Condition::if_absent()), put("a", 9, Condition::if_revision(first)),
+        remove("a", Condition::if_revision(first)), remove("a", Condition::if_absent()),
+        put("missing", 9, Condition::if_revision(second)), put("missing", 9, Condition::if_revision({}))}) {
+    const auto result = commit({write});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::conflict);
+    EXPECT_NE(result.error().message.find(write.key.name), std::string::npos) << result.error().message;
+  }
+  EXPECT_EQ(read("a"), 2U);
+  EXPECT_EQ(read("missing"), std::nullopt);
+}
+
+TEST_P(StoreConformance, AlwaysPutsAndDeletesWhateverIsThere) {
+  EXPECT_TRUE(commit({remove("a")}));
+  EXPECT_TRUE(commit({put("a", 1)}));
+  EXPECT_TRUE(commit({put("a", 2)}));
+  EXPECT_EQ(read("a"), 2U);
+  EXPECT_TRUE(commit({remove("a")}));
+  EXPECT_EQ(read("a"), std::nullopt);
+}
+
+TEST_P(StoreConformance, ADeletedRecordMadeAgainHasALaterRevision) {
+  const auto old = commit({put("a", 1)}).value();
+  ASSERT_TRUE(commit({remove("a")}));
+  const auto renewed = commit({put("a", 1, Condition::if_absent())}).value();
+  EXPECT_GT(renewed, old);
+  EXPECT_EQ(code_of(commit({put("a", 2, Condition::if_revision(old))})), ErrorCode::conflict);
+}
+
+TEST_P(StoreConformance, ACommitOfSeveralIsAllOrNothing) {
+  if (!store_->capabilities().atomic_commit) GTEST_SKIP() << "the backend writes one record at a time";
+  ASSERT_TRUE(commit({put("a", 1), put("b", 1)}));
+  const auto revision_of_b = store_->get(mark_key("b"), soon()).value()->revision;
+  ASSERT_TRUE(commit({put("b", 2)}));
+  const auto failed =
+      commit({put("a", 9), put("new", 9, Condition::if_absent()), remove("b", Condition::if_revision(revision_of_b))});
+  EXPECT_EQ(code_of(failed), ErrorCode::conflict);
+  EXPECT_EQ(read("a"), 1U);
+  EXPECT_EQ(read("b"), 2U);
+  EXPECT_EQ(read("new"), std::nullopt);
+}
+
+TEST_P(StoreConformance, ACommitGivesOneRevisionAndItsTokenToAll) {
+  if (!store_->capabilities().atomic_commit) GTEST_SKIP() << "the backend writes one record at a time";
+  const auto revision = commit({put("a", 1), put("b", 2)}).value();
+  for (const char* name : {"a", "b"}) {
+    const auto record = store_->get(mark_key(name), soon()).value();
+    EXPECT_EQ(record->revision, revision);
+    EXPECT_EQ(record->token, sample_token(1));
+  }
+}
+
+TEST_P(StoreConformance, AnOnlyCheckHoldsTheCommitToItsConditionAndChangesNothing) {
+  if (!store_->capabilities().atomic_commit) GTEST_SKIP() << "the backend writes one record at a time";
+  const auto revision = commit({put("guard", 1)}).value();
+  Write check = remove("guard", Condition::if_revision(revision));
+  check.only_check = true;
+  ASSERT_TRUE(store_->commit(std::vector{check, put("a", 1)}, sample_token(2), soon()));
+  const auto guard = store_->get(mark_key("guard"), soon()).value();
+  ASSERT_TRUE(guard.has_value());
+  EXPECT_EQ(guard->revision, revision);
+  EXPECT_EQ(guard->token, sample_token(1));
+  ASSERT_TRUE(commit({put("guard", 2)}));
+  EXPECT_EQ(code_of(commit({check, put("a", 2)})), ErrorCode::conflict);
+  EXPECT_EQ(read("a"), 1U);
+  check.condition = Condition::if_absent();
+  EXPECT_EQ(code_of(commit({check, put("a", 3)})), ErrorCode::conflict);
+  check.key = mark_key("nowhere");
+  EXPECT_TRUE(commit({check, put("a", 4)}));
+  EXPECT_EQ(read("nowhere"), std::nullopt);
+  check.value = mark(1);
+  EXPECT_EQ(code_of(commit({check})), ErrorCode::invalid_argument);
+}
+
+TEST_P(StoreConformance, LimitsOfACommit) {
+  std::vector<Write> writes;
+  for (std::size_t i = 0; i <= kCommitWritesMax; ++i) writes.push_back(put(fmt::format("{:04}", i), i));
+  EXPECT_EQ(code_of(commit(writes)), ErrorCode::invalid_argument);
+  writes.pop_back();
+  EXPECT_EQ(commit(writes).has_value(), store_->capabilities().atomic_commit);
+  EXPECT_EQ(code_of(commit({})), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(commit({put("a", 1), remove("a")})), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(commit({{core::pool_set_key(), mark(1), Condition::always()}})), ErrorCode::invalid_argument);
+}
+
+TEST_P(StoreConformance, LimitsOfAName) {
+  const std::string longest(core::kKeyNameBytesMax, 'x');
+  EXPECT_TRUE(commit({put(longest, 7)}));
+  EXPECT_EQ(read(longest), 7U);
+  for (const std::string& name :
+       {longest + "x", std::string(), std::string("a\nb"), std::string("a\0b", 3), std::string("\x7f")}) {
+    EXPECT_EQ(code_of(commit({put(name, 1)})), ErrorCode::invalid_argument) << name.size();
+  }
+}
+
+TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
+  const core::Block block = sample_block(3, 64);
+  const core::Handle handle = sample_handle(77, 3);
+  core::Pool pool;
+  pool.name = "a";
+  pool.cidr = net::Prefix::parse("10.0.0.0/8").value();
+  pool.block_length = 26;
+  pool.gateway = net::Address::parse("10.0.0.1").value();
+  const std::vector<std::pair<Key, Value>> records = {
+      {core::pool_key("a"), pool},
+      {core::reservation_key("r"), core::Reservation{"r", {block.cidr}}},
+      {{Kind::ipam_config, "default"}, core::IpamConfig{true, false, 5, "Enabled", 60}},
+      {core::block_key(block.cidr), block},
+      {core::affinity_key(kSampleNode, block.cidr),
+       core::Affinity{kSampleNode, block.cidr, core::AffinityState::pending, false}},
+      {core::handle_key(handle.id), handle},
+      {core::vacancy_key(kSampleNode, block.cidr),
+       core::Vacancy{WallTime(std::chrono::nanoseconds{1768471205123456789})}},
+      {core::claim_cursor_key(kSampleNode, "a"), core::ClaimCursor{block.cidr}},
+      {core::high_water_mark_key(block.cidr), mark(~std::uint64_t{0})},
+      {core::pool_set_key(), core::PoolSet{3}},
+  };
+  ASSERT_EQ(records.size(), core::kKindCount);
+  for (const auto& [key, value] : records) ASSERT_TRUE(create_if_absent(*store_, key, value, sample_token(1), soon()));
+  store_ = backend_->open();
+  for (const auto& [key, value] : records) {
+    const auto record = store_->get(key, soon());
+    ASSERT_TRUE(record && *record) << core::name_of(key.kind);
+    EXPECT_EQ((*record)->value, value) << core::name_of(key.kind);
+  }
+}
+
+TEST_P(StoreConformance, ADeadlineInThePastEndsTheCallAndChangesNothingOnFailure) {
+  const auto result = store_->commit(std::vector{put("a", 1)}, sample_token(1), Deadline{std::chrono::nanoseconds{0}});
+  EXPECT_EQ(read("a").has_value(), result.has_value());
+}
+
+}  // namespace
+}  // namespace croft::store

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "os/clock.h"
+#include "store/sample_records.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+/// One store under test, empty at first. Backends give their own and instantiate the suite:
+///   INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance, testing::Values(BackendCase{"memory", make_memory_backend}));
+class ConformanceBackend {
+ public:
+  virtual ~ConformanceBackend() = default;
+  /// One more client of the store; those opened before may be open still or closed. A durable store keeps its content
+  /// while no client is open.
+  [[nodiscard]] virtual std::unique_ptr<Store> open() = 0;
+};
+
+struct BackendCase {
+  std::string name;
+  std::function<std::unique_ptr<ConformanceBackend>()> make;
+};
+inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
+
+/// What every Store promises, whatever is behind it (store/store.h).
+class StoreConformance : public testing::TestWithParam<BackendCase> {
+ protected:
+  void SetUp() override {
+    backend_ = GetParam().make();
+    store_ = backend_->open();
+    ASSERT_NE(store_, nullptr);
+  }
+
+  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
+  [[nodiscard]] Deadline soon() const { return in(std::chrono::seconds{30}); }
+
+  /// A key of a small kind.
+  [[nodiscard]] static Key mark_key(const std::string& name) { return {Kind::high_water_mark, name}; }
+  [[nodiscard]] static Value mark(std::uint64_t n) { return core::HighWaterMark{core::SequenceNumber(n)}; }
+  [[nodiscard]] static Write put(const std::string& name, std::uint64_t n, Condition condition = Condition::always()) {
+    return {mark_key(name), mark(n), condition};
+  }
+  [[nodiscard]] static Write remove(const std::string& name, Condition condition = Condition::always()) {
+    return {mark_key(name), std::nullopt, condition};
+  }
+
+  [[nodiscard]] Result<Revision> commit(std::vector<Write> writes) const {
+    return commit_to(*store_, std::move(writes));
+  }
+  [[nodiscard]] Result<Revision> commit_to(Store& store, std::vector<Write> writes) const {
+    return store.commit(writes, sample_token(1), soon());
+  }
+
+  /// The value of a mark, or nothing.
+  [[nodiscard]] std::optional<std::uint64_t> read(const std::string& name) const { return read_from(*store_, name); }
+  [[nodiscard]] std::optional<std::uint64_t> read_from(Store& store, const std::string& name) const {
+    const auto record = store.get(mark_key(name), soon());
+    EXPECT_TRUE(record) << record.error().message;
+    if (!record || !*record) return std::nullopt;
+    return std::get<core::HighWaterMark>((*record)->value).sequence_number.value;
+  }
+
+  /// Adds one to a mark by compare-and-swap, as often as it takes.
+  void increment(Store& store, const std::string& name) const;
+
+  [[nodiscard]] static ErrorCode code_of(const Result<Revision>& result) {
+    return result ? ErrorCode::internal : result.error().code;
+  }
+
+  os::SystemClock clock_;
+  std::unique_ptr<ConformanceBackend> backend_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace croft::store

@@ -1,0 +1,19 @@
+#include "store/conformance/conformance.h"
+#include "store/memory/memory_store.h"
+
+namespace croft::store {
+namespace {
+
+class MemoryBackend final : public ConformanceBackend {
+ public:
+  [[nodiscard]] std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(first_.data()); }
+
+ private:
+  MemoryStore first_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance,
+                         testing::Values(BackendCase{"memory", [] { return std::make_unique<MemoryBackend>(); }}));
+
+}  // namespace
+}  // namespace croft::store

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "store/memory/fault_script.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+/// A store in the memory of one process, for tests and simulation. Several MemoryStores may share one MemoryData: that
+/// is several clients of one store, each with faults and counters of its own. Nothing waits, so deadlines never pass;
+/// turns are empty. Safe to call from several threads.
+class MemoryData;
+
+class MemoryStore final : public Store {
+ public:
+  MemoryStore();
+  /// One more client of the store that `data` is.
+  explicit MemoryStore(std::shared_ptr<MemoryData> data);
+  ~MemoryStore() override;
+
+  /// The store behind this client, for opening further clients.
+  [[nodiscard]] std::shared_ptr<MemoryData> data() const { return data_; }
+
+  /// Replaces the script. Commits already made count on.
+  void set_faults(FaultScript script);
+  [[nodiscard]] CallCounts counts() const;
+
+  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
+                                                                    Deadline deadline) override;
+  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
+  [[nodiscard]] Capabilities capabilities() const override;
+
+ private:
+  std::shared_ptr<MemoryData> data_;
+  mutable std::mutex mutex_;  ///< guards faults_ and counts_
+  FaultScript faults_;
+  CallCounts counts_;
+};
+
+}  // namespace croft::store

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/block/records.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+// Records like those of a cluster at work. For tests and benchmarks only.
+
+inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "worker-node-0001"};
+
+[[nodiscard]] inline net::Prefix sample_cidr(std::uint32_t index) {
+  const auto address = net::Address::v4(0x0a000000U + index * 64U);
+  return net::Prefix::containing(address, 26);
+}
+
+[[nodiscard]] inline std::string sample_handle_id(std::uint64_t number) {
+  return fmt::format("k8s-pod-network.{:016x}{:016x}{:016x}{:016x}", number, number * 3, number * 5, number * 7);
+}
+
+[[nodiscard]] inline core::Attribute sample_attribute(std::uint64_t number) {
+  core::Attribute attribute;
+  attribute.handle_id = sample_handle_id(number);
+  attribute.secondary = {{"ifname", "eth0"},
+                         {"namespace", "production"},
+                         {"node", kSampleNode.name},
+                         {"pod", fmt::format("checkout-service-7d9f8b6c5-{:05}", number)},
+                         {"timestamp", "2026-01-15 10:00:01.5 +0000 UTC"}};
+  return attribute;
+}
+
+/// A /26 block with the first `held` addresses held.
+[[nodiscard]] inline core::Block sample_block(std::uint32_t index, std::uint32_t held) {
+  constexpr std::uint32_t kSize = 64;
+  core::Block block;
+  block.cidr = sample_cidr(index);
+  block.affinity = kSampleNode;
+  block.sequence_number = core::SequenceNumber(1768471200000000007 + held);
+  std::vector<std::uint32_t> free;
+  for (std::uint32_t ordinal = 0; ordinal < kSize; ++ordinal) {
+    if (ordinal >= held) {
+      block.allocations.emplace_back();
+      free.push_back(ordinal);
+      continue;
+    }
+    block.allocations.emplace_back(ordinal);
+    block.attributes.push_back(sample_attribute(index * kSize + ordinal));
+    block.sequence_number_for_allocation[ordinal] = core::SequenceNumber(1768471200000000007 + ordinal);
+  }
+  block.unallocated = core::space::OrderedFreeList::from_order(kSize, free).value();
+  return block;
+}
+
+[[nodiscard]] inline core::Handle sample_handle(std::uint64_t number, std::uint32_t block_index) {
+  return {sample_handle_id(number), {{sample_cidr(block_index).to_string(), 1}}, false};
+}
+
+/// What an ADD commits: the block with one more address, and the handle of its holder.
+[[nodiscard]] inline std::vector<Write> sample_add(std::uint32_t block_index, std::uint32_t held, Condition of_block) {
+  const std::uint64_t number = std::uint64_t{block_index} * 64 + held;
+  const core::Handle handle = sample_handle(number, block_index);
+  core::Block block = sample_block(block_index, held + 1);
+  const Key key = core::block_key(block.cidr);
+  return {{key, std::move(block), of_block}, {core::handle_key(handle.id), handle, Condition::if_absent()}};
+}
+
+[[nodiscard]] inline WriteToken sample_token(std::uint64_t number) {
+  WriteToken token;
+  for (std::size_t i = 0; i < 8; ++i) token.bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
+  return token;
+}
+
+}  // namespace croft::store

@@ -1,0 +1,224 @@
+#include "store/sqlite/database.h"
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/vfs.h"
+
+namespace croft::store {
+namespace {
+
+/// Sets a switch of a connection; true when it then reads as set.
+bool switch_to(sqlite3* db, int option, int wanted) {
+  int now = -1;
+  return sqlite3_db_config(db, option, wanted, &now) == SQLITE_OK && now == wanted;
+}
+
+}  // namespace
+
+Statement::~Statement() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+Statement& Statement::bind(int parameter, std::int64_t value) {
+  if (bind_result_ == SQLITE_OK) bind_result_ = sqlite3_bind_int64(statement_, parameter, value);
+  return *this;
+}
+
+Statement& Statement::bind_text(int parameter, std::string_view value) {
+  if (bind_result_ == SQLITE_OK) {
+    bind_result_ = sqlite3_bind_text(statement_, parameter, value.data(), static_cast<int>(value.size()), nullptr);
+  }
+  return *this;
+}
+
+Statement& Statement::bind_blob(int parameter, std::string_view value) {
+  if (bind_result_ == SQLITE_OK) {
+    const char* data = value.empty() ? "" : value.data();  // a null pointer would bind NULL
+    bind_result_ = sqlite3_bind_blob(statement_, parameter, data, static_cast<int>(value.size()), nullptr);
+  }
+  return *this;
+}
+
+Result<bool> Statement::step() {
+  const int code = bind_result_ == SQLITE_OK ? sqlite3_step(statement_) : bind_result_;
+  if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
+  return fail(database_.failure(code, "use"));
+}
+
+std::string_view Statement::bytes(int column) const {
+  const void* data = sqlite3_column_blob(statement_, column);
+  const int size = sqlite3_column_bytes(statement_, column);
+  return data == nullptr ? std::string_view()
+                         : std::string_view(static_cast<const char*>(data), static_cast<std::size_t>(size));
+}
+
+Database::~Database() {
+  for (sqlite3_stmt* statement : statements_) sqlite3_finalize(statement);
+  sqlite3_close(db_);
+}
+
+Result<void> Database::open() {
+  TRY_VOID(open_file());
+  TRY_VOID(configure());
+  return check_identity();
+}
+
+Result<void> Database::open_file() {
+  // The caller has resolved the path: a link put there since is not ours to follow.
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW |
+                         SQLITE_OPEN_PRIVATECACHE;
+  const int code = sqlite3_open_v2(path_.c_str(), &db_, kFlags, croft_vfs());
+  if (code != SQLITE_OK) return fail(failure(code, "open"));
+  return {};
+}
+
+Result<void> Database::configure() {
+  sqlite3_busy_handler(db_, &Database::wait_for_others, this);
+  sqlite3_wal_hook(db_, &Database::note_log_pages, this);  // replaces the hook that checkpoints automatically
+  const bool switched = switch_to(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) &&
+                        switch_to(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0) &&
+                        switch_to(db_, SQLITE_DBCONFIG_DEFENSIVE, 1);
+  if (!switched) return fail(wrong(ErrorCode::internal, "SQLite refuses a switch that Croft needs"));
+  int keep_log = 1;
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &keep_log);
+  int keeps_log = -1;
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &keeps_log);
+  sqlite3_int64 mapped_bytes = 0;
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_MMAP_SIZE, &mapped_bytes);
+  sqlite3_int64 mapped_bytes_now = -1;
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_MMAP_SIZE, &mapped_bytes_now);
+  if (keeps_log != 1 || mapped_bytes_now != 0) {
+    return fail(wrong(ErrorCode::internal, "SQLite refuses to keep the log or to leave the file unmapped"));
+  }
+  if (mode_ == Mode::alone) {
+    TRY_VOID(check_setting("locking_mode=EXCLUSIVE", "exclusive"));
+  }
+  return {};
+}
+
+Result<void> Database::check_setting(const std::string& pragma, std::string_view expected) {
+  TRY(const auto value, ask("PRAGMA " + pragma));
+  if (value == expected) return {};
+  return fail(wrong(ErrorCode::internal, fmt::format("SQLite answers {} to PRAGMA {}, not {}",
+                                                     value.value_or("nothing"), pragma, expected)));
+}
+
+Result<void> Database::check_identity() {
+  // The first statement that reads the file: what is damaged at its start shows here.
+  TRY(const auto application, ask("PRAGMA application_id"));
+  if (application != std::to_string(kApplicationId)) {
+    return fail(wrong(ErrorCode::corrupt, "it is a database of another program; correct the path of the store"));
+  }
+  TRY(const auto version, ask("PRAGMA user_version"));
+  const std::int64_t number = std::strtoll(version.value_or("0").c_str(), nullptr, 10);
+  if (number > kSchemaVersion) {
+    return fail(wrong(ErrorCode::newer_version, fmt::format("its tables have version {}, this program knows up to {}; "
+                                                            "upgrade Croft here",
+                                                            number, kSchemaVersion)));
+  }
+  if (number < 1) return fail(wrong(ErrorCode::corrupt, "its tables have no version; restore it from a backup"));
+  // Another journal mode would mean that somebody changed the file; writing in that mode is not what was tested.
+  TRY(const auto journal, ask("PRAGMA journal_mode"));
+  if (journal != "wal") {
+    return fail(wrong(ErrorCode::corrupt, fmt::format("its journal mode is {}, not wal; set it back with "
+                                                      "\"PRAGMA journal_mode=wal\"",
+                                                      journal.value_or("unknown"))));
+  }
+  TRY_VOID(ask("PRAGMA synchronous=FULL"));
+  for (const auto& [pragma, expected] : {std::pair{"synchronous", "2"}, std::pair{"wal_autocheckpoint", "0"},
+                                         std::pair{"secure_delete=OFF", "0"}, std::pair{"journal_size_limit", "-1"}}) {
+    TRY_VOID(check_setting(pragma, expected));
+  }
+  return {};
+}
+
+Error Database::wrong(ErrorCode code, std::string what) const {
+  return {code, fmt::format("cannot open {}: {}", path_, what), {}};
+}
+
+Error Database::failure(int code, std::string_view doing) {
+  SqliteFailure failure = failure_of(db_, code, doing, path_);
+  disk_failed_ = disk_failed_ || failure.disk_failed;
+  last_call_was_refused_ = failure.refused;
+  return std::move(failure.error);
+}
+
+Result<std::unique_ptr<Statement>> Database::prepare(Sql sql) {
+  sqlite3_stmt*& statement = statements_[static_cast<std::size_t>(sql)];
+  if (statement == nullptr) {
+    const std::string_view text = text_of(sql);
+    const int code = sqlite3_prepare_v3(db_, text.data(), static_cast<int>(text.size()), SQLITE_PREPARE_PERSISTENT,
+                                        &statement, nullptr);
+    if (code == SQLITE_ERROR) {  // our own texts are right, so the tables are not
+      return fail(wrong(ErrorCode::corrupt, fmt::format("{}; restore it from a backup", sqlite3_errmsg(db_))));
+    }
+    if (code != SQLITE_OK) return fail(failure(code, "read"));
+  }
+  return std::make_unique<Statement>(*this, statement);
+}
+
+Result<void> Database::run(Sql sql) {
+  TRY(const auto statement, prepare(sql));
+  TRY_VOID(statement->step());
+  return {};
+}
+
+Result<std::int64_t> Database::number(Sql sql) {
+  TRY(const auto statement, prepare(sql));
+  TRY(const bool row, statement->step());
+  if (!row) return fail(wrong(ErrorCode::corrupt, "a counter is missing; restore it from a backup"));
+  return statement->number(0);
+}
+
+Result<std::optional<std::string>> Database::ask(const std::string& text) {
+  sqlite3_stmt* compiled = nullptr;
+  const int code = sqlite3_prepare_v2(db_, text.c_str(), static_cast<int>(text.size()), &compiled, nullptr);
+  if (code != SQLITE_OK) return fail(failure(code, "open"));
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> owner(compiled, &sqlite3_finalize);
+  Statement statement(*this, compiled);
+  TRY(const bool row, statement.step());
+  if (!row) return std::optional<std::string>();
+  return std::optional(std::string(statement.bytes(0)));
+}
+
+bool Database::has_moved() const {
+  int moved = 0;
+  return sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved != 0;
+}
+
+Result<bool> Database::checkpoint() {
+  int in_log = 0;
+  int copied = 0;
+  const int code = sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &copied);
+  if (code == SQLITE_BUSY) return false;
+  if (code != SQLITE_OK) return fail(failure(code, "checkpoint"));
+  return in_log == copied;
+}
+
+sqlite3_file* Database::file_behind(int control) const {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db_, "main", control, &file);
+  return file != nullptr && file->pMethods != nullptr ? file : nullptr;
+}
+
+int Database::wait_for_others(void* self, int attempts) {
+  constexpr int kQuickAttempts = 5;
+  const auto& database = *static_cast<Database*>(self);
+  if (database.deadline_.passed(database.clock_.now())) return 0;
+  std::this_thread::sleep_for(std::chrono::microseconds(attempts < kQuickAttempts ? 200 : 5000));
+  return 1;
+}
+
+int Database::note_log_pages(void* self, sqlite3*, const char*, int pages) {
+  static_cast<Database*>(self)->log_pages_ = pages;
+  return SQLITE_OK;
+}
+
+}  // namespace croft::store

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sqlite3.h>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace croft::store {
+
+/// The statements a store uses. Each is compiled when it is first needed and kept.
+enum class Sql : std::uint8_t {
+  begin_read,
+  begin_write,
+  commit,
+  rollback,
+  get,
+  get_revision,
+  put,
+  remove,
+  list,
+  list_names,
+  last_revision,
+  set_last_revision,
+  count_log_restart,
+  page_count,
+  free_page_count,
+};
+inline constexpr std::size_t kSqlCount = 15;
+
+class Database;
+
+/// A compiled statement in use: bind, step, read columns. Reset when it goes out of scope; at most one at a time for
+/// each Sql of a Database.
+class Statement {
+ public:
+  Statement(Database& database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+  ~Statement();
+
+  /// Parameters count from 1. Texts and blobs must live until the last step.
+  Statement& bind(int parameter, std::int64_t value);
+  Statement& bind_text(int parameter, std::string_view value);
+  Statement& bind_blob(int parameter, std::string_view value);
+
+  /// True: a row is there. False: the statement is done.
+  [[nodiscard]] Result<bool> step();
+
+  /// Columns count from 0. Views are valid until the next step.
+  [[nodiscard]] std::int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  [[nodiscard]] std::string_view bytes(int column) const;
+
+ private:
+  Database& database_;
+  sqlite3_stmt* statement_;
+  int bind_result_ = SQLITE_OK;
+};
+
+/// One connection to a store's database, in the mode of docs/adr/0003-sqlite-mode.md: write-ahead log, full sync, no
+/// checkpoint but checkpoint(). Serves one thread at a time. Writing and checkpointing need the store's file lock; the
+/// caller holds it.
+class Database {
+ public:
+  enum class Mode : std::uint8_t {
+    shared,  ///< the index of the log is in a file that all connections map
+    /// The index is in this connection's memory and no other connection can be open: for a full disk, where the file
+    /// can't be made. Needs the store's file lock from open to destruction, also for reading.
+    alone,
+  };
+
+  Database(std::string path, Mode mode, const Clock& clock, Deadline deadline)
+      : path_(std::move(path)), mode_(mode), clock_(clock), deadline_(deadline) {}
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  /// Opens the file, which must exist, and sets and reads back every setting. Comes first, once. Errors: not_found,
+  /// corrupt, newer_version, unavailable, permission_denied; storage_full when Mode::shared needs room for the index
+  /// and there is none: Mode::alone needs none.
+  [[nodiscard]] Result<void> open();
+
+  /// The disk has failed in some call: what is on it is not known.
+  [[nodiscard]] bool disk_failed() const { return disk_failed_; }
+  /// The last call that failed was refused before it changed anything: no room, read-only, or others were in the way.
+  [[nodiscard]] bool last_call_was_refused() const { return last_call_was_refused_; }
+
+  /// Until when the following calls wait for other connections.
+  void set_deadline(Deadline deadline) { deadline_ = deadline; }
+
+  /// Compiles the statement when it is new.
+  [[nodiscard]] Result<std::unique_ptr<Statement>> prepare(Sql sql);
+  /// A statement without parameters and rows.
+  [[nodiscard]] Result<void> run(Sql sql);
+  /// The only number of the only row.
+  [[nodiscard]] Result<std::int64_t> number(Sql sql);
+  /// Any SQL text, for what is done once: its first column of its first row, or nothing when there is no row.
+  [[nodiscard]] Result<std::optional<std::string>> ask(const std::string& text);
+
+  [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
+  [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
+  /// The file at the path is another one than when it was opened, or there is none.
+  [[nodiscard]] bool has_moved() const;
+
+  /// Pages in the log after the last commit of this connection; 0 before its first.
+  [[nodiscard]] int log_pages() const { return log_pages_; }
+  /// Copies the log's pages into the database as far as readers allow. True: all of them.
+  [[nodiscard]] Result<bool> checkpoint();
+
+  [[nodiscard]] Mode mode() const { return mode_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  /// SQLite's handles of the two files; null while SQLite has none open. For making room in them, nothing else.
+  [[nodiscard]] sqlite3_file* database_file() const { return file_behind(SQLITE_FCNTL_FILE_POINTER); }
+  [[nodiscard]] sqlite3_file* log_file() const { return file_behind(SQLITE_FCNTL_JOURNAL_POINTER); }
+
+  /// The Error of a failed SQLite call on this connection; notes what it says about the disk.
+  [[nodiscard]] Error failure(int code, std::string_view doing);
+
+ private:
+  [[nodiscard]] Result<void> open_file();
+  [[nodiscard]] Result<void> configure();
+  [[nodiscard]] Result<void> check_identity();
+  [[nodiscard]] Result<void> check_setting(const std::string& pragma, std::string_view expected);
+  [[nodiscard]] Error wrong(ErrorCode code, std::string what) const;
+  [[nodiscard]] sqlite3_file* file_behind(int control) const;
+  static int wait_for_others(void* self, int attempts);
+  static int note_log_pages(void* self, sqlite3* db, const char* name, int pages);
+
+  std::string path_;
+  Mode mode_;
+  const Clock& clock_;
+  Deadline deadline_;
+  sqlite3* db_ = nullptr;
+  int log_pages_ = 0;
+  bool disk_failed_ = false;
+  bool last_call_was_refused_ = false;
+  std::array<sqlite3_stmt*, kSqlCount> statements_{};
+};
+
+}  // namespace croft::store

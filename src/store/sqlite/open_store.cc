@@ -1,0 +1,89 @@
+#include "store/sqlite/open_store.h"
+
+#include <fmt/format.h>
+
+#include "os/file_lock.h"
+#include "os/files.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/room.h"
+#include "store/sqlite/schema.h"
+
+namespace croft::store {
+namespace {
+
+/// What the status of a path says against opening it as a database.
+[[nodiscard]] Result<void> check_file(const std::string& path, const os::FileStatus& status) {
+  if (status.type != os::FileStatus::Type::regular) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("store {} is {}, not a regular file; correct the path", path,
+                    status.type == os::FileStatus::Type::directory ? "a directory" : "a pipe, socket or device"));
+  }
+  if (status.bytes == 0) {
+    return fail(ErrorCode::corrupt, fmt::format("store {} is empty: no database was ever in it or its content is lost; "
+                                                "restore it from a backup, or remove it if there was none",
+                                                path));
+  }
+  if (status.hard_links != 1) {
+    return fail(ErrorCode::corrupt, fmt::format("store {} has {} hard links, and each name would get a log of its own; "
+                                                "remove the other names",
+                                                path, status.hard_links));
+  }
+  return {};
+}
+
+Error nothing_there(const std::string& path) {
+  return {ErrorCode::not_found,
+          fmt::format("no store at {}; \"croft pool create\" makes one, or correct the path", path),
+          {}};
+}
+
+/// A log without its database holds commits that would be applied to the new one.
+[[nodiscard]] Result<void> refuse_orphaned_log(const std::string& path) {
+  TRY(const auto log, os::file_status(path + "-wal"));
+  if (!log || log->bytes == 0) return {};
+  return fail(ErrorCode::corrupt, fmt::format("store {0} is gone, but its log {0}-wal is there; restore {0} from a "
+                                              "backup, or remove the log to start with nothing",
+                                              path));
+}
+
+/// Makes the log at its full size, and both files durable in their directory by a first commit.
+[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
+  Database database(path, Database::Mode::shared, clock, deadline);
+  TRY_VOID(database.open());
+  TRY_VOID(reserve_log(database));
+  TRY_VOID(database.run(Sql::begin_write));
+  TRY_VOID(reserve_pages(database, /*adds_data=*/true));
+  TRY_VOID(database.run(Sql::count_log_restart));
+  return database.run(Sql::commit);
+}
+
+[[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
+  os::FileLock lock(path + kLockSuffix);
+  TRY_VOID(lock.lock(clock, deadline));
+  TRY(const auto there, os::file_status(path));
+  if (there) return {};  // another process was quicker
+  TRY_VOID(refuse_orphaned_log(path));
+  TRY_VOID(create_database(path));
+  return make_room(path, clock, deadline);
+}
+
+}  // namespace
+
+Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options, const Clock& clock,
+                                   Deadline deadline) {
+  if (options.create) TRY_VOID(os::make_directories(os::directory_of(path)));
+  auto resolved = os::resolved_path(path);
+  if (!resolved && resolved.error().code == ErrorCode::not_found && !options.create) return fail(nothing_there(path));
+  if (!resolved) return resolved;
+  TRY(auto status, os::file_status(*resolved));
+  if (!status && options.create) {
+    TRY_VOID(create_under_lock(*resolved, clock, deadline));
+    TRY(status, os::file_status(*resolved));
+  }
+  if (!status) return fail(nothing_there(path));
+  TRY_VOID(check_file(*resolved, *status));
+  return resolved;
+}
+
+}  // namespace croft::store

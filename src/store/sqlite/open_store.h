@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace croft::store {
+
+/// The suffix of the lock file beside the database.
+inline constexpr const char* kLockSuffix = "-lock";
+
+/// Looks at what a path names without opening it, makes the store if that is wanted, and gives the path without links.
+/// After success a plausible file is there. Errors: as open_sqlite_store.
+[[nodiscard]] Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options,
+                                                 const Clock& clock, Deadline deadline);
+
+}  // namespace croft::store

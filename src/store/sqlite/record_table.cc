@@ -1,0 +1,192 @@
+#include "store/sqlite/record_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "store/sqlite/checksum.h"
+#include "wire/records.h"
+
+namespace croft::store {
+namespace {
+
+std::string_view view_of(const WriteToken& token) {
+  return {reinterpret_cast<const char*>(token.bytes.data()), token.bytes.size()};
+}
+
+Error damaged(const Database& database, const Key& key, std::string_view what) {
+  return {ErrorCode::corrupt,
+          fmt::format("{}: record {} {} has {}; restore the store from a backup", database.path(),
+                      core::name_of(key.kind), key.name, what),
+          {}};
+}
+
+/// What is stored as the checksum of a record; SQLite's numbers are signed.
+std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view token, std::string_view value) {
+  Checksum sum;
+  sum.add(std::uint64_t{wire::number_of(key.kind)});
+  sum.add(key.name);
+  sum.add(static_cast<std::uint64_t>(revision));
+  sum.add(token);
+  sum.add(value);
+  return static_cast<std::int64_t>(sum.value());
+}
+
+/// The record in the columns revision, token, checksum, value from `first_column` on.
+[[nodiscard]] Result<Record> record_from(const Database& database, const Statement& row, Key key, int first_column) {
+  Record record;
+  const std::int64_t revision = row.number(first_column);
+  const std::string_view token = row.bytes(first_column + 1);
+  if (revision <= 0) return fail(damaged(database, key, "no revision"));
+  if (token.size() != record.token.bytes.size()) return fail(damaged(database, key, "no write token"));
+  const std::string_view bytes = row.bytes(first_column + 3);
+  if (row.number(first_column + 2) != checksum_of(key, revision, token, bytes)) {
+    return fail(damaged(database, key, "a wrong checksum"));
+  }
+  auto value = wire::decode_record(key, bytes);
+  if (!value) return fail(value.error().in(database.path()));
+  record.key = std::move(key);
+  record.value = *std::move(value);
+  record.revision = Revision(static_cast<std::uint64_t>(revision));
+  std::transform(token.begin(), token.end(), record.token.bytes.begin(),
+                 [](char c) { return static_cast<std::uint8_t>(c); });
+  return record;
+}
+
+/// The bounds of the names in a list: the first that may be in it and the first after it; the latter is absent when the
+/// list goes to the end of the kind.
+struct Bounds {
+  std::string from;
+  std::optional<std::string> to;
+};
+
+Bounds bounds_of(const ListRequest& request) {
+  Bounds bounds;
+  // `after` with a zero byte at its end is the next name in bytewise order.
+  bounds.from = request.after < request.name_prefix ? request.name_prefix : request.after + '\0';
+  if (request.after.empty()) bounds.from = request.name_prefix;
+  std::string to = request.name_prefix;
+  while (!to.empty() && static_cast<unsigned char>(to.back()) == 0xff) to.pop_back();
+  if (to.empty()) return bounds;
+  to.back() = static_cast<char>(static_cast<unsigned char>(to.back()) + 1);
+  bounds.to = std::move(to);
+  return bounds;
+}
+
+/// Calls `add` for each row of a page; true when there are more rows.
+template <class Add>
+[[nodiscard]] Result<bool> for_page(Database& database, Sql sql, const ListRequest& request, Add add) {
+  const Bounds bounds = bounds_of(request);
+  TRY(const auto rows, database.prepare(sql));
+  rows->bind(1, wire::number_of(request.kind)).bind_text(2, bounds.from);
+  if (bounds.to) {
+    rows->bind_text(3, *bounds.to);
+  } else {
+    rows->bind_blob(3, "");  // every text sorts before every blob
+  }
+  rows->bind(4, static_cast<std::int64_t>(request.limit) + 1);
+  for (std::size_t count = 0;; ++count) {
+    TRY(const bool is_row, rows->step());
+    if (!is_row) return false;
+    if (count == request.limit) return true;
+    TRY_VOID(add(*rows));
+  }
+}
+
+/// The revision of a key and the size of its value; revision 0 when there is no record.
+struct Present {
+  Revision revision;
+  std::int64_t bytes = 0;
+};
+
+[[nodiscard]] Result<Present> present(Database& database, const EncodedWrite& write) {
+  TRY(const auto row, database.prepare(Sql::get_revision));
+  row->bind(1, write.kind).bind_text(2, write.key->name);
+  TRY(const bool found, row->step());
+  if (!found) return Present{};
+  return Present{Revision(static_cast<std::uint64_t>(row->number(0))), row->number(1)};
+}
+
+bool holds(const Condition& condition, const Present& present) {
+  switch (condition.kind) {
+    case Condition::Kind::absent:
+      return present.revision.value == 0;
+    case Condition::Kind::revision:
+      return present.revision.value != 0 && present.revision == condition.revision;
+    case Condition::Kind::any:
+      return true;
+  }
+  return false;
+}
+
+/// What a record occupies besides its value, about: name, token, revision and the places of both in the index.
+std::int64_t overhead_of(const Key& key) {
+  constexpr std::int64_t kFixedBytes = 40;
+  return kFixedBytes + 2 * std::ssize(key.name);
+}
+
+}  // namespace
+
+Result<std::optional<Record>> read_record(Database& database, const Key& key) {
+  TRY(const auto row, database.prepare(Sql::get));
+  row->bind(1, wire::number_of(key.kind)).bind_text(2, key.name);
+  TRY(const bool found, row->step());
+  if (!found) return std::optional<Record>();
+  TRY(auto record, record_from(database, *row, key, 0));
+  return std::optional(std::move(record));
+}
+
+Result<Page> read_page(Database& database, const ListRequest& request) {
+  Page page;
+  const auto add = [&](const Statement& row) -> Result<void> {
+    TRY(auto record, record_from(database, row, Key{request.kind, std::string(row.bytes(0))}, 1));
+    page.records.push_back(std::move(record));
+    return {};
+  };
+  TRY(page.more, for_page(database, Sql::list, request, add));
+  return page;
+}
+
+Result<KeyPage> read_key_page(Database& database, const ListRequest& request) {
+  KeyPage page;
+  const auto add = [&](const Statement& row) -> Result<void> {
+    page.keys.push_back({request.kind, std::string(row.bytes(0))});
+    return {};
+  };
+  TRY(page.more, for_page(database, Sql::list_names, request, add));
+  return page;
+}
+
+Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> writes) {
+  Effect effect;
+  for (const EncodedWrite& write : writes) {
+    TRY(const Present now, present(database, write));
+    if (!holds(write.condition, now)) {
+      effect.failed_condition = write.key;
+      return effect;
+    }
+    if (write.only_check) continue;
+    const std::int64_t overhead = overhead_of(*write.key);
+    if (write.bytes) effect.bytes_added += overhead + std::ssize(*write.bytes);
+    if (now.revision.value != 0) effect.bytes_added -= overhead + now.bytes;
+  }
+  return effect;
+}
+
+Result<void> apply(Database& database, const PendingCommit& commit, Revision revision) {
+  for (const EncodedWrite& write : commit.writes) {
+    if (write.only_check) continue;
+    TRY(const auto statement, database.prepare(write.bytes ? Sql::put : Sql::remove));
+    statement->bind(1, write.kind).bind_text(2, write.key->name);
+    if (write.bytes) {
+      const auto number = static_cast<std::int64_t>(revision.value);
+      const std::string_view token = view_of(commit.token);
+      statement->bind(3, number).bind_blob(4, token).bind_blob(6, *write.bytes);
+      statement->bind(5, checksum_of(*write.key, number, token, *write.bytes));
+    }
+    TRY_VOID(statement->step());
+  }
+  return {};
+}
+
+}  // namespace croft::store

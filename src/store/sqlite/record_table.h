@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "store/sqlite/commit_queue.h"
+#include "store/sqlite/database.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+// Records as rows. All within the transaction that is open, or each statement in its own when none is.
+
+[[nodiscard]] Result<std::optional<Record>> read_record(Database& database, const Key& key);
+
+[[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request);
+[[nodiscard]] Result<KeyPage> read_key_page(Database& database, const ListRequest& request);
+
+/// What a commit would do to the stored bytes.
+struct Effect {
+  const Key* failed_condition = nullptr;  ///< the first key whose condition does not hold
+  std::int64_t bytes_added = 0;           ///< negative when the records get smaller
+};
+[[nodiscard]] Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> writes);
+
+[[nodiscard]] Result<void> apply(Database& database, const PendingCommit& commit, Revision revision);
+
+}  // namespace croft::store

@@ -1,0 +1,94 @@
+#include "store/sqlite/schema.h"
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "os/files.h"
+#include "store/sqlite/sqlite_error.h"
+
+namespace croft::store {
+namespace {
+
+constexpr const char* kTables = R"sql(
+CREATE TABLE records(
+  kind INTEGER NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, token BLOB NOT NULL, checksum INTEGER NOT NULL,
+  value BLOB NOT NULL, PRIMARY KEY(kind, name)) STRICT;
+CREATE TABLE counters(id INTEGER PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+INSERT INTO counters VALUES(1, 0), (2, 0);
+)sql";
+
+constexpr std::string_view kDraftSuffix = "-new";
+
+[[nodiscard]] Result<void> remove_drafts(const std::string& draft) {
+  for (const std::string_view suffix : {"", "-journal", "-wal", "-shm"}) {
+    TRY_VOID(os::remove_file_durably(draft + std::string(suffix)));
+  }
+  return {};
+}
+
+/// Fills an empty file. Its durability comes after: nobody knows the draft.
+[[nodiscard]] Result<void> write_draft(const std::string& draft) {
+  sqlite3* db = nullptr;
+  int code =
+      sqlite3_open_v2(draft.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  const std::string script = fmt::format(
+      "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; BEGIN; {} "
+      "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT; PRAGMA journal_mode=WAL;",
+      kPageBytes, kTables, kApplicationId, kSchemaVersion);
+  if (code == SQLITE_OK) code = sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr);
+  Result<void> written;
+  if (code != SQLITE_OK) written = fail(failure_of(db, code, "create", draft).error);
+  sqlite3_close(db);
+  return written;
+}
+
+}  // namespace
+
+std::string_view text_of(Sql sql) {
+  switch (sql) {
+    case Sql::begin_read:
+      return "BEGIN";
+    case Sql::begin_write:
+      return "BEGIN IMMEDIATE";
+    case Sql::commit:
+      return "COMMIT";
+    case Sql::rollback:
+      return "ROLLBACK";
+    case Sql::get:
+      return "SELECT revision, token, checksum, value FROM records WHERE kind=?1 AND name=?2";
+    case Sql::get_revision:
+      return "SELECT revision, length(value) FROM records WHERE kind=?1 AND name=?2";
+    case Sql::put:
+      return "INSERT INTO records(kind, name, revision, token, checksum, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6) "
+             "ON CONFLICT(kind, name) DO UPDATE SET revision=?3, token=?4, checksum=?5, value=?6";
+    case Sql::remove:
+      return "DELETE FROM records WHERE kind=?1 AND name=?2";
+    case Sql::list:
+      return "SELECT name, revision, token, checksum, value FROM records WHERE kind=?1 AND name>=?2 AND name<?3 "
+             "ORDER BY name LIMIT ?4";
+    case Sql::list_names:
+      return "SELECT name FROM records WHERE kind=?1 AND name>=?2 AND name<?3 ORDER BY name LIMIT ?4";
+    case Sql::last_revision:
+      return "SELECT value FROM counters WHERE id=1";
+    case Sql::set_last_revision:
+      return "UPDATE counters SET value=?1 WHERE id=1";
+    case Sql::count_log_restart:
+      return "UPDATE counters SET value=value+1 WHERE id=2";
+    case Sql::page_count:
+      return "PRAGMA page_count";
+    case Sql::free_page_count:
+      return "PRAGMA freelist_count";
+  }
+  CROFT_ASSERT(false);
+}
+
+Result<void> create_database(const std::string& path) {
+  const std::string draft = path + std::string(kDraftSuffix);
+  TRY_VOID(remove_drafts(draft));
+  TRY_VOID(os::create_file(draft));
+  TRY_VOID(write_draft(draft));
+  TRY_VOID(os::sync_file(draft));
+  return os::rename_durably(draft, path);
+}
+
+}  // namespace croft::store

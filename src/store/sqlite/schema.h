@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "store/sqlite/database.h"
+
+namespace croft::store {
+
+// The tables of a store's database and its identity. docs/formats/records.md describes both for people.
+
+/// In the header of the file: "Crof".
+inline constexpr std::int64_t kApplicationId = 0x43726f66;
+/// In the header of the file: raised when the tables change. Newer ones are refused.
+inline constexpr std::int64_t kSchemaVersion = 1;
+
+inline constexpr std::int64_t kPageBytes = 4096;
+
+[[nodiscard]] std::string_view text_of(Sql sql);
+
+/// Makes a complete, empty, durable database of mode 0600 under a draft name and gives it its final one: at any moment
+/// the path names nothing or a whole database. The directory must exist and nothing may be at the path; the store's
+/// lock must be held. What an interrupted creation left is removed.
+[[nodiscard]] Result<void> create_database(const std::string& path);
+
+}  // namespace croft::store

@@ -1,0 +1,197 @@
+#include "store/sqlite/sqlite_store.h"
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "store/check_request.h"
+#include "store/sqlite/commit_queue.h"
+#include "store/sqlite/connection_pool.h"
+#include "store/sqlite/open_store.h"
+#include "store/sqlite/record_table.h"
+#include "store/sqlite/transaction.h"
+#include "wire/records.h"
+
+namespace croft::store {
+namespace {
+
+/// How long others may hold up what can wait for the next commit.
+constexpr std::chrono::seconds kTidyUpMax{1};
+
+class GateTurn final : public Store::Turn {
+ public:
+  GateTurn(WriterGate& gate, ConnectionPool& connections) : gate_(gate), connections_(connections) {}
+  GateTurn(const GateTurn&) = delete;
+  GateTurn& operator=(const GateTurn&) = delete;
+  ~GateTurn() override {
+    connections_.before_leaving_gate();
+    gate_.leave();
+  }
+
+ private:
+  WriterGate& gate_;
+  ConnectionPool& connections_;
+};
+
+std::vector<EncodedWrite> encode(std::span<const Write> writes) {
+  std::vector<EncodedWrite> encoded;
+  encoded.reserve(writes.size());
+  for (const Write& write : writes) {
+    encoded.push_back({wire::number_of(write.key.kind), &write.key, std::nullopt, write.condition, write.only_check});
+    if (write.value) encoded.back().bytes = wire::encode_record(*write.value);
+  }
+  return encoded;
+}
+
+[[nodiscard]] Result<void> check_sizes(std::span<const EncodedWrite> writes) {
+  for (const EncodedWrite& write : writes) {
+    if (!write.bytes || write.bytes->size() <= wire::kRecordBytesMax) continue;
+    return fail(ErrorCode::invalid_argument, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
+                                                         write.bytes->size(), wire::kRecordBytesMax));
+  }
+  return {};
+}
+
+class SqliteStoreImpl final : public SqliteStore {
+ public:
+  SqliteStoreImpl(const std::string& path, const Clock& clock)
+      : clock_(clock),
+        gate_(path + kLockSuffix, clock),
+        connections_(path, clock, gate_),
+        queue_(
+            gate_, clock, [this](std::span<PendingCommit* const> group) { return apply_group(group); },
+            [this] { tidy_up(); }) {}
+
+  [[nodiscard]] Result<void> open(const SqliteOptions& options, Deadline deadline) {
+    return connections_.read(deadline, [&](Database& database) -> Result<void> {
+      if (options.verify) return verify(database);
+      return {};
+    });
+  }
+
+  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override {
+    std::optional<Record> record;
+    const auto use = [&](Database& database) -> Result<void> {
+      TRY(record, read_record(database, key));
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    return record;
+  }
+
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
+                                                                    Deadline deadline) override {
+    std::vector<std::optional<Record>> records;
+    const auto use = [&](Database& database) -> Result<void> {
+      const ReadTransaction as_of_one_moment(database);
+      TRY_VOID(as_of_one_moment.begun());
+      records.clear();
+      for (const Key& key : keys) {
+        TRY(auto record, read_record(database, key));
+        records.push_back(std::move(record));
+      }
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    return records;
+  }
+
+  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
+    TRY_VOID(check_list(request));
+    Page page;
+    const auto use = [&](Database& database) -> Result<void> {
+      TRY(page, read_page(database, request));
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    return page;
+  }
+
+  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override {
+    TRY_VOID(check_list(request));
+    KeyPage page;
+    const auto use = [&](Database& database) -> Result<void> {
+      TRY(page, read_key_page(database, request));
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    return page;
+  }
+
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
+    TRY_VOID(check_writes(writes));
+    PendingCommit pending{encode(writes), token, deadline, std::nullopt};
+    TRY_VOID(check_sizes(pending.writes));
+    queue_.run(pending);
+    if (*pending.result) ++commits_;
+    return *std::move(pending.result);
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override {
+    TRY_VOID(gate_.enter(deadline));
+    return std::unique_ptr<Turn>(std::make_unique<GateTurn>(gate_, connections_));
+  }
+
+  [[nodiscard]] Capabilities capabilities() const override {
+    return {.atomic_commit = true, .shared = true, .durable = true};
+  }
+
+  [[nodiscard]] SqliteCounters counters() const override {
+    return {commits_.load(), transactions_.load(), checkpoints_.load()};
+  }
+
+ private:
+  std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
+    std::vector<Result<Revision>> results;
+    const auto use = [&](Database& database) -> Result<void> {
+      results = commit_group(database, group);
+      transactions_ += 1;
+      if (auto why = reason_to_stop(database, results)) connections_.break_with(*why);
+      return {};
+    };
+    const auto used = connections_.write(group.front()->deadline, use);
+    if (!used) results.assign(group.size(), fail(used.error()));
+    return results;
+  }
+
+  /// After these nothing more may be written before the store is opened again.
+  static std::optional<Error> reason_to_stop(const Database& database, std::span<const Result<Revision>> results) {
+    for (const auto& result : results) {
+      if (!result && (result.error().code == ErrorCode::corrupt || database.disk_failed())) return result.error();
+    }
+    return std::nullopt;
+  }
+
+  void tidy_up() {
+    const Deadline soon = Deadline::after(clock_.now(), kTidyUpMax);
+    // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
+    static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
+      TRY(const bool checkpointed, shorten_log(database));
+      if (checkpointed) checkpoints_ += 1;
+      return {};
+    }));
+    connections_.before_leaving_gate();
+  }
+
+  const Clock& clock_;
+  WriterGate gate_;
+  ConnectionPool connections_;
+  CommitQueue queue_;
+  std::atomic<std::uint64_t> commits_{0};
+  std::atomic<std::uint64_t> transactions_{0};
+  std::atomic<std::uint64_t> checkpoints_{0};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path, const SqliteOptions& options,
+                                                       const Clock& clock, Deadline deadline) {
+  TRY(const std::string resolved, find_or_create(path, options, clock, deadline));
+  auto store = std::make_unique<SqliteStoreImpl>(resolved, clock);
+  TRY_VOID(store->open(options, deadline));
+  return std::unique_ptr<SqliteStore>(std::move(store));
+}
+
+}  // namespace croft::store

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+struct SqliteOptions {
+  /// Make the store when there is none: its directory (mode 0700) and its files (0600).
+  bool create = false;
+  /// Read the whole database once on opening and look for damage: for long-lived programs, not for a plugin.
+  bool verify = false;
+};
+
+/// How often a store did what costs time; for tests, metrics and benchmarks.
+struct SqliteCounters {
+  std::uint64_t commits = 0;       ///< calls of commit() that were done
+  std::uint64_t transactions = 0;  ///< write transactions that carried them, one sync each
+  std::uint64_t checkpoints = 0;
+};
+
+/// A store in one SQLite file, shared by all programs of one machine at once (docs/adr/0003-sqlite-mode.md).
+///
+/// Beside `<file>` there are `-wal` and `-shm` (SQLite's) and `-lock` (ours): they belong together and are copied,
+/// moved and mounted only as a directory. Every write happens while `-lock` is locked, so no other program may write
+/// the file.
+///
+/// Safe to call from several threads; reads go on while a commit waits for the disk. Commits of several threads share
+/// transactions. A process that forks must not use the store in the child. Turns must end before the store does.
+class SqliteStore : public Store {
+ public:
+  [[nodiscard]] virtual SqliteCounters counters() const = 0;
+};
+
+/// Opens the store in the file `path`; of links in it the file they lead to. `clock` must outlive the store.
+/// Errors, each naming the path: not_found (no store there and none to be made; says how to make one); corrupt (empty,
+/// no database, another program's, of inconsistent files, with several hard links); newer_version; invalid_argument (no
+/// regular file, loop of links); permission_denied; read_only or storage_full (only when it is to be made);
+/// deadline_exceeded. Never waits longer than the deadline for others, and for odd files not at all.
+[[nodiscard]] Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path,
+                                                                     const SqliteOptions& options, const Clock& clock,
+                                                                     Deadline deadline);
+
+}  // namespace croft::store

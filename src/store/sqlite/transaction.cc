@@ -1,0 +1,160 @@
+#include "store/sqlite/transaction.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "store/sqlite/record_table.h"
+#include "store/sqlite/room.h"
+
+namespace croft::store {
+namespace {
+
+Error conflict_on(const Database& database, const Key& key) {
+  return {ErrorCode::conflict,
+          fmt::format("{} {} in {} was changed by somebody else; read again", core::name_of(key.kind), key.name,
+                      database.path()),
+          {}};
+}
+
+void roll_back(Database& database) {
+  // Some failures have ended the transaction already. When the rollback itself fails, nothing was committed either.
+  if (database.in_transaction()) static_cast<void>(database.run(Sql::rollback));
+}
+
+/// The commits of a group on their way into one transaction.
+class Group {
+ public:
+  Group(Database& database, std::span<PendingCommit* const> commits) : database_(database), commits_(commits) {}
+
+  /// Applies all and commits. On failure nothing was applied, unless the error is unknown_outcome.
+  [[nodiscard]] Result<void> run() {
+    const auto log_reserved = reserve_log(database_);
+    if (!log_reserved && log_reserved.error().code != ErrorCode::storage_full) return log_reserved;
+    TRY_VOID(begin());
+    TRY(const std::int64_t last, database_.number(Sql::last_revision));
+    revision_ = Revision(static_cast<std::uint64_t>(last));
+    for (const PendingCommit* commit : commits_) TRY_VOID(add(*commit));
+    if (applied_ == 0) return {};  // the caller rolls back
+    if (adds_data_ && !log_reserved) return log_reserved;
+    TRY_VOID(set_last_revision());
+    TRY_VOID(reserve_pages(database_, adds_data_));
+    return commit();
+  }
+
+  [[nodiscard]] std::vector<Result<Revision>>& results() { return results_; }
+
+ private:
+  [[nodiscard]] Result<void> begin() {
+    if (database_.is_read_only()) return fail(database_.failure(SQLITE_READONLY, "write"));
+    if (database_.has_moved()) {
+      return fail(ErrorCode::unavailable,
+                  fmt::format("{} was removed or replaced while it was open; start again", database_.path()));
+    }
+    return database_.run(Sql::begin_write);
+  }
+
+  [[nodiscard]] Result<void> add(const PendingCommit& commit) {
+    TRY(const Effect effect, effect_of(database_, commit.writes));
+    if (effect.failed_condition != nullptr) {
+      results_.push_back(fail(conflict_on(database_, *effect.failed_condition)));
+      return {};
+    }
+    ++revision_.value;
+    TRY_VOID(apply(database_, commit, revision_));
+    adds_data_ = adds_data_ || effect.bytes_added > kReleaseBytesMax;
+    ++applied_;
+    results_.push_back(revision_);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> set_last_revision() {
+    TRY(const auto statement, database_.prepare(Sql::set_last_revision));
+    statement->bind(1, static_cast<std::int64_t>(revision_.value));
+    TRY_VOID(statement->step());
+    return {};
+  }
+
+  /// The one moment that decides. SQLite undoes what didn't fit or was refused before anything was committed; after
+  /// other failures the commit may be on the disk, or come to be there.
+  [[nodiscard]] Result<void> commit() {
+    auto committed = database_.run(Sql::commit);
+    if (committed || database_.last_call_was_refused()) return committed;
+    return fail(ErrorCode::unknown_outcome, "the outcome of a commit is not known: " + committed.error().message);
+  }
+
+  Database& database_;
+  std::span<PendingCommit* const> commits_;
+  Revision revision_;
+  std::vector<Result<Revision>> results_;
+  std::size_t applied_ = 0;
+  bool adds_data_ = false;
+};
+
+/// One transaction for all. On failure the same error for each.
+std::vector<Result<Revision>> commit_together(Database& database, std::span<PendingCommit* const> commits) {
+  Group group(database, commits);
+  const auto done = group.run();
+  roll_back(database);
+  if (done) return std::move(group.results());
+  return std::vector<Result<Revision>>(commits.size(), fail(done.error()));
+}
+
+bool is_full(const Result<Revision>& result) { return !result && result.error().code == ErrorCode::storage_full; }
+
+}  // namespace
+
+ReadTransaction::~ReadTransaction() {
+  if (begun_ && database_.in_transaction()) static_cast<void>(database_.run(Sql::commit));
+}
+
+std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group) {
+  auto results = commit_together(database, group);
+  if (!is_full(results.front())) return results;
+  // A log that a reader kept from being started again may be what is full.
+  static_cast<void>(database.checkpoint());
+  for (std::size_t i = 0; i < group.size(); ++i)
+    results[i] = std::move(commit_together(database, group.subspan(i, 1)).front());
+  return results;
+}
+
+Result<bool> shorten_log(Database& database) {
+  if (database.log_pages() < kLogPagesMax) return false;
+  TRY(const bool complete, database.checkpoint());
+  // The next write starts the log again from its front. It must come from a process that knows of the checkpoint: one
+  // that opens the store alone would take the old log for news. So it is made now.
+  if (complete) TRY_VOID(database.run(Sql::count_log_restart));
+  return complete;
+}
+
+Result<void> verify(Database& database) {
+  TRY(const auto checked, database.ask("PRAGMA quick_check(1)"));
+  const std::string verdict = checked.value_or("no answer");
+  if (verdict != "ok") {
+    return fail(ErrorCode::corrupt,
+                fmt::format("{} is damaged: {}; restore it from a backup", database.path(), verdict));
+  }
+  const ReadTransaction as_of_one_moment(database);
+  TRY_VOID(as_of_one_moment.begun());
+  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  for (std::size_t kind = 0; kind < core::kKindCount; ++kind) {
+    ListRequest request;
+    request.kind = static_cast<Kind>(kind);
+    request.limit = kListLimitMax;
+    for (bool more = true; more;) {
+      TRY(const Page page, read_page(database, request));
+      const auto is_newer = [&](const Record& r) { return r.revision.value > static_cast<std::uint64_t>(last); };
+      if (std::any_of(page.records.begin(), page.records.end(), is_newer)) {
+        return fail(ErrorCode::corrupt,
+                    fmt::format("{} has records of a revision that was never given; restore it from "
+                                "a backup",
+                                database.path()));
+      }
+      more = page.more;
+      if (more) request.after = page.records.back().key.name;
+    }
+  }
+  return {};
+}
+
+}  // namespace croft::store

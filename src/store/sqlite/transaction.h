@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "store/sqlite/commit_queue.h"
+#include "store/sqlite/database.h"
+
+namespace croft::store {
+
+/// While it lives, all reads of a connection see one moment.
+class ReadTransaction {
+ public:
+  explicit ReadTransaction(Database& database) : database_(database), begun_(database.run(Sql::begin_read)) {}
+  ReadTransaction(const ReadTransaction&) = delete;
+  ReadTransaction& operator=(const ReadTransaction&) = delete;
+  ~ReadTransaction();
+  [[nodiscard]] const Result<void>& begun() const { return begun_; }
+
+ private:
+  Database& database_;
+  Result<void> begun_;
+};
+
+// The following need the gate.
+
+/// Applies commits in one transaction, each if its conditions hold after those before it. When the disk is too full for
+/// all together, each gets a transaction of its own, so that those which free room succeed. One result a commit, in
+/// order; what it means is Store::commit's.
+[[nodiscard]] std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group);
+
+/// When the log has become long, copies it into the database and starts it again from the front of its file. A process
+/// that opens the store alone reads the whole log, so a short one keeps plugins quick. True: it was copied.
+[[nodiscard]] Result<bool> shorten_log(Database& database);
+
+/// Reads the whole database; corrupt when SQLite finds damage, a record is unreadable, or one has a newer revision than
+/// was ever given.
+[[nodiscard]] Result<void> verify(Database& database);
+
+/// The log is shortened when it has this many pages.
+inline constexpr int kLogPagesMax = 128;
+
+}  // namespace croft::store

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/file_lock.h"
+
+namespace croft::store {
+
+/// Lets one thread of one process at a time write to a store: threads of this process wait for each other here,
+/// processes on the store's lock file. Safe to call from several threads.
+class WriterGate {
+ public:
+  WriterGate(std::string lock_path, const Clock& clock) : clock_(clock), lock_(std::move(lock_path)) {}
+
+  /// Waits until nobody else is inside. The thread must not be inside. Errors: deadline_exceeded, and those of
+  /// FileLock::lock.
+  [[nodiscard]] Result<void> enter(Deadline deadline);
+  /// May be called by another thread than the one that entered.
+  void leave();
+
+  /// This thread entered and did not leave.
+  [[nodiscard]] bool is_inside() const;
+
+ private:
+  [[nodiscard]] bool wait_for_threads(Deadline deadline);
+
+  const Clock& clock_;
+  mutable std::mutex mutex_;  ///< guards occupied_ and occupant_
+  std::condition_variable left_;
+  bool occupied_ = false;
+  std::thread::id occupant_;
+  os::FileLock lock_;  ///< belongs to the occupant
+};
+
+/// How long a deadline leaves, for the waits of the standard library; bounded so that adding it to a clock can't
+/// overflow.
+[[nodiscard]] std::chrono::nanoseconds remaining(const Clock& clock, Deadline deadline);
+
+}  // namespace croft::store

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/strong.h"
+#include "core/block/records.h"
+
+namespace croft::store {
+
+using core::Key;
+using core::Kind;
+using core::Value;
+
+/// The store's version of a record. Grows with every write of the record; 0 never occurs on a stored record. Revisions
+/// of different records are not comparable, except that one commit gives the same revision to all it writes.
+using Revision = Strong<struct RevisionTag, std::uint64_t>;
+
+/// Names one logical commit, chosen by the caller at random. It is stored with every record the commit puts, so that a
+/// caller whose reply was lost can recognise its own write (reliability sheet §1.3).
+struct WriteToken {
+  std::array<std::uint8_t, 16> bytes{};
+  friend auto operator<=>(const WriteToken&, const WriteToken&) = default;
+};
+
+struct Record {
+  Key key;
+  Value value;
+  Revision revision;
+  WriteToken token;  ///< of the commit that wrote this revision
+};
+
+/// What must be true of a key for a write to it to be allowed.
+struct Condition {
+  enum class Kind : std::uint8_t {
+    absent,    ///< create: no record has the key
+    revision,  ///< update or delete: the record is there with exactly this revision
+    any,       ///< put or delete whatever is there, also nothing; for records guarded by another of the same commit
+  } kind = Kind::any;
+  Revision revision;
+
+  [[nodiscard]] static Condition if_absent() { return {Kind::absent, {}}; }
+  [[nodiscard]] static Condition if_revision(Revision r) { return {Kind::revision, r}; }
+  [[nodiscard]] static Condition always() { return {Kind::any, {}}; }
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+/// One conditional write: a put when `value` is there (its kind must be the key's), else a delete. With `only_check`
+/// the record stays as it is (no value may be given): the commit merely depends on its condition.
+struct Write {
+  Key key;
+  std::optional<Value> value;
+  Condition condition;
+  bool only_check = false;
+};
+
+struct ListRequest {
+  Kind kind = Kind::pool;
+  std::string name_prefix;  ///< only names that start with this
+  std::string after;        ///< only names greater than this; empty: from the start
+  std::size_t limit = 500;  ///< at most this many records a page, 1 to kListLimitMax
+};
+inline constexpr std::size_t kListLimitMax = 1000;
+
+/// One page of a list, ascending by name. When `more` is set the list goes on after the last name of the page. A record
+/// written between two pages may or may not be seen; one that exists all the time is seen exactly once.
+struct Page {
+  std::vector<Record> records;
+  bool more = false;
+};
+struct KeyPage {
+  std::vector<Key> keys;
+  bool more = false;
+};
+
+/// What a backend can do beyond the least.
+struct Capabilities {
+  bool atomic_commit = false;  ///< commit() of several writes is all or nothing
+  bool shared = false;         ///< several processes may have the store open at once
+  bool durable = false;        ///< an acknowledged commit survives power loss
+};
+inline constexpr std::size_t kCommitWritesMax = 128;
+
+/// The register of who holds what: typed records with revisions, changed by compare-and-swap (DESIGN §5).
+///
+/// All calls block, none longer than its deadline by more than one disk operation, and may come from several threads.
+/// Errors that every call can return: unavailable or deadline_exceeded (nothing was changed), permission_denied,
+/// read_only, corrupt (the store says which file and what is wrong), newer_version, internal. After `corrupt` or a
+/// failed sync an open store refuses further commits until it is opened again.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// The record of a key, or nothing when there is none.
+  [[nodiscard]] virtual Result<std::optional<Record>> get(const Key& key, Deadline deadline) = 0;
+
+  /// The records of several keys as of one moment, in the order asked; nothing where there is none.
+  [[nodiscard]] virtual Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
+                                                                            Deadline deadline) = 0;
+
+  [[nodiscard]] virtual Result<Page> list(const ListRequest& request, Deadline deadline) = 0;
+  /// The same without values: cheap also when the records are large.
+  [[nodiscard]] virtual Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) = 0;
+
+  /// Applies all writes if every condition holds, else none. Three outcomes:
+  /// - done: the new revision; it is durable, where the backend is;
+  /// - not done: conflict (naming the key whose condition failed; also for a create that found the record),
+  /// storage_full,
+  ///   unavailable, deadline_exceeded, … : nothing of it is or ever will be visible;
+  /// - unknown_outcome: the reply was lost. Read back a key of the commit and compare `token` before deciding.
+  /// Each key at most once; 1 to kCommitWritesMax writes, more than one only with Capabilities::atomic_commit.
+  [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                                Deadline deadline) = 0;
+
+  /// A place at the front of the queue of writers: while it lives, other cooperating processes that ask for one wait.
+  /// It saves them the conflicts; correctness rests on conditions alone. Commits made meanwhile by the holder's thread
+  /// go ahead. Take at most one a thread, hold it for one read-plan-commit. A backend without queue gives an empty one.
+  class Turn {
+   public:
+    virtual ~Turn() = default;
+  };
+  [[nodiscard]] virtual Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) = 0;
+
+  [[nodiscard]] virtual Capabilities capabilities() const = 0;
+};
+
+// The single-record forms of commit().
+
+[[nodiscard]] inline Result<Revision> create_if_absent(Store& store, const Key& key, Value value,
+                                                       const WriteToken& token, Deadline deadline) {
+  const Write write{key, std::move(value), Condition::if_absent(), false};
+  return store.commit({&write, 1}, token, deadline);
+}
+[[nodiscard]] inline Result<Revision> update_if_revision(Store& store, const Key& key, Value value, Revision revision,
+                                                         const WriteToken& token, Deadline deadline) {
+  const Write write{key, std::move(value), Condition::if_revision(revision), false};
+  return store.commit({&write, 1}, token, deadline);
+}
+[[nodiscard]] inline Result<Revision> delete_if_revision(Store& store, const Key& key, Revision revision,
+                                                         const WriteToken& token, Deadline deadline) {
+  const Write write{key, std::nullopt, Condition::if_revision(revision), false};
+  return store.commit({&write, 1}, token, deadline);
+}
+
+}  // namespace croft::store
