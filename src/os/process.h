@@ -7,8 +7,8 @@
 
 namespace croft::os {
 
-/// What a plugin does first: files it makes are private (umask 077), inherited descriptors from 3 on are closed, a write
-/// to a closed pipe is an error instead of a signal.
+/// What a plugin does first: files it makes are private (umask 077), inherited descriptors from 3 on are closed, a
+/// write to a closed pipe is an error instead of a signal.
 void prepare_plugin_process();
 
 /// This machine's host name, lower case.
