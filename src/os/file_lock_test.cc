@@ -34,7 +34,7 @@ class FileLockTest : public testing::Test {
     if (pid == 0) {
       FileLock lock(path());
       const bool locked = lock.lock(clock_, in(5s)).has_value();
-      static_cast<void>(::write(pipe_ends[1], locked ? "y" : "n", 1));
+      if (::write(pipe_ends[1], locked ? "y" : "n", 1) != 1) ::_exit(1);
       for (;;) ::pause();
     }
     char answer = 'n';
@@ -167,16 +167,17 @@ TEST_F(FileLockTest, SixtyFourWaitersBurnNoProcessorTime) {
 }
 
 TEST_F(FileLockTest, ThreadsTakeTurns) {
-  int counter = 0;  // guarded by the lock alone
+  // Guarded by the lock alone; atomic because thread sanitizers don't know file locks.
+  std::atomic<int> counter{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       FileLock mine(path());
       for (int i = 0; i < 50; ++i) {
         ASSERT_TRUE(mine.lock(clock_, in(30s)));
-        const int before = counter;
+        const int before = counter.load();
         std::this_thread::yield();
-        counter = before + 1;
+        counter.store(before + 1);
         mine.unlock();
       }
     });

@@ -143,7 +143,8 @@ TEST(Block, LongestReleasedIsFreedFirst) {
     clock.advance(1s);
   }
   clock.advance(1min);
-  const auto order = with_cooled_freed(block, 10s, clock.now()).unallocated.order();
+  const Block cooled = with_cooled_freed(block, 10s, clock.now());
+  const auto order = cooled.unallocated.order();
   EXPECT_EQ((std::vector(order.end() - 3, order.end())), (std::vector<std::uint32_t>{2, 0, 1}));
 }
 

@@ -36,10 +36,10 @@ class SmallDisk {
 
   /// Leaves not one free block: large writes first, then small ones.
   void fill() const {
-    static_cast<void>(std::system(("dd if=/dev/zero of=" + file("ballast") + " bs=64k 2>/dev/null; " +
-                                   "dd if=/dev/zero bs=512 2>/dev/null >>" + file("ballast") + "; sync -f " + point_ +
-                                   "; " + "dd if=/dev/zero bs=512 2>/dev/null >>" + file("ballast2"))
-                                      .c_str()));
+    const std::string fill = "dd if=/dev/zero of=" + file("ballast") + " bs=64k 2>/dev/null; " +
+                             "dd if=/dev/zero bs=512 2>/dev/null >>" + file("ballast") + "; sync -f " + point_ + "; " +
+                             "dd if=/dev/zero bs=512 2>/dev/null >>" + file("ballast2");
+    EXPECT_NE(std::system(fill.c_str()), 0) << "the last dd must find no space";
   }
   void empty() const {
     fs::remove(file("ballast"));
