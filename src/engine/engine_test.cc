@@ -363,6 +363,7 @@ TEST_F(Engine, RacingThreadsOnOneNodeAndOnSeveral) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(seen.size(), 160U);
   EXPECT_EQ((std::set<std::string>(seen.begin(), seen.end()).size()), 160U);
+  EXPECT_EQ(look(context)->pools[0].usage.held, 160U);
 }
 
 // --- work bounds ---

@@ -15,11 +15,14 @@ struct Ledger {
   std::map<std::string, std::chrono::nanoseconds> rests_until;
 
   void took(const std::string& address, const std::string& container, const Instant& now) {
+    // RC_ASSERT evaluates both sides of an `||` for its message: conditions are made before.
     const auto holder = held.find(address);
-    RC_ASSERT(holder == held.end() || holder->second == container);
+    const bool no_other_holder = holder == held.end() || holder->second == container;
+    RC_ASSERT(no_other_holder);
     if (holder != held.end()) return;
     const auto rest = rests_until.find(address);
-    RC_ASSERT(rest == rests_until.end() || rest->second <= now.since_boot);
+    const bool rested = rest == rests_until.end() || rest->second <= now.since_boot;
+    RC_ASSERT(rested);
     held[address] = container;
   }
   void let_go(const std::string& container, std::chrono::nanoseconds until) {
@@ -84,7 +87,9 @@ TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
       // What was acknowledged is recorded.
       for (const auto& [address, holder] : ledger.held) {
         const auto view = show_address(world.context, World::ip(address.c_str()));
-        RC_ASSERT(view.has_value() && view->state == core::AddressState::held && view->owner->container_id == holder);
+        const bool recorded = view.has_value() && view->state == core::AddressState::held && view->owner &&
+                              view->owner->container_id == holder;
+        RC_ASSERT(recorded);
       }
     }
     // When faults stop, everything can be given back.

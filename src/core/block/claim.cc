@@ -84,7 +84,12 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   }
   for (std::uint64_t i = 0; i < blocks.count(); ++i) {
     const net::Prefix candidate = blocks.at(start + i);
-    if (!existing.contains(candidate) && !wholly_reserved(candidate, pools)) return {candidate, {}};
+    if (existing.contains(candidate) || wholly_reserved(candidate, pools)) continue;
+    // The list may be older than the block: only the record itself says that there is none.
+    const bool made_meanwhile = reader.get<Block>(block_key(candidate)) != nullptr;
+    if (!reader.complete()) return {};
+    if (!made_meanwhile) return {candidate, {}};
+    existing.insert(candidate);
   }
   return all_claimed(reader, pool, owner, existing.size());
 }

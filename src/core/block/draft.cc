@@ -84,6 +84,7 @@ void Draft::put_new(Block block, const Pool& pool, const std::vector<std::string
 void Draft::write_block(const Change& change, std::vector<PlannedWrite>& writes) {
   const Key key = block_key(change.block.cidr);
   const Block* before = reader_.get<Block>(key);
+  CROFT_ASSERT(change.created_in == nullptr || before == nullptr);  // a new block never replaces one
   Block after = stamped(change.block);
   if (!after.affinity && is_empty(after)) {
     // Nobody's and empty: it goes, and leaves the number above which a successor must start.
