@@ -366,6 +366,66 @@ TEST_F(Engine, RacingThreadsOnOneNodeAndOnSeveral) {
   EXPECT_EQ(look(context)->pools[0].usage.held, 160U);
 }
 
+/// A store in which somebody makes an overlapping pool at the n-th read of another client.
+class MeddledStore final : public store::MemoryStore {
+ public:
+  MeddledStore(std::shared_ptr<store::MemoryData> data, int at, std::function<void()> meddle)
+      : MemoryStore(std::move(data)), at_(at), meddle_(std::move(meddle)) {}
+  Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    meddle_once();
+    return MemoryStore::list(request, deadline);
+  }
+  Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override {
+    meddle_once();
+    return MemoryStore::list_keys(request, deadline);
+  }
+  Result<std::vector<std::optional<store::Record>>> get_many(std::span<const core::Key> keys,
+                                                             Deadline deadline) override {
+    meddle_once();
+    return MemoryStore::get_many(keys, deadline);
+  }
+
+ private:
+  void meddle_once() {
+    if (++reads_ == at_) meddle_();
+  }
+  int reads_ = 0;
+  int at_;
+  std::function<void()> meddle_;
+};
+
+TEST_F(Engine, TwoPoolsMadeAtOnceNeverOverlapWhicheverReadTheOtherComesBefore) {
+  for (int at = 1; at <= 8; ++at) {
+    store::MemoryStore fresh;
+    const Context other{fresh, clock, random};
+    bool made = false;
+    MeddledStore meddled(fresh.data(), at,
+                         [&] { made = create_pool(other, spec("b", "10.1.0.0/24", 26)).has_value(); });
+    const Context own{meddled, clock, random};
+    const bool mine = create_pool(own, spec("a", "10.1.0.0/16", 26)).has_value();
+    EXPECT_NE(mine, made) << "at read " << at;
+    EXPECT_EQ(list_pools(other)->size(), 1U) << "at read " << at;
+  }
+}
+
+TEST_F(Engine, AClaimMadeAtAnyReadOfAnotherIsNotLost) {
+  for (int at = 1; at <= 12; ++at) {
+    store::MemoryStore fresh;
+    const Context other{fresh, clock, random};
+    ASSERT_TRUE(create_pool(other, spec("a", "10.1.0.0/26", 29)));
+    for (int i = 0; i < 6; ++i) ASSERT_TRUE(assign(other, request("c" + std::to_string(i))));
+    MeddledStore meddled(fresh.data(), at, [&] {
+      for (int i = 0; i < 12; ++i) EXPECT_TRUE(assign(other, request("m" + std::to_string(i))));
+    });
+    const Context own{meddled, clock, random};
+    ASSERT_TRUE(assign(own, request("mine")));
+    const std::uint64_t held = look(other)->pools[0].usage.held;
+    EXPECT_TRUE(held == 19U || held == 7U) << held << " at read " << at;
+    const auto report = audit(other, {});
+    EXPECT_THAT(report->findings, IsEmpty()) << "at read " << at;
+  }
+}
+
 // --- work bounds ---
 
 TEST_F(Engine, AnAddCostsTheSameReadsHoweverMuchIsHeld) {

@@ -101,6 +101,8 @@ void Draft::write_block(const Change& change, std::vector<PlannedWrite>& writes)
   }
   if (change.created_in != nullptr) {
     const AffinityOwner& owner = *after.affinity;
+    // A successor that came and went since the mark was read has raised it.
+    writes.push_back({high_water_mark_key(after.cidr), std::nullopt, Guard::as_read, true});
     const Affinity claim{owner, after.cidr, AffinityState::confirmed, false};
     writes.push_back({affinity_key(owner, after.cidr), claim, Guard::none, false});
     claims_[change.created_in] = {claim_cursor_key(owner, change.created_in->name), ClaimCursor{after.cidr},

@@ -45,7 +45,7 @@ class Draft {
   void put(Block block, const std::vector<std::string>& handle_ids);
 
   /// A block that the snapshot knows to be absent comes into being: affinity and claim cursor are written with it, and
-  /// the commit depends on the pool being as read.
+  /// the commit depends on the pool and the block's high-water mark being as read (both must have been looked up).
   void put_new(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
 
   /// The writes of the commit. Reads handles; check `reader.complete()` afterwards.

@@ -57,9 +57,11 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
   auto pool = make_pool(spec);
   if (!pool) return pool.error();
   Reader reader(snapshot);
+  // Read before the lists: what changes after them then shows as a conflict on it.
+  PlannedWrite generation = next_generation(reader);
+  if (!reader.complete()) return reader.missing();
   const PoolTable pools(reader);
   const auto leftover = block_cidrs_in(reader, spec.cidr);
-  PlannedWrite generation = next_generation(reader);
   // Looked up, so that creating them is guarded.
   static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
   static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));

@@ -11,10 +11,10 @@ namespace croft::store {
 
 /// A store in the memory of one process, for tests and simulation. Several MemoryStores may share one MemoryData: that
 /// is several clients of one store, each with faults and counters of its own. Nothing waits, so deadlines never pass;
-/// turns are empty. Safe to call from several threads.
+/// turns are empty. Safe to call from several threads. Tests derive from it to act between two reads.
 class MemoryData;
 
-class MemoryStore final : public Store {
+class MemoryStore : public Store {
  public:
   MemoryStore();
   /// One more client of the store that `data` is.
