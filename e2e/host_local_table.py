@@ -1,0 +1,1076 @@
+"""What `host-local` must answer, as a table: every row runs with the reference's binary and with Croft's.
+
+A row gives the state of the directory, the calls, for each call the exit code and the exact bytes, and the directory
+afterwards: names, contents, modes. Row numbers are those of the checklist in the project's sheet "CNI protocol and
+host-local"; rows beside the numbers are named after its sections. Where the two programs are to differ, the row says why; the
+reasons are printed at the end.
+
+usage: host_local_table.py BIN_DIR [--only reference|croft] [--row NUMBER]
+"""
+
+import argparse
+import copy
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from host_local_lib import (HINTS, NAMES, NETWORK, Answer, Binaries, Locked, as_bytes, contents, error_text, go_json, holder,
+                            ranges_of)
+from lib import Failure, World, main, say, wait_for
+
+ALL = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+OLD = ALL[:2]
+LIST = ALL[2:]  # those with a list of addresses
+NEW = ALL[5:]
+OF = {"reference": ALL[:6], "croft": ALL}
+
+# What cannot be seen through the binary, and where it is tested instead.
+LIBRARY_LEVEL = {
+    "9 (second half)": "the binary refuses a container ID with white space; trimming: src/wire/host_local_files_test.cc",
+    "41 (iterator's start)": "only the next address is seen here: src/core/range/round_robin_test.cc",
+    "67 (text `not in range set`)": "the binary never asks a set for an address it does not contain: "
+                                    "src/core/range/assign_test.cc",
+    "69 (lock on a file path)": "the binary always locks a directory's `lock`",
+    "70-71 (compare)": "comparison of addresses: src/net/address_test.cc; next() is seen here through cursors",
+    "77 (only 4.3.2), 79 (plugin of 0.3.0)": "the list of supported versions is fixed in the binary: "
+                                             "src/wire/cni_version_test.cc; 79 is seen here with config version 9.9.9",
+    "84 (no about text)": "host-local has an about text",
+    "86 (typed error)": "host-local has untyped errors only: each code 999 in this table",
+}
+
+# ---- what is expected ------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Per:
+    """What is expected of each program, where they are to differ."""
+    reference: object
+    croft: object
+    because: str
+
+
+class Want:
+    """An expected answer: `exit code, bytes`, or a reason why `matches` says no."""
+
+    def __init__(self, code, text, matches):
+        self.code, self.text, self.matches = code, text, matches
+
+
+def exactly(code, text_of):
+    return Want(code, text_of, None)
+
+
+def sub(text, place):
+    return text.replace("@D@", str(place / "d")).replace("@T@", str(place))
+
+
+def raw(text, code=0):
+    return exactly(code, lambda who, version, place: sub(text, place))
+
+
+nothing = raw("")
+
+
+def E(msg, code=999, details=None):
+    return exactly(1, lambda who, version, place: sub(error_text(code, msg, details), place))
+
+
+def starts(prefix, code=999):
+    """An error whose text goes on in its own words (or in random order) after `prefix`."""
+    def matches(out, place):
+        answer = json.loads(out)
+        return answer["code"] == code and answer["msg"].startswith(sub(prefix, place)) and set(answer) <= {
+            "code", "msg", "details"}
+    return Want(1, f"code {code}, msg {prefix!r}...", matches)
+
+
+def one_of(*messages):
+    return Want(1, f"one of {messages}", lambda out, place: out in [error_text(999, m) for m in messages])
+
+
+def crash(text="no JSON"):
+    return Want(2, text, lambda out, place: out == "")
+
+
+def words(text):
+    """`dst=... gw=...` as a route."""
+    return dict(w.split("=") for w in text.split())
+
+
+def R(*addresses, routes=(), dns=None, version=None):
+    """A result: addresses as `10.1.2.2/24 10.1.2.1` (with the gateway), routes as objects."""
+    given = version
+
+    def text(who, version, place):
+        version = given or version
+        ips = [a.split() for a in addresses]
+        if version in OLD:
+            result = {"cniVersion": version}
+            for key, wanted in (("ip4", False), ("ip6", True)):
+                for address, gateway in ips:
+                    if (":" in address) == wanted:
+                        own = [{k: r[k] for k in ("dst", "gw") if k in r} for r in routes if (":" in r["dst"]) == wanted]
+                        result[key] = {"ip": address, "gateway": gateway, **({"routes": own} if own else {})}
+            return go_json({**result, "dns": dns_of(dns, False)})
+        listed = [{**({"version": "6" if ":" in a else "4"} if version < "1" else {}), "address": a, "gateway": g}
+                  for a, g in ips]
+        later = version >= "1" and who == "croft"  # alphabetical, without empty dns
+        order = (("advmss", "dst", "gw", "mtu", "priority", "scope", "table") if later else
+                 ("dst", "gw", "mtu", "advmss", "priority", "table", "scope"))
+        if who == "reference":
+            order = ("dst", "gw")  # cni 1.1 knows no other
+        routed = [{k: r[k] for k in order if k in r} for r in routes]
+        parts = {"ips": listed, **({"routes": routed} if routed else {})}
+        if later:
+            return go_json({"cniVersion": version, **({"dns": dns_of(dns, True)} if dns else {}), **parts})
+        return go_json({"cniVersion": version, **parts, "dns": dns_of(dns, False)})
+    return exactly(0, text)
+
+
+def dns_of(dns, alphabetical):
+    order = ("domain", "nameservers", "options", "search") if alphabetical else (
+        "nameservers", "domain", "search", "options")
+    return {k: dns[k] for k in order if k in (dns or {})}
+
+
+DIRECTORY = object()  # in a state: a directory of that name
+NOTHING = object()  # as the expected directory: not even the network's was made
+ANY = object()  # as the expected directory: another row looks at it
+
+
+@dataclasses.dataclass
+class Step:
+    command: str
+    want: object
+    container: str = "dummy"
+    ifname: str = "eth0"
+    config: object = None  # else the row's
+    version: str | None = None  # else the row's; "" leaves the member out
+    env: dict = dataclasses.field(default_factory=dict)
+    stdin_path: str | None = None  # read from there instead
+    write: dict = dataclasses.field(default_factory=dict)  # files put there before the call
+    without: str = ""  # what standard error must not have
+    stderr: str = ""  # what standard error must be (a pattern)
+
+
+@dataclasses.dataclass
+class Row:
+    rows: str
+    config: object
+    steps: list
+    files: object  # after all steps
+    state: dict = dataclasses.field(default_factory=dict)
+    versions: tuple = ("1.0.0",)
+    outside: dict = dataclasses.field(default_factory=dict)  # files beside the data directory
+    only: tuple | None = None  # (program, reason)
+    young: tuple = ()  # files of the state that are not an hour old
+
+
+ROWS = []
+
+
+def row(rows, config, steps, files, **more):
+    ROWS.append(Row(str(rows), config, steps if isinstance(steps, list) else [steps], files, **more))
+
+
+def add(want, container="dummy", ifname="eth0", **more):
+    return Step("ADD", want, container, ifname, **more)
+
+
+def delete(want=nothing, container="dummy", ifname="eth0", **more):
+    return Step("DEL", want, container, ifname, **more)
+
+
+def check(want=nothing, container="dummy", ifname="eth0", **more):
+    return Step("CHECK", want, container, ifname, **more)
+
+
+def net(*sets, name=NETWORK, top=None, **ipam):
+    """A configuration; each set is a list of ranges or one range."""
+    sets = [[s] if isinstance(s, str) else s for s in sets]
+    return {"name": name, "type": "bridge", **(top or {}),
+            "ipam": {"type": "host-local", **({"ranges": ranges_of(sets)} if sets else {}), **ipam}}
+
+
+def legacy(name=NETWORK, **ipam):
+    return {"name": name, "ipam": {"type": "host-local", "subnet": "10.1.2.0/24", **ipam}}
+
+
+def args_ips(*ips):
+    return {"args": {"cni": {"ips": list(ips)}}}
+
+
+def fill(*addresses, then=None):
+    """ADDs of different containers until it is full."""
+    steps = [add(R(a), f"c{i}") for i, a in enumerate(addresses)]
+    return steps + ([add(E(then), "late")] if then else [])
+
+
+def cursors(*addresses):
+    return {f"last_reserved_ip.{i}": a for i, a in enumerate(addresses) if a}
+
+
+FA0, IR0 = "failed to allocate for range 0: ", "invalid range set 0: "
+LEFT = "failed to allocate all requested IPs: "
+ONE = net("10.1.2.0/24")
+FIRST = "10.1.2.2/24 10.1.2.1"
+DUMMY = holder("dummy")
+MODES = "1.1.1 is before v1.4.0: 0644"
+LATER = "later behaviour: CNI 1.1.0"
+
+# ---- 5.1 -------------------------------------------------------------------------------------------------------
+
+resolv = {"resolv.conf": "nameserver 192.0.2.3\n"}
+routes = [words("dst=0.0.0.0/0"), words("dst=::/0"), words("dst=192.168.0.0/16 gw=1.1.1.1"),
+          words("dst=2001:db8:2::0/64 gw=2001:db8:3::1")]
+printed = [*routes[:3], words("dst=2001:db8:2::/64 gw=2001:db8:3::1")]
+dual = net(["10.1.2.0/24", "10.2.2.0/24"], "2001:db8:1::0/64", routes=routes, resolvConf="@T@/resolv.conf")
+both = R(FIRST, "2001:db8:1::2/64 2001:db8:1::1", routes=printed, dns={"nameservers": ["192.0.2.3"]})
+row(1, dual, add(both), {"10.1.2.2": DUMMY, "2001:db8:1::2": DUMMY, **cursors("10.1.2.2", "2001:db8:1::2")},
+    outside=resolv, versions=ALL)
+row(2, dual, [add(both), delete()], cursors("10.1.2.2", "2001:db8:1::2"), outside=resolv, versions=ALL)
+
+net0, net1 = net("10.1.2.0/24", name="mynet0"), net("10.2.2.0/24", name="mynet1")
+adds = [add(R(FIRST), config=net0), add(R("10.2.2.2/24 10.2.2.1"), ifname="eth1", config=net1)]
+cursors01 = {"mynet0/last_reserved_ip.0": "10.1.2.2", "mynet1/last_reserved_ip.0": "10.2.2.2"}
+dummy1 = {"mynet1/10.2.2.2": holder("dummy", "eth1")}
+row(3, None, adds, {"mynet0/10.1.2.2": DUMMY, **dummy1, **cursors01}, versions=ALL)
+row(4, None, [*adds, delete(config=net0)], {**dummy1, **cursors01}, versions=ALL)
+row(4, None, [*adds, delete(config=net0), delete(ifname="eth1", config=net1)], cursors01, versions=ALL)
+
+twice = E(FA0 + "10.1.2.2 has been allocated to dummy, duplicate allocation is not allowed")
+row(5, ONE, [add(R(FIRST)), add(twice), add(R("10.1.2.3/24 10.1.2.1"), "dummy1"), add(twice)],
+    {"10.1.2.2": DUMMY, "10.1.2.3": holder("dummy1"), **cursors("10.1.2.3")}, versions=ALL)
+row(6, ONE, [add(R(FIRST)), add(twice), add(R("10.1.2.3/24 10.1.2.1"), "dummy1"), add(twice), delete(),
+             delete(container="dummy1")], cursors("10.1.2.3"), versions=ALL)
+row(7, ONE, [add(R(FIRST)), delete(write={"10.1.2.2": "dummy"})], cursors("10.1.2.2"), versions=ALL)
+row(8, legacy(), delete(), {}, versions=ALL)
+row(9, legacy(), add(E("invalid characters in containerID", 4, "   dummy\n "), container="   dummy\n "), NOTHING,
+    versions=ALL)
+row(10, legacy(), add(R(FIRST), "testing", without="Error retrieving last reserved ip"),
+    {"10.1.2.2": holder("testing"), **cursors("10.1.2.2")}, versions=ALL)
+row(11, net("10.1.2.0/24", top=args_ips("10.1.2.88")), add(R("10.1.2.88/24 10.1.2.1")),
+    {"10.1.2.88": DUMMY, **cursors("10.1.2.88")}, versions=ALL)
+two = ("10.1.2.0/24", "10.1.3.0/24")
+asks = net(*two, top=args_ips("10.1.2.88", "10.1.3.77"))
+too_many = net(*two, top=args_ips("10.1.2.88", "10.1.2.77"))
+row(12, asks, add(R("10.1.2.88/24 10.1.2.1", "10.1.3.77/24 10.1.3.1")),
+    {"10.1.2.88": DUMMY, "10.1.3.77": DUMMY, **cursors("10.1.2.88", "10.1.3.77")}, versions=LIST)
+row(13, net(["172.16.1.0/24", "10.1.2.0/24"], "2001:db8:1::/48", top=args_ips("10.1.2.88", "2001:db8:1::999")),
+    add(R("10.1.2.88/24 10.1.2.1", "2001:db8:1::999/48 2001:db8:1::1")),
+    {"10.1.2.88": DUMMY, "2001:db8:1::999": DUMMY, **cursors("10.1.2.88", "2001:db8:1::999")}, versions=ALL)
+row(14, too_many, add(one_of(LEFT + "10.1.2.88", LEFT + "10.1.2.77")), cursors(("10.1.2.88", "10.1.2.77"), "10.1.3.2"),
+    versions=LIST)
+for v in OLD:
+    for number, config in ((12, asks), (14, too_many)):
+        row(number, config, add(E(f"CNI version {v} does not support more than 1 address per family")), NOTHING,
+            versions=(v,))
+
+
+def resolv_row(number, text, dns):
+    row(number, net("10.1.2.0/24", resolvConf="@T@/resolv.conf"), add(R(FIRST, dns=dns)),
+        {"10.1.2.2": DUMMY, **cursors("10.1.2.2")}, outside={"resolv.conf": text}, versions=ALL)
+
+
+resolv_row(15, "\n\t\tnameserver 192.0.2.0\n\t\tnameserver 192.0.2.1\n", {"nameservers": ["192.0.2.0", "192.0.2.1"]})
+resolv_row(16, "nameserver 192.0.2.1\n;nameserver 192.0.2.2\n", {"nameservers": ["192.0.2.1"]})
+resolv_row(17, "nameserver 192.0.2.0\nnameserver 192.0.2.2\ndomain example.com\n;nameserver comment\n"
+               "#nameserver comment\nsearch example.net example.org\nsearch example.gov\noptions one two three\n"
+               "options four\n",
+           {"nameservers": ["192.0.2.0", "192.0.2.2"], "domain": "example.com",
+            "search": ["example.net", "example.org", "example.gov"], "options": ["one", "two", "three", "four"]})
+
+# ---- 5.2: one set, what is taken, the cursor -------------------------------------------------------------------
+
+
+def one_set(number, ranges, taken, cursor, *got, then=None, last=None):
+    """ADDs one after the other get `got`; then the set is exhausted when `then` is given (its text)."""
+    ranges = [ranges] if isinstance(ranges, str) else ranges
+    full = f"{FA0}no IP addresses available in range set: {then}" if then else None
+    state = {**{t: "id" for t in taken}, **cursors(cursor)}
+    held = {a.split("/")[0]: holder(f"c{i}") for i, a in enumerate(got)}
+    final = last or (got[-1].split("/")[0] if got else cursor)
+    row(number, net(ranges), fill(*got, then=full), {**state, **held, **cursors(final)}, state=state)
+
+
+def gw(gateway, *addresses):
+    return [f"{a} {gateway}" for a in addresses]
+
+
+def eight(*lasts):
+    return gw("192.168.1.1", *[f"192.168.1.{n}/29" for n in lasts])
+
+
+def ten(*lasts):
+    return gw("10.0.0.1", *[f"10.0.0.{n}/29" for n in lasts])
+
+
+def tens(*lasts):
+    return [f"10.0.0.{n}" for n in lasts]
+
+
+one_set("18", "192.168.1.0/29", [], None, *eight(2, 3, 4, 5, 6), then="192.168.1.1-192.168.1.6")
+one_set("19", "192.168.1.0/29", [], "192.168.1.6", *eight(2, 3, 4, 5, 6), then="192.168.1.1-192.168.1.6")
+one_set("20", "192.168.1.0/29", [], "192.168.1.3", *eight(4, 5, 6, 2, 3), then="192.168.1.1-192.168.1.6")
+one_set("21", "10.0.0.0/29", [], None, *ten(2))
+one_set("22", "2001:db8:1::0/64", [], None, "2001:db8:1::2/64 2001:db8:1::1")
+one_set("23", "10.0.0.0/30", [], None, "10.0.0.2/30 10.0.0.1")
+one_set("24", "10.0.0.0/29", tens(2), None, *ten(3))
+one_set("25", "10.0.0.0/29", [], "10.0.0.5", *ten(6))
+one_set("26", "10.0.0.0/29", tens(4, 5), "10.0.0.3", *ten(6))
+one_set("27", "10.0.0.0/29", tens(6), "10.0.0.5", *ten(2))
+one_set("28", "10.0.0.0/29", tens(2), "10.0.0.128", *ten(3))
+one_set("29", "10.0.0.0/29", tens(2, 4, 5, 6), "10.0.0.3", *ten(3))
+small = ["10.0.0.0/30", "10.0.1.0/30", "10.0.2.0/30"]
+one_set("30", small[:2], [], None, "10.0.0.2/30 10.0.0.1")
+one_set("31", small[:2], [], "10.0.0.2", "10.0.1.2/30 10.0.1.1")
+one_set("32", small, [], "10.0.2.2", "10.0.0.2/30 10.0.0.1")
+row(33, net("192.168.1.0/29"),
+    [*[add(R(a), f"ID{n}") for n, a in enumerate(eight(2, 3, 4, 5, 6), 2)],
+     add(E(FA0 + "no IP addresses available in range set: 192.168.1.1-192.168.1.6"), "ID8")],
+    {**{f"192.168.1.{n}": holder(f"ID{n}") for n in range(2, 7)}, **cursors("192.168.1.6")})
+row(34, net("192.168.1.0/29"), [add(R(*eight(2))), delete(), add(R(*eight(3)))],
+    {"192.168.1.3": DUMMY, **cursors("192.168.1.3")})
+five = net("192.168.1.0/29", top=args_ips("192.168.1.5"))
+row(35, five, add(R(*eight(5))), {"192.168.1.5": DUMMY, **cursors("192.168.1.5")})
+taken5 = E(FA0 + "requested IP address 192.168.1.5 is not available in range set 192.168.1.1-192.168.1.6")
+row(36, five, add(taken5, "other"), {"192.168.1.5": DUMMY}, state={"192.168.1.5": DUMMY})
+row(36, five, add(taken5), {"192.168.1.5": "id"}, state={"192.168.1.5": "id"})
+row(37, net("192.168.1.0/29 e=192.168.1.4", top=args_ips("192.168.1.5")), add(E(LEFT + "192.168.1.5")),
+    cursors("192.168.1.2"))
+row(37, net("192.168.1.0/29 s=192.168.1.3", top=args_ips("192.168.1.2")), add(E(LEFT + "192.168.1.2")),
+    cursors("192.168.1.3"))
+one_set("38", "10.0.0.0/30", tens(2), None, then="10.0.0.1-10.0.0.2")
+one_set("39", "10.0.0.0/29", tens(2, 3, 4, 5, 6), None, then="10.0.0.1-10.0.0.6")
+one_set("40", small[:2], ["10.0.0.2", "10.0.1.2"], None, then="10.0.0.1-10.0.0.2,10.0.1.1-10.0.1.2")
+whole = ["192.168.1.0/30 s=192.168.1.0 e=192.168.1.3", "192.168.2.0/30 s=192.168.2.0 e=192.168.2.3"]
+one_set("41", whole, ["192.168.1.3"], "192.168.1.3", "192.168.2.0/30 192.168.2.1")
+one_set("42", whole, [], None, "192.168.1.0/30 192.168.1.1")
+
+# ---- 5.3 -------------------------------------------------------------------------------------------------------
+
+
+def got(number, config, *addresses, **more):
+    """One ADD; the files are what it answered."""
+    plain = [a.split("/")[0] for a in addresses]
+    row(number, config, add(R(*addresses), env=more.pop("env", {})),
+        {**more.get("state", {}), **{a: DUMMY for a in plain}, **cursors(*plain)}, **more)
+
+
+def bad(number, config, msg, code=999, details=None, **more):
+    """An ADD that is refused before anything is touched."""
+    want = msg if isinstance(msg, (Want, Per)) else E(msg, code, details)
+    row(number, config, add(want, **more), NOTHING)
+
+
+LEGACY = {"rangeStart": "10.1.2.9", "rangeEnd": "10.1.2.20", "gateway": "10.1.2.30"}
+got(43, legacy(**LEGACY), "10.1.2.9/24 10.1.2.30")
+nine = "10.1.2.0/24 s=10.1.2.9 e=10.1.2.20 g=10.1.2.30"
+got(44, net([nine, "10.1.4.0/24"], "11.1.2.0/24 s=11.1.2.9 e=11.1.2.20 g=11.1.2.30"), "10.1.2.9/24 10.1.2.30",
+    "11.1.2.9/24 11.1.2.30")
+row(44, net([nine, "10.1.4.0/24"]),
+    add(E(FA0 + "no IP addresses available in range set: 10.1.2.9-10.1.2.20,10.1.4.1-10.1.4.254")),
+    {f"10.1.2.{n}": "id" for n in range(9, 21)} | {f"10.1.4.{n}": "id" for n in range(2, 255)},
+    state={f"10.1.2.{n}": "id" for n in range(9, 21)} | {f"10.1.4.{n}": "id" for n in range(2, 255)})
+got(45, {"name": NETWORK, "runtimeConfig": {"irrelevant": "a", "ipRanges": ranges_of([["12.1.3.0/24"]])},
+         "ipam": {"subnet": "10.1.2.0/24", **LEGACY, "ranges": ranges_of([["11.1.2.0/24"]])}},
+    "12.1.3.2/24 12.1.3.1", "10.1.2.9/24 10.1.2.30", "11.1.2.2/24 11.1.2.1")
+got(46, ONE, "10.1.2.10/24 10.1.2.1", env={"args": "IP=10.1.2.10"})
+got(46, ONE, "10.1.2.11/24 10.1.2.1", env={"args": "IP=10.1.2.11/24"})
+for asked in (["10.1.2.11", "11.11.11.11", "2001:db8:1::11"], ["10.1.2.11/24", "11.11.11.11/24", "2001:db8:1::11/64"]):
+    got(47, net("10.1.2.0/24 e=10.1.2.10", "10.1.2.0/24 s=10.1.2.11", "11.11.11.0/24", "2001:db8:1::/64",
+                top=args_ips(*asked)), "10.1.2.10/24 10.1.2.1", "10.1.2.11/24 10.1.2.1", "11.11.11.11/24 11.11.11.1",
+        "2001:db8:1::11/64 2001:db8:1::1", env={"args": "IP=10.1.2.10"})
+got(48, net("192.168.0.0/24 e=192.168.0.1 g=192.168.0.254", "192.168.0.0/24 s=192.168.0.5", "2001:db8::/64 g=2001:db8::f",
+            top={"runtimeConfig": {"ips": ["192.168.0.1", "192.168.0.5/24", "2001:db8::1/64"]}}),
+    "192.168.0.1/24 192.168.0.254", "192.168.0.5/24 192.168.0.1", "2001:db8::1/64 2001:db8::f")
+bad(49, net(["10.1.2.0/24", "10.2.2.0/24"], ["10.1.4.0/24", "10.1.6.0/24", "10.1.8.0/24", "10.1.2.0/24"]),
+    "range set 0 overlaps with 1")
+bad(50, net(["10.1.0.0/22", "10.1.2.0/24"]), IR0 + "subnets 10.1.0.1-10.1.3.254 and 10.1.2.1-10.1.2.254 overlap")
+bad(51, net(["10.1.0.0/22", "2001:db8:5::/64"]), IR0 + "mixed address families")
+row(52, net("10.1.2.0/24", "11.1.2.0/24"), add(E("CNI version 0.2.0 does not support more than 1 address per family")),
+    NOTHING, versions=("0.2.0",))
+got(53, net("10.1.2.0/24", "2001:db8:1::/48"), FIRST, "2001:db8:1::2/48 2001:db8:1::1", versions=("0.2.0",))
+for cidr, first, last in (("192.0.2.0/24", "192.0.2.1", "192.0.2.254"), ("192.0.2.0/25", "192.0.2.1", "192.0.2.126"),
+                          ("2001:DB8:1::/64", "2001:db8:1::1", "2001:db8:1:0:ffff:ffff:ffff:ffff")):
+    bad("54-55", net([cidr, cidr]), IR0 + f"subnets {first}-{last} and {first}-{last} overlap")
+    got("54-55", net(cidr), f"{first[:-1]}2/{cidr.split('/')[1]} {first}")
+for number, cidr, length, address in (
+        (56, "192.0.2.12/24", 24, "192.0.2.0"), (57, "2001:DB8:1::24:19ff:fee1:c44a/64", 64, "2001:db8:1::"),
+        (57, "2001:DB8:24:19ff::/63", 63, "2001:db8:24:19fe::"), (57, "192.168.127.0/23", 23, "192.168.126.0")):
+    bad(number, net(cidr), IR0 + "Network has host bits set. For a subnet mask of length "
+        f"{length} the network address is {address}")
+bad(58, net("192.0.2.0/31"), IR0 + "Network 192.0.2.0/31 too small to allocate from")
+bad(59, net("192.0.2.0/24 s=192.0.3.0"), IR0 + "RangeStart 192.0.3.0 not in network 192.0.2.0/24")
+bad(60, net("192.0.2.0/24 e=192.0.4.0"), IR0 + "RangeEnd 192.0.4.0 not in network 192.0.2.0/24")
+bad(61, net("192.0.2.0/24 s=192.0.2.50 e=192.0.2.40"), IR0 + "RangeStart 192.0.2.50 not in network 192.0.2.0/24")
+for number, text, first, gateway, inside, outside in (
+        (62, "192.0.2.0/24 s=192.0.2.40 e=192.0.2.50 g=192.0.2.254", "192.0.2.40", "192.0.2.254",
+         ("192.0.2.40", "192.0.2.50"), ("192.0.2.39", "192.0.2.51", "192.0.3.0")),
+        (63, "2001:DB8:1::/64 s=2001:db8:1::40 e=2001:db8:1::50", "2001:db8:1::40", "2001:db8:1::1",
+         ("2001:db8:1::40", "2001:db8:1::50"), ("2001:db8:1::39", "2001:db8:1::51", "2001:db8:2::"))):
+    length = text.split()[0].split("/")[1]
+    for asked in inside:
+        got(number, net(text, top=args_ips(asked)), f"{asked}/{length} {gateway}")
+    for asked in outside:
+        row(number, net(text, top=args_ips(asked)), add(E(LEFT + asked)), cursors(first))
+got(64, net(["10.0.0.0/24", "10.0.1.0/24"]), "10.0.0.2/24 10.0.0.1")
+got(64, net("10.0.0.0/24", "10.0.1.0/24"), "10.0.0.2/24 10.0.0.1", "10.0.1.2/24 10.0.1.1")
+SHORT = "H16: 1.1.1 loses the leading zero bytes of an address when it counts"
+zeros = E(FA0 + "no IP addresses available in range set: ?01-0.0.0.254")
+row(64, net("0.0.0.0/24", "::/24"), add(Per(zeros, R("0.0.0.2/24 0.0.0.1", "::2/24 ::1"), SHORT)),
+    Per({}, {"0.0.0.2": DUMMY, "::2": DUMMY, **cursors("0.0.0.2", "::2")}, SHORT))
+
+
+def pair(number, one, other, overlap):
+    """Two ranges both ways, in one set and in two."""
+    for a, b in ((one, other), (other, one)):
+        if overlap:
+            bad(number, net([a, b]), starts(IR0 + "subnets "))
+            bad(number, net(a, b), "range set 0 overlaps with 1")
+        else:
+            row(number, net([a, b]), add(Want(0, "a result", lambda out, place: "ips" in json.loads(out))), ANY)
+            row(number, net(a, b), add(Want(0, "a result", lambda out, place: "ips" in json.loads(out))), ANY)
+
+
+pair(65, "10.0.0.0/24", "10.0.0.0/24", True)
+pair(65, "10.0.0.0/20", "10.0.1.0/24", True)
+pair(66, "10.0.0.0/24 e=10.0.0.127", "10.0.0.0/24 s=10.0.0.128", False)
+pair(66, "10.0.0.0/24 e=10.0.0.127", "10.0.0.0/24 s=10.0.0.127", True)
+row(67, net(["192.168.0.0/24", "172.16.1.0/24"], top=args_ips("192.168.99.99")), add(E(LEFT + "192.168.99.99")),
+    cursors("192.168.0.2"))
+pair(68, "192.168.0.0/20", "192.168.2.0/24", True)
+bad(68, net(["192.168.0.0/20", "192.168.2.0/24"]),
+    IR0 + "subnets 192.168.0.1-192.168.15.254 and 192.168.2.1-192.168.2.254 overlap")
+row(69, ONE, delete(), {})  # makes the directory and its `lock`
+one_set("70", "192.168.0.0/16", [], "192.168.0.255", "192.168.1.0/16 192.168.0.1")
+one_set("70", "ab12::/64", [], "ab12::ffff", "ab12::1:0/64 ab12::1")
+short_json = starts("json: error calling MarshalJSON for type *types100.IPConfig: ")
+row(70, net("::/64"), add(Per(short_json, R("::124/64 ::1"), SHORT)),
+    Per({"?0124": DUMMY, **cursors("?0124")}, {"::124": DUMMY, **cursors("::124")}, SHORT), state=cursors("::123"))
+bad(71, net("192.168.0.0/24 s=ab12::123"), IR0 + "RangeStart ab12::123 not in network 192.168.0.0/24")
+one_set("71", "10.1.2.0/24", [], "::ffff:10.1.2.7", "10.1.2.8/24 10.1.2.1")
+got(71, net("10.1.2.0/24 s=::ffff:10.1.2.9"), "10.1.2.9/24 10.1.2.1")
+
+# ---- 5.4: the dispatcher ---------------------------------------------------------------------------------------
+
+bad(72, ONE, "invalid characters in containerID", 4, "some-%%container-id", container="some-%%container-id")
+bad(73, ONE, "interface name is too long", 4, "interface name should be less than 16 characters", ifname="a234567890123456")
+for name in (".", ".."):
+    bad(73, ONE, "interface name is . or ..", 4, ifname=name)
+for name in ("test/test", "test:test", "test test", "test\u00a0test"):
+    bad(73, ONE, "interface name contains / or : or whitespace characters", 4, ifname=name)
+got(73, ONE, FIRST, env={"ifname": "eth0"})
+for command in ("ADD", "CHECK"):
+    row(74, ONE, Step(command, E("required env variables [CNI_NETNS,CNI_IFNAME,CNI_PATH] missing", 4), ifname="",
+                      env={"netns": "", "CNI_PATH": ""}), NOTHING)
+row("75", ONE, [add(R(FIRST)), delete(env={"netns": ""})], cursors("10.1.2.2"))
+row("76", ONE, Step("GC", nothing, container="", ifname="", env={"netns": ""}), ANY, versions=("1.1.0",),
+    only=("croft", LATER))
+row("76", ONE, Step("GC", E("required env variables [CNI_PATH] missing", 4), env={"CNI_PATH": ""}), NOTHING,
+    versions=("1.1.0",), only=("croft", LATER))
+row(77, ONE, add(R(FIRST, version="0.1.0"), version=""), {"10.1.2.2": DUMMY, **cursors("10.1.2.2")})
+row(78, ONE, check(E("config version does not allow CHECK", 1)), NOTHING, versions=("0.3.0",))
+row(78, ONE, Step("GC", E("config version does not allow GC", 1)), NOTHING, versions=("0.3.0",), only=("croft", LATER))
+row(79, ONE, check(E("plugin version does not allow CHECK", 1), version="9.9.9"), NOTHING)
+row(79, ONE, Step("GC", E("plugin version does not allow GC", 1), version="9.9.9"), NOTHING, only=("croft", LATER))
+row(80, ONE, check(starts('failed to convert major version part "adsfsadf": ', 6), version="adsfsadf"), NOTHING)
+row(80, ONE, Step("GC", starts('failed to convert major version part "adsfsadf": ', 6), version="adsfsadf"), NOTHING,
+    only=("croft", LATER))
+bad(81, net("10.1.2.0/24", name="te%%st"), "invalid characters found in network name", 7, "te%%st")
+
+
+def versions_text(*, upto):
+    listed = ",".join(f'"{v}"' for v in ALL[:upto])
+    return f'{{"cniVersion":"{ALL[upto - 1]}","supportedVersions":[{listed}]}}\n'
+
+
+bare = {"container": "", "ifname": "", "env": {"netns": "", "CNI_PATH": "", "override": False}}
+row(82, ONE, Step("VERSION", Per(raw(versions_text(upto=6)), raw(versions_text(upto=7)), LATER), stdin_path="/", **bare),
+    NOTHING)
+row(83, ONE, Step("NOPE", E("unknown CNI_COMMAND: NOPE", 4)), NOTHING)
+row(83, net("10.1.2.0/24", name="te%%st"), Step("NOPE", E("invalid characters found in network name", 7, "te%%st")), NOTHING)
+row(84, ONE, Step("", Per(nothing, nothing, ""), stderr=r"CNI host-local plugin .+\nCNI protocol versions supported: "
+                  r"0\.1\.0, 0\.2\.0, 0\.3\.0, 0\.3\.1, 0\.4\.0, 1\.0\.0(, 1\.1\.0)?\n", **bare), NOTHING)
+row(85, ONE, add(starts("error reading from stdin: ", 5), stdin_path="/"), NOTHING)
+got(87, ONE, FIRST, env={"args": "IgnoreUnknown=True;Unk=nown"})
+bad(87, ONE, 'ARGS: unknown args ["Unk=nown"]', env={"args": "Unk=nown"})
+bad(87, ONE, 'ARGS: invalid pair "IgnoreUnknown=0, Unk=nown"', env={"args": "IgnoreUnknown=0, Unk=nown"})
+
+# ---- 5.5 -------------------------------------------------------------------------------------------------------
+
+row(88, {"name": NETWORK}, Step("STATUS", starts("", 50)), NOTHING, versions=("1.1.0",),
+    only=("croft", "H12: STATUS is real, no configuration to serve from is code 50"))
+row(88, net(), Step("GC", nothing), ANY, versions=("1.1.0",), only=("croft", LATER))
+row(88, ONE, Step("STATUS", nothing), ANY, versions=("1.1.0",), only=("croft", LATER))
+
+missing = E("host-local: Failed to find address added by container dummy")
+row(89, ONE, check(missing), {}, versions=ALL[4:])
+for state, want in ((DUMMY, nothing), (holder("dummy", "eth1"), missing), ("dummy", nothing)):
+    row(89, ONE, check(want), {"10.1.2.2": state}, state={"10.1.2.2": state}, versions=ALL[4:])
+bad(90, {"name": NETWORK}, "IPAM config missing 'ipam' key")
+bad(90, {"name": NETWORK, "ipam": None}, "IPAM config missing 'ipam' key")
+bad(90, {"name": NETWORK, "ipam": {}}, "no IP ranges specified")
+bad(90, net(ranges=[]), "no IP ranges specified")
+bad(90, net(ranges=[[]]), IR0 + "empty range set")
+bad(90, net(ranges=[[{}]]), IR0 + "IP <nil> not v4 nor v6")
+for text in ("10.1.2.0", "10.1.2.0/33", "", " 10.1.2.0/24", "10.1.02.0/24"):
+    bad(91, net(ranges=[[{"subnet": text}]]), f"invalid CIDR address: {text}")
+    bad(91, legacy(subnet=text), f"invalid CIDR address: {text}")
+for text in ("10.1.2.0/32", "2001:db8::/127", "2001:db8::/128"):
+    bad(92, net(text), IR0 + f"Network {text} too small to allocate from")
+got(92, net("10.1.2.0/30"), "10.1.2.2/30 10.1.2.1")
+got(92, net("2001:db8::/126"), "2001:db8::2/126 2001:db8::1")
+bad(93, net("::ffff:10.1.2.0/120"), IR0 + "IPNet IP and Mask version mismatch")
+got(94, net("10.1.2.0/24 s=10.1.2.0"), "10.1.2.0/24 10.1.2.1")
+got(94, net("10.1.2.0/24 s=10.1.2.255 e=10.1.2.255"), "10.1.2.255/24 10.1.2.1")
+row(95, net("10.1.2.0/24 s=10.1.2.1 e=10.1.2.1"),
+    add(E(FA0 + "no IP addresses available in range set: 10.1.2.1-10.1.2.1")), {})
+got(96, net("10.1.2.0/24 g=192.168.0.1"), "10.1.2.1/24 192.168.0.1")
+got(96, net("10.1.2.0/24 g=2001:db8::1"), "10.1.2.1/24 2001:db8::1")
+got(97, net("10.1.2.0/24 g=10.1.2.2"), "10.1.2.1/24 10.1.2.2")
+row(97, net("10.1.2.0/24 g=10.1.2.2"), fill("10.1.2.1/24 10.1.2.2", "10.1.2.3/24 10.1.2.2"),
+    {"10.1.2.1": holder("c0"), "10.1.2.3": holder("c1"), **cursors("10.1.2.3")})
+got(98, net("10.1.2.0/24", gateway="10.1.2.9"), FIRST)
+row(99, net("10.1.2.0/24", top=args_ips("10.1.2.1")), add(E(FA0 + "requested ip 10.1.2.1 is subnet's gateway")), {})
+for asked in ("10.1.2.0", "10.1.2.255", "192.168.9.9"):
+    row(100, net("10.1.2.0/24", top=args_ips(asked)), add(E(LEFT + asked)), cursors("10.1.2.2"))
+got(101, net("10.1.2.0/24", top=args_ips("::ffff:10.1.2.9")), "10.1.2.9/24 10.1.2.1")
+got(101, net("10.1.2.0/24", top=args_ips("10.1.2.88", "10.1.2.88/16")), "10.1.2.88/24 10.1.2.1")
+OWN_TEXT = "types in JSON: Croft words it itself, the code is the same"
+for top in (args_ips, lambda ip: {"runtimeConfig": {"ips": [ip]}}):
+    bad(102, net("10.1.2.0/24", top=top("foo")), "invalid IP address foo")
+    bad(102, net("10.1.2.0/24", top=top("10.1.2.9/40")), "invalid IP address 10.1.2.9/40")
+    bad(102, net("10.1.2.0/24", top=top("")), "cannot understand ip: IP <nil> not v4 nor v6")
+    bad(102, net("10.1.2.0/24", top=top(5)), Per(starts("json: cannot unmarshal"), starts(""), OWN_TEXT))
+got(103, net("10.1.2.0/24", "10.1.3.0/24", "10.1.4.0/24",
+             top={**args_ips("10.1.4.7"), "runtimeConfig": {"ips": ["10.1.2.7"]}}), "10.1.2.7/24 10.1.2.1",
+    "10.1.3.7/24 10.1.3.1", "10.1.4.7/24 10.1.4.1", env={"args": "IP=10.1.3.7"})
+for args, text in (("FOO=BAR;X=1", 'unknown args ["FOO=BAR" "X=1"]'), ("ip=10.1.2.9", 'unknown args ["ip=10.1.2.9"]'),
+                   ("IP", 'invalid pair "IP"'), ("IP=10.1.2.9;", 'invalid pair ""'), ("IP=1=2", 'invalid pair "IP=1=2"'),
+                   ("IgnoreUnknown=yes", 'error parsing value of pair "IgnoreUnknown=yes": boolean unmarshal error: '
+                    "invalid input yes"), ("IP=foo", 'error parsing value of pair "IP=foo": invalid IP address foo'),
+                   ("CommonArgs=x", "cannot unmarshal into field 'CommonArgs' - type '*types.CommonArgs' does not "
+                    "implement encoding.TextUnmarshaler")):
+    bad(104, ONE, "ARGS: " + text, env={"args": args})
+    row(104, ONE, check(E("ARGS: " + text), env={"args": args}), NOTHING)
+got(104, ONE, FIRST, env={"args": "IP="})
+got(104, ONE, "10.1.2.9/24 10.1.2.1", env={"args": "IP=10.1.2.8;IP=10.1.2.9"})
+row(105, ONE, [add(R(FIRST)), add(R("10.1.2.3/24 10.1.2.1"), ifname="eth1")],
+    {"10.1.2.2": DUMMY, "10.1.2.3": holder("dummy", "eth1"), **cursors("10.1.2.3")})
+row(106, ONE, add(twice), {"10.1.2.2": "dummy"}, state={"10.1.2.2": "dummy"})
+got(107, ONE, FIRST, state={"10.9.9.9": DUMMY})
+for text in ("garbage", "10.1.2.7\n", "", "10.9.9.9", "2001:db8::7"):
+    got(108, ONE, FIRST, state={"last_reserved_ip.0": text})
+for text, last in (("10.1.2.7", 8), ("10.1.2.254", 2), ("10.1.2.255", 2)):
+    got(109, ONE, f"10.1.2.{last}/24 10.1.2.1", state={"last_reserved_ip.0": text})
+got(110, ONE, "10.1.2.3/24 10.1.2.1", state={"10.1.2.2": DIRECTORY})
+H1 = "H1: an empty file is reclaimed"
+row(110, ONE, add(Per(R("10.1.2.3/24 10.1.2.1"), R(FIRST), H1)),
+    Per({"10.1.2.2": "", "10.1.2.3": DUMMY, **cursors("10.1.2.3")}, {"10.1.2.2": DUMMY, **cursors("10.1.2.2")}, H1),
+    state={"10.1.2.2": ""})
+row(110, net("10.1.2.0/24", top=args_ips("10.1.2.9")),
+    add(Per(E(FA0 + "requested IP address 10.1.2.9 is not available in range set 10.1.2.1-10.1.2.254"),
+            R("10.1.2.9/24 10.1.2.1"), H1)),
+    Per({"10.1.2.9": ""}, {"10.1.2.9": DUMMY, **cursors("10.1.2.9")}, H1), state={"10.1.2.9": ""})
+row(111, ONE, delete(), {"10.1.2.2": "dummy\neth0"}, state={"10.1.2.2": "dummy\neth0"})
+for text in (" dummy\r\neth0 \n", "dummy\r\n"):
+    row(111, ONE, delete(), {}, state={"10.1.2.2": text})
+mixed = {"10.1.2.2": "dummy", "10.1.2.3": DUMMY}
+row(112, ONE, delete(), {"10.1.2.2": "dummy"}, state=mixed)
+row(112, net("10.1.2.0/24", "10.1.3.0/24"), delete(), {}, state=mixed)
+row(113, net("10.1.2.0/24", "10.1.3.0/30"),
+    add(E("failed to allocate for range 1: no IP addresses available in range set: 10.1.3.1-10.1.3.2")),
+    {"10.1.3.2": "id", **cursors("10.1.2.2")}, state={"10.1.3.2": "id"})
+got(114, net("2001:db8::/64", top=args_ips("2001:0DB8::00ff")), "2001:db8::ff/64 2001:db8::1")
+got(114, net("2001:db8::/64", top=args_ips("2001:db8::1.2.3.4")), "2001:db8::102:304/64 2001:db8::1")
+no_resolv = net("10.1.2.0/24", resolvConf="@T@/none")
+bad(115, no_resolv, "open @T@/none: no such file or directory")
+row(115, no_resolv, delete(), {}, state={"10.1.2.2": DUMMY})
+row(116, net("10.1.2.0/24", routes=[words("dst=::/0"), words("dst=0.0.0.0/0")]),
+    add(R(FIRST, routes=[words("dst=::/0"), words("dst=0.0.0.0/0")])), {"10.1.2.2": DUMMY, **cursors("10.1.2.2")},
+    versions=("0.2.0",))
+for name in ("a/b", ".."):
+    bad(117, net("10.1.2.0/24", name=name), "invalid characters found in network name", 7, name)
+row(117, net("10.1.2.0/24", name="a.."), add(R(FIRST)), {"a../10.1.2.2": DUMMY, "a../last_reserved_ip.0": "10.1.2.2"})
+for text in (b"", b"{", b"[]", b'{"name":"mynet"} x', b'\xef\xbb\xbf{"name":"mynet"}', b'{"name":5}'):
+    bad(118, text, starts("error unmarshall network config: ", 6))
+bad(118, b"null", "missing network name", 7)
+bad(118, b"{}", "missing network name", 7)
+
+H14 = "H14: netns is compared first"
+NO_CHECK = "cni 1.1 does not compare network namespaces; later ones do, after the command (H14: Croft before an ADD)"
+own = {"netns": "/proc/self/ns/net", "override": False}
+same = E("plugin's netns and netns from CNI_NETNS should not be the same", 8)
+row(119, ONE, add(Per(R(FIRST), same, NO_CHECK), env=own),
+    Per({"10.1.2.2": DUMMY, **cursors("10.1.2.2")}, NOTHING, NO_CHECK))
+row(119, ONE, delete(Per(nothing, same, NO_CHECK), env=own), {}, state={"10.1.2.2": DUMMY})
+row(119, ONE, check(nothing, env=own), {"10.1.2.2": DUMMY}, state={"10.1.2.2": DUMMY})
+got(119, ONE, FIRST, env={"netns": "/proc/self/ns/net"})
+for override, works in (("true", True), ("TRUE", True), ("0", False)):
+    env = {**own, "CNI_NETNS_OVERRIDE": override}
+    row(119, ONE, add(R(FIRST) if works else Per(R(FIRST), same, NO_CHECK), env=env), ANY)
+got(119, ONE, FIRST, env={"netns": "/no/such/netns", "override": False})
+
+# ---- the sections before the checklist ---------------------------------------------------------------------------
+
+# Order of the dispatcher (1.3).
+ORDER = "cni 1.1 looks for missing variables before it looks at the values"
+bad("1.3", ONE, Per(E("required env variables [CNI_NETNS] missing", 4), E("interface name is . or ..", 4), ORDER), ifname=".",
+    env={"netns": ""})
+bad("1.3", ONE, "required env variables [CNI_CONTAINERID,CNI_PATH] missing", 4, container="", env={"CNI_PATH": ""})
+row("1.3", ONE, add(E("incompatible CNI versions", 1, 'config is "0.3.2", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" '
+                      '"0.4.0" "1.0.0" "1.1.0"]'), version="0.3.2"), NOTHING, only=("croft", LATER))
+row("1.3", ONE, add(starts("incompatible CNI versions", 1), version="1.0"), NOTHING)
+row("1.3", ONE, Step("add", E("unknown CNI_COMMAND: add", 4)), NOTHING)
+got("1.3", ONE, FIRST, env={"TRACEPARENT": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+row("1.2", ONE, [add(R(FIRST), "c" * 300)], {"10.1.2.2": holder("c" * 300), **cursors("10.1.2.2")})
+bad("1.2", ONE, "invalid characters in containerID", 4, "abc\n", container="abc\n")
+row("1.1", {**ONE, "padding": "x" * (2 << 20)}, add(Per(R(FIRST), starts("", 6), "standard input is capped at 1 MiB")),
+    Per({"10.1.2.2": DUMMY, **cursors("10.1.2.2")}, NOTHING, "standard input is capped at 1 MiB"))
+got("1.1", {**ONE, "padding": "x" * 1000000}, FIRST)
+
+# JSON (1.7).
+D = '"dataDir":"@D@"'
+for text in (f'{{"CNIVERSION":"1.0.0","NAME":"mynet","IPAM":{{{D},"RANGES":[[{{"SUBNET":"10.1.2.0/24"}}]]}}}}',
+             f'{{"cniVersion":"1.0.0","name":"a","name":"mynet","ipam":{{{D}}},"ipam":{{"ranges":[[{{"subnet":"10.1.2.0/24"}}]]}}}}\n ',
+             f'{{"cniVersion":"1.0.0","name":"mynet","ipam":{{{D},"type":null,"resolvConf":null,"routes":null,'
+             '"ranges":[[{"subnet":"10.1.2.0/24","rangeStart":null,"rangeEnd":"","gateway":null}]]},"args":null,'
+             '"runtimeConfig":null,"unknown":{"a":[1,2.5e3,true]}}'):
+    got("1.7", text.encode(), FIRST)
+bad("1.7", net(ranges=[[{"subnet": None}]]), "invalid CIDR address: ")
+for member, text in (("gateway", "10.1.2.010"), ("rangeStart", "2001:db8::1%eth0"), ("rangeEnd", " 10.1.2.9"),
+                     ("gateway", "foo")):
+    bad("1.7", net(ranges=[[{"subnet": "10.1.2.0/24", member: text}]]), f"invalid IP address: {text}")
+for change in ({"ranges": 5}, {"ranges": [[{"subnet": 5}]]}, {"dataDir": 5}, {"routes": "x"}):
+    bad("1.7", net(**change), Per(Want(1, "code 999", lambda out, place: json.loads(out)["code"] == 999), starts(""),
+                                  OWN_TEXT))
+
+# The result (1.9).
+row("1.9", net("10.1.2.0/24", routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}]),
+    add(R(FIRST, routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}])), ANY, versions=ALL)
+many = {"dst": "10.8.0.0/16", "gw": "10.1.2.9", "mtu": 1400, "advmss": 1360, "priority": 7, "table": 0, "scope": 0}
+row("1.9", net("10.1.2.0/24", routes=[many]), add(R(FIRST, routes=[many])), ANY, versions=ALL)
+row("1.9", net("10.1.2.0/24", routes=[{**many, "mtu": 0, "priority": 0}]),
+    add(R(FIRST, routes=[{k: many[k] for k in ("dst", "gw", "advmss", "table", "scope")}])), ANY, versions=LIST)
+resolv_row("1.9", "search a<b>&c\n", {"search": ["a<b>&c"]})
+
+# Sets (2.1, 2.3).
+for key in ("rangeStart", "rangeEnd", "gateway"):
+    bad("2.1", {"name": NETWORK, "ipam": {key: "10.1.2.9"}}, "no IP ranges specified")
+row("2.2", net("10.1.2.0/24", "10.1.2.0/24"), add(E("CNI version  does not support more than 1 address per family"),
+                                                version=""), NOTHING)
+bad("2.2", net("10.1.2.0/24", "10.1.3.0/31"), "invalid range set 1: Network 10.1.3.0/31 too small to allocate from")
+for cidr, first, gateway, last in (("0.0.0.0/0", "0.0.0.2", "0.0.0.1", "255.255.255.254"),
+                                   ("::/0", "::2", "::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")):
+    row("2.3", net(cidr), add(Per(E(FA0 + f"no IP addresses available in range set: ?01-{last}"),
+                                  R(f"{first}/0 {gateway}"), SHORT)),
+        Per({}, {first: DUMMY, **cursors(first)}, SHORT))
+bad("2.3", net("192.0.2.0/24 e=192.0.2.40 s=192.0.2.40 g=192.0.2.1", ["192.0.2.0/24"]), "range set 0 overlaps with 1")
+# Only the gateway of the containing range is skipped (2.6).
+row("2.6", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=10.1.2.2"]),
+    fill(*gw("10.1.2.5", "10.1.2.1/29", "10.1.2.2/29", "10.1.2.3/29"), *gw("10.1.2.2", "10.1.2.4/29", "10.1.2.5/29",
+                                                                          "10.1.2.6/29"),
+         then=FA0 + "no IP addresses available in range set: 10.1.2.1-10.1.2.3,10.1.2.4-10.1.2.6"), ANY)
+# A freed address comes again only after a whole turn; a requested one moves the cursor.
+row("2.6", net("10.1.2.0/29"), [*fill(*gw("10.1.2.1", "10.1.2.2/29", "10.1.2.3/29")), delete(container="c0"),
+                                add(R("10.1.2.4/29 10.1.2.1")), add(R("10.1.2.6/29 10.1.2.1"), "b", env={"args": "IP=10.1.2.6"}),
+                                add(R("10.1.2.2/29 10.1.2.1"), "d")],
+    {"10.1.2.3": holder("c1"), "10.1.2.4": DUMMY, "10.1.2.6": holder("b"), "10.1.2.2": holder("d"), **cursors("10.1.2.2")})
+
+# ---- holes of the reference (2.13) -------------------------------------------------------------------------------
+
+row("H1", ONE, delete(), Per({"10.1.2.2": ""}, ANY, H1), state={"10.1.2.2": ""})
+H4 = "H4: an error at the cursor leaves no reservation"
+row("H4", ONE, add(starts(FA0)), Per({"10.1.2.2": DUMMY, "last_reserved_ip.0": DIRECTORY},
+                                     {"last_reserved_ip.0": DIRECTORY}, H4), state={"last_reserved_ip.0": DIRECTORY})
+H6 = "H6: a failed ADD releases its own addresses only"
+sets = net("10.1.2.0/24", "10.1.3.0/24")
+row("H6", sets, [add(R(FIRST, "10.1.3.2/24 10.1.3.1")),
+                 add(E("failed to allocate for range 1: 10.1.3.2 has been allocated to dummy, duplicate allocation is not "
+                       "allowed"), env={"args": "IP=10.1.2.9"})],
+    Per(cursors("10.1.2.9", "10.1.3.2"), {"10.1.2.2": DUMMY, "10.1.3.2": DUMMY, **cursors("10.1.2.9", "10.1.3.2")}, H6))
+row("H6", ONE, [add(R(FIRST)), add(E(LEFT + "10.9.9.9"), env={"args": "IP=10.1.2.9"},
+                                   config=net("10.1.2.0/24", top=args_ips("10.9.9.9")))],
+    Per(cursors("10.1.2.9"), {"10.1.2.2": DUMMY, **cursors("10.1.2.9")}, H6))
+row("H7", ONE, [add(R(FIRST)), add(R("10.1.2.9/24 10.1.2.1"), env={"args": "IP=10.1.2.9"}), delete()],
+    cursors("10.1.2.9"))
+row("H7", ONE, [add(R(FIRST)), add(R("10.1.2.9/24 10.1.2.1"), env={"args": "IP=10.1.2.9"})],
+    {"10.1.2.2": DUMMY, "10.1.2.9": DUMMY, **cursors("10.1.2.9")})
+H9 = "H9: only names that are addresses count, in the directory itself"
+row("H9", ONE, check(Per(nothing, E("host-local: Failed to find address added by container 10.1.2.2"), H9), "10.1.2.2"),
+    cursors("10.1.2.2"), state=cursors("10.1.2.2"))
+row("H9", ONE, delete(container="10.1.2.2"), Per({}, cursors("10.1.2.2"), H9), state=cursors("10.1.2.2"))
+row("H9", ONE, delete(), Per({"sub": DIRECTORY}, {"sub": DIRECTORY, "sub/10.1.2.9": DUMMY, "note": DUMMY}, H9),
+    state={"sub": DIRECTORY, "sub/10.1.2.9": DUMMY, "note": DUMMY})
+H10 = "H10: DEL needs only name and dataDir"
+for config, args, msg in ((net("10.1.2.7/24"), "", IR0 + "Network has host bits set. For a subnet mask of length 24 the "
+                           "network address is 10.1.2.0"), (net(), "", "no IP ranges specified"),
+                          (ONE, "FOO=BAR", 'ARGS: unknown args ["FOO=BAR"]'),
+                          (net(ranges=[[{"subnet": "x"}]]), "", "invalid CIDR address: x")):
+    row("H10", config, delete(Per(E(msg), nothing, H10), env={"args": args}), Per({"10.1.2.2": DUMMY}, {}, H10),
+        state={"10.1.2.2": DUMMY, "lock": ""})
+bad("H15", net("10.1.2.0/24", top=args_ips(None)), Per(crash(), starts(""), "H15: null in ips is an error, not a crash"))
+H16 = "H16: 128-bit arithmetic"
+row("H16", net("::100:0/120"), add(Per(R("1.0.0.2/24 1.0.0.1"), R("::100:2/120 ::100:1"), H16)),
+    Per({"1.0.0.2": DUMMY, **cursors("1.0.0.2")}, {"::100:2": DUMMY, **cursors("::100:2")}, H16))
+row("H16", net("::/64"), add(Per(short_json, R("::100:0/64 ::1"), H16)),
+    Per({"1.0.0.0": DUMMY, **cursors("1.0.0.0")}, {"::100:0": DUMMY, **cursors("::100:0")}, H16),
+    state=cursors("::ff:ffff"))
+
+# ---- what is Croft's alone: CHECK with a result, STATUS, GC -------------------------------------------------------
+
+COMPARES = "CHECK looks at prevResult too"
+
+
+def previous(*addresses):
+    return {"prevResult": {"cniVersion": "1.0.0", "ips": [{"address": a} for a in addresses]}}
+
+
+def check_row(want, state, config, version="1.0.0"):
+    row("CHECK", config, check(Per(nothing, want, COMPARES) if want is not nothing else nothing), state, state=state,
+        versions=(version,))
+
+
+held2 = {"10.1.2.2": DUMMY, "10.1.3.2": holder("other")}
+refused = starts("")
+for v in NEW:
+    check_row(nothing, held2, net(*two, top=previous("10.1.2.2/24")), v)
+    check_row(refused, held2, net(*two, top=previous("10.1.2.3/24")), v)
+    check_row(refused, held2, net(*two, top=previous("10.1.2.2/24", "10.1.3.2/24")), v)
+    check_row(refused, {"10.1.2.2": DUMMY, "10.1.9.2": DUMMY}, net(*two, top=previous("10.1.9.2/24")), v)
+    check_row(nothing, {"10.1.2.2": DUMMY, "10.1.3.2": DUMMY}, net(*two, top=previous("10.1.2.2/24", "10.1.3.2/24")), v)
+    check_row(nothing, {"10.1.2.2": "dummy"}, net(*two, top=previous("10.1.2.2/24")), v)
+
+REAL = ("croft", "H12: GC and STATUS do what they say (CNI 1.1.0)")
+
+
+def late_row(name, config, step, files, **more):
+    row(name, config, step, files, versions=("1.1.0",), only=REAL, **more)
+
+
+full = {"10.0.0.2": "id"}
+late_row("STATUS", net("10.0.0.0/30"), Step("STATUS", nothing), ANY)
+late_row("STATUS", net("10.0.0.0/30"), Step("STATUS", nothing), full, state=full)
+late_row("STATUS", net("10.0.0.0/30", statusWhenFull=True), Step("STATUS", starts("", 50)), full, state=full)
+late_row("STATUS", net("10.0.0.0/30", statusWhenFull=True), Step("STATUS", nothing), ANY)
+late_row("STATUS", net("10.0.0.0/31"), Step("STATUS", starts("", 50)), ANY)
+late_row("STATUS", net(), Step("STATUS", starts("", 50)), ANY)
+late_row("STATUS", net("10.0.0.0/30", dataDir="@T@/file/d"), Step("STATUS", starts("", 50)), NOTHING, outside={"file": ""})
+
+
+def gc(valid, files, state, key="cni.dev/valid-attachments", **more):
+    top = {} if valid is None else {key: [dict(zip(("containerID", "ifname"), v.split())) for v in valid]}
+    late_row("GC", net("10.1.2.0/24", top=top), Step("GC", nothing, container="", ifname="", env={"netns": ""}), files,
+             state=state, **more)
+
+
+some = {"10.1.2.2": DUMMY, "10.1.2.3": holder("dummy", "eth1"), "10.1.2.4": holder("b"), "10.1.2.5": "legacy",
+        "2001:db8::5": holder("dummy")}
+beside = {**cursors("10.1.2.4", "10.1.2.9"), "note": DUMMY, "sub": DIRECTORY, "sub/10.1.2.9": DUMMY}
+
+
+def kept(*names):
+    return {**{n: some[n] for n in names}, **beside}
+
+
+gc(None, {**some, **beside}, {**some, **beside})
+gc([], kept(), {**some, **beside})
+gc(["dummy eth0"], kept("10.1.2.2", "2001:db8::5"), {**some, **beside})
+gc(["legacy eth7", "b eth0"], kept("10.1.2.4", "10.1.2.5"), {**some, **beside})
+gc(["b eth1"], kept(), {**some, **beside})
+gc([], kept("10.1.2.4"), {**some, **beside}, young=("10.1.2.4",))
+late_row("GC", net("10.1.2.7/24", top={"cni.dev/valid-attachments": []}), Step("GC", nothing), {}, state={"10.1.2.2": DUMMY})
+
+# ---- running them ------------------------------------------------------------------------------------------------
+
+
+def pick(value, who):
+    return getattr(value, who) if isinstance(value, Per) else value
+
+
+def config_bytes(row_, step, version, place):
+    config = row_.config if step.config is None else step.config
+    if isinstance(config, bytes):
+        return sub(config.decode("latin-1"), place).encode("latin-1")
+    config = copy.deepcopy(config)
+    if step.version != "":
+        config = {"cniVersion": step.version or version, **config}
+    if isinstance(config.get("ipam"), dict):
+        config["ipam"].setdefault("dataDir", "@D@")
+    return sub(json.dumps(config), place).encode()
+
+
+def put(place, name, content):
+    path = place / "d" / (name if "/" in name and not name.startswith("sub/") else f"{NETWORK}/{name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if content is DIRECTORY:
+        path.mkdir(exist_ok=True)
+    else:
+        path.write_bytes(content.encode())
+        path.chmod(0o750 if name == "lock" else 0o600)
+    return path
+
+
+def directory(place):
+    """Everything below the data directory: name -> (mode, content); directories with content None."""
+    found, top = {}, place / "d"
+    for path in sorted(top.rglob("*")) if top.exists() else ():
+        name = str(path.relative_to(top))
+        if name.split("/")[0] != HINTS:
+            found[name] = (path.stat().st_mode & 0o7777, None if path.is_dir() else path.read_bytes().decode())
+    return found
+
+
+def compare_directory(row_, files, place, who):
+    """What is not as expected, as texts."""
+    found, wanted = directory(place), {}
+    if files is not NOTHING:
+        networks = {n.split("/")[0] for n in files if "/" in n and not n.startswith("sub/")} or {NETWORK}
+        wanted = {n if "/" in n and not n.startswith("sub/") else f"{NETWORK}/{n}": c for n, c in files.items()}
+        for network in networks:
+            wanted[network] = DIRECTORY
+            wanted[f"{network}/lock"] = ""
+    wrong = []
+    for name in sorted(set(found) | set(wanted)):
+        if name not in found:
+            wrong.append(f"{name} is missing, expected {wanted[name]!r}")
+        elif name not in wanted:
+            wrong.append(f"{name} is there: {found[name][1]!r}")
+        else:
+            mode, content = found[name]
+            expected = wanted[name]
+            alternatives = expected if isinstance(expected, tuple) else (expected,)
+            if content not in [None if a is DIRECTORY else a for a in alternatives]:
+                wrong.append(f"{name} holds {content!r}, expected {expected!r}")
+            state = name.split("/", 1)[-1] in row_.state
+            if content is None:
+                modes = {0o755}
+            elif name.endswith("/lock"):
+                modes = {0o750}
+            elif who == "croft":
+                modes = {0o600}
+            else:
+                modes = {0o600, 0o644} if state else {0o644}
+            if mode not in modes:
+                wrong.append(f"{name} has mode {mode:o}, expected {' or '.join(f'{m:o}' for m in modes)}")
+    return wrong
+
+
+class Table:
+    def __init__(self, world, binaries, programs):
+        self.world, self.binaries, self.programs = world, binaries, programs
+        self.calls, self.failed, self.count = 0, [], 0
+
+    def place(self):
+        self.count += 1
+        path = self.world.directory / f"{self.count}"
+        path.mkdir()
+        return path
+
+    def run(self, row_):
+        for version in row_.versions:
+            outputs = {}
+            for who in self.programs:
+                if row_.only and row_.only[0] != who or version not in OF[who]:
+                    continue
+                place = self.place()
+                wrong, outputs[who] = self.once(row_, version, who, place)
+                shutil.rmtree(place)
+                self.failed += [f"row {row_.rows} {who} {version}: {text}" for text in wrong]
+            if len(outputs) == 2:
+                self.compare(row_, version, outputs)
+
+    def compare(self, row_, version, outputs):
+        """Both succeeded: the same bytes. From 1.0.0 on later libraries print another order (section 1.9)."""
+        for step, one, other in zip(row_.steps, outputs["reference"], outputs["croft"]):
+            if one.code == other.code == 0 and not isinstance(step.want, Per) and one.out != other.out:
+                if version >= "1" and one.out and json.loads(one.out) == {"dns": {}, **json.loads(other.out)}:
+                    continue
+                if version in LIST and row_.rows == "1.9":
+                    continue  # members of routes that cni 1.1 does not know
+                self.failed.append(f"row {row_.rows} {version} {step.command}: the programs differ: {one.out!r} and {other.out!r}")
+
+    def once(self, row_, version, who, place):
+        for name, content in row_.outside.items():
+            (place / name).write_text(content, encoding="utf-8")
+        hour_ago = time.time() - 3600
+        for name, content in row_.state.items():
+            path = put(place, name, content)
+            if name not in row_.young:
+                os.utime(path, (hour_ago, hour_ago))
+        wrong, answers = [], []
+        for i, step in enumerate(row_.steps, 1):
+            for name, content in step.write.items():
+                put(place, name, content)
+            answer = self.call(step, config_bytes(row_, step, version, place), who, place)
+            answers.append(answer)
+            wrong += [f"step {i} {step.command} {step.container}: {text} [{self.input(row_, step, version, place)}]"
+                      for text in judge(answer, step, pick(step.want, who), who, version, place)]
+        files = pick(row_.files, who)
+        if files is not ANY:
+            wrong += [f"afterwards: {text} [{self.input(row_, row_.steps[-1], version, place)}]"
+                      for text in compare_directory(row_, files, place, who)]
+        elif any(n.split("/")[-1].startswith(".croft") for n in directory(place)):
+            wrong.append(f"afterwards: a temporary file is left: {sorted(directory(place))}")
+        return wrong, answers
+
+    @staticmethod
+    def input(row_, step, version, place):
+        text = config_bytes(row_, step, version, place).decode("utf-8", "replace")
+        return text if len(text) < 1000 else text[:200] + "..."
+
+    def call(self, step, config, who, place):
+        self.calls += 1
+        environment = {"container": step.container, "ifname": step.ifname, **step.env}
+        if step.stdin_path is None:
+            return self.binaries.call(who, step.command, config, **environment)
+        with subprocess.Popen([str(self.binaries.path[who])], stdin=os.open(step.stdin_path, os.O_RDONLY),
+                              env=self.binaries.environment(step.command, **environment), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            out, err = process.communicate(timeout=30)
+        return Answer(process.returncode, out, err.decode())
+
+
+def judge(answer, step, want, who, version, place):
+    """What is wrong with an answer, as texts."""
+    out, wrong = answer.text(), []
+    if want.matches:
+        try:
+            right = want.matches(out, place)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            right = False
+        expected = want.text
+    else:
+        expected = want.text(who, version, place)
+        right = out == expected
+    if answer.code != want.code or not right:
+        wrong.append(f"expected exit {want.code} {expected!r}, got exit {answer.code} {out!r}")
+    if step.without and step.without in answer.err:
+        wrong.append(f"standard error has {step.without!r}: {answer.err!r}")
+    if step.stderr and not re.fullmatch(step.stderr, answer.err):
+        wrong.append(f"expected standard error {step.stderr!r}, got {answer.err!r}")
+    return wrong
+
+
+# ---- row 120 -----------------------------------------------------------------------------------------------------
+
+
+def at_once(table, who, place, processes=200):
+    """200 ADDs at once in a /22: 200 distinct addresses."""
+    config = sub(json.dumps({"cniVersion": "1.0.0", **net("10.1.0.0/22", dataDir="@D@")}), place)
+    running = [table.binaries.start(who, "ADD", container=f"c{i}") for i in range(processes)]
+    for process in running:
+        process.stdin.write(as_bytes(config))
+        process.stdin.close()
+        process.stdin = None
+    addresses = {}
+    for i, process in enumerate(running):
+        out, err = process.communicate(timeout=60)
+        if process.returncode != 0:
+            raise Failure(f"c{i}: exit {process.returncode} {out!r} {err!r}")
+        addresses[json.loads(out)["ips"][0]["address"].split("/")[0]] = holder(f"c{i}")
+    if len(addresses) != processes:
+        raise Failure(f"{len(addresses)} distinct addresses for {processes} ADDs")
+    found = contents(place / "d" / NETWORK)
+    found.pop("last_reserved_ip.0")
+    if found != addresses:
+        raise Failure(f"files and answers differ: {set(found.items()) ^ set(addresses.items())}")
+
+
+def waits_for_lock(table, who, place):
+    """A holder of `lock` blocks ADD, DEL and CHECK until it lets go."""
+    config = sub(json.dumps({"cniVersion": "1.0.0", **net("10.1.2.0/24", dataDir="@D@")}), place)
+    folder = place / "d" / NETWORK
+    folder.mkdir(parents=True)
+    for command in ("ADD", "CHECK", "DEL"):
+        with Locked(folder):
+            process = table.binaries.start(who, command)
+            process.stdin.write(as_bytes(config))
+            process.stdin.close()
+            process.stdin = None
+            wait_for(lambda p=process: waiting_for_flock(p.pid), f"{command} of {who} waits for the lock", 10)
+            if process.poll() is not None or (command == "ADD" and contents(folder)):
+                raise Failure(f"{command} went on although the lock was held")
+        out, err = process.communicate(timeout=10)
+        if process.returncode != 0:
+            raise Failure(f"{command} after the lock was free: exit {process.returncode} {out!r} {err!r}")
+
+
+def waiting_for_flock(pid):
+    """Whether a process stands in the queue of a lock."""
+    for line in pathlib.Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        words_ = line.split()
+        if words_[1] == "->" and words_[2] == "FLOCK" and words_[5] == str(pid):
+            return True
+    return False
+
+
+def row_120(table):
+    for who in table.programs:
+        for part in (at_once, waits_for_lock):
+            place = table.place()
+            try:
+                part(table, who, place)
+            except (Failure, subprocess.TimeoutExpired) as failure:
+                table.failed.append(f"row 120 {who}: {part.__name__}: {failure}")
+
+
+# ---- the summary --------------------------------------------------------------------------------------------------
+
+
+def numbers(text):
+    """The row numbers that a text begins with; none for a section's name."""
+    found = re.match(r"(\d+)(?:-(\d+))?(?![.\d])", text)
+    return set(range(int(found[1]), int(found[2] or found[1]) + 1)) if found else set()
+
+
+def reasons():
+    """Why the programs are to differ, each with the rows."""
+    found = {MODES: {"all"}}
+    for row_ in ROWS:
+        per = [p for p in [row_.files, *(s.want for s in row_.steps)] if isinstance(p, Per) and p.because]
+        for because in [p.because for p in per] + ([row_.only[1]] if row_.only else []):
+            found.setdefault(because, set()).add(row_.rows)
+    return found
+
+
+def test():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin_dir")
+    parser.add_argument("--only", choices=NAMES)
+    parser.add_argument("--row")
+    options = parser.parse_args()
+    os.umask(0o022)
+    covered = {120}.union(*(numbers(r.rows) for r in ROWS), *(numbers(t) for t in LIBRARY_LEVEL))
+    for text in LIBRARY_LEVEL:
+        for more in re.findall(r"(?:^|, )(\d+)", text):
+            covered.add(int(more))
+    if covered != set(range(1, 121)):
+        raise Failure(f"rows that nothing covers: {sorted(set(range(1, 121)) - covered)}")
+    with World("host-local-table", options.bin_dir) as world:
+        programs = [options.only] if options.only else NAMES
+        table = Table(world, Binaries(world, need_croft="croft" in programs), programs)
+        for row_ in ROWS:
+            if options.row in (None, row_.rows):
+                table.run(row_)
+        if options.row in (None, "120"):
+            row_120(table)
+        for line in table.failed:
+            say(line)
+        say(f"{len(ROWS) + 1} rows, {table.calls} calls, {len(table.failed)} failures")
+        if not options.row:
+            for because, rows in reasons().items():
+                say(f"differs on purpose: {because} (rows {', '.join(sorted(rows))})")
+            for rows, why in LIBRARY_LEVEL.items():
+                say(f"not through the binary: {rows}: {why}")
+        if table.failed:
+            raise Failure(f"{len(table.failed)} expectations are not met")
+
+
+main(test)
