@@ -3,6 +3,7 @@ the bytes they must answer, and what a directory holds."""
 
 import dataclasses
 import fcntl
+import ipaddress
 import json
 import os
 import pathlib
@@ -142,3 +143,70 @@ class Locked:
 
     def __exit__(self, *why):
         os.close(self.file)
+
+
+# ---- the reference's algorithm, as a model -------------------------------------------------------------------------
+
+
+class Range:
+    """A range of a set as the reference completes it."""
+
+    def __init__(self, text):
+        given = range_of(text)
+        self.net = ipaddress.ip_network(given["subnet"])
+        broadcast = 1 if self.net.version == 4 else 0
+        self.first = self.address(given, "rangeStart", self.net[1])
+        self.last = self.address(given, "rangeEnd", self.net[-1 - broadcast])
+        self.gateway = self.address(given, "gateway", self.net[1])
+
+    @staticmethod
+    def address(given, member, default):
+        return ipaddress.ip_address(given[member]) if member in given else default
+
+    def __contains__(self, address):
+        return address.version == self.net.version and self.first <= address <= self.last
+
+
+def next_address(ranges, taken, cursor):
+    """What a dynamic ADD gets: the first address of the ring behind the cursor that is not `taken`; None when all are.
+
+    ranges: texts for range_of; taken: names of files; cursor: the text of the cursor's file or None."""
+    ranges = [Range(r) for r in ranges]
+    try:
+        last = ipaddress.ip_address(cursor or "")
+    except ValueError:
+        last = None
+    at = next((i for i, r in enumerate(ranges) if last is not None and last in r), None)
+    if at is None:
+        at, now, start = 0, ranges[0].first, ranges[0].first
+        if now != ranges[0].gateway and str(now) not in taken:
+            return str(now)
+    else:
+        now, start = last, None
+    while True:
+        if now == ranges[at].last:
+            at = (at + 1) % len(ranges)
+            now = ranges[at].first
+        else:
+            now += 1
+        if start is None:
+            start = now
+        elif now == start:
+            return None
+        if now != ranges[at].gateway and str(now) not in taken:
+            return str(now)
+
+
+def imitate_add(folder, address, container, cursor=0, ifname="eth0"):
+    """What the reference does to the directory for an ADD, in the time of three system calls."""
+    with Locked(folder):
+        with open(folder / address, "x", encoding="ascii", newline="") as file:
+            file.write(holder(container, ifname))
+        with open(folder / f"last_reserved_ip.{cursor}", "w", encoding="ascii") as file:
+            file.write(address)
+
+
+def imitate_delete(folder, *addresses):
+    with Locked(folder):
+        for address in addresses:
+            (folder / address).unlink()
