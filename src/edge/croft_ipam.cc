@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/time_text.h"
+#include "edge/decision_log.h"
 #include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
@@ -71,39 +71,31 @@ cni::AddResult result_of(const core::Assigned& assigned) {
 /// Writes the log line of a command when it ends.
 class Decision {
  public:
-  Decision(const CroftIpamWorld& world, const NetworkConfig& config, std::string command, const Caller* caller)
-      : world_(world), started_(world.clock.now()), file_(config.ipam.log_file.value_or(kDefaultLogFile)) {
-    line_ = fmt::format("{} network={}", command, config.name);
-    if (caller != nullptr)
-      line_ += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
-  }
+  Decision(const CroftIpamWorld& world, const NetworkConfig& config, const std::string& command, const Caller* caller)
+      : world_(world),
+        file_(config.ipam.log_file.value_or(kDefaultLogFile)),
+        line_(world.clock, subject_of(command, config, caller)) {}
 
   /// Logs the failure and turns it into a CNI error.
   cni::Error failed(const Error& error) {
-    write("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message, error.details.empty() ? "" : ": ",
-                               error.details));
+    world_.log(file_, line_.ended("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message,
+                                                       error.details.empty() ? "" : ": ", error.details)));
     return to_cni_error(error);
   }
-  void succeeded(const std::string& what) { write("ok", what); }
+  void succeeded(const std::string& what) { world_.log(file_, line_.ended("ok", what)); }
 
  private:
-  void write(const char* outcome, const std::string& what) {
-    const Instant now = world_.clock.now();
-    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now.since_boot - started_.since_boot);
-    world_.log(file_, fmt::format("{} {} {} us={} {}", go_utc_text(now.wall), line_, outcome, us.count(), what));
+  static std::string subject_of(const std::string& command, const NetworkConfig& config, const Caller* caller) {
+    std::string subject = fmt::format("{} network={}", command, config.name);
+    if (caller != nullptr)
+      subject += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
+    return subject;
   }
 
   const CroftIpamWorld& world_;
-  const Instant started_;
   std::string file_;
-  std::string line_;
+  DecisionLine line_;
 };
-
-std::string list_of(const std::vector<net::Address>& addresses) {
-  std::string text;
-  for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
-  return text.empty() ? "none" : text;
-}
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config,
                                                          OpenMode mode) {

@@ -105,7 +105,8 @@ Error timed_out(const std::string& path, int fd) {
 Result<void> FileLock::open() {
   // O_NONBLOCK: a FIFO put in place of the file must not hang us.
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | kFlags, 0600));
+  FileDescriptor file(
+      ::open(path_.c_str(), (options_.read_only ? O_RDONLY : O_RDWR) | O_CREAT | kFlags, options_.mode));
   // A file that is there can be locked where nothing can be created or written: for reading on a full disk.
   if (!file.is_open() && (errno == EROFS || errno == EACCES || errno == ENOSPC || errno == EDQUOT)) {
     const int why = errno;

@@ -19,12 +19,19 @@ namespace croft::os {
 /// it.
 class FileLock {
  public:
-  explicit FileLock(std::string path) : path_(std::move(path)) {}
+  /// How the file is made when it is missing, and opened.
+  struct Options {
+    unsigned mode = 0600;
+    bool read_only = false;  ///< opened for reading; enough for flock
+  };
+
+  explicit FileLock(std::string path) : FileLock(std::move(path), Options()) {}
+  FileLock(std::string path, Options options) : path_(std::move(path)), options_(options) {}
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock() { unlock(); }
 
-  /// Waits for the lock, creating the file (mode 0600) when it is missing. It must not be held.
+  /// Waits for the lock, creating the file when it is missing. It must not be held.
   /// Errors: deadline_exceeded, naming the process that has it where that can be found out; else as system_error maps
   /// them (read_only, permission_denied, not_found for the directory); invalid_argument when the path is no regular
   /// file.
@@ -44,6 +51,7 @@ class FileLock {
   [[nodiscard]] Result<bool> still_at_path() const;
 
   std::string path_;
+  Options options_;
   FileDescriptor file_;
   bool held_ = false;
 };

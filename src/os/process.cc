@@ -30,8 +30,9 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 }  // namespace
 
+void make_files_private() { ::umask(077); }
+
 void prepare_plugin_process() {
-  ::umask(077);
   static_cast<void>(::close_range(3, UINT_MAX, 0));
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
 }

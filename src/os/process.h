@@ -7,9 +7,12 @@
 
 namespace croft::os {
 
-/// What a plugin does first: files it makes are private (umask 077), inherited descriptors from 3 on are closed, a
-/// write to a closed pipe is an error instead of a signal.
+/// What a plugin does first: inherited descriptors from 3 on are closed, a write to a closed pipe is an error instead
+/// of a signal.
 void prepare_plugin_process();
+
+/// Files this process makes are private from now on (umask 077).
+void make_files_private();
 
 /// This machine's host name, lower case.
 [[nodiscard]] Result<std::string> host_name();

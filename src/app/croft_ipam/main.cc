@@ -1,26 +1,29 @@
-// The CNI IPAM plugin. The name it is called by decides its personality; this version has one, `croft-ipam`.
+// The CNI IPAM plugin. The name it is called by decides its personality.
 
+#include <array>
 #include <cstdlib>
-#include <iterator>
 #include <string>
+#include <string_view>
 
-#include "app/open_store.h"
+#include "app/croft_ipam/personalities.h"
 #include "edge/cni_skeleton.h"
-#include "edge/croft_ipam.h"
-#include "os/clock.h"
-#include "os/log_file.h"
 #include "os/process.h"
-#include "os/random.h"
 #include "wire/cni_json.h"
 
 namespace {
 
 using namespace croft;
 
-std::string personality(const char* called_as) {
-  const std::string path = called_as;
-  return path.substr(path.rfind('/') + 1);
-}
+struct Personality {
+  std::string_view name;
+  int (*serve)(const edge::CniHost& host);
+};
+constexpr std::array kPersonalities = {
+    Personality{"croft-ipam", app::serve_croft_ipam},
+    Personality{"host-local", app::serve_host_local},
+};
+
+std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
 
 edge::NetnsAnswer compare_netns(const std::string& path) {
   switch (os::is_own_network_namespace(path)) {
@@ -36,9 +39,10 @@ edge::NetnsAnswer compare_netns(const std::string& path) {
   return edge::NetnsAnswer::cannot_open;
 }
 
-int refuse_name(const std::string& name) {
-  const wire::cni::Error error{wire::cni::Code::refused,
-                               "this plugin has no personality \"" + name + "\": install it as croft-ipam", ""};
+int refuse_name(std::string_view name) {
+  const wire::cni::Error error{
+      wire::cni::Code::refused,
+      "this plugin has no personality \"" + std::string(name) + "\": install it as croft-ipam or host-local", ""};
   static_cast<void>(os::write_standard_output(wire::cni::print_error(error)));
   return 1;
 }
@@ -47,22 +51,14 @@ int refuse_name(const std::string& name) {
 
 int main(int argc, char** argv) {
   os::prepare_plugin_process();
-  const std::string name = personality(argc > 0 ? argv[0] : "croft-ipam");
-  if (name != "croft-ipam") return refuse_name(name);
-
-  const os::SystemClock clock;
-  os::SystemRandom random;
-  const edge::CroftIpamWorld world{
-      [&](const std::string& url, edge::OpenMode mode) { return app::open_store(url, mode, clock); },
-      clock,
-      random,
-      os::host_name().value_or(""),
-      [](const std::string& file, const std::string& line) { os::append_log_line(file, line); },
-  };
+  const std::string_view name = name_of(argc > 0 ? argv[0] : "croft-ipam");
   const edge::CniHost host{
       wire::cni::Environment::from([](const char* variable) -> const char* { return std::getenv(variable); }),
       [] { return os::read_standard_input(wire::kStdinBytesMax + 1); },
       compare_netns,
   };
-  return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  for (const Personality& personality : kPersonalities) {
+    if (personality.name == name) return personality.serve(host);
+  }
+  return refuse_name(name);
 }

@@ -1,0 +1,26 @@
+#include "edge/croft_ipam.h"
+
+#include "app/croft_ipam/personalities.h"
+#include "app/open_store.h"
+#include "os/clock.h"
+#include "os/log_file.h"
+#include "os/process.h"
+#include "os/random.h"
+
+namespace croft::app {
+
+int serve_croft_ipam(const edge::CniHost& host) {
+  os::make_files_private();
+  const os::SystemClock clock;
+  os::SystemRandom random;
+  const edge::CroftIpamWorld world{
+      [&](const std::string& url, edge::OpenMode mode) { return open_store(url, mode, clock); },
+      clock,
+      random,
+      os::host_name().value_or(""),
+      [](const std::string& file, const std::string& line) { os::append_log_line(file, line); },
+  };
+  return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+}
+
+}  // namespace croft::app

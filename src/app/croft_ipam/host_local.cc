@@ -1,0 +1,44 @@
+#include "edge/host_local.h"
+
+#include "app/croft_ipam/personalities.h"
+#include "edge/croft_ipam.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "os/log_file.h"
+#include "os/process.h"
+#include "store/hostlocal/open_reservations.h"
+
+namespace croft::app {
+
+using store::hostlocal::OpenMode;
+
+namespace {
+
+/// A drop-in makes no directories its user doesn't expect: it logs where Croft has its log directory already.
+void log_line(const std::string& line) {
+  const std::string file = edge::kDefaultLogFile;
+  const auto directory = os::file_status(os::directory_of(file));
+  if (directory && *directory) os::append_log_line(file, line);
+}
+
+}  // namespace
+
+int serve_host_local(const edge::CniHost& host) {
+  const os::SystemClock clock;
+  const auto open = [&clock](OpenMode mode) {
+    return [&clock, mode](const std::string& data_dir, const std::string& network) {
+      return store::hostlocal::open_reservations(data_dir, network, mode, clock);
+    };
+  };
+  const edge::HostLocalWorld world{
+      open(OpenMode::make),
+      open(OpenMode::existing),
+      store::hostlocal::check_directory,
+      clock,
+      [](const std::string& line) { static_cast<void>(os::write_standard_error(line + "\n")); },
+      log_line,
+  };
+  return edge::serve_cni(edge::host_local_plugin(world), host, os::write_standard_output, os::write_standard_error);
+}
+
+}  // namespace croft::app

@@ -1,0 +1,21 @@
+#include "edge/decision_log.h"
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+
+namespace croft::edge {
+
+std::string DecisionLine::ended(const char* outcome, const std::string& what) const {
+  const Instant now = clock_.now();
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now.since_boot - started_.since_boot);
+  return fmt::format("{} {} {} us={} {}", go_utc_text(now.wall), subject_, outcome, us.count(), what);
+}
+
+std::string list_of(const std::vector<net::Address>& addresses) {
+  std::string text;
+  for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/address.h"
+
+namespace croft::edge {
+
+/// The log line of one command of a plugin: what was asked, by whom, how it ended, and how long it took.
+class DecisionLine {
+ public:
+  /// `subject` is the command and what names its target: "ADD network=cbr0 container=... ifname=eth0".
+  DecisionLine(const Clock& clock, std::string subject)
+      : clock_(clock), started_(clock.now()), subject_(std::move(subject)) {}
+
+  /// "<time> <subject> <outcome> us=<microseconds> <what>", outcome "ok" or "error".
+  [[nodiscard]] std::string ended(const char* outcome, const std::string& what) const;
+
+ private:
+  const Clock& clock_;
+  const Instant started_;
+  std::string subject_;
+};
+
+/// "10.0.0.1,10.0.0.2"; "none" when there is none.
+[[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);
+
+}  // namespace croft::edge

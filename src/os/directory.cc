@@ -1,0 +1,332 @@
+#include "os/directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+constexpr std::int64_t kNsInSecond = 1'000'000'000;
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+std::int64_t ns_of(const timespec& t) { return static_cast<std::int64_t>(t.tv_sec) * kNsInSecond + t.tv_nsec; }
+timespec timespec_of(std::int64_t ns) { return {.tv_sec = ns / kNsInSecond, .tv_nsec = ns % kNsInSecond}; }
+
+DirectoryStamp stamp_from(const struct stat& s) { return {{s.st_dev, s.st_ino}, ns_of(s.st_mtim), ns_of(s.st_ctim)}; }
+
+[[nodiscard]] Result<void> write_all(int fd, const std::string& path, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail(path_error("write", path, errno));
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<void> sync_descriptor(int fd, const std::string& path) {
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP) return {};
+  return fail(path_error("sync", path, errno));
+}
+
+/// What a descriptor gives, from where it stands. Returns the error number, 0 for success.
+int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result) {
+  std::array<char, 1024> buffer;  // as large as almost all contents, left uninitialised on purpose
+  while (result.content.size() <= bytes_max) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EISDIR || errno == EAGAIN)) {
+      result.regular = false;
+      return 0;
+    }
+    if (n < 0) return errno;
+    result.content.append(buffer.data(), static_cast<std::size_t>(n));
+    if (n == 0) break;
+  }
+  result.cut = result.content.size() > bytes_max;
+  if (result.cut) result.content.resize(bytes_max);
+  struct stat s {};
+  if (result.content.empty()) result.regular = ::fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+  return 0;
+}
+
+/// A directory and its missing parents; what was made is durable.
+[[nodiscard]] Result<void> make_with_parents(const std::string& path) {
+  constexpr mode_t kMode = 0755;
+  if (::mkdir(path.c_str(), kMode) != 0) {
+    const int why = errno;
+    const std::string parent = directory_of(path);
+    if (why == EEXIST) return {};  // a file in its place is found out by whoever opens it
+    if (why != ENOENT || parent == path) return fail(path_error("mkdir", path, why));
+    TRY_VOID(make_with_parents(parent));
+    if (::mkdir(path.c_str(), kMode) != 0 && errno != EEXIST) return fail(path_error("mkdir", path, errno));
+  }
+  const std::string parent = directory_of(path);
+  const FileDescriptor up(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!up.is_open()) return fail(path_error("open", parent, errno));
+  return sync_descriptor(up.get(), parent);
+}
+
+}  // namespace
+
+Error path_error(std::string_view operation, std::string_view path, int error_number) {
+  std::string reason = std::generic_category().message(error_number);
+  if (!reason.empty() && reason[0] >= 'A' && reason[0] <= 'Z') reason[0] = static_cast<char>(reason[0] - 'A' + 'a');
+  return {system_error("", "", error_number).code, fmt::format("{} {}: {}", operation, path, reason), {}};
+}
+
+Result<Directory> Directory::open(const std::string& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file.is_open()) return fail(path_error("open", path, errno));
+  return Directory(path, std::move(file));
+}
+
+Result<Directory> Directory::make(const std::string& path) {
+  auto there = open(path);
+  if (there || there.error().code != ErrorCode::not_found) return there;
+  TRY_VOID(make_with_parents(path));
+  return open(path);
+}
+
+std::string Directory::path_of(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
+
+Result<DirectoryStamp> Directory::stamp() const {
+  struct stat s {};
+  if (::fstat(file_.get(), &s) != 0) return fail(path_error("stat", path_, errno));
+  return stamp_from(s);
+}
+
+Result<DirectoryStamp> Directory::set_modified(std::int64_t ns) const {
+  const std::array<timespec, 2> times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, timespec_of(ns)};
+  if (::futimens(file_.get(), times.data()) != 0) return fail(path_error("chtimes", path_, errno));
+  return stamp();
+}
+
+bool Directory::has_local_times() const {
+  constexpr std::array<std::uint64_t, 8> kLocal = {
+      EXT4_SUPER_MAGIC,  // ext2, ext3, ext4
+      0x58465342,        // XFS
+      BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
+      0x2fc12fc1,  // ZFS
+      0xca451a4e,  // bcachefs
+  };
+  struct statfs s {};
+  if (::fstatfs(file_.get(), &s) != 0) return false;
+  return std::find(kLocal.begin(), kLocal.end(), static_cast<std::uint64_t>(s.f_type)) != kLocal.end();
+}
+
+Result<void> Directory::check_writable() const {
+  if (::faccessat(file_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return fail(path_error("open", path_, errno));
+  struct statvfs s {};
+  if (::fstatvfs(file_.get(), &s) != 0) return fail(path_error("statfs", path_, errno));
+  const bool counts_blocks = s.f_blocks > 0;
+  const bool counts_inodes = s.f_files > 0;
+  if ((counts_blocks && s.f_bavail == 0) || (counts_inodes && s.f_favail == 0)) {
+    return fail(path_error("write", path_, ENOSPC));
+  }
+  return {};
+}
+
+Result<void> Directory::for_each_name(const std::function<bool(const char*)>& f) const {
+  const int fd = ::openat(file_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return fail(path_error("open", path_, errno));
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), ::closedir);
+  if (!stream) {
+    const Error error = path_error("open", path_, errno);
+    ::close(fd);
+    return fail(error);
+  }
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr && errno != 0) return fail(path_error("readdirent", path_, errno));
+    if (entry == nullptr) return {};
+    const std::string_view name(entry->d_name);
+    if (name == "." || name == "..") continue;
+    if (!f(entry->d_name)) return {};
+  }
+}
+
+Result<std::optional<SmallFile>> Directory::read(const char* name, std::size_t bytes_max) const {
+  const FileDescriptor file(::openat(file_.get(), name, kReadFlags));
+  if (!file.is_open() && errno == ENOENT) return std::optional<SmallFile>();
+  if (!file.is_open() && (errno == ENXIO || errno == ELOOP)) {  // a socket; a link to itself
+    return std::optional(SmallFile{false, false, {}});
+  }
+  if (!file.is_open()) return fail(path_error("open", path_of(name), errno));
+  SmallFile result;
+  if (const int why = read_descriptor(file.get(), bytes_max, result)) {
+    return fail(path_error("read", path_of(name), why));
+  }
+  return std::optional(std::move(result));
+}
+
+Result<bool> Directory::exists(const char* name) const {
+  struct stat s {};
+  if (::fstatat(file_.get(), name, &s, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail(path_error("lstat", path_of(name), errno));
+}
+
+Result<std::optional<WallTime>> Directory::modified(const char* name) const {
+  struct stat s {};
+  if (::fstatat(file_.get(), name, &s, 0) == 0) {
+    return std::optional(WallTime(std::chrono::nanoseconds(ns_of(s.st_mtim))));
+  }
+  if (errno == ENOENT) return std::optional<WallTime>();
+  return fail(path_error("stat", path_of(name), errno));
+}
+
+Result<FileDescriptor> Directory::create_new(const char* name, unsigned mode) const {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  FileDescriptor file(::openat(file_.get(), name, kFlags, mode));
+  if (!file.is_open() && errno == EEXIST && ::unlinkat(file_.get(), name, 0) == 0) {
+    file = FileDescriptor(::openat(file_.get(), name, kFlags, mode));
+  }
+  if (!file.is_open()) return fail(path_error("open", path_of(name), errno));
+  return file;
+}
+
+Result<void> Directory::create_synced(const char* name, std::string_view content, unsigned mode) const {
+  const std::string path = path_of(name);
+  TRY(const FileDescriptor file, create_new(name, mode));
+  auto written = write_all(file.get(), path, content);
+  if (written) written = sync_descriptor(file.get(), path);
+  if (!written) ::unlinkat(file_.get(), name, 0);
+  return written;
+}
+
+Result<void> Directory::overwrite(const char* name, std::string_view content, unsigned mode) const {
+  const std::string path = path_of(name);
+  const FileDescriptor file(::openat(file_.get(), name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode));
+  if (!file.is_open()) return fail(path_error("open", path, errno));
+  // In place rather than truncated first: a file system need not free and find a block for it.
+  TRY_VOID(write_all(file.get(), path, content));
+  struct stat s {};
+  if (::fstat(file.get(), &s) != 0) return fail(path_error("stat", path, errno));
+  if (static_cast<std::size_t>(s.st_size) <= content.size()) return {};
+  if (::ftruncate(file.get(), static_cast<off_t>(content.size())) != 0) {
+    return fail(path_error("truncate", path, errno));
+  }
+  return {};
+}
+
+Result<bool> Directory::rename_if_free(const char* from, const char* to) const {
+  if (::renameat2(file_.get(), from, file_.get(), to, RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (errno != EINVAL && errno != ENOSYS) return fail(path_error("rename", path_of(to), errno));
+  if (::linkat(file_.get(), from, file_.get(), to, 0) != 0) {
+    if (errno == EEXIST) return false;
+    return fail(path_error("link", path_of(to), errno));
+  }
+  if (::unlinkat(file_.get(), from, 0) == 0) return true;
+  const Error error = path_error("remove", path_of(from), errno);
+  ::unlinkat(file_.get(), to, 0);
+  return fail(error);
+}
+
+Result<void> Directory::rename_over(const char* from, const char* to) const {
+  if (::renameat(file_.get(), from, file_.get(), to) == 0) return {};
+  return fail(path_error("rename", path_of(to), errno));
+}
+
+Result<bool> Directory::remove(const char* name) const {
+  if (::unlinkat(file_.get(), name, 0) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail(path_error("remove", path_of(name), errno));
+}
+
+Result<void> Directory::sync() const { return sync_descriptor(file_.get(), path_); }
+
+Result<std::string> read_named_file(const std::string& path, std::size_t bytes_max) {
+  const FileDescriptor file(::open(path.c_str(), kReadFlags));
+  if (!file.is_open()) return fail(path_error("open", path, errno));
+  SmallFile read;
+  if (const int why = read_descriptor(file.get(), bytes_max, read)) return fail(path_error("read", path, why));
+  if (!read.regular) return fail(path_error("read", path, EISDIR));
+  if (read.cut) return fail(path_error("read", path, EFBIG));
+  return std::move(read.content);
+}
+
+Result<void> make_private_directory(const std::string& path) {
+  constexpr mode_t kMode = 0700;
+  if (::mkdir(path.c_str(), kMode) == 0 || errno == EEXIST) return {};
+  return fail(path_error("mkdir", path, errno));
+}
+
+Result<void> rename_file(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0) return {};
+  return fail(path_error("rename", to, errno));
+}
+
+Result<std::optional<RandomAccessFile>> RandomAccessFile::open(const std::string& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+  if (!file.is_open() && errno == ENOENT) return std::optional<RandomAccessFile>();
+  if (!file.is_open()) return fail(path_error("open", path, errno));
+  struct stat s {};
+  if (::fstat(file.get(), &s) != 0) return fail(path_error("stat", path, errno));
+  if (!S_ISREG(s.st_mode)) return std::optional<RandomAccessFile>();
+  return std::optional(RandomAccessFile(path, std::move(file)));
+}
+
+Result<RandomAccessFile> RandomAccessFile::create(const std::string& path) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+  constexpr mode_t kMode = 0600;
+  FileDescriptor file(::open(path.c_str(), kFlags, kMode));
+  if (!file.is_open() && errno == EEXIST && ::unlink(path.c_str()) == 0) {
+    file = FileDescriptor(::open(path.c_str(), kFlags, kMode));
+  }
+  if (!file.is_open()) return fail(path_error("open", path, errno));
+  return RandomAccessFile(path, std::move(file));
+}
+
+Result<std::uint64_t> RandomAccessFile::size() const {
+  struct stat s {};
+  if (::fstat(file_.get(), &s) != 0) return fail(path_error("stat", path_, errno));
+  return static_cast<std::uint64_t>(s.st_size);
+}
+
+Result<bool> RandomAccessFile::read_at(std::uint64_t offset, void* to, std::size_t bytes) const {
+  auto* out = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t n = ::pread(file_.get(), out, bytes, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(path_error("read", path_, errno));
+    if (n == 0) return false;
+    out += n;
+    offset += static_cast<std::uint64_t>(n);
+    bytes -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+Result<void> RandomAccessFile::write_at(std::uint64_t offset, const void* from, std::size_t bytes) const {
+  const auto* in = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t n = ::pwrite(file_.get(), in, bytes, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(path_error("write", path_, errno));
+    in += n;
+    offset += static_cast<std::uint64_t>(n);
+    bytes -= static_cast<std::size_t>(n);
+  }
+  return {};
+}
+
+}  // namespace croft::os
