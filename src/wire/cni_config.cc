@@ -8,6 +8,7 @@
 #include "core/block/affinity.h"
 #include "net/echo.h"
 #include "wire/cni_args.h"
+#include "wire/cni_config_parts.h"
 #include "wire/cni_config_pools.h"
 #include "wire/cni_json_decode.h"
 #include "wire/cni_network.h"
@@ -26,7 +27,6 @@ struct Draft {
   std::string store;
   std::string log_file;
   std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
-  ValidAttachments attachments, old_attachments;
 };
 
 MaybeFault read_plain_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
@@ -74,59 +74,6 @@ MaybeFault read_runtime_config(const JsonAt& at, Draft& out) {
   static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
       {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_runtime); }}}};
   return read_object<Draft>(at, kMembers, out);
-}
-
-// ---- prevResult
-
-MaybeFault read_previous_ip(const JsonAt& at, net::AddressWithLength& out) {
-  static constexpr std::array<JsonMember<net::AddressWithLength>, 1> kMembers = {
-      {{"address", [](const JsonAt& a, net::AddressWithLength& into) -> MaybeFault {
-          std::string text;
-          if (auto fault = read_text(a, kPathBytesMax, text)) return fault;
-          const auto parsed = net::AddressWithLength::parse(text);
-          if (!parsed) return a.bad_value(parsed.error().message);
-          into = *parsed;
-          return {};
-        }}}};
-  if (auto fault = read_object<net::AddressWithLength>(at, kMembers, out)) return fault;
-  if (!out.address.is_valid()) return at.bad_value("has no address");
-  return {};
-}
-
-MaybeFault read_previous_result(const JsonAt& at, Draft& out) {
-  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {{{"ips", [](const JsonAt& a, Draft& d) {
-                                                                    return read_list<net::AddressWithLength>(
-                                                                        a, kPreviousAddressesMax, read_previous_ip,
-                                                                        d.config.previous_addresses);
-                                                                  }}}};
-  return read_object<Draft>(at, kMembers, out);
-}
-
-// ---- valid attachments
-
-MaybeFault read_attachment(const JsonAt& at, Attachment& out) {
-  static constexpr std::array<JsonMember<Attachment>, 2> kMembers = {
-      {{"containerID",
-        [](const JsonAt& a, Attachment& into) { return read_text(a, kPathBytesMax, into.container_id); }},
-       {"ifname", [](const JsonAt& a, Attachment& into) { return read_text(a, kPathBytesMax, into.interface_name); }}}};
-  if (auto fault = read_object<Attachment>(at, kMembers, out)) return fault;
-  // A gap in the list of what lives must not free anything.
-  if (out.container_id.empty()) return at.bad_value("has no containerID");
-  if (out.interface_name.empty()) return at.bad_value("has no ifname");
-  return {};
-}
-
-MaybeFault read_attachments(const JsonAt& at, ValidAttachments& out) {
-  out.presence = at.value.is_null() ? ValidAttachments::Presence::null : ValidAttachments::Presence::given;
-  return read_list<Attachment>(at, kAttachmentsMax, read_attachment, out.entries);
-}
-
-ValidAttachments united(ValidAttachments a, const ValidAttachments& b) {
-  a.presence = std::max(a.presence, b.presence);
-  a.entries.insert(a.entries.end(), b.entries.begin(), b.entries.end());
-  std::sort(a.entries.begin(), a.entries.end());
-  a.entries.erase(std::unique(a.entries.begin(), a.entries.end()), a.entries.end());
-  return a;
 }
 
 // ---- ipam
@@ -184,10 +131,6 @@ constexpr std::array<JsonMember<Draft>, 2> kTopLevelMembers = {
     {{"ipam", read_ipam}, {"nodename", read_top_level_nodename}}};
 constexpr std::array<JsonMember<Draft>, 2> kRequestMembers = {
     {{"args", read_args_member}, {"runtimeConfig", read_runtime_config}}};
-constexpr std::array<JsonMember<Draft>, 1> kPreviousMembers = {{{"prevResult", read_previous_result}}};
-constexpr std::array<JsonMember<Draft>, 2> kAttachmentMembers = {
-    {{"cni.dev/valid-attachments", [](const JsonAt& a, Draft& d) { return read_attachments(a, d.attachments); }},
-     {"cni.dev/attachments", [](const JsonAt& a, Draft& d) { return read_attachments(a, d.old_attachments); }}}};
 
 MaybeFault read_top_level(const JsonAt& root, Draft& draft) {
   if (auto fault = read_object<Draft>(root, kTopLevelMembers, draft)) return fault;
@@ -195,9 +138,9 @@ MaybeFault read_top_level(const JsonAt& root, Draft& draft) {
     if (auto fault = read_object<Draft>(root, kRequestMembers, draft)) return fault;
   }
   if (draft.needs.previous_result) {
-    if (auto fault = read_object<Draft>(root, kPreviousMembers, draft)) return fault;
+    if (auto fault = read_previous_addresses(root, draft.config.previous_addresses)) return fault;
   }
-  return draft.needs.attachments ? read_object<Draft>(root, kAttachmentMembers, draft) : MaybeFault();
+  return draft.needs.attachments ? read_valid_attachments(root, draft.config.valid_attachments) : MaybeFault();
 }
 
 Error error_of(const JsonFault& fault) {
@@ -287,7 +230,6 @@ Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const
   config.nodename = unless_empty(draft.ipam_nodename.empty() ? draft.top_level_nodename : draft.ipam_nodename);
   config.ipam.store = unless_empty(draft.store);
   config.ipam.log_file = unless_empty(draft.log_file);
-  config.valid_attachments = united(std::move(draft.attachments), draft.old_attachments);
   return std::move(config);
 }
 
