@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""The way of a pod on a flannel node, with Croft in place of host-local: subnet.env as flanneld writes it, the delegate
+configuration as flannel's CNI plugin makes it of that, Debian's `bridge`, and croft-ipam installed as `host-local`.
+
+For IPv4 (the form of today and that of old releases) and dual stack: addresses, files, pings between pods and to the
+gateway, DEL by the binary that added and by the other one. Then the article's example of host-local, with both
+binaries: its addresses, its errors. At the end the real flannel plugin, when it is there: given in CROFT_FLANNEL_CNI, installed,
+or built by Go from the module proxy, pinned.
+
+usage: flannel_path.py BIN_DIR
+"""
+
+import ipaddress
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from cni_bridge_ptp import ping_everybody
+from lib import (PLUGINS, CniError, Failure, Plugin, World, expect, expect_equal, main, require_network_namespaces,
+                 require_programs, run, say)
+
+FLANNEL_MODULE = "github.com/flannel-io/cni-plugin"
+FLANNEL_VERSION = "v1.9.1-flannel1"
+FLANNEL_CHECKSUM = "h1:+OYvRGf7o1Eipf4w+Gdmk3Wi3JGMWjnQm9t12DooDn0="
+
+SUBNET_ENV = {
+    "4": {"FLANNEL_NETWORK": "10.244.0.0/16", "FLANNEL_SUBNET": "10.244.0.1/24", "FLANNEL_MTU": "1450",
+          "FLANNEL_IPMASQ": "true"},
+    "46": {"FLANNEL_NETWORK": "10.244.0.0/16", "FLANNEL_SUBNET": "10.244.0.1/24",
+           "FLANNEL_IPV6_NETWORK": "fd00:244::/48", "FLANNEL_IPV6_SUBNET": "fd00:244::1/64", "FLANNEL_MTU": "1450",
+           "FLANNEL_IPMASQ": "true"},
+}
+# What kube-flannel's 10-flannel.conflist gives the plugin.
+NETCONF = {"cniVersion": "0.3.1", "name": "cbr0", "type": "flannel",
+           "delegate": {"hairpinMode": True, "isDefaultGateway": True}}
+# The sheet's text, byte for byte (cni sheet 6.2).
+GOLDEN_DELEGATE = (
+    '{"cniVersion":"0.3.1","hairpinMode":true,"ipMasq":false,"ipam":{"ranges":[[{"subnet":"10.244.0.0/24"}]],'
+    '"routes":[{"dst":"10.244.0.0/16"}],"type":"host-local"},"isDefaultGateway":true,"isGateway":true,"mtu":1450,'
+    '"name":"cbr0","type":"bridge"}')
+GATEWAYS = {"4": ["10.244.0.1"], "46": ["10.244.0.1", "fd00:244::1"]}
+FIRST = {"4": ["10.244.0.2/24"], "46": ["10.244.0.2/24", "fd00:244::2/64"]}
+
+
+def write_subnet_env(path, values):
+    """As flanneld does: a directory of 0755, the file by an atomic rename."""
+    path.parent.mkdir(mode=0o755, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
+    new.rename(path)
+
+
+def read_subnet_env(path):
+    return dict(line.split("=", 1) for line in path.read_text(encoding="ascii").splitlines())
+
+
+def network_of(address):
+    """The prefix of `10.244.0.1/24`."""
+    return str(ipaddress.ip_interface(address).network)
+
+
+def delegate_configuration(netconf, env, form="ranges"):
+    """What flannel's CNI plugin hands to the plugin it delegates to. `form` "subnet": as its old releases did, which
+    knew IPv4 only."""
+    delegate = dict(netconf.get("delegate", {}))
+    expect("name" not in delegate and "ipam" not in delegate, "'delegate' must have neither 'name' nor 'ipam'")
+    if "runtimeConfig" in netconf:
+        delegate["runtimeConfig"] = netconf["runtimeConfig"]
+    delegate["name"] = netconf["name"]
+    delegate.setdefault("type", "bridge")
+    delegate.setdefault("ipMasq", env["FLANNEL_IPMASQ"] != "true")
+    delegate.setdefault("mtu", int(env["FLANNEL_MTU"]))
+    if delegate["type"] == "bridge":
+        delegate.setdefault("isGateway", True)
+    if netconf.get("cniVersion"):
+        delegate["cniVersion"] = netconf["cniVersion"]
+    ipam = dict(netconf.get("ipam", {}))
+    ipam.setdefault("type", "host-local")
+    subnets = [network_of(env[key]) for key in ("FLANNEL_SUBNET", "FLANNEL_IPV6_SUBNET") if key in env]
+    if form == "ranges":
+        ipam["ranges"] = [[{"subnet": subnet}] for subnet in subnets]
+    else:
+        ipam["subnet"] = subnets[0]
+    networks = []
+    for key in ("FLANNEL_NETWORK", "FLANNEL_IPV6_NETWORK"):
+        networks += [network for network in env.get(key, "").split(",") if network and network not in networks]
+    ipam["routes"] = ipam.get("routes", []) + [{"dst": network_of(network)} for network in networks]
+    delegate["ipam"] = ipam
+    return delegate
+
+
+def printed(configuration):
+    """Go's json.Marshal of a map."""
+    return json.dumps(configuration, sort_keys=True, separators=(",", ":"))
+
+
+class Installation:
+    """A directory of plugins, as /opt/cni/bin: Debian's bridge, and a program under the name `host-local`."""
+
+    def __init__(self, world, name, programs):
+        self.folder = world.directory / f"cni-{name}"
+        self.folder.mkdir()
+        for plugin, program in {"bridge": PLUGINS / "bridge", **programs}.items():
+            (self.folder / plugin).symlink_to(program)
+        self.cni_path = str(self.folder)
+
+    def find_plugin(self, name):
+        return self.folder / name
+
+
+class Pod:
+    def __init__(self, world, plugin, config, name):
+        self.name = name
+        self.container = name.encode("ascii").hex().ljust(64, "0")
+        self.netns = world.netns(name)
+        self.result = plugin.add(config, self.container, self.netns)
+        self.with_length = [ip["address"] for ip in self.result["ips"]]
+        self.gateways = [ip["gateway"] for ip in self.result["ips"]]
+        self.addresses = [a.split("/")[0] for a in self.with_length]
+        expect_equal(sorted(self.netns.addresses()), sorted(self.with_length), f"addresses inside pod {name}")
+
+
+def files(folder):
+    """Name and content of every reservation."""
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir()
+            if entry.name != "lock" and not entry.name.startswith("last_reserved_ip.")}
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def reservations_of(*pods):
+    return {address: f"{pod.container}\r\neth0".encode("ascii") for pod in pods for address in pod.addresses}
+
+
+def ping_gateways(pods, node):
+    for namespace in [node, *(pod.netns for pod in pods)]:
+        namespace.wait_until_addresses_settle()
+    bridge_mac = node.mac("cni0")
+    for pod in pods:
+        for gateway in pod.gateways:
+            pod.netns.forget_neighbours()
+            pod.netns.ping(gateway)
+            expect_equal(pod.netns.neighbour(gateway), bridge_mac, f"MAC that answered for the gateway {gateway}")
+
+
+def flannel_node(world, croft, debian, families, form):
+    """One node's life, all of it with a fresh node, dataDir and bridge."""
+    say(f"{'IPv4' if families == '4' else 'dual stack'}, the configuration's form `{form}`")
+    label = families + form[0]
+    node = world.netns("node" + label)
+    env_path = world.directory / f"flannel-{label}" / "subnet.env"
+    write_subnet_env(env_path, SUBNET_ENV[families])
+    data = world.directory / f"networks-{label}"
+    config = delegate_configuration({**NETCONF, "ipam": {"dataDir": str(data)}}, read_subnet_env(env_path), form)
+    folder = data / "cbr0"
+    sets = len(FIRST[families])
+    ours, theirs = Plugin(croft, "bridge", node), Plugin(debian, "bridge", node)
+
+    first = Pod(world, ours, config, "a" + label)
+    expect_equal(first.with_length, FIRST[families], "addresses of the first pod")
+    expect_equal(first.gateways, GATEWAYS[families], "gateways of the first pod")
+    expect_equal(names(folder), sorted([*first.addresses, "lock", *(f"last_reserved_ip.{i}" for i in range(sets))]),
+                 "files after the first pod")
+    expect_equal(files(folder), reservations_of(first), "reservations of the first pod")
+    for i, address in enumerate(first.addresses):
+        expect_equal((folder / f"last_reserved_ip.{i}").read_text(encoding="ascii"), address, f"cursor {i}")
+    second = Pod(world, ours, config, "b" + label)
+    expect_equal(second.addresses[0], "10.244.0.3", "address of the second pod")
+
+    # Files .2, .3 and .8, cursor at .8: .9 is next.
+    foreign = {"10.244.0.8": b"f" * 64 + b"\r\neth0"}
+    (folder / "10.244.0.8").write_bytes(foreign["10.244.0.8"])
+    (folder / "last_reserved_ip.0").write_text("10.244.0.8", encoding="ascii")
+    third = Pod(world, ours, config, "c" + label)
+    expect_equal(third.addresses[0], "10.244.0.9", "the address behind the cursor")
+    fourth = Pod(world, theirs, config, "d" + label)
+    expect_equal(fourth.addresses[0], "10.244.0.10", "the address of a pod that Debian's binary added")
+    pods = [first, second, third, fourth]
+    expect_equal(files(folder), {**reservations_of(*pods), **foreign}, "reservations")
+    say("  " + "  ".join("+".join(pod.addresses) for pod in pods))
+
+    ping_gateways(pods, node)
+    ping_everybody(pods, node, "bridge")
+
+    # Each binary gives back what it added, and what the other one did.
+    fifth = Pod(world, theirs, config, "e" + label)
+    left = [*pods, fifth]
+    for plugin, pod in [(ours, first), (theirs, second), (theirs, fourth), (ours, fifth), (ours, third)]:
+        for again in (False, True):
+            plugin.delete(config, pod.container, None if again else pod.netns)
+        left.remove(pod)
+        expect_equal(files(folder), {**reservations_of(*left), **foreign}, f"reservations after DEL of pod {pod.name}")
+    say("  DEL by both, each also of what the other added")
+
+
+# The article's example (cni sheet 6.3), which is host-local's own documentation's.
+def article(data):
+    return {
+        "cniVersion": "1.0.0", "name": "article",
+        "ipam": {
+            "type": "host-local",
+            "ranges": [
+                [{"subnet": "10.10.0.0/16", "rangeStart": "10.10.1.20", "rangeEnd": "10.10.3.50",
+                  "gateway": "10.10.0.254"}, {"subnet": "172.16.5.0/24"}],
+                [{"subnet": "3ffe:ffff:0:01ff::/64", "rangeStart": "3ffe:ffff:0:01ff::0010",
+                  "rangeEnd": "3ffe:ffff:0:01ff::0020"}],
+            ],
+            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "192.168.0.0/16", "gw": "10.10.5.1"},
+                       {"dst": "3ffe:ffff:0:01ff::1/64"}],
+            "dataDir": str(data),
+        },
+    }
+
+
+def refusal(call, what):
+    try:
+        answer = call()
+    except CniError as error:
+        return error
+    raise Failure(f"{what}: answered {answer} and should have failed")
+
+
+def article_example(world, installation, name):
+    say(f"the article's example, {name}")
+    node, pod = world.netns("an" + name), world.netns("ap" + name)
+    plugin = Plugin(installation, "host-local", node)
+    data = world.directory / f"article-{name}"
+    config = article(data)
+    folder = data / "article"
+
+    nameless = {key: value for key, value in config.items() if key != "name"}
+    error = refusal(lambda: plugin.add(nameless, "nameless", pod), "ADD without a name")
+    expect_equal((error.code, error.msg), (7, "missing network name"), "ADD without a name")
+
+    def add(container):
+        return plugin.add(config, container, pod)
+
+    def v4(host, gateway="10.10.0.254"):
+        return {"address": host, "gateway": gateway}
+
+    def v6(last):
+        return {"address": f"3ffe:ffff:0:1ff::{last:x}/64", "gateway": "3ffe:ffff:0:1ff::1"}
+
+    answer = add("pod-0")
+    expect_equal(answer["ips"], [v4("10.10.1.20/16"), v6(0x10)], "first ADD")
+    expect_equal(answer["routes"], [{"dst": "0.0.0.0/0"}, {"dst": "192.168.0.0/16", "gw": "10.10.5.1"},
+                                    {"dst": "3ffe:ffff:0:1ff::1/64"}], "routes")
+    expect_equal(add("pod-1")["ips"], [v4("10.10.1.21/16"), v6(0x11)], "second ADD")
+    (folder / "last_reserved_ip.0").write_text("10.10.3.50", encoding="ascii")
+    expect_equal(add("pod-2")["ips"], [v4("172.16.5.2/24", "172.16.5.1"), v6(0x12)], "ADD behind 10.10.3.50")
+    for i in range(3, 17):
+        expect_equal(add(f"pod-{i}")["ips"], [v4(f"172.16.5.{i}/24", "172.16.5.1"), v6(0x10 + i)], f"ADD {i + 1}")
+    before = files(folder)
+    expect_equal(len(before), 34, "reservations of 17 pods")
+    error = refusal(lambda: add("pod-17"), "ADD 18")
+    expect_equal((error.code, error.msg),
+                 (999, "failed to allocate for range 1: no IP addresses available in range set: "
+                       "3ffe:ffff:0:1ff::10-3ffe:ffff:0:1ff::20"), "ADD 18")
+    expect_equal(files(folder), before, "reservations after the refused ADD: the IPv4 address is rolled back")
+    for i in range(17):
+        plugin.delete(config, f"pod-{i}", pod)
+    expect_equal(files(folder), {}, "reservations after all DELs")
+    say("  17 ADDs with the article's addresses, the 18th refused and rolled back, 17 DELs")
+
+
+def find_flannel(world):
+    """The real flannel CNI plugin, or why there is none."""
+    given = os.environ.get("CROFT_FLANNEL_CNI")
+    for path in [given] if given else [PLUGINS / "flannel", "/opt/cni/bin/flannel"]:
+        if pathlib.Path(path).exists():
+            return pathlib.Path(path).resolve(), None
+    if given:
+        raise Failure(f"CROFT_FLANNEL_CNI={given}: no such file")
+    if not shutil.which("go"):
+        return None, "Go is not installed"
+    # The checksum above stands for the checksum database; what the module needs is checked with its own go.sum.
+    environment = {**os.environ, "GOFLAGS": "-modcacherw", "GONOSUMDB": FLANNEL_MODULE, "GOTOOLCHAIN": "local",
+                   "GOMODCACHE": str(world.directory / "go-modules"), "GOCACHE": str(world.directory / "go-cache"),
+                   "CGO_ENABLED": "0"}
+    module = f"{FLANNEL_MODULE}@{FLANNEL_VERSION}"
+    try:
+        done = run("go", "mod", "download", "-json", module, env=environment, check=False, timeout=60)
+        answer = json.loads(done.stdout or "{}")
+        if done.returncode != 0 or "Dir" not in answer:
+            reason = (answer.get("Error") or done.stderr).strip().splitlines()
+            return None, f"the module proxy does not give {module}: {reason[0] if reason else 'no answer'}"
+        expect_equal(answer["Sum"], FLANNEL_CHECKSUM, f"checksum of {module}")
+        target = world.directory / "flannel"
+        done = run("go", "build", "-C", answer["Dir"], "-p", "1", "-mod", "readonly", "-o", target, ".",
+                   env=environment, check=False, timeout=240)
+    except subprocess.TimeoutExpired as late:
+        return None, f"took too long: {' '.join(str(c) for c in late.cmd[:3])}"
+    if done.returncode != 0:
+        return None, f"{module} can't be built here: {done.stderr.strip().splitlines()[-1]}"
+    return target, None
+
+
+def real_flannel(world):
+    flannel, why_not = find_flannel(world)
+    if flannel is None:
+        say(f"the real flannel plugin: SKIPPED: {why_not}")
+        return
+    say("the real flannel plugin")
+    chain = Installation(world, "flannel", {"flannel": flannel, "host-local": world.bin / "croft-ipam"})
+    for families in ("4", "46"):
+        node = world.netns("fl" + families)
+        env_path = world.directory / f"real-{families}" / "subnet.env"
+        write_subnet_env(env_path, SUBNET_ENV[families])
+        data, saved = world.directory / f"real-networks-{families}", world.directory / f"real-saved-{families}"
+        netconf = {**NETCONF, "ipam": {"dataDir": str(data)}, "subnetFile": str(env_path), "dataDir": str(saved)}
+        plugin = Plugin(chain, "flannel", node)
+        pods = [Pod(world, plugin, netconf, f"{name}fl{families}") for name in "ab"]
+        expect_equal(pods[0].with_length, FIRST[families], "addresses of the first pod")
+        expect_equal((saved / pods[0].container).read_text(encoding="utf-8"),
+                     printed(delegate_configuration(netconf, read_subnet_env(env_path))),
+                     "the configuration that flannel made")
+        ping_gateways(pods, node)
+        ping_everybody(pods, node, "bridge")
+        for pod in pods:
+            plugin.delete(netconf, pod.container, pod.netns)
+        expect_equal(files(data / "cbr0"), {}, "reservations after DEL")
+        say(f"  flannel -> bridge -> host-local, {'IPv4' if families == '4' else 'dual stack'}: "
+            + "  ".join("+".join(pod.addresses) for pod in pods))
+
+
+def test():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    expect_equal(printed(delegate_configuration(NETCONF, SUBNET_ENV["4"])), GOLDEN_DELEGATE, "delegate configuration")
+    expect_equal(printed(delegate_configuration(NETCONF, SUBNET_ENV["4"], "subnet")["ipam"]),
+                 '{"routes":[{"dst":"10.244.0.0/16"}],"subnet":"10.244.0.0/24","type":"host-local"}', "old form")
+    expect_equal(printed(delegate_configuration(NETCONF, SUBNET_ENV["46"])["ipam"]),
+                 '{"ranges":[[{"subnet":"10.244.0.0/24"}],[{"subnet":"fd00:244::/64"}]],'
+                 '"routes":[{"dst":"10.244.0.0/16"},{"dst":"fd00:244::/48"}],"type":"host-local"}', "dual stack")
+    require_programs("ip", "nsenter", "ping", "bridge", "host-local")
+    require_network_namespaces()
+    with World("flannel", sys.argv[1]) as world:
+        croft = Installation(world, "croft", {"host-local": world.bin / "croft-ipam"})
+        debian = Installation(world, "debian", {"host-local": PLUGINS / "host-local"})
+        for families, form in (("4", "ranges"), ("4", "subnet"), ("46", "ranges")):
+            flannel_node(world, croft, debian, families, form)
+        article_example(world, croft, "croft")
+        article_example(world, debian, "debian")
+        real_flannel(world)
+
+
+if __name__ == "__main__":
+    main(test, seconds=280)
