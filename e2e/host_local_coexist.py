@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -48,14 +49,14 @@ class Network:
         self.folder = world.directory / name / NETWORK
         self.folder.mkdir(parents=True)
         self.config = json.dumps(simple_config(world.directory / name, sets))
-        self.capacity = [len(self.usable(s)) for s in sets]
+        self.usable = [self.ring(s) for s in sets]
         self.live = {}  # address -> attachment; from the answer of ADD until DEL starts
         self.maybe = 0  # attachments that may hold addresses: from the start of ADD until the end of DEL
         self.watchers = {}  # by id; each sees the highest `maybe` of its time
         self.lock = threading.Lock()
 
     @staticmethod
-    def usable(ranges):
+    def ring(ranges):
         """Every address that the model hands out."""
         taken, last = set(), None
         while True:
@@ -143,7 +144,7 @@ class Worker(threading.Thread):
             self.add(network, held, attachment)
 
     def add(self, network, held, attachment):
-        asked = self.chance.choice(network.usable(network.sets[0])) if self.chance.random() < 0.2 else ""
+        asked = self.chance.choice(network.usable[0]) if self.chance.random() < 0.2 else ""
         network.may_hold(1)
         with network.watch() as watcher:
             who, answer = self.call(network, "ADD", attachment, f"IP={asked}" if asked else "")
@@ -152,16 +153,17 @@ class Worker(threading.Thread):
             network.answered(attachment, addresses)
             held[attachment] = addresses
             expect_equal(len(addresses), len(network.sets), f"addresses of {attachment}")
-            for address, ranges in zip(addresses, network.sets):
-                expect(address in network.usable(ranges), f"{who}: {address} is not of {ranges}")
+            for address, usable, ranges in zip(addresses, network.usable, network.sets):
+                expect(address in usable, f"{who}: {address} is not of {ranges}")
             expect(asked in ("", addresses[0]), f"{who}: asked for {asked}, got {addresses}")
             return
         network.may_hold(-1)
         if asked and "is not available in range set" in answer.message():
             return
         expect("no IP addresses available in range set" in answer.message(), f"{who} ADD: {answer}")
-        expect(watcher["most"] > min(network.capacity),
-               f"{who}: full, but at most {watcher['most'] - 1} others may have had one of {network.capacity}")
+        capacity = [len(usable) for usable in network.usable]
+        expect(watcher["most"] > min(capacity),
+               f"{who}: full, but at most {watcher['most'] - 1} others may have had one of {capacity}")
 
     def delete(self, network, held, attachment):
         network.gives_up(held.pop(attachment))
@@ -359,12 +361,31 @@ class Large:
         if before != "10.64.0.1":
             self.add(self.new, self.fresh(), address)
 
+    def rewritten_as_before_0_8(self):
+        """The content goes to that of an older plugin; the directory itself does not change by that."""
+        name = self.any_live()
+        self.check(self.new, name, True)
+        with Locked(self.folder):
+            (self.folder / self.live[name]).write_text(name, encoding="ascii")
+        self.refused(self.new, name)
+        self.delete(self.new, name)
+
+    def removed_and_made_again(self):
+        """Operators empty the directory; what was known of it counts no more."""
+        gone = self.any_live()
+        shutil.rmtree(self.folder)
+        self.live.clear()
+        self.check(self.new, gone, False)
+        self.add(self.new, gone, "10.64.0.2")
+        self.add(self.old, self.fresh(), "10.64.0.3")
+        self.add(self.new, self.fresh(), "10.64.0.4")
+
     def run(self, steps):
         scenarios = [self.old_adds_new_deletes, self.old_adds_new_refuses, self.new_adds_old_knows,
                      self.old_deletes_new_adds_again, self.old_deletes_new_does_not_know, self.exchanged_at_once,
-                     self.came_at_once, self.moved_at_once, self.new_sees_the_gap]
-        for step in range(steps):
-            scenario = scenarios[step % len(scenarios)]
+                     self.came_at_once, self.moved_at_once, self.new_sees_the_gap, self.rewritten_as_before_0_8]
+        for step in range(steps + 1):
+            scenario = scenarios[step % len(scenarios)] if step < steps else self.removed_and_made_again
             try:
                 scenario()
             except Failure as failure:

@@ -139,6 +139,7 @@ def dns_of(dns, alphabetical):
 
 
 DIRECTORY = object()  # in a state: a directory of that name
+LINK = object()  # in a state: a symbolic link to the file `target` beside the data directory
 NOTHING = object()  # as the expected directory: not even the network's was made
 ANY = object()  # as the expected directory: another row looks at it
 
@@ -495,7 +496,7 @@ row(82, ONE, Step("VERSION", Per(raw(versions_text(upto=6)), raw(versions_text(u
     NOTHING)
 row(83, ONE, Step("NOPE", E("unknown CNI_COMMAND: NOPE", 4)), NOTHING)
 row(83, net("10.1.2.0/24", name="te%%st"), Step("NOPE", E("invalid characters found in network name", 7, "te%%st")), NOTHING)
-row(84, ONE, Step("", Per(nothing, nothing, ""), stderr=r"CNI host-local plugin .+\nCNI protocol versions supported: "
+row(84, ONE, Step("", nothing, stderr=r"CNI host-local plugin .+\nCNI protocol versions supported: "
                   r"0\.1\.0, 0\.2\.0, 0\.3\.0, 0\.3\.1, 0\.4\.0, 1\.0\.0(, 1\.1\.0)?\n", **bare), NOTHING)
 row(85, ONE, add(starts("error reading from stdin: ", 5), stdin_path="/"), NOTHING)
 got(87, ONE, FIRST, env={"args": "IgnoreUnknown=True;Unk=nown"})
@@ -603,7 +604,6 @@ for text in (b"", b"{", b"[]", b'{"name":"mynet"} x', b'\xef\xbb\xbf{"name":"myn
 bad(118, b"null", "missing network name", 7)
 bad(118, b"{}", "missing network name", 7)
 
-H14 = "H14: netns is compared first"
 NO_CHECK = "cni 1.1 does not compare network namespaces; later ones do, after the command (H14: Croft before an ADD)"
 own = {"netns": "/proc/self/ns/net", "override": False}
 same = E("plugin's netns and netns from CNI_NETNS should not be the same", 8)
@@ -638,7 +638,8 @@ got("1.1", {**ONE, "padding": "x" * 1000000}, FIRST)
 # JSON (1.7).
 D = '"dataDir":"@D@"'
 for text in (f'{{"CNIVERSION":"1.0.0","NAME":"mynet","IPAM":{{{D},"RANGES":[[{{"SUBNET":"10.1.2.0/24"}}]]}}}}',
-             f'{{"cniVersion":"1.0.0","name":"a","name":"mynet","ipam":{{{D}}},"ipam":{{"ranges":[[{{"subnet":"10.1.2.0/24"}}]]}}}}\n ',
+             f'{{"cniVersion":"1.0.0","name":"a","name":"mynet","ipam":{{{D}}},"ipam":{{"ranges":[[{{"subnet":"10.1.2.0/24"}}]]}}}}'
+             "\n ",
              f'{{"cniVersion":"1.0.0","name":"mynet","ipam":{{{D},"type":null,"resolvConf":null,"routes":null,'
              '"ranges":[[{"subnet":"10.1.2.0/24","rangeStart":null,"rangeEnd":"","gateway":null}]]},"args":null,'
              '"runtimeConfig":null,"unknown":{"a":[1,2.5e3,true]}}'):
@@ -679,15 +680,47 @@ row("2.6", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=1
          then=FA0 + "no IP addresses available in range set: 10.1.2.1-10.1.2.3,10.1.2.4-10.1.2.6"), ANY)
 # A freed address comes again only after a whole turn; a requested one moves the cursor.
 row("2.6", net("10.1.2.0/29"), [*fill(*gw("10.1.2.1", "10.1.2.2/29", "10.1.2.3/29")), delete(container="c0"),
-                                add(R("10.1.2.4/29 10.1.2.1")), add(R("10.1.2.6/29 10.1.2.1"), "b", env={"args": "IP=10.1.2.6"}),
+                                add(R("10.1.2.4/29 10.1.2.1")),
+                                add(R("10.1.2.6/29 10.1.2.1"), "b", env={"args": "IP=10.1.2.6"}),
                                 add(R("10.1.2.2/29 10.1.2.1"), "d")],
     {"10.1.2.3": holder("c1"), "10.1.2.4": DUMMY, "10.1.2.6": holder("b"), "10.1.2.2": holder("d"), **cursors("10.1.2.2")})
+
+# Routes as they come (2.1).
+row("2.1", net("10.1.2.0/24", routes=[{"gw": "1.2.3.4"}]), add(R(FIRST, routes=[{"dst": "<nil>", "gw": "1.2.3.4"}])), ANY)
+bad("2.1", net("10.1.2.0/24", routes=[{"dst": "x"}]), "invalid CIDR address: x")
+bad("2.1", net("10.1.2.0/24", routes=[{"dst": "10.0.0.0/8", "gw": "x"}]), "invalid IP address: x")
+# A symbolic link counts as its target (2.8).
+row("2.8", ONE, add(E(FA0 + "10.1.2.3 has been allocated to dummy, duplicate allocation is not allowed")), ANY,
+    state={"10.1.2.3": LINK}, outside={"target": DUMMY})
+row("2.8", ONE, [check(), delete()], {}, state={"10.1.2.3": LINK}, outside={"target": DUMMY})
+
+# Errors of the system, in Go's words.
+OPERATION = "an error of the system names the operation and the path that failed; Croft's may be another than mkdir"
+
+
+def system(operation, path, reason, prefix=""):
+    def matches(out, place):
+        answer = json.loads(out)
+        found = re.fullmatch(r"([a-z]+) (\S+): ([a-z ]+)", answer["msg"])
+        return answer["code"] == 999 and found and found[2].startswith(sub(path, place)) and found[3] == reason
+    return Per(E(f"{prefix}{operation} {path}: {reason}"), Want(1, f"<operation> {path}...: {reason}", matches), OPERATION)
+
+
+for step in (add, delete, check):
+    row("OS", net("10.1.2.0/24", dataDir="@T@/file/d"), step(system("mkdir", "@T@/file", "not a directory")), NOTHING,
+        outside={"file": ""})
+    row("OS", net("10.1.2.0/24", dataDir="@T@", name="file"), step(system("mkdir", "@T@/file", "not a directory")), NOTHING,
+        outside={"file": ""})
+    row("OS", net("10.1.2.0/24", dataDir="@T@", name="n" * 300),
+        step(system("mkdir", f"@T@/{'n' * 300}", "file name too long")), NOTHING)
+    row("OS", ONE, step(starts("")), ANY, state={"lock": DIRECTORY})
+row("OS", net("10.1.2.0/24", resolvConf="@T@"), add(E("read @T@: is a directory")), NOTHING)
 
 # ---- holes of the reference (2.13) -------------------------------------------------------------------------------
 
 row("H1", ONE, delete(), Per({"10.1.2.2": ""}, ANY, H1), state={"10.1.2.2": ""})
 H4 = "H4: an error at the cursor leaves no reservation"
-row("H4", ONE, add(starts(FA0)), Per({"10.1.2.2": DUMMY, "last_reserved_ip.0": DIRECTORY},
+row("H4", ONE, add(system("open", "@D@/mynet/last_reserved_ip.0", "is a directory", FA0)), Per({"10.1.2.2": DUMMY, "last_reserved_ip.0": DIRECTORY},
                                      {"last_reserved_ip.0": DIRECTORY}, H4), state={"last_reserved_ip.0": DIRECTORY})
 H6 = "H6: a failed ADD releases its own addresses only"
 sets = net("10.1.2.0/24", "10.1.3.0/24")
@@ -754,7 +787,7 @@ def late_row(name, config, step, files, **more):
     row(name, config, step, files, versions=("1.1.0",), only=REAL, **more)
 
 
-full = {"10.0.0.2": "id"}
+full = {"10.0.0.2": "id", "lock": ""}
 late_row("STATUS", net("10.0.0.0/30"), Step("STATUS", nothing), ANY)
 late_row("STATUS", net("10.0.0.0/30"), Step("STATUS", nothing), full, state=full)
 late_row("STATUS", net("10.0.0.0/30", statusWhenFull=True), Step("STATUS", starts("", 50)), full, state=full)
@@ -772,7 +805,7 @@ def gc(valid, files, state, key="cni.dev/valid-attachments", **more):
 
 some = {"10.1.2.2": DUMMY, "10.1.2.3": holder("dummy", "eth1"), "10.1.2.4": holder("b"), "10.1.2.5": "legacy",
         "2001:db8::5": holder("dummy")}
-beside = {**cursors("10.1.2.4", "10.1.2.9"), "note": DUMMY, "sub": DIRECTORY, "sub/10.1.2.9": DUMMY}
+beside = {"lock": "", **cursors("10.1.2.4", "10.1.2.9"), "note": DUMMY, "sub": DIRECTORY, "sub/10.1.2.9": DUMMY}
 
 
 def kept(*names):
@@ -811,6 +844,8 @@ def put(place, name, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     if content is DIRECTORY:
         path.mkdir(exist_ok=True)
+    elif content is LINK:
+        path.symlink_to(place / "target")
     else:
         path.write_bytes(content.encode())
         path.chmod(0o750 if name == "lock" else 0o600)
@@ -882,7 +917,9 @@ class Table:
                 place = self.place()
                 wrong, outputs[who] = self.once(row_, version, who, place)
                 shutil.rmtree(place)
-                self.failed += [f"row {row_.rows} {who} {version}: {text}" for text in wrong]
+                if wrong:
+                    given = self.input(row_, row_.steps[-1], version, place)
+                    self.failed.append(f"row {row_.rows} {who} {version}: {'; '.join(wrong)} [{given}]")
             if len(outputs) == 2:
                 self.compare(row_, version, outputs)
 
@@ -894,7 +931,8 @@ class Table:
                     continue
                 if version in LIST and row_.rows == "1.9":
                     continue  # members of routes that cni 1.1 does not know
-                self.failed.append(f"row {row_.rows} {version} {step.command}: the programs differ: {one.out!r} and {other.out!r}")
+                self.failed.append(f"row {row_.rows} {version} {step.command}: the programs differ: {one.out!r} and "
+                                   f"{other.out!r}")
 
     def once(self, row_, version, who, place):
         for name, content in row_.outside.items():
@@ -910,12 +948,11 @@ class Table:
                 put(place, name, content)
             answer = self.call(step, config_bytes(row_, step, version, place), who, place)
             answers.append(answer)
-            wrong += [f"step {i} {step.command} {step.container}: {text} [{self.input(row_, step, version, place)}]"
-                      for text in judge(answer, step, pick(step.want, who), who, version, place)]
+            wrong += [f"step {i} {step.command} {step.container}: {text}" for text in judge(
+                answer, step, pick(step.want, who), who, version, place)]
         files = pick(row_.files, who)
         if files is not ANY:
-            wrong += [f"afterwards: {text} [{self.input(row_, row_.steps[-1], version, place)}]"
-                      for text in compare_directory(row_, files, place, who)]
+            wrong += [f"afterwards: {text}" for text in compare_directory(row_, files, place, who)]
         elif any(n.split("/")[-1].startswith(".croft") for n in directory(place)):
             wrong.append(f"afterwards: a temporary file is left: {sorted(directory(place))}")
         return wrong, answers
