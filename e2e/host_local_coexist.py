@@ -44,7 +44,7 @@ while True:
 class Network:
     """One network and what this process knows of it: the ledger."""
 
-    def __init__(self, world, name, sets, per_worker):
+    def __init__(self, world, name, sets, per_worker, ballast=0):
         self.sets, self.per_worker = sets, per_worker
         self.folder = world.directory / name / NETWORK
         self.folder.mkdir(parents=True)
@@ -54,6 +54,11 @@ class Network:
         self.maybe = 0  # attachments that may hold addresses: from the start of ADD until the end of DEL
         self.watchers = {}  # by id; each sees the highest `maybe` of its time
         self.lock = threading.Lock()
+        for i in range(ballast):  # held all the time: so many that Croft keeps an index
+            for usable in self.usable:
+                self.live[usable[i]] = (f"ballast{i}", "eth0")
+                (self.folder / usable[i]).write_bytes(holder(f"ballast{i}").encode())
+        self.maybe += ballast
 
     @staticmethod
     def ring(ranges):
@@ -185,7 +190,8 @@ def checkpoint(network, binaries, programs, chance):
 
 def storm(world, binaries, programs, ops, seed):
     networks = [Network(world, "small", [["10.7.0.0/27 e=10.7.0.20"]], 4),
-                Network(world, "dual", [["10.8.0.0/28"], ["fd08::/124", "fd08::100/126"]], 2)]
+                Network(world, "dual", [["10.8.0.0/28"], ["fd08::/124", "fd08::100/126"]], 2),
+                Network(world, "wide", [["10.9.0.0/24 e=10.9.0.130"], ["fd09::/120"]], 4, 100)]
     chance = random.Random(seed)
     workers = [Worker(i, seed, networks, binaries, programs) for i in range(WORKERS)]
     for number in range(ROUNDS):

@@ -7,6 +7,7 @@ import ipaddress
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 from lib import PLUGINS, Failure, skip
@@ -68,7 +69,7 @@ class Binaries:
             skip(f"{REFERENCE} is not installed (scripts/setup installs it)")
         folder = world.directory / "as-host-local"
         folder.mkdir()
-        (folder / "host-local").symlink_to(world.bin / "croft-ipam")
+        shutil.copy2(world.bin / "croft-ipam", folder / "host-local")  # a build meanwhile does not disturb
         self.path = {"reference": REFERENCE, "croft": folder / "host-local"}
         if need_croft:
             answer = self.call("croft", "VERSION", "")

@@ -1048,6 +1048,15 @@ def waiting_for_flock(pid):
     return False
 
 
+def by_any_file_name(table):
+    """A symbolic link called host-local does as well as a copy."""
+    link = table.place() / "host-local"
+    link.symlink_to(table.world.bin / "croft-ipam")
+    done = subprocess.run([link], env={"CNI_COMMAND": "VERSION"}, capture_output=True, text=True, timeout=30, check=False)
+    if (done.returncode, done.stdout) != (0, versions_text(upto=7)):
+        table.failed.append(f"row 82 croft: through a symbolic link: {done}")
+
+
 def row_120(table):
     for who in table.programs:
         for part in (at_once, waits_for_lock):
@@ -1098,6 +1107,8 @@ def test():
                 table.run(row_)
         if options.row in (None, "120"):
             row_120(table)
+        if options.row in (None, "82") and "croft" in programs:
+            by_any_file_name(table)
         for line in table.failed:
             say(line)
         say(f"{len(ROWS) + 1} rows, {table.calls} calls, {len(table.failed)} failures")
