@@ -1,9 +1,13 @@
-# croft_library(NAME SOURCES... [DEPS ...]): one static library a folder.
+# croft_library(NAME [SMALL] SOURCES... [DEPS ...]): one static library a folder. SMALL: code that runs once a call, for
+# which a small plugin is worth more than speed.
 function(croft_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "SOURCES;DEPS" ${ARGN})
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     target_link_libraries(${name} PUBLIC croft_flags ${ARG_DEPS})
+    if(ARG_SMALL)
+      target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE croft_flags ${ARG_DEPS})

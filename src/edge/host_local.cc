@@ -26,14 +26,18 @@ constexpr std::size_t kResolvConfBytesMax = std::size_t{1} << 20;
 class Decision {
  public:
   Decision(const HostLocalWorld& world, const char* command, const HostLocalConfig& config, const Holder* holder)
-      : world_(world), line_(world.clock, subject_of(command, config, holder)) {}
+      : world_(world) {
+    if (world.log) line_.emplace(world.clock, subject_of(command, config, holder));
+  }
 
   /// Logs the failure and turns it into a CNI error: the reference knows one code.
   cni::Error failed(const Error& error) {
-    world_.log(line_.ended("error", error.message));
+    if (line_) world_.log(line_->ended("error", error.message));
     return {cni::Code::internal, error.message, error.details};
   }
-  void succeeded(const std::string& what) { world_.log(line_.ended("ok", what)); }
+  void succeeded(const std::string& what) {
+    if (line_) world_.log(line_->ended("ok", what));
+  }
 
  private:
   static std::string subject_of(const char* command, const HostLocalConfig& config, const Holder* holder) {
@@ -45,7 +49,7 @@ class Decision {
   }
 
   const HostLocalWorld& world_;
-  DecisionLine line_;
+  std::optional<DecisionLine> line_;
 };
 
 [[nodiscard]] Result<cni::Dns> read_dns(const HostLocalConfig& config) {
@@ -89,7 +93,7 @@ class Decision {
 
 [[nodiscard]] Result<engine::CollectedReservations> collect(const HostLocalWorld& world,
                                                             const HostLocalConfig& config) {
-  if (config.valid_attachments.presence != cni::ValidAttachments::Presence::given) {
+  if (!config.has_ipam || config.valid_attachments.presence != cni::ValidAttachments::Presence::given) {
     return engine::CollectedReservations();
   }
   const auto reservations = world.open_reservations(config.data_dir, config.name);

@@ -24,7 +24,7 @@ struct HostLocalWorld {
   const Clock& clock;
   /// Takes one line for standard error.
   std::function<void(const std::string& line)> warn;
-  /// Takes one line for each decision, without newline; never fails.
+  /// Takes one line for each decision, without newline; never fails. Empty: nothing is logged.
   std::function<void(const std::string& line)> log;
 };
 

@@ -51,8 +51,9 @@ BootId read_boot_id() {
 
 }  // namespace
 
-SystemClock::SystemClock() : boot_(read_boot_id()) {}
-
-Instant SystemClock::now() const { return {WallTime(read_clock(CLOCK_REALTIME)), read_clock(CLOCK_BOOTTIME), boot_}; }
+Instant SystemClock::now() const {
+  std::call_once(boot_read_, [this] { boot_ = read_boot_id(); });
+  return {WallTime(read_clock(CLOCK_REALTIME)), read_clock(CLOCK_BOOTTIME), boot_};
+}
 
 }  // namespace croft::os

@@ -1,18 +1,20 @@
 #pragma once
 
+#include <mutex>
+
 #include "base/clock.h"
 
 namespace croft::os {
 
-/// The clocks of this machine. The boot identity is read once, on construction; it is all zero when /proc can't be
-/// read. Safe to call from several threads.
+/// The clocks of this machine. The boot identity is read once, when the clock is first asked; it is all zero when /proc
+/// can't be read. Safe to call from several threads.
 class SystemClock final : public Clock {
  public:
-  SystemClock();
   [[nodiscard]] Instant now() const override;
 
  private:
-  BootId boot_;
+  mutable std::once_flag boot_read_;
+  mutable BootId boot_;
 };
 
 }  // namespace croft::os

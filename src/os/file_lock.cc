@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -123,9 +124,13 @@ Result<void> FileLock::open() {
   return {};
 }
 
-Result<void> FileLock::wait(const Clock& clock, Deadline deadline) {
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK && errno != EINTR) return fail(system_error("lock", path_, errno));
+Result<void> FileLock::try_at_once(bool& held) const {
+  held = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+  if (held || errno == EWOULDBLOCK || errno == EINTR) return {};
+  return fail(system_error("lock", path_, errno));
+}
+
+Result<void> FileLock::wait(const Clock& clock, Deadline deadline) const {
   const Instant start = clock.now();
   if (deadline.passed(start)) return fail(timed_out(path_, file_.get()));
   constexpr nanoseconds kForever = std::chrono::hours{24 * 365};
@@ -145,11 +150,14 @@ Result<bool> FileLock::still_at_path() const {
   return there && there->id == FileId{ours.st_dev, ours.st_ino};
 }
 
-Result<void> FileLock::lock(const Clock& clock, Deadline deadline) {
+template <class GetDeadline>
+Result<void> FileLock::lock_until(const Clock& clock, GetDeadline get_deadline) {
   CROFT_ASSERT(!held_);
   for (int attempt = 0; attempt < kReopenMax; ++attempt) {
     if (!file_.is_open()) TRY_VOID(open());
-    TRY_VOID(wait(clock, deadline));
+    bool locked = false;
+    TRY_VOID(try_at_once(locked));
+    if (!locked) TRY_VOID(wait(clock, get_deadline()));
     const auto same = still_at_path();
     held_ = same && *same;
     if (held_) return {};
@@ -158,6 +166,18 @@ Result<void> FileLock::lock(const Clock& clock, Deadline deadline) {
   }
   return fail(ErrorCode::unavailable,
               fmt::format("lock file {} is replaced again and again; stop what removes it", path_));
+}
+
+Result<void> FileLock::lock(const Clock& clock, Deadline deadline) {
+  return lock_until(clock, [&] { return deadline; });
+}
+
+Result<void> FileLock::lock_within(const Clock& clock, std::chrono::nanoseconds wait_max) {
+  std::optional<Deadline> deadline;
+  return lock_until(clock, [&] {
+    if (!deadline) deadline = Deadline::after(clock.now(), wait_max);
+    return *deadline;
+  });
 }
 
 void FileLock::unlock() {

@@ -36,6 +36,9 @@ class FileLock {
   /// them (read_only, permission_denied, not_found for the directory); invalid_argument when the path is no regular
   /// file.
   [[nodiscard]] Result<void> lock(const Clock& clock, Deadline deadline);
+  /// The same with a deadline that begins when it turns out that somebody has the lock: a lock that is free costs no
+  /// look at the clock.
+  [[nodiscard]] Result<void> lock_within(const Clock& clock, std::chrono::nanoseconds wait_max);
 
   /// Lets go; nothing when it is not held. A child forked meanwhile does not keep the lock.
   void unlock();
@@ -47,7 +50,10 @@ class FileLock {
 
  private:
   [[nodiscard]] Result<void> open();
-  [[nodiscard]] Result<void> wait(const Clock& clock, Deadline deadline);
+  [[nodiscard]] Result<void> try_at_once(bool& held) const;
+  [[nodiscard]] Result<void> wait(const Clock& clock, Deadline deadline) const;
+  template <class GetDeadline>
+  [[nodiscard]] Result<void> lock_until(const Clock& clock, GetDeadline get_deadline);
   [[nodiscard]] Result<bool> still_at_path() const;
 
   std::string path_;

@@ -20,6 +20,9 @@ void make_files_private();
 /// All of standard input, but no more than `bytes_max` bytes: the rest is not read.
 [[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);
 
+/// Ends the process at once: no destructors of static objects, no exit handlers. Everything must be written.
+[[noreturn]] void end_process(int exit_code);
+
 /// Writes all bytes; false when they could not all be written.
 [[nodiscard]] bool write_standard_output(std::string_view text);
 [[nodiscard]] bool write_standard_error(std::string_view text);

@@ -369,10 +369,11 @@ std::optional<Error> decode_assignment(const JsonAt& root, const std::string& ar
   return {};
 }
 
-std::optional<Error> decode_release(const JsonAt& root, HostLocalConfig& config) {
+std::optional<Error> decode_release(const JsonAt& root, Command command, HostLocalConfig& config) {
   Draft draft;
   if (const auto fault = read_object<Draft>(root, kReleaseMembers, draft)) return error_of(*fault);
-  if (!draft.ipam) return missing_ipam();
+  config.has_ipam = draft.ipam.has_value();
+  if (!draft.ipam) return command == Command::gc ? std::nullopt : std::optional(missing_ipam());
   take_paths(*draft.ipam, config);
   config.set_count = draft.runtime_ranges_count + draft.ipam->ranges_count + (draft.ipam->has_legacy ? 1 : 0);
   return {};
@@ -398,7 +399,7 @@ Checked<HostLocalConfig> decode_host_local_config(const JsonDocument& document, 
   config.cni_version = *std::move(version);
   const JsonAt root{document.root(), nullptr, {}, {}};
   const bool release = command == Command::del || command == Command::gc;
-  if (auto error = release ? decode_release(root, config) : decode_assignment(root, args, config)) {
+  if (auto error = release ? decode_release(root, command, config) : decode_assignment(root, args, config)) {
     return *std::move(error);
   }
   if (const auto fault = read_extras(root, command, config)) return error_of(*fault);

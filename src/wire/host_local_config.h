@@ -42,6 +42,7 @@ struct HostLocalConfig {
   std::vector<net::Address> requested_addresses;
   std::vector<net::AddressWithLength> previous_addresses;  ///< of `prevResult`; CHECK only
   ValidAttachments valid_attachments;                      ///< GC only
+  bool has_ipam = true;                                    ///< only for GC it may be missing: then nothing is freed
   bool status_when_full = false;                           ///< `ipam.statusWhenFull`, Croft's own member
 };
 

@@ -1,5 +1,8 @@
 #include "edge/host_local.h"
 
+#include <functional>
+#include <string>
+
 #include "app/croft_ipam/personalities.h"
 #include "edge/croft_ipam.h"
 #include "os/clock.h"
@@ -15,10 +18,11 @@ using store::hostlocal::OpenMode;
 namespace {
 
 /// A drop-in makes no directories its user doesn't expect: it logs where Croft has its log directory already.
-void log_line(const std::string& line) {
+std::function<void(const std::string&)> log_if_wanted() {
   const std::string file = edge::kDefaultLogFile;
   const auto directory = os::file_status(os::directory_of(file));
-  if (directory && *directory) os::append_log_line(file, line);
+  if (!directory || !*directory) return {};
+  return [file](const std::string& line) { os::append_log_line(file, line); };
 }
 
 }  // namespace
@@ -36,7 +40,7 @@ int serve_host_local(const edge::CniHost& host) {
       store::hostlocal::check_directory,
       clock,
       [](const std::string& line) { static_cast<void>(os::write_standard_error(line + "\n")); },
-      log_line,
+      log_if_wanted(),
   };
   return edge::serve_cni(edge::host_local_plugin(world), host, os::write_standard_output, os::write_standard_error);
 }

@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
       compare_netns,
   };
   for (const Personality& personality : kPersonalities) {
-    if (personality.name == name) return personality.serve(host);
+    if (personality.name == name) os::end_process(personality.serve(host));
   }
   return refuse_name(name);
 }

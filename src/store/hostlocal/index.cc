@@ -81,10 +81,13 @@ bool is_sound(const Header& header) {
          std::has_single_bit(header.holder_cells) && header.holder_cells <= kSlotsMax;
 }
 
-bool counts_now(const Header& header, const os::DirectoryStamp& stamp, const Instant& now) {
+bool counts_for(const Header& header, const os::DirectoryStamp& stamp) {
+  return stamp_of(header) == stamp && stamp.modified_ns != stamp.changed_ns;
+}
+
+bool counts_now(const Header& header, const Instant& now) {
   const std::chrono::nanoseconds age = now.since_boot - std::chrono::nanoseconds(header.read_at_since_boot_ns);
-  return now.boot != BootId() && header.boot == now.boot.bytes && age.count() >= 0 && age <= kIndexAgeMax &&
-         stamp_of(header) == stamp && stamp.modified_ns != stamp.changed_ns;
+  return now.boot != BootId() && header.boot == now.boot.bytes && age.count() >= 0 && age <= kIndexAgeMax;
 }
 
 /// The bytes of the file, read page by page when asked for; changes stay in memory until they are written.
@@ -299,12 +302,13 @@ std::string index_path(const std::string& data_dir, const std::string& network) 
 }
 
 std::unique_ptr<IndexView> IndexView::open(const std::string& path, const os::DirectoryStamp& stamp,
-                                           const Instant& now) {
+                                           const Clock& clock) {
   auto file = os::RandomAccessFile::open(path);
   if (!file || !*file) return nullptr;
   Header header;
   const auto read = (*file)->read_at(0, &header, sizeof header);
-  if (!read || !*read || !is_sound(header) || !counts_now(header, stamp, now)) return nullptr;
+  if (!read || !*read || !is_sound(header) || !counts_for(header, stamp)) return nullptr;
+  if (!counts_now(header, clock.now())) return nullptr;
   const auto size = (*file)->size();
   if (!size || *size != file_bytes(header)) return nullptr;
   return std::make_unique<FileIndexView>(**std::move(file), header);

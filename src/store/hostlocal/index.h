@@ -30,7 +30,7 @@ class IndexView : public View {
  public:
   /// The index, when there is one that counts for this stamp; null otherwise, whatever is wrong with it.
   [[nodiscard]] static std::unique_ptr<IndexView> open(const std::string& path, const os::DirectoryStamp& stamp,
-                                                       const Instant& now);
+                                                       const Clock& clock);
 
   [[nodiscard]] bool is_first_hand() const override { return false; }
   /// Whether the changes fit; else the index is to be built anew.

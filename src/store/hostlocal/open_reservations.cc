@@ -52,7 +52,7 @@ class DirectoryReservations final : public Reservations {
   /// The index is brought up to date while the lock is still held.
   ~DirectoryReservations() override { publish(); }
 
-  [[nodiscard]] Result<void> lock(Deadline deadline) { return lock_.lock(clock_, deadline); }
+  [[nodiscard]] Result<void> lock(std::chrono::nanoseconds wait_max) { return lock_.lock_within(clock_, wait_max); }
   /// False when somebody removed or replaced the whole directory before it was locked.
   [[nodiscard]] Result<bool> is_at_its_path() const {
     TRY(const auto there, os::file_status(directory_.path()));
@@ -84,6 +84,7 @@ class DirectoryReservations final : public Reservations {
   void open_index();
   [[nodiscard]] Result<void> read_all();
   [[nodiscard]] Result<std::unique_ptr<ScannedView>> read_once();
+  void read_into(ScannedView& view, const net::Address& address, const char* name);
   void forget();
 
   /// What the view finds, read from the files; nothing when the index turns out to be wrong.
@@ -129,7 +130,7 @@ void DirectoryReservations::forget() {
 void DirectoryReservations::open_index() {
   if (index_ || scanned_ || index_is_wrong_) return;
   const auto stamp = directory_.stamp();
-  if (stamp) index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_.now());
+  if (stamp) index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_);
 }
 
 Result<void> DirectoryReservations::need_view() {
@@ -155,30 +156,43 @@ Result<void> DirectoryReservations::read_all() {
 
 Result<std::unique_ptr<ScannedView>> DirectoryReservations::read_once() {
   auto view = std::make_unique<ScannedView>();
-  TRY_VOID(directory_.for_each_name([&](const char* name) {
-    const auto address = files::address_of_file(name);
-    if (address) view->see_address(*address);
-    return true;
-  }));
-  std::optional<Error> error;
+  // The names are listed once more to read the files, unless there are so few that they can be kept.
+  std::vector<std::pair<net::Address, std::string>> few;
+  bool all_kept = true;
   TRY_VOID(directory_.for_each_name([&](const char* name) {
     const auto address = files::address_of_file(name);
     if (!address) return true;
-    const auto file = directory_.read(name, kContentBytesMax);
-    const bool odd = files::file_name(*address) != name;
-    if (odd) {
-      odd_files_.push_back({*address, name});
-      view->mark_unfit();
-    }
-    if (!file) return true;  // it cannot be read: taken, by nobody we know
-    if (!*file || is_empty_file(**file)) {
-      if (!odd) view->see_nothing(*address);
-    } else if ((*file)->regular && !(*file)->cut && !odd) {
-      view->see_content(*address, content_hash(files::holder_key((*file)->content)));
-    }
+    view->see_address(*address);
+    all_kept = all_kept && few.size() < kIndexedCountMin;
+    if (all_kept) few.emplace_back(*address, name);
+    return true;
+  }));
+  if (all_kept) {
+    for (const auto& [address, name] : few) read_into(*view, address, name.c_str());
+    return view;
+  }
+  TRY_VOID(directory_.for_each_name([&](const char* name) {
+    const auto address = files::address_of_file(name);
+    if (address) read_into(*view, *address, name);
     return true;
   }));
   return view;
+}
+
+/// A file that cannot be read is taken, by nobody we know.
+void DirectoryReservations::read_into(ScannedView& view, const net::Address& address, const char* name) {
+  const auto file = directory_.read(name, kContentBytesMax);
+  const bool odd = files::file_name(address) != name;
+  if (odd) {
+    odd_files_.push_back({address, name});
+    view.mark_unfit();
+  }
+  if (!file || odd) return;
+  if (!*file || is_empty_file(**file)) {
+    view.see_nothing(address);
+  } else if ((*file)->regular && !(*file)->cut) {
+    view.see_content(address, content_hash(files::holder_key((*file)->content)));
+  }
 }
 
 // ---------------------------------------------------------------- reading
@@ -418,12 +432,11 @@ Result<std::unique_ptr<Reservations>> open_reservations(const std::string& data_
                                                         std::chrono::nanoseconds lock_wait) {
   CROFT_ASSERT(!network.empty() && network.front() != '.' && network.find('/') == std::string::npos);
   const std::string path = directory_path(data_dir, network);
-  const Deadline deadline = Deadline::after(clock.now(), lock_wait);
   constexpr int kReopenMax = 100;
   for (int attempt = 0; attempt < kReopenMax; ++attempt) {
     TRY(os::Directory directory, mode == OpenMode::make ? os::Directory::make(path) : os::Directory::open(path));
     auto reservations = std::make_unique<DirectoryReservations>(data_dir, network, std::move(directory), clock);
-    const auto locked = reservations->lock(deadline);
+    const auto locked = reservations->lock(lock_wait);
     const bool gone = !locked && locked.error().code == ErrorCode::not_found;
     if (!locked && !gone) return fail(locked.error());
     if (gone) continue;

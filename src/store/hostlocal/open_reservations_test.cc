@@ -88,7 +88,7 @@ class HostLocalDirectory : public testing::Test {
   }
   [[nodiscard]] bool index_counts() const {
     const auto directory = os::Directory::open(scratch_.file("net")).value();
-    return IndexView::open(index_file(), directory.stamp().value(), clock_.now()) != nullptr;
+    return IndexView::open(index_file(), directory.stamp().value(), clock_) != nullptr;
   }
 
   os::ScratchDirectory scratch_;
