@@ -382,10 +382,14 @@ TEST(HostLocalConfig, AReleaseNeedsNameAndDataDirAlone) {
     EXPECT_EQ(decode(with(""), command)->set_count, 0U);
     EXPECT_EQ(decode(with(R"("subnet":"10.1.2.0/24","ranges":[[],[]])", R"(,"runtimeConfig":5)"), command)->set_count,
               3U);
-    EXPECT_EQ(refusal(R"({"name":"mynet"})", command), "IPAM config missing 'ipam' key");
     EXPECT_EQ(refusal(R"({"name":"mynet","ipam":5})", command),
               "invalid network config: ipam: an integer (5) where an object is wanted");
   }
+  // Row 88: GC succeeds without `ipam`, and then knows no directory to free anything in.
+  EXPECT_EQ(refusal(R"({"name":"mynet"})", Command::del), "IPAM config missing 'ipam' key");
+  const auto collection = decode(R"({"name":"mynet"})", Command::gc);
+  ASSERT_TRUE(collection);
+  EXPECT_FALSE(collection->has_ipam);
 }
 
 TEST(HostLocalConfig, CheckAndStatusReadWhatAddReads) {
