@@ -72,7 +72,9 @@ class FakeReservations final : public store::Reservations {
     return move_cursors(wanted) ? store::Reserved::done : store::Reserved::taken;
   }
   [[nodiscard]] Result<void> move_cursors(std::span<const store::NewReservation> to) override {
-    for (const store::NewReservation& cursor : to) data_.cursors[cursor.set] = cursor.address;
+    for (const store::NewReservation& cursor : to) {
+      if (cursor.set) data_.cursors[*cursor.set] = cursor.address;
+    }
     return {};
   }
   [[nodiscard]] Result<void> release(std::span<const store::Reservation> reservations) override {

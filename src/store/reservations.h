@@ -45,10 +45,10 @@ enum class Care : std::uint8_t {
 };
 inline constexpr std::size_t kThoroughCountMax = 256;
 
-/// An address to reserve, and the set whose cursor goes to it.
+/// An address to reserve, and the set whose cursor goes to it; absent: no cursor moves.
 struct NewReservation {
   net::Address address;
-  std::size_t set = 0;
+  std::optional<std::size_t> set;
 };
 
 /// What came of reserving.

@@ -301,7 +301,8 @@ Result<std::vector<Reservation>> DirectoryReservations::list() {
 // ---------------------------------------------------------------- writing
 
 Result<void> DirectoryReservations::move_cursor(const NewReservation& to) {
-  return directory_.overwrite(files::cursor_file_name(to.set).c_str(), to.address.to_string(), kFileMode);
+  if (!to.set) return {};
+  return directory_.overwrite(files::cursor_file_name(*to.set).c_str(), to.address.to_string(), kFileMode);
 }
 
 Result<void> DirectoryReservations::move_cursors(std::span<const NewReservation> to) {

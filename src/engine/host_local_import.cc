@@ -1,0 +1,225 @@
+#include "engine/host_local_import.h"
+
+#include <algorithm>
+#include <map>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "engine/assign.h"
+#include "engine/inspect.h"
+#include "engine/release.h"
+
+namespace croft::engine {
+namespace {
+
+using core::range::Holder;
+using store::Reservation;
+using store::Reservations;
+using Outcome = MovedHolder::Outcome;
+
+[[nodiscard]] Result<std::vector<core::Pool>> named_pools(const Context& context, const MoveRequest& request) {
+  TRY(const auto all, list_pools(context));
+  std::vector<core::Pool> named;
+  for (const std::string& name : request.pools) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const core::Pool& pool) { return pool.name == name; });
+    if (found == all.end()) return fail(ErrorCode::not_found, fmt::format("no pool \"{}\"; see croft pool list", name));
+    named.push_back(*found);
+  }
+  return named;
+}
+
+bool in_a_pool(const std::vector<core::Pool>& pools, const net::Address& address) {
+  return std::any_of(pools.begin(), pools.end(), [&](const core::Pool& pool) { return pool.cidr.contains(address); });
+}
+
+/// One holder's reservations, to be moved together: an owner's addresses are one commit.
+struct Group {
+  MovedHolder moved;
+  std::vector<Reservation> reservations;
+
+  void leave(std::string reason) {
+    moved.outcome = Outcome::left;
+    moved.reason = std::move(reason);
+  }
+  void clash(std::string reason) {
+    moved.outcome = Outcome::clashes;
+    moved.reason = std::move(reason);
+  }
+};
+
+std::vector<Group> groups_of(const std::vector<Reservation>& reservations) {
+  std::map<Holder, Group> by_holder;
+  std::vector<Group> groups;
+  for (const Reservation& reservation : reservations) {
+    if (reservation.empty || !reservation.holder) {
+      Group& group = groups.emplace_back();
+      group.moved.addresses = {reservation.address};
+      group.leave(reservation.empty ? "its file is empty: croft host-local repair removes it"
+                                    : "its file does not say who holds it");
+      continue;
+    }
+    Group& group = by_holder[*reservation.holder];
+    group.moved.holder = *reservation.holder;
+    group.moved.addresses.push_back(reservation.address);
+    group.reservations.push_back(reservation);
+  }
+  for (auto& [holder, group] : by_holder) groups.push_back(std::move(group));
+  return groups;
+}
+
+std::string reason_of(const core::Refusal& refusal) {
+  const Error error = core::to_error(refusal);
+  return error.details.empty() ? error.message : error.message + ": " + error.details;
+}
+
+/// Why a dry run expects a clash; empty when it does not.
+[[nodiscard]] Result<std::string> expected_clash(const Context& context, const core::Owner& owner,
+                                                 const std::vector<net::Address>& addresses) {
+  for (const net::Address& address : addresses) {
+    TRY(const AddressView view, show_address(context, address));
+    const bool free = view.state == core::AddressState::free;
+    const bool ours = view.state == core::AddressState::held && view.owner == owner;
+    if (free || ours) continue;
+    return fmt::format("{} is {}{}", address.to_string(), core::name_of(view.state),
+                       view.owner ? " for container " + view.owner->container_id : "");
+  }
+  return std::string();
+}
+
+/// Decides what can be decided from the directory and the pools; true when the group is to be moved.
+bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequest& request) {
+  if (group.reservations.empty()) return false;
+  Holder& holder = group.moved.holder;
+  if (holder.interface_name.empty()) holder.interface_name = request.interface_name;
+  if (holder.interface_name.empty()) {
+    group.leave("its file names no interface: give one with --interface");
+    return false;
+  }
+  for (const net::Address& address : group.moved.addresses) {
+    if (in_a_pool(pools, address)) continue;
+    group.leave(fmt::format("{} is in none of the pools", address.to_string()));
+    return false;
+  }
+  return true;
+}
+
+[[nodiscard]] Result<void> move_in(const Context& context, Reservations& reservations, const MoveRequest& request,
+                                   Group& group) {
+  const core::Owner owner{request.network, group.moved.holder.container_id, group.moved.holder.interface_name};
+  if (request.dry_run) {
+    TRY(const std::string clash, expected_clash(context, owner, group.moved.addresses));
+    if (!clash.empty()) group.clash(clash);
+    if (clash.empty()) group.moved.outcome = Outcome::moved;
+    return {};
+  }
+  core::AssignRequest assignment;
+  assignment.owner = owner;
+  assignment.node = request.node;
+  assignment.ipv4 = assignment.ipv6 = false;
+  assignment.addresses = group.moved.addresses;
+  TRY(const core::AssignAnswer answer, assign(context, assignment));
+  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) {
+    group.clash(reason_of(*refusal));
+    return {};
+  }
+  TRY_VOID(reservations.release(group.reservations));
+  group.moved.outcome = Outcome::moved;
+  return {};
+}
+
+/// A pool's addresses of one owner, to be moved together.
+std::map<core::Owner, std::vector<AddressView>> held_on_node(const std::vector<AddressView>& all,
+                                                             const std::vector<core::Pool>& pools,
+                                                             const MoveRequest& request) {
+  std::map<core::Owner, std::vector<AddressView>> held;
+  for (const AddressView& view : all) {
+    const bool is_meant = view.state == core::AddressState::held && view.owner &&
+                          view.owner->network == request.network && view.node == request.node.name &&
+                          in_a_pool(pools, view.address);
+    if (is_meant) held[*view.owner].push_back(view);
+  }
+  return held;
+}
+
+/// The addresses that have no file for this holder yet; nothing when somebody else has one of them.
+[[nodiscard]] Result<std::optional<std::vector<store::NewReservation>>> without_file(Reservations& reservations,
+                                                                                     MovedHolder& moved) {
+  std::vector<store::NewReservation> missing;
+  for (const net::Address& address : moved.addresses) {
+    TRY(const auto there, reservations.look_up(address));
+    if (!there || there->empty) {
+      missing.push_back({address, std::nullopt});
+    } else if (there->holder != moved.holder) {
+      moved.outcome = Outcome::clashes;
+      moved.reason = fmt::format("{} is reserved for {}", address.to_string(),
+                                 there->holder ? "container " + there->holder->container_id : "an unknown holder");
+      return std::optional<std::vector<store::NewReservation>>();
+    }
+  }
+  return std::optional(std::move(missing));
+}
+
+[[nodiscard]] Result<MovedHolder> move_out(const Context& context, Reservations& reservations,
+                                           const MoveRequest& request, const core::Owner& owner,
+                                           const std::vector<AddressView>& views) {
+  MovedHolder moved;
+  moved.holder = {owner.container_id, owner.interface_name.empty() ? request.interface_name : owner.interface_name};
+  for (const AddressView& view : views) moved.addresses.push_back(view.address);
+  TRY(const auto missing, without_file(reservations, moved));
+  if (!missing) return moved;
+  moved.outcome = Outcome::moved;
+  if (request.dry_run) return moved;
+  if (!missing->empty()) {
+    TRY(const store::Reserved reserved, reservations.reserve(moved.holder, *missing));
+    if (reserved == store::Reserved::taken) {
+      moved.outcome = Outcome::clashes;
+      moved.reason = "an address was taken meanwhile by somebody who does not lock the directory";
+      return moved;
+    }
+  }
+  std::vector<core::AddressToRelease> to_release;
+  for (const AddressView& view : views) to_release.push_back({view.address, view.handle_id, view.sequence_number});
+  TRY_VOID(release_addresses(context, to_release));
+  return moved;
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::moved:
+      return "moved";
+    case Outcome::left:
+      return "left";
+    case Outcome::clashes:
+      return "clashes";
+  }
+  return "left";
+}
+
+Result<std::vector<MovedHolder>> move_into_pools(const Context& context, Reservations& reservations,
+                                                 const MoveRequest& request) {
+  TRY(const auto pools, named_pools(context, request));
+  TRY(const auto all, reservations.list());
+  std::vector<MovedHolder> result;
+  for (Group& group : groups_of(all)) {
+    if (may_move(group, pools, request)) TRY_VOID(move_in(context, reservations, request, group));
+    result.push_back(std::move(group.moved));
+  }
+  return result;
+}
+
+Result<std::vector<MovedHolder>> move_out_of_pools(const Context& context, Reservations& reservations,
+                                                   const MoveRequest& request) {
+  TRY(const auto pools, named_pools(context, request));
+  TRY(const auto all, list_addresses(context));
+  std::vector<MovedHolder> result;
+  for (const auto& [owner, views] : held_on_node(all, pools, request)) {
+    TRY(MovedHolder moved, move_out(context, reservations, request, owner, views));
+    result.push_back(std::move(moved));
+  }
+  return result;
+}
+
+}  // namespace croft::engine

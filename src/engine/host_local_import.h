@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/block/affinity.h"
+#include "core/range/holder.h"
+#include "engine/transact.h"
+#include "net/address.h"
+#include "store/reservations.h"
+
+// Moving the reservations of a host-local network into a pool and back: the way from node-local ranges to cluster IPAM.
+
+namespace croft::engine {
+
+struct MoveRequest {
+  std::string network;             ///< the CNI network, also the name of the directory
+  core::AffinityOwner node;        ///< who claims the blocks; coming back, whose addresses are moved
+  std::vector<std::string> pools;  ///< names; only addresses inside one of them are moved; at least one
+  std::string interface_name;      ///< for reservations of an old plugin, which name none; empty: they are left
+  bool dry_run = false;            ///< says what would happen and changes nothing
+};
+
+/// What became of the addresses of one holder.
+struct MovedHolder {
+  enum class Outcome : std::uint8_t {
+    moved,    ///< or, in a dry run, could be
+    left,     ///< not touched; `reason` says why
+    clashes,  ///< the other side has it for somebody else, or refused: nothing was changed; `reason` says why
+  } outcome = Outcome::left;
+  core::range::Holder holder;
+  std::vector<net::Address> addresses;
+  std::string reason;
+  friend bool operator==(const MovedHolder&, const MovedHolder&) = default;
+};
+[[nodiscard]] std::string_view name_of(MovedHolder::Outcome outcome);
+
+/// Each holder's reservations, together, become addresses held in the pools; then their files go. Between the two both
+/// sides have them, never neither, and doing it again goes on where it was interrupted. From then on the directory
+/// would hand these addresses out again: the network must be configured for the pool before.
+/// Errors: not_found for a pool that does not exist; those of the store and of `reservations`, after which what was
+/// moved stays moved.
+[[nodiscard]] Result<std::vector<MovedHolder>> move_into_pools(const Context& context,
+                                                               store::Reservations& reservations,
+                                                               const MoveRequest& request);
+
+/// The other way: what the network holds on this node in the pools becomes reservations, then is released in the pool,
+/// into cooling. No cursor is moved. From then on the pool may hand these addresses out again: it must be disabled
+/// before, or the directory's ranges be kept out of it.
+[[nodiscard]] Result<std::vector<MovedHolder>> move_out_of_pools(const Context& context,
+                                                                 store::Reservations& reservations,
+                                                                 const MoveRequest& request);
+
+}  // namespace croft::engine

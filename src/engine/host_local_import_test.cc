@@ -1,0 +1,159 @@
+#include "engine/host_local_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/test_reservations.h"
+#include "engine/test_world.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace net::literals;
+using core::range::Holder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Outcome = MovedHolder::Outcome;
+
+class HostLocalImport : public testing::Test {
+ protected:
+  void SetUp() override {
+    world_.pool("four", "10.1.0.0/24", 28, 0);
+    world_.pool("six", "2001:db8::/120", 124, 0);
+    data_.put("10.1.0.5"_ip, Holder{"a", "eth0"});
+    data_.put("2001:db8::5"_ip, Holder{"a", "eth0"});
+    data_.put("10.1.0.99"_ip, Holder{"b", "eth0"});
+  }
+  [[nodiscard]] std::map<std::string, MovedHolder> move_in(bool dry_run = false) {
+    request_.dry_run = dry_run;
+    return by_container(move_into_pools(world_.context, reservations_, request_));
+  }
+  [[nodiscard]] std::map<std::string, MovedHolder> move_out(bool dry_run = false) {
+    request_.dry_run = dry_run;
+    return by_container(move_out_of_pools(world_.context, reservations_, request_));
+  }
+  [[nodiscard]] static std::map<std::string, MovedHolder> by_container(const Result<std::vector<MovedHolder>>& all) {
+    EXPECT_TRUE(all) << all.error().message;
+    std::map<std::string, MovedHolder> result;
+    for (const MovedHolder& moved : *all) result[moved.holder.container_id] = moved;
+    return result;
+  }
+  [[nodiscard]] core::AddressState state_of(const net::Address& address) {
+    return show_address(world_.context, address)->state;
+  }
+
+  World world_;
+  ReservationsData data_;
+  FakeReservations reservations_{data_};
+  MoveRequest request_{"net", {core::AffinityOwner::Type::host, "node-a"}, {"four", "six"}, "", false};
+};
+
+TEST_F(HostLocalImport, GoesThereAndBack) {
+  const auto before = data_.files;
+  auto moved = move_in();
+  EXPECT_EQ(moved["a"].outcome, Outcome::moved);
+  EXPECT_EQ(moved["b"].outcome, Outcome::moved);
+  EXPECT_THAT(data_.files, IsEmpty());
+  const auto view = show_address(world_.context, "2001:db8::5"_ip).value();
+  EXPECT_EQ(view.owner, (core::Owner{"net", "a", "eth0"}));
+  EXPECT_EQ(view.node, "node-a");
+  EXPECT_TRUE(audit(world_.context, {})->findings.empty());
+
+  moved = move_out();
+  EXPECT_EQ(moved["a"].outcome, Outcome::moved);
+  EXPECT_EQ(data_.files, before);
+  EXPECT_THAT(data_.cursors, IsEmpty());
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::free);
+  EXPECT_TRUE(audit(world_.context, {})->findings.empty());
+}
+
+TEST_F(HostLocalImport, ADryRunSaysTheSameAndChangesNothing) {
+  const auto before = data_.files;
+  auto moved = move_in(true);
+  EXPECT_EQ(moved["a"].outcome, Outcome::moved);
+  EXPECT_EQ(data_.files, before);
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::free);
+  static_cast<void>(move_in());
+  EXPECT_EQ(move_out(true)["a"].outcome, Outcome::moved);
+  EXPECT_THAT(data_.files, IsEmpty());
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::held);
+}
+
+TEST_F(HostLocalImport, WhatWasInterruptedGoesOn) {
+  data_.release_error = Error{ErrorCode::read_only, "remove: read-only file system", {}};
+  EXPECT_FALSE(move_into_pools(world_.context, reservations_, request_));
+  EXPECT_EQ(data_.files.size(), 3U) << "both sides have it";
+  data_.release_error.reset();
+  EXPECT_EQ(move_in()["a"].outcome, Outcome::moved);
+  EXPECT_THAT(data_.files, IsEmpty());
+
+  data_.put("10.1.0.5"_ip, Holder{"a", "eth0"});  // died between the file and the release
+  EXPECT_EQ(move_out()["a"].outcome, Outcome::moved);
+  EXPECT_EQ(data_.files.size(), 3U);
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::free);
+}
+
+TEST_F(HostLocalImport, AnAddressOfSomebodyElseClashesAndNothingOfThatHolderMoves) {
+  MoveRequest other = request_;
+  other.network = "other";
+  ReservationsData theirs;
+  theirs.put("2001:db8::5"_ip, Holder{"c", "eth0"});
+  FakeReservations their_reservations(theirs);
+  ASSERT_TRUE(move_into_pools(world_.context, their_reservations, other));
+  for (const bool dry_run : {true, false}) {
+    auto moved = move_in(dry_run);
+    EXPECT_EQ(moved["a"].outcome, Outcome::clashes);
+    EXPECT_THAT(moved["a"].reason, HasSubstr("2001:db8::5"));
+    EXPECT_EQ(moved["b"].outcome, Outcome::moved);
+  }
+  EXPECT_EQ(data_.files.size(), 2U);
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::free);
+}
+
+TEST_F(HostLocalImport, AFileOfSomebodyElseClashesOnTheWayBack) {
+  static_cast<void>(move_in());
+  data_.put("10.1.0.5"_ip, Holder{"stranger", "eth0"});
+  for (const bool dry_run : {true, false}) {
+    auto moved = move_out(dry_run);
+    EXPECT_EQ(moved["a"].outcome, Outcome::clashes);
+    EXPECT_THAT(moved["a"].reason, HasSubstr("10.1.0.5 is reserved for container stranger"));
+  }
+  EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::held);
+  EXPECT_EQ(state_of("10.1.0.99"_ip), core::AddressState::free);
+}
+
+TEST_F(HostLocalImport, LeavesWhatHasNoPlaceOrNoOwner) {
+  data_.files.clear();
+  data_.put("192.0.2.1"_ip, Holder{"outside", "eth0"});
+  data_.put("10.1.0.7"_ip, Holder{"old", ""});
+  data_.put("10.1.0.8"_ip, std::nullopt);
+  auto moved = move_in();
+  EXPECT_THAT(moved["outside"].reason, HasSubstr("192.0.2.1 is in none of the pools"));
+  EXPECT_THAT(moved["old"].reason, HasSubstr("--interface"));
+  EXPECT_THAT(moved[""].reason, HasSubstr("does not say who holds it"));
+  EXPECT_EQ(data_.files.size(), 3U);
+  request_.interface_name = "eth0";
+  EXPECT_EQ(move_in()["old"].outcome, Outcome::moved);
+  EXPECT_EQ(show_address(world_.context, "10.1.0.7"_ip)->owner, (core::Owner{"net", "old", "eth0"}));
+}
+
+TEST_F(HostLocalImport, OnlyThisNodeAndThisNetworkComeBack) {
+  static_cast<void>(move_in());
+  MoveRequest other = request_;
+  other.node.name = "node-b";
+  EXPECT_THAT(move_out_of_pools(world_.context, reservations_, other).value(), IsEmpty());
+  other = request_;
+  other.network = "another";
+  EXPECT_THAT(move_out_of_pools(world_.context, reservations_, other).value(), IsEmpty());
+}
+
+TEST_F(HostLocalImport, APoolThatDoesNotExistIsAnError) {
+  request_.pools = {"four", "nine"};
+  const auto moved = move_into_pools(world_.context, reservations_, request_);
+  ASSERT_FALSE(moved);
+  EXPECT_THAT(moved.error().message, HasSubstr("no pool \"nine\""));
+}
+
+}  // namespace
+}  // namespace croft::engine
