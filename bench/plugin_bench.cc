@@ -2,9 +2,6 @@
 //
 // usage: plugin_bench BIN_DIR [DIRECTORY]   (the store is made in DIRECTORY, by default the current one)
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +14,7 @@
 #include "core/block/assign.h"
 #include "core/block/draft.h"
 #include "engine/pools.h"
+#include "floors.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "processes.h"
@@ -51,8 +49,8 @@ class Bench {
   ~Bench() { std::filesystem::remove_all(directory_); }
 
   void run_all() {
-    const Milliseconds sync = disk_sync();
-    const Milliseconds empty = empty_process();
+    const Milliseconds sync = bench::disk_sync(directory_);
+    const Milliseconds empty = bench::empty_process(bin_);
     fmt::print("{:<58}{:>9.3f} ms\n", "fdatasync of 4 KiB, this disk (p50)", sync.count());
     fmt::print("{:<58}{:>9.3f} ms\n", "empty static process (p50)", empty.count());
     make_store();
@@ -86,25 +84,6 @@ class Bench {
     store::SqliteOptions options;
     options.create = create;
     return must(store::open_sqlite_store(path(), options, clock_, {}), "open");
-  }
-
-  Milliseconds disk_sync() const {
-    const int fd = ::open((directory_ / "sync").c_str(), O_CREAT | O_RDWR, 0600);
-    const std::string page(4096, 'x');
-    std::vector<Milliseconds> samples;
-    for (int i = 0; i < kRounds; ++i) {
-      must(::pwrite(fd, page.data(), page.size(), 0) == 4096, "write");
-      samples.push_back(time_of([&] { must(::fdatasync(fd) == 0, "fdatasync"); }));
-    }
-    ::close(fd);
-    return median(samples);
-  }
-
-  Milliseconds empty_process() const {
-    const Call empty{{bin_ + "/../bench/empty_process"}, {}, ""};
-    std::vector<Milliseconds> samples;
-    for (int i = 0; i < kRounds; ++i) samples.push_back(time_of([&] { must(run(empty) == 0, "empty process"); }));
-    return median(samples);
   }
 
   void make_store() {
