@@ -376,6 +376,61 @@ class Large:
         self.refused(self.new, name)
         self.delete(self.new, name)
 
+    def from_before_0_8(self):
+        """A file of a plugin before v0.8.0 comes: it stands for the container with any interface."""
+        name, place = self.fresh(), self.expected()
+        with Locked(self.folder):
+            (self.folder / place).write_text(name, encoding="ascii")
+        self.live[name] = place
+        for who in (self.new, self.old):
+            self.check(who, name, True)
+            self.refused(who, name)
+        answer = self.binaries.call(self.new, "DEL", self.config, container=name, ifname="eth9")
+        expect_equal((answer.code, (self.folder / place).exists()), (0, False), f"DEL of a file of v0.7: {answer}")
+        del self.live[name]
+
+    def asked_for(self):
+        """An address that the old one gave is refused to who asks for it; the one it gave back is not."""
+        name, mine = self.any_live(), self.fresh()
+        address = self.live[name]
+        asked = self.binaries.call(self.new, "ADD", self.config, container=mine, args=f"IP={address}")
+        expect(asked.code == 1 and "is not available in range set" in asked.message(), f"ADD of {address}: {asked}")
+        self.delete(self.old, name)
+        asked = self.binaries.call(self.new, "ADD", self.config, container=mine, args=f"IP={address}")
+        expect(asked.code == 0 and asked.addresses() == [address], f"ADD of {address}: {asked}")
+        self.live[mine] = address
+        self.check(self.old, mine, True)
+
+    def left_empty(self):
+        """The old one died between name and content: that address is free, and its ADD again is no duplicate."""
+        name, place = self.fresh(), self.expected()
+        with Locked(self.folder):
+            (self.folder / place).touch()
+        if self.new == "croft":
+            self.check(self.new, name, False)
+            self.add(self.new, name, place)
+        else:
+            (self.folder / place).unlink()
+
+    def collected(self):
+        """Croft's GC frees what is not alive, and the old one sees it."""
+        if self.new != "croft":
+            return
+        gone = [self.live[self.any_live()] for _ in range(3)]
+        hour_ago = time.time() - 3600
+        for address in gone:
+            os.utime(self.folder / address, (hour_ago, hour_ago))
+        alive = {name: address for name, address in self.live.items() if address not in gone}
+        valid = {"cni.dev/valid-attachments": [{"containerID": name, "ifname": "eth0"} for name in alive]}
+        answer = self.binaries.call(self.new, "GC", simple_config(self.folder.parent, self.SETS, "1.1.0", **valid))
+        expect_equal((answer.code, answer.out), (0, b""), "GC")
+        expect_equal(reservations(self.folder), {a: holder(c) for c, a in alive.items()}, "files after GC")
+        again = next(name for name in self.live if name not in alive)
+        self.live = alive
+        self.check(self.old, again, False)
+        self.check(self.new, again, False)
+        self.add(self.new, again)
+
     def removed_and_made_again(self):
         """Operators empty the directory; what was known of it counts no more."""
         gone = self.any_live()
@@ -389,7 +444,8 @@ class Large:
     def run(self, steps):
         scenarios = [self.old_adds_new_deletes, self.old_adds_new_refuses, self.new_adds_old_knows,
                      self.old_deletes_new_adds_again, self.old_deletes_new_does_not_know, self.exchanged_at_once,
-                     self.came_at_once, self.moved_at_once, self.new_sees_the_gap, self.rewritten_as_before_0_8]
+                     self.came_at_once, self.moved_at_once, self.new_sees_the_gap, self.rewritten_as_before_0_8,
+                     self.from_before_0_8, self.asked_for, self.left_empty, self.collected]
         for step in range(steps + 1):
             scenario = scenarios[step % len(scenarios)] if step < steps else self.removed_and_made_again
             try:

@@ -1,9 +1,9 @@
 """Random configurations, directories and calls for the reference's and Croft's `host-local`, each on a directory of its
 own: after each call the exit codes, the bytes on standard output and all files must be the same.
 
-Left out are only the known differences: where an ADD of an attachment that holds something already fails (H6: the reference
-frees what it held), where an attachment holds several addresses of a set (another one is named) and where a DEL has a broken configuration (H10), the rest of that sequence is skipped; empty files (H1)
-and IPv6 below 2^32 (H16) do not occur.
+Left out are only the known differences, by skipping the rest of that sequence: where an ADD fails of an attachment that holds
+something already (H6: the reference frees what it held), where it holds several addresses of a set (the error names another)
+and where a DEL has a broken configuration (H10). Empty files (H1) and IPv6 below 2^32 (H16) do not occur.
 
 usage: host_local_differential.py BIN_DIR [--seconds N] [--seed S]
 """
