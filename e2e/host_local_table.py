@@ -673,6 +673,11 @@ for cidr, first, gateway, last in (("0.0.0.0/0", "0.0.0.2", "0.0.0.1", "255.255.
                                   R(f"{first}/0 {gateway}"), SHORT)),
         Per({}, {first: DUMMY, **cursors(first)}, SHORT))
 bad("2.3", net("192.0.2.0/24 e=192.0.2.40 s=192.0.2.40 g=192.0.2.1", ["192.0.2.0/24"]), "range set 0 overlaps with 1")
+LEAVES = "a range that begins at the broadcast address and has no end leaves the subnet in the reference: refused"
+row("2.3", net("10.1.2.0/24 s=10.1.2.255"),
+    [add(Per(R(f"{a}/24 10.1.2.1"), E(IR0 + "RangeStart 10.1.2.255 not in network 10.1.2.0/24"), LEAVES), c)
+     for c, a in (("a", "10.1.2.255"), ("b", "10.1.3.0"))],
+    Per({"10.1.2.255": holder("a"), "10.1.3.0": holder("b"), **cursors("10.1.3.0")}, NOTHING, LEAVES))
 # Only the gateway of the containing range is skipped (2.6).
 row("2.6", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=10.1.2.2"]),
     fill(*gw("10.1.2.5", "10.1.2.1/29", "10.1.2.2/29", "10.1.2.3/29"), *gw("10.1.2.2", "10.1.2.4/29", "10.1.2.5/29",
