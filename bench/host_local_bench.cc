@@ -256,13 +256,13 @@ class Bench {
                medians.own[i].count());
     // On a disk others write too; the row below the three tells how fast it was.
     if (at_zero) {
-      fmt::print("   {:.2f} x at 0 held{};", medians.own[i] / at_zero->own[i], is_without_syncs ? ", budget 1.3" : "");
+      fmt::print("   {:.2f} x at 0 held{}", medians.own[i] / at_zero->own[i], is_without_syncs ? ", budget 1.3" : "");
     }
     if (!reference_.empty()) {
       const bool has_budget = !at_zero && is_without_syncs && i != 1;
-      fmt::print("   {:.3f} x the reference{} ({:.3f} ms){}", medians.own[i] / medians.reference[i],
-                 is_without_syncs ? "" : ", which never syncs", medians.reference[i].count(),
-                 has_budget ? ", budget 0.2" : "");
+      fmt::print("{} {:.3f} x the reference{} ({:.3f} ms){}", at_zero ? ";" : "  ",
+                 medians.own[i] / medians.reference[i], is_without_syncs ? "" : ", which never syncs",
+                 medians.reference[i].count(), has_budget ? ", budget 0.2" : "");
       if (has_budget) {
         fmt::print("; above the empty process {:.3f} x", (medians.own[i] - empty_) / (medians.reference[i] - empty_));
       }
