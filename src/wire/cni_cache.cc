@@ -1,22 +1,121 @@
 #include "wire/cni_cache.h"
 
+#include <algorithm>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "net/address_with_length.h"
 #include "wire/cni_json.h"
 
 namespace croft::wire::cni {
+namespace {
+
+/// No configuration is deeper; printing one goes as deep as it is.
+constexpr std::size_t kDepthMax = 200;
+
+std::optional<std::uint32_t> sextet(char c) {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const std::size_t at = kAlphabet.find(c);
+  if (at == std::string_view::npos) return std::nullopt;
+  return static_cast<std::uint32_t>(at);
+}
+
+/// Empty when it is not base64.
+std::string from_base64(std::string_view text) {
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const auto value = sextet(c);
+    if (!value) return {};
+    bits = bits << 6 | *value;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  return bytes;
+}
+
+std::optional<JsonRef> member_of(const JsonRef& object, std::string_view name) {
+  std::optional<JsonRef> found;
+  for (auto member = object.first_child(); member; member = member->next_sibling()) {
+    if (object.kind() == JsonKind::object && member->key() == name) found = member;
+  }
+  return found;
+}
+
+std::string text_of(const JsonRef& object, std::string_view name) {
+  const auto member = member_of(object, name);
+  return member && member->kind() == JsonKind::string ? std::string(member->text()) : std::string();
+}
+
+void read_pair(const JsonRef& pair, core::PodIdentity& pod) {
+  const auto key = pair.first_child();
+  const auto value = key ? key->next_sibling() : std::nullopt;
+  if (!value || value->kind() != JsonKind::string) return;
+  if (key->text() == "K8S_POD_NAME") pod.name = value->text();
+  if (key->text() == "K8S_POD_NAMESPACE") pod.namespace_name = value->text();
+  if (key->text() == "K8S_POD_UID") pod.uid = value->text();
+}
+
+core::PodIdentity pod_of(const JsonRef& entry) {
+  core::PodIdentity pod;
+  const auto args = member_of(entry, "cniArgs");
+  if (!args || args->kind() != JsonKind::array) return pod;
+  for (auto pair = args->first_child(); pair; pair = pair->next_sibling()) {
+    if (pair->kind() == JsonKind::array) read_pair(*pair, pod);
+  }
+  return pod;
+}
+
+/// `ips` of version 0.3.0 and later, `ip4` and `ip6` before that.
+std::vector<net::Address> addresses_of(const JsonRef& entry) {
+  std::vector<net::Address> addresses;
+  const auto add = [&](const std::string& text) {
+    const auto address = net::AddressWithLength::parse(text);
+    if (address && addresses.size() < kCachedAddressesMax) addresses.push_back(address->address.unmapped());
+  };
+  const auto result = member_of(entry, "result");
+  if (!result) return addresses;
+  const auto ips = member_of(*result, "ips");
+  for (auto ip = ips ? ips->first_child() : std::nullopt; ip; ip = ip->next_sibling()) add(text_of(*ip, "address"));
+  for (const char* family : {"ip4", "ip6"}) {
+    if (const auto ip = member_of(*result, family)) add(text_of(*ip, "ip"));
+  }
+  return addresses;
+}
+
+/// JsonRef has no printer, and only this is ever printed.
+std::string capability_args_of(std::string_view bytes) {
+  const auto entry = nlohmann::json::parse(bytes, nullptr, false);
+  const auto member = entry.find("capabilityArgs");
+  return member == entry.end() || !member->is_object() ? std::string() : member->dump();
+}
+
+}  // namespace
 
 Result<core::Owner> read_cache_entry(std::string_view bytes) {
-  TRY(const JsonDocument document, parse_json(bytes));
-  core::Owner owner;
-  for (auto member = document.root().first_child(); member; member = member->next_sibling()) {
-    if (member->kind() != JsonKind::string) continue;
-    if (member->key() == "networkName") owner.network = member->text();
-    if (member->key() == "containerId") owner.container_id = member->text();
-    if (member->key() == "ifName") owner.interface_name = member->text();
-  }
-  if (owner.network.empty() || owner.container_id.empty() || owner.interface_name.empty()) {
+  TRY(CacheEntry entry, read_whole_cache_entry(bytes));
+  return std::move(entry.owner);
+}
+
+Result<CacheEntry> read_whole_cache_entry(std::string_view bytes) {
+  TRY(const JsonDocument document, parse_json(bytes, {.depth_max = kDepthMax}));
+  const JsonRef root = document.root();
+  CacheEntry entry;
+  entry.owner = {text_of(root, "networkName"), text_of(root, "containerId"), text_of(root, "ifName")};
+  if (entry.owner.network.empty() || entry.owner.container_id.empty() || entry.owner.interface_name.empty()) {
     return fail(ErrorCode::invalid_argument, "it lacks networkName, containerId or ifName");
   }
-  return owner;
+  entry.netns = text_of(root, "netns");
+  entry.pod = pod_of(root);
+  entry.addresses = addresses_of(root);
+  entry.config = from_base64(text_of(root, "config"));
+  entry.capability_args = capability_args_of(bytes);
+  return entry;
 }
 
 }  // namespace croft::wire::cni

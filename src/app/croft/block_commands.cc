@@ -26,7 +26,7 @@ struct Filter {
            (!filter.node.empty() && (!block.block.affinity || block.block.affinity->name != filter.node));
   });
   if (line.json()) {
-    print(json_of(blocks));
+    print(line.data(json_of(blocks)));
     return 0;
   }
   Table table({"CIDR", "POOL", "AFFINITY", "HELD", "COOLING", "RESERVED", "FREE", "CLAIMED"});

@@ -30,7 +30,7 @@ struct CheckOptions {
   }
   TRY(const engine::AuditReport report, engine::audit(context, live, std::chrono::seconds(options.grace_seconds)));
   if (line.json()) {
-    print(json_of(report.findings));
+    print(line.data(json_of(report.findings)));
   } else {
     for (const engine::Finding& finding : report.findings) {
       print(fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject, finding.what,

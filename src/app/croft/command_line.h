@@ -15,7 +15,7 @@ namespace croft::app {
 
 /// The options every command takes, and what runs when the line has been read.
 struct CommandLine {
-  enum class Output { table, json };
+  enum class Output { table, wide, json, yaml };
 
   std::string store_url;
   Output output = Output::table;
@@ -30,7 +30,11 @@ struct CommandLine {
   /// Opens the store of --store; with `create` an absent one is made.
   [[nodiscard]] Result<engine::Context> open(bool create = false);
   [[nodiscard]] bool in_colour() const;
-  [[nodiscard]] bool json() const { return output == Output::json; }
+  /// Whether data is wanted and no table: JSON, or YAML made of it.
+  [[nodiscard]] bool json() const { return output == Output::json || output == Output::yaml; }
+  [[nodiscard]] bool wide() const { return output == Output::wide; }
+  /// The text of json_of() in the form that was asked for.
+  [[nodiscard]] std::string data(const std::string& json_text) const;
 };
 
 /// Prints to standard output; a closed pipe ends the program quietly.
@@ -41,6 +45,7 @@ void add_pool_commands(CLI::App& app, CommandLine& line);
 void add_block_commands(CLI::App& app, CommandLine& line);
 void add_ip_commands(CLI::App& app, CommandLine& line);
 void add_check_command(CLI::App& app, CommandLine& line);
+void add_host_local_commands(CLI::App& app, CommandLine& line);
 
 /// Reads an address or prefix of the command line; the error names the argument.
 [[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);

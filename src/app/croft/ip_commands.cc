@@ -22,14 +22,14 @@ struct ReleaseOptions {
   std::optional<std::uint64_t> sequence;
 };
 
-std::string table_of(const std::vector<engine::AddressView>& addresses) {
+std::string table_of(const std::vector<engine::AddressView>& addresses, bool wide) {
   Table table({"ADDRESS", "STATE", "POOL", "BLOCK", "NODE", "POD", "CONTAINER", "IFNAME", "SINCE", "UNTIL"});
   for (const engine::AddressView& a : addresses) {
     const std::string pod = a.pod.empty() ? "" : a.namespace_name + "/" + a.pod;
     // The first 13 characters tell containers apart, as runtimes print them.
     table.add({a.address.to_string(), std::string(core::name_of(a.state)), a.pool, a.block ? a.block->to_string() : "",
-               a.node, pod, a.owner ? a.owner->container_id.substr(0, 13) : "", a.owner ? a.owner->interface_name : "",
-               a.since, a.until});
+               a.node, pod, a.owner ? a.owner->container_id.substr(0, wide ? std::string::npos : 13) : "",
+               a.owner ? a.owner->interface_name : "", a.since, a.until});
   }
   return table.to_string();
 }
@@ -41,7 +41,7 @@ std::string table_of(const std::vector<engine::AddressView>& addresses) {
     return (!filter.pool.empty() && a.pool != filter.pool) || (!filter.node.empty() && a.node != filter.node) ||
            (!filter.state.empty() && core::name_of(a.state) != filter.state);
   });
-  print(line.json() ? json_of(addresses) : table_of(addresses));
+  print(line.json() ? line.data(json_of(addresses)) : table_of(addresses, line.wide()));
   return 0;
 }
 
@@ -70,7 +70,7 @@ std::string details_of(const engine::AddressView& a) {
   TRY(const net::Address address, address_argument("ADDRESS", text));
   TRY(const engine::Context context, line.open());
   TRY(const engine::AddressView view, engine::show_address(context, address));
-  print(line.json() ? json_of(std::vector{view}) : details_of(view));
+  print(line.json() ? line.data(json_of(std::vector{view})) : details_of(view));
   return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "app/croft/json_output.h"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "wire/records.h"
@@ -28,7 +30,48 @@ std::string array_of(const std::vector<Json>& objects) { return Json(objects).du
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
+/// A key of YAML: in quotes unless it is a plain word that YAML takes for nothing else.
+std::string yaml_key(const std::string& key) {
+  const bool plain = key.size() > 3 && key != "true" && key != "false" && key != "null" &&
+                     key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == key.npos;
+  return plain ? key : Json(key).dump();
+}
+
+/// JSON's scalars, and its empty arrays and objects, are YAML as they are.
+void write_yaml(const Json& value, const std::string& indent, std::string& out) {
+  const bool nested = value.is_structured() && !value.empty();
+  if (!nested) {
+    out += value.dump() + "\n";
+  } else if (value.is_array()) {
+    bool first = true;
+    for (const Json& element : value) {
+      if (!std::exchange(first, false)) out += indent;
+      out += "- ";
+      write_yaml(element, indent + "  ", out);
+    }
+  } else {
+    bool first = true;
+    for (const auto& [key, member] : value.items()) {
+      if (!std::exchange(first, false)) out += indent;
+      out += yaml_key(key) + ":";
+      if (member.is_structured() && !member.empty()) {
+        out += "\n" + indent + "  ";
+        write_yaml(member, indent + "  ", out);
+      } else {
+        out += " ";
+        write_yaml(member, indent, out);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+std::string yaml_of(const std::string& json_text) {
+  std::string text;
+  write_yaml(Json::parse(json_text, nullptr, false), "", text);
+  return text;
+}
 
 std::string json_of(const std::vector<engine::PoolView>& pools) {
   std::vector<Json> objects;

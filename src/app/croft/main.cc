@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/json_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
 #include "os/clock.h"
@@ -28,6 +29,10 @@ Result<engine::Context> CommandLine::open(bool create) {
 bool CommandLine::in_colour() const {
   if (colour == "auto") return os::standard_output_is_terminal() && std::getenv("NO_COLOR") == nullptr;
   return colour == "always";
+}
+
+std::string CommandLine::data(const std::string& json_text) const {
+  return output == Output::yaml ? yaml_of(json_text) : json_text;
 }
 
 void print(const std::string& text) {
@@ -54,15 +59,19 @@ constexpr const char* kFooter =
     "  croft pool create a --cidr 10.1.0.0/16\n"
     "  croft pool show a\n"
     "  croft ip list -o json\n"
-    "  croft check --cni-cache /var/lib/cni\n";
+    "  croft check --cni-cache /var/lib/cni\n"
+    "  croft host-local check --dir /var/lib/cni/networks/cbr0\n";
 
 void add_common(CLI::App& app, CommandLine& line) {
   app.add_option("--store", line.store_url, "Store to work on: sqlite:/absolute/path.db")
       ->envname("CROFT_STORE")
       ->default_val(edge::kDefaultStoreUrl);
-  app.add_option("-o,--output", line.output, "Form of the output: table or json")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{
-          {"table", CommandLine::Output::table}, {"json", CommandLine::Output::json}}))
+  app.add_option("-o,--output", line.output, "Form of the output: table, wide, json or yaml")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},
+                                                                             {"wide", CommandLine::Output::wide},
+                                                                             {"json", CommandLine::Output::json},
+                                                                             {"yaml", CommandLine::Output::yaml}}))
       ->default_str("table");
   app.add_option("--colour,--color", line.colour, "Colour: auto (only on a terminal), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
@@ -83,6 +92,7 @@ int run(int argc, char** argv) {
   add_block_commands(app, line);
   add_ip_commands(app, line);
   add_check_command(app, line);
+  add_host_local_commands(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

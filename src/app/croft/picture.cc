@@ -94,6 +94,21 @@ std::string strip(const engine::PoolView& pool, bool colour) {
   return text;
 }
 
+std::string block_label(const engine::BlockView& block) {
+  return fmt::format("{} {}", block.block.cidr.to_string(),
+                     block.block.affinity ? block.block.affinity->name : "nobody");
+}
+
+}  // namespace
+
+std::string draw(const std::vector<AddressState>& states, bool colour) {
+  std::vector<Half> halves;
+  std::transform(states.begin(), states.end(), std::back_inserter(halves), half_of);
+  std::string text;
+  for (const std::string& line : lines_of(halves, colour)) text += "  " + line + "\n";
+  return text;
+}
+
 std::string legend(bool colour) {
   if (!colour) return "two addresses a character: █ both held  ▀ ▄ one held  ▒ cooling  ░ reserved  · free\n";
   const auto key = [](Half half, const char* name) {
@@ -102,13 +117,6 @@ std::string legend(bool colour) {
   return "two addresses a character: " + key(Half::held, "held") + key(Half::cooling, "cooling") +
          key(Half::reserved, "reserved") + key(Half::free, "free") + "\n";
 }
-
-std::string block_label(const engine::BlockView& block) {
-  return fmt::format("{} {}", block.block.cidr.to_string(),
-                     block.block.affinity ? block.block.affinity->name : "nobody");
-}
-
-}  // namespace
 
 std::string draw(const engine::PoolView& pool, bool colour) {
   std::string text = strip(pool, colour);

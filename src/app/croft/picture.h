@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/inspect.h"
 
@@ -12,5 +13,10 @@ namespace croft::app {
 /// a half is filled when it is held, and `▒` and `░` stand for pairs with a cooling or a reserved address.
 [[nodiscard]] std::string draw(const engine::PoolView& pool, bool colour);
 inline constexpr std::size_t kPictureBlocksMax = 32;
+
+/// The same for a run of addresses: lines of two states a character, each line behind two blanks.
+[[nodiscard]] std::string draw(const std::vector<core::AddressState>& states, bool colour);
+/// One line that says what the signs mean.
+[[nodiscard]] std::string legend(bool colour);
 
 }  // namespace croft::app

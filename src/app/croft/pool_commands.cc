@@ -51,7 +51,7 @@ struct CreateOptions {
   TRY(const core::PoolCreated created, engine::create_pool(context, spec));
   if (line.json()) {
     TRY(const engine::PoolView view, find_pool(context, created.pool.name));
-    print(json_of(std::vector{view}));
+    print(line.data(json_of(std::vector{view})));
   } else {
     print(fmt::format("pool/{} {}\n", created.pool.name, created.existed_before ? "unchanged" : "created"));
   }
@@ -80,7 +80,7 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
 [[nodiscard]] Result<int> list(CommandLine& line) {
   TRY(const engine::Context context, line.open());
   TRY(const engine::Overview overview, engine::look(context));
-  print(line.json() ? json_of(overview.pools) : table_of(overview.pools));
+  print(line.json() ? line.data(json_of(overview.pools)) : table_of(overview.pools));
   return 0;
 }
 
@@ -88,7 +88,7 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
   TRY(const engine::Context context, line.open());
   TRY(const engine::PoolView pool, find_pool(context, name));
   if (line.json()) {
-    print(json_of(std::vector{pool}));
+    print(line.data(json_of(std::vector{pool})));
   } else {
     print(table_of({pool}) + "\n" + draw(pool, line.in_colour()));
   }

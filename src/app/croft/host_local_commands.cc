@@ -1,0 +1,316 @@
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/host_local_views.h"
+#include "edge/error_table.h"
+#include "edge/host_local_facts.h"
+#include "edge/host_local_sets.h"
+#include "engine/host_local_audit.h"
+#include "net/echo.h"
+#include "os/files.h"
+#include "os/process.h"
+#include "store/hostlocal/open_reservations.h"
+#include "wire/cni_environment.h"
+
+namespace croft::app {
+namespace {
+
+using engine::HostLocalFinding;
+using Findings = std::vector<HostLocalFinding>;
+
+/// libcni's directory, and the one of older container engines.
+const std::vector<std::string>& default_caches() {
+  static const std::vector<std::string> kDirectories = {"/var/lib/cni", "/var/lib/cni/cache"};
+  return kDirectories;
+}
+
+struct HostLocalOptions {
+  std::string directory, network, config_file;
+  std::vector<std::string> caches;
+  std::int64_t grace_seconds = 60;
+  bool in_container = false;
+  bool apply = false;
+  double max_share = 0.5;
+};
+
+/// What the options come down to.
+struct Place {
+  std::string path, data_dir, directory_name, network;
+};
+
+void warn(const std::string& text) { static_cast<void>(os::write_standard_error("croft: " + text + "\n")); }
+
+[[nodiscard]] Result<Place> place_of(const HostLocalOptions& options) {
+  std::string path = options.directory;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  auto resolved = os::resolved_path(path);
+  if (!resolved) return fail(resolved.error().in("--dir"));
+  Place place{*resolved, os::directory_of(*resolved), resolved->substr(resolved->rfind('/') + 1), options.network};
+  if (place.directory_name.empty() || place.directory_name.front() == '.') {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0",
+                            net::echo(options.directory)));
+  }
+  if (place.network.empty()) place.network = place.directory_name;
+  if (wire::cni::is_cni_name(place.network)) return place;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("--network: {} is no name of a CNI network; give the name of the configuration",
+                          net::echo(place.network)));
+}
+
+/// A cache that was named must be there; the default ones need not.
+[[nodiscard]] Result<engine::SignsOfLife> read_caches(const HostLocalOptions& options) {
+  engine::SignsOfLife life;
+  for (const std::string& directory : options.caches.empty() ? default_caches() : options.caches) {
+    const auto read = edge::read_cached_attachments(directory, life);
+    if (!read && !options.caches.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--cni-cache: {}; name the directory that has `results`", read.error().message));
+    }
+  }
+  return life;
+}
+
+[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const Place& place) {
+  edge::SetSources sources;
+  sources.config_file = options.config_file;
+  sources.network = place.network;
+  sources.cache_directories = options.caches.empty() ? default_caches() : options.caches;
+  auto found = edge::find_range_sets(sources);
+  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
+  for (const std::string& text : found->unusable) warn("passed over " + text);
+  return found;
+}
+
+[[nodiscard]] Result<engine::HostLocalDirectory> read_directory(const Place& place) {
+  auto directory = edge::read_host_local_directory(place.path);
+  if (directory) return directory;
+  Error error = directory.error().in("--dir");
+  if (error.code == ErrorCode::permission_denied) error.message += "; run as root";
+  return fail(std::move(error));
+}
+
+// ---------------------------------------------------------------- list
+
+[[nodiscard]] Result<int> list(CommandLine& line, const HostLocalOptions& options) {
+  TRY(const Place place, place_of(options));
+  TRY(const engine::HostLocalDirectory directory, read_directory(place));
+  TRY(const engine::SignsOfLife life, read_caches(options));
+  TRY(const edge::FoundSets found, find_sets(options, place));
+  for (const engine::UnreadableEntry& entry : life.unreadable) warn("cannot read " + entry.what);
+  HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
+  shown.source = found.source;
+  print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()));
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
+// ---------------------------------------------------------------- check and repair
+
+/// One look at the directory and at everything that lives.
+struct Look {
+  engine::HostLocalDirectory directory;
+  engine::SignsOfLife life;
+  Findings findings;
+};
+
+[[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const Place& place,
+                                engine::HostLocalDirectory directory, const std::vector<core::range::RangeSet>& sets) {
+  TRY(engine::SignsOfLife life, read_caches(options));
+  edge::look_at_namespaces(options.in_container, life);
+  Look seen{std::move(directory), std::move(life), {}};
+  seen.findings = engine::audit_host_local(
+      {place.network, seen.directory, seen.life, sets, line.clock.now(), std::chrono::seconds(options.grace_seconds)});
+  return seen;
+}
+
+void warn_of_gaps(const engine::SignsOfLife& life) {
+  if (life.unseen.empty()) return;
+  warn("not everything could be looked at, so nothing is called a leak:");
+  for (const std::string& text : life.unseen) warn("  " + text);
+}
+
+Findings proven_of(const Findings& findings) {
+  Findings proven;
+  std::copy_if(findings.begin(), findings.end(), std::back_inserter(proven),
+               [](const HostLocalFinding& f) { return f.proven; });
+  return proven;
+}
+
+std::string summary_of(const Look& seen) {
+  return fmt::format("{} reservations; {} network namespaces and {} cache entries looked at",
+                     seen.directory.reservations.size(), seen.life.namespaces, seen.life.attachments.size());
+}
+
+[[nodiscard]] Result<int> check(CommandLine& line, const HostLocalOptions& options) {
+  TRY(const Place place, place_of(options));
+  TRY(const edge::FoundSets found, find_sets(options, place));
+  TRY(engine::HostLocalDirectory directory, read_directory(place));
+  TRY(const Look seen, look(line, options, place, std::move(directory), found.sets));
+  warn_of_gaps(seen.life);
+  if (line.json()) {
+    print(line.data(json_of(seen.findings)));
+  } else {
+    const std::size_t proven = proven_of(seen.findings).size();
+    print(text_of(seen.findings));
+    print(fmt::format("{}{}: {}\n", summary_of(seen),
+                      found.sets.empty() ? "; no configuration found, so nothing is said of ranges" : "",
+                      seen.findings.empty()
+                          ? "nothing found"
+                          : fmt::format("{} findings, {} of them can be removed", seen.findings.size(), proven)));
+  }
+  return static_cast<int>(seen.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+}
+
+[[nodiscard]] Result<void> brake(const Findings& proven, const Look& seen, double max_share) {
+  auto checked = engine::check_share(proven, seen.directory.reservations.size(), max_share);
+  if (checked) return {};
+  Error error = checked.error();
+  error.message += "; `--max-share 1` goes on";
+  error.details = "look at the list that repair prints without --apply first";
+  return fail(std::move(error));
+}
+
+void show_plan(CommandLine& line, const HostLocalOptions& options, const Look& seen, const Findings& proven) {
+  if (line.json()) return print(line.data(json_of(proven)));
+  print(text_of(proven));
+  print(fmt::format(
+      "{}: {}\n", summary_of(seen),
+      proven.empty() ? "nothing to remove" : fmt::format("{} would be removed; --apply removes them", proven.size())));
+  const auto checked = brake(proven, seen, options.max_share);
+  if (!checked) warn("--apply would refuse: " + checked.error().message);
+}
+
+/// Removes what both looks proved, and says what is gone.
+[[nodiscard]] Result<Findings> remove(store::Reservations& reservations, const Findings& proven) {
+  std::vector<store::Reservation> leaks;
+  for (const HostLocalFinding& finding : proven) leaks.push_back(*finding.reservation);
+  const auto released = reservations.release(leaks);
+  TRY(const auto left, reservations.list());
+  std::set<std::string> left_files;
+  for (const store::Reservation& reservation : left) left_files.insert(reservation.file);
+  Findings removed;
+  for (HostLocalFinding finding : proven) {
+    if (left_files.contains(finding.subject)) continue;
+    finding.remedy.clear();
+    removed.push_back(std::move(finding));
+  }
+  if (!released) warn(fmt::format("{} of {} were removed", removed.size(), proven.size()));
+  if (!released) return fail(released.error());
+  return removed;
+}
+
+void show_removed(CommandLine& line, const Findings& removed, std::size_t first_look) {
+  if (line.json()) return print(line.data(json_of(removed)));
+  std::string text = text_of(removed);
+  const std::size_t kept = first_look - removed.size();
+  text += fmt::format("{} removed{}\n", removed.size(),
+                      kept == 0 ? "" : fmt::format("; {} kept: the second look did not prove them", kept));
+  print(text);
+}
+
+[[nodiscard]] Result<int> apply(CommandLine& line, const HostLocalOptions& options, const Place& place,
+                                const Findings& first) {
+  TRY(const auto reservations, store::hostlocal::open_reservations(place.data_dir, place.directory_name,
+                                                                   store::hostlocal::OpenMode::existing, line.clock));
+  engine::HostLocalDirectory locked;
+  TRY(locked.reservations, reservations->list());
+  TRY(const Look second, look(line, options, place, std::move(locked), {}));
+  warn_of_gaps(second.life);
+  const Findings both = engine::proven_by_both(first, second.findings);
+  TRY_VOID(brake(both, second, options.max_share));
+  TRY(const Findings removed, remove(*reservations, both));
+  show_removed(line, removed, first.size());
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
+[[nodiscard]] Result<int> repair(CommandLine& line, const HostLocalOptions& options) {
+  TRY(const Place place, place_of(options));
+  TRY(engine::HostLocalDirectory directory, read_directory(place));
+  TRY(const Look first, look(line, options, place, std::move(directory), {}));
+  const Findings proven = proven_of(first.findings);
+  if (!options.apply || proven.empty()) {
+    warn_of_gaps(first.life);
+    show_plan(line, options, first, proven);
+    return static_cast<int>(proven.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+  }
+  TRY_VOID(brake(proven, first, options.max_share));
+  return apply(line, options, place, proven);
+}
+
+// ---------------------------------------------------------------- the command line
+
+using Options = std::shared_ptr<HostLocalOptions>;
+
+void add_place(CLI::App& command, const Options& options) {
+  command.add_option("--dir", options->directory, "The network's directory, as a rule /var/lib/cni/networks/<network>")
+      ->required();
+  command.add_option("--network", options->network, "The network's name; default: the directory's name");
+  command
+      .add_option("--cni-cache", options->caches,
+                  "A cache directory of the runtime; may be given again; default: /var/lib/cni and /var/lib/cni/cache")
+      ->expected(1);
+}
+
+void add_config(CLI::App& command, const Options& options) {
+  command.add_option("--config", options->config_file,
+                     "The network's configuration (.conf, .conflist), for its ranges; default: what the runtime's "
+                     "cache has, else flannel's, else /etc/cni/net.d");
+}
+
+void add_looks(CLI::App& command, const Options& options) {
+  command.add_option("--grace", options->grace_seconds, "Pass over files younger than this (60s, 5m, 1h)")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{7 * 86400}))
+      ->default_str("60s");
+  command.add_flag("--in-container", options->in_container,
+                   "This container is the node (kind, k3d): take the processes seen here for all there are");
+}
+
+constexpr const char* kRule =
+    "A reservation is a proven leak when its address is configured in no network namespace of this machine, the\n"
+    "runtime's cache has no entry about it or the entry's namespace is gone, and the file is older than --grace.\n";
+
+}  // namespace
+
+void add_host_local_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* noun = app.add_subcommand("host-local", "Directories of the CNI plugin host-local, whoever wrote them");
+  noun->require_subcommand(1);
+  noun->fallthrough();
+
+  const auto add = [&](const char* name, const char* what, Result<int> (*run)(CommandLine&, const HostLocalOptions&)) {
+    const auto options = std::make_shared<HostLocalOptions>();
+    CLI::App* command = noun->add_subcommand(name, what);
+    add_place(*command, options);
+    command->callback(
+        [&line, options, run] { line.run = [options, run](CommandLine& l) { return run(l, *options); }; });
+    return std::pair(command, options);
+  };
+  const auto [listing, list_options] = add("list", "Who holds what, and how full the ranges are", list);
+  add_config(*listing, list_options);
+  listing->footer("Changes nothing and takes no lock.");
+
+  const auto [checking, check_options] = add("check", "Compare a directory with what lives on this machine", check);
+  add_config(*checking, check_options);
+  add_looks(*checking, check_options);
+  checking->footer(std::string(kRule) + "Changes nothing. Exit code 3 when something was found.");
+
+  const auto [repairing, repair_options] = add("repair", "Remove proven leaks; without --apply only show them", repair);
+  add_looks(*repairing, repair_options);
+  repairing->add_flag("--apply", repair_options->apply,
+                      "Remove them: under the directory's lock, after a second look at everything");
+  repairing
+      ->add_option("--max-share", repair_options->max_share,
+                   "Refuse when more than this share of all reservations would go; those written before this boot do "
+                   "not count")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  repairing->footer(std::string(kRule) +
+                    "Exit code 3 without --apply when there is something to remove, 5 when the share is too large.");
+}
+
+}  // namespace croft::app

@@ -1,0 +1,287 @@
+#include "app/croft/host_local_views.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/croft/picture.h"
+#include "app/croft/table.h"
+#include "base/time_text.h"
+
+namespace croft::app {
+namespace {
+
+using core::AddressState;
+using core::range::Range;
+using core::range::RangeSet;
+using engine::HostLocalDirectory;
+using engine::HostLocalFinding;
+using Json = nlohmann::ordered_json;
+using net::U128;
+using store::Reservation;
+
+constexpr std::size_t kPictureHalvesMax = 512;  ///< four lines
+constexpr std::size_t kForeignShownMax = 10;
+
+double to_double(U128 number) {
+  return static_cast<double>(number.hi) * 18446744073709551616.0 + static_cast<double>(number.lo);
+}
+
+std::string text_of(U128 number) {
+  return number.fits_64() ? std::to_string(number.lo) : fmt::format("{:.3g}", to_double(number));
+}
+
+// ---- what is shown
+
+std::vector<std::string> notes_of(const Reservation& reservation, bool outside) {
+  std::vector<std::string> notes;
+  if (reservation.empty) notes.emplace_back("empty");
+  if (!reservation.empty && !reservation.holder) notes.emplace_back("unreadable");
+  if (reservation.holder && reservation.holder->interface_name.empty()) notes.emplace_back("no interface recorded");
+  if (reservation.file != reservation.address.to_string()) notes.push_back("foreign name " + reservation.file);
+  if (outside) notes.emplace_back("outside all ranges");
+  return notes;
+}
+
+U128 size_of(const RangeSet& set) {
+  U128 size;
+  for (const Range& range : set.ranges()) {
+    size += range.addresses.last_offset() + 1;
+    if (range.contains(range.gateway)) --size;
+  }
+  return size;
+}
+
+const HostLocalDirectory::Cursor* cursor_of(const HostLocalDirectory& directory, std::size_t set) {
+  const auto found = std::find_if(directory.cursors.begin(), directory.cursors.end(),
+                                  [&](const auto& cursor) { return cursor.set == set; });
+  return found == directory.cursors.end() ? nullptr : &*found;
+}
+
+SetRow row_of(const HostLocalDirectory& directory, std::size_t place, const RangeSet& set) {
+  SetRow row{place, &set, size_of(set), 0, std::nullopt};
+  for (const Reservation& reservation : directory.reservations) {
+    if (!reservation.empty && set.contains(reservation.address)) ++row.used;
+  }
+  if (const auto* cursor = cursor_of(directory, place)) row.cursor = *cursor;
+  return row;
+}
+
+/// Without a configuration there is one row a cursor, and one at least: the count is of the whole directory.
+std::vector<SetRow> rows_without_sets(const HostLocalDirectory& directory) {
+  const auto used = std::count_if(directory.reservations.begin(), directory.reservations.end(),
+                                  [](const Reservation& r) { return !r.empty; });
+  std::vector<SetRow> rows;
+  for (const auto& cursor : directory.cursors) {
+    rows.push_back({cursor.set, nullptr, {}, static_cast<std::uint64_t>(used), cursor});
+  }
+  if (rows.empty()) rows.push_back({0, nullptr, {}, static_cast<std::uint64_t>(used), std::nullopt});
+  return rows;
+}
+
+// ---- tables
+
+std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, ", ")); }
+
+std::string cursor_text(const SetRow& row) {
+  if (!row.cursor) return "";
+  return row.cursor->address ? row.cursor->address->to_string() : "unreadable";
+}
+
+std::string reservations_text(const HostLocalList& list, bool wide) {
+  std::vector<std::string> headings = {"ADDRESS", "CONTAINER", "IFNAME", "POD", "AGE", "NOTES"};
+  if (wide) headings.insert(headings.end(), {"WRITTEN", "NETNS"});
+  Table table(headings);
+  for (const ReservationRow& row : list.reservations) {
+    const auto& holder = row.reservation.holder;
+    const auto* cached = row.attachment;
+    const bool has_pod = cached != nullptr && !cached->pod.name.empty();
+    // The first 13 characters tell containers apart, as runtimes print them.
+    const std::string container = holder ? holder->container_id.substr(0, wide ? std::string::npos : 13) : "";
+    std::vector<std::string> cells = {row.reservation.address.to_string(),
+                                      container,
+                                      holder ? holder->interface_name : "",
+                                      has_pod ? cached->pod.namespace_name + "/" + cached->pod.name : "",
+                                      engine::age_text(row.age),
+                                      joined(row.notes)};
+    if (wide) {
+      cells.push_back(rfc3339_rounded_up(row.reservation.written));
+      cells.push_back(cached != nullptr ? cached->netns_path : "");
+    }
+    table.add(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string sets_text(const HostLocalList& list) {
+  Table table({"SET", "RANGES", "USED", "FREE", "PERCENT", "CURSOR"});
+  for (const SetRow& row : list.sets) {
+    const bool known = row.ranges != nullptr;
+    table.add({std::to_string(row.set), known ? row.ranges->to_string() : "", std::to_string(row.used),
+               known ? text_of(row.free()) : "", known ? fmt::format("{:.1f}%", row.percent()) : "", cursor_text(row)});
+  }
+  return table.to_string();
+}
+
+// ---- pictures
+
+/// The addresses of a set in a row, cut into at most kPictureHalvesMax pieces of 2^shift each.
+class SetPicture {
+ public:
+  explicit SetPicture(const RangeSet& set) : set_(set) {
+    for (const Range& range : set.ranges()) {
+      starts_.push_back(count_);
+      count_ += range.addresses.last_offset() + 1;
+    }
+    while (U128(kPictureHalvesMax) < ((count_ - 1) >> shift_) + 1) ++shift_;
+    states_.assign(static_cast<std::size_t>((((count_ - 1) >> shift_) + 1).lo), AddressState::free);
+  }
+
+  void mark(const net::Address& address, AddressState state) {
+    const auto range = set_.find(address);
+    if (!range) return;
+    const U128 offset = address.value() - set_.ranges()[*range].addresses.first().value() + starts_[*range];
+    states_[static_cast<std::size_t>((offset >> shift_).lo)] = state;
+  }
+
+  [[nodiscard]] std::string text(bool colour) const {
+    return draw(states_, colour) + "  " +
+           (is_exact() ? legend(colour)
+                       : fmt::format("half a character stands for 2^{} addresses, filled when one is held\n", shift_));
+  }
+  [[nodiscard]] bool is_exact() const { return shift_ == 0; }
+
+ private:
+  const RangeSet& set_;
+  std::vector<U128> starts_;
+  U128 count_;
+  int shift_ = 0;
+  std::vector<AddressState> states_;
+};
+
+std::string picture_of(const SetRow& row, const std::vector<ReservationRow>& reservations, bool colour) {
+  if (row.used == 0) return fmt::format("set {}: nothing is held\n", row.set);
+  SetPicture picture(*row.ranges);
+  for (const Range& range : row.ranges->ranges()) {
+    if (picture.is_exact()) picture.mark(range.gateway, AddressState::reserved);
+  }
+  for (const ReservationRow& r : reservations) {
+    if (!r.reservation.empty) picture.mark(r.reservation.address, AddressState::held);
+  }
+  return fmt::format("set {}:\n{}", row.set, picture.text(colour));
+}
+
+// ---- JSON
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json number_or_double(U128 number) { return number.fits_64() ? Json(number.lo) : Json(to_double(number)); }
+
+/// Names of files may be any bytes.
+std::string array_of(const std::vector<Json>& objects) {
+  return Json(objects).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json reservation_json(const ReservationRow& row) {
+  const auto& holder = row.reservation.holder;
+  const auto* cached = row.attachment;
+  return {{"kind", "reservation"},
+          {"address", row.reservation.address.to_string()},
+          {"containerId", text_or_null(holder ? holder->container_id : "")},
+          {"ifname", text_or_null(holder ? holder->interface_name : "")},
+          {"pod", text_or_null(cached != nullptr ? cached->pod.name : "")},
+          {"namespace", text_or_null(cached != nullptr ? cached->pod.namespace_name : "")},
+          {"netns", text_or_null(cached != nullptr ? cached->netns_path : "")},
+          {"written", rfc3339_rounded_up(row.reservation.written)},
+          {"ageSeconds", std::chrono::duration_cast<std::chrono::seconds>(row.age).count()},
+          {"notes", row.notes}};
+}
+
+Json set_json(const SetRow& row, const std::string& source) {
+  std::vector<std::string> ranges;
+  if (row.ranges != nullptr) {
+    for (const Range& range : row.ranges->ranges()) ranges.push_back(range.addresses.to_string());
+  }
+  const bool known = row.ranges != nullptr;
+  return {{"kind", "set"},
+          {"set", row.set},
+          {"ranges", known ? Json(ranges) : Json()},
+          {"size", known ? number_or_double(row.size) : Json()},
+          {"used", row.used},
+          {"free", known ? number_or_double(row.free()) : Json()},
+          {"percent", known ? Json(row.percent()) : Json()},
+          {"cursor", row.cursor && row.cursor->address ? Json(row.cursor->address->to_string()) : Json()},
+          {"source", text_or_null(source)}};
+}
+
+}  // namespace
+
+double SetRow::percent() const {
+  const double whole = to_double(size);
+  return whole == 0 ? 100 : static_cast<double>(used) * 100 / whole;
+}
+
+HostLocalList list_of(const HostLocalDirectory& directory, const std::vector<engine::CachedAttachment>& attachments,
+                      const std::string& network, const std::vector<RangeSet>& sets, WallTime now) {
+  HostLocalList list;
+  const auto by_holder = engine::attachments_of(attachments, network);
+  for (const Reservation& r : directory.reservations) {
+    const bool inside = std::any_of(sets.begin(), sets.end(), [&](const RangeSet& s) { return s.contains(r.address); });
+    list.reservations.push_back({r, r.holder ? engine::find_attachment(by_holder, *r.holder) : nullptr, now - r.written,
+                                 notes_of(r, !sets.empty() && !inside)});
+  }
+  for (std::size_t i = 0; i < sets.size(); ++i) list.sets.push_back(row_of(directory, i, sets[i]));
+  if (sets.empty()) list.sets = rows_without_sets(directory);
+  list.foreign = directory.foreign;
+  return list;
+}
+
+std::string text_of(const HostLocalList& list, bool wide, bool colour) {
+  std::string text = reservations_text(list, wide) + "\n" + sets_text(list);
+  text += list.source.empty()
+              ? "no configuration of this network was found: the ranges are not known; --config names it\n"
+              : fmt::format("ranges of {}\n", list.source);
+  for (const SetRow& row : list.sets) {
+    if (row.ranges != nullptr) text += "\n" + picture_of(row, list.reservations, colour);
+  }
+  if (list.foreign.empty()) return text;
+  const std::size_t shown = std::min(kForeignShownMax, list.foreign.size());
+  text += "\nother files: " + joined({list.foreign.begin(), list.foreign.begin() + static_cast<std::ptrdiff_t>(shown)});
+  return text + (shown < list.foreign.size() ? fmt::format(" and {} more\n", list.foreign.size() - shown) : "\n");
+}
+
+std::string json_of(const HostLocalList& list) {
+  std::vector<Json> objects;
+  for (const ReservationRow& row : list.reservations) objects.push_back(reservation_json(row));
+  for (const SetRow& row : list.sets) objects.push_back(set_json(row, list.source));
+  return array_of(objects);
+}
+
+std::string text_of(const std::vector<HostLocalFinding>& findings) {
+  std::string text;
+  for (const HostLocalFinding& finding : findings) {
+    text += fmt::format("{}: {}\n", engine::name_of(finding.kind), finding.subject);
+    for (const std::string& evidence : finding.evidence) text += "  " + evidence + "\n";
+    if (!finding.remedy.empty()) text += "  remedy: " + finding.remedy + "\n";
+  }
+  return text;
+}
+
+std::string json_of(const std::vector<HostLocalFinding>& findings) {
+  std::vector<Json> objects;
+  for (const HostLocalFinding& finding : findings) {
+    const auto& holder = finding.reservation ? finding.reservation->holder : std::nullopt;
+    objects.push_back({{"finding", engine::name_of(finding.kind)},
+                       {"subject", finding.subject},
+                       {"address", finding.reservation ? Json(finding.reservation->address.to_string()) : Json()},
+                       {"containerId", text_or_null(holder ? holder->container_id : "")},
+                       {"ifname", text_or_null(holder ? holder->interface_name : "")},
+                       {"proven", finding.proven},
+                       {"beforeBoot", finding.before_boot},
+                       {"evidence", finding.evidence},
+                       {"remedy", text_or_null(finding.remedy)}});
+  }
+  return array_of(objects);
+}
+
+}  // namespace croft::app

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/range/range_set.h"
+#include "engine/host_local_audit.h"
+#include "net/u128.h"
+
+namespace croft::app {
+
+/// One reservation as `croft host-local list` shows it.
+struct ReservationRow {
+  store::Reservation reservation;
+  const engine::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
+  std::chrono::nanoseconds age{};
+  std::vector<std::string> notes;
+};
+
+/// One range set and its use. Empty files do not count as used.
+struct SetRow {
+  std::size_t set = 0;
+  const core::range::RangeSet* ranges = nullptr;  ///< nullptr: not known; then only `used` and the cursor are
+  net::U128 size;                                 ///< addresses that can be given out: without the ranges' gateways
+  std::uint64_t used = 0;
+  std::optional<engine::HostLocalDirectory::Cursor> cursor;
+
+  [[nodiscard]] net::U128 free() const { return size < net::U128(used) ? net::U128() : size - net::U128(used); }
+  [[nodiscard]] double percent() const;
+};
+
+/// What `croft host-local list` shows.
+struct HostLocalList {
+  std::vector<ReservationRow> reservations;
+  std::vector<SetRow> sets;
+  std::string source;  ///< the file the sets are from; empty: none was found
+  std::vector<std::string> foreign;
+};
+
+[[nodiscard]] HostLocalList list_of(const engine::HostLocalDirectory& directory,
+                                    const std::vector<engine::CachedAttachment>& attachments,
+                                    const std::string& network, const std::vector<core::range::RangeSet>& sets,
+                                    WallTime now);
+
+/// The reservations, the sets, and a picture of each set. `wide`: whole container IDs, times and namespaces.
+[[nodiscard]] std::string text_of(const HostLocalList& list, bool wide, bool colour);
+[[nodiscard]] std::string json_of(const HostLocalList& list);
+
+/// Findings with their evidence, a paragraph each.
+[[nodiscard]] std::string text_of(const std::vector<engine::HostLocalFinding>& findings);
+[[nodiscard]] std::string json_of(const std::vector<engine::HostLocalFinding>& findings);
+
+}  // namespace croft::app

@@ -1,0 +1,125 @@
+#include "app/croft/host_local_views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/croft/json_output.h"
+#include "core/range/test_range.h"
+
+namespace croft::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using namespace std::chrono_literals;
+
+net::Address address(std::string_view text) { return net::Address::parse(text).value(); }
+
+class HostLocalViews : public testing::Test {
+ protected:
+  HostLocalViews() {
+    reserve("10.1.0.2", store::Holder{"0123456789abcdef", "eth0"});
+    reserve("10.1.0.3", store::Holder{"old", ""});
+    reserve("10.1.0.9", std::nullopt).empty = true;
+    reserve("10.2.0.1", store::Holder{"far", "eth0"}).file = "x";
+    directory_.cursors = {{0, address("10.1.0.3"), ""}, {1, std::nullopt, "\"junk\""}};
+    attachments_.push_back({{"net", "0123456789abcdef", "eth0"},
+                            engine::CachedAttachment::Netns::present,
+                            "/run/netns/x",
+                            {"web", "default", ""},
+                            {},
+                            "/cache/entry"});
+  }
+  store::Reservation& reserve(std::string_view text, std::optional<store::Holder> holder) {
+    return directory_.reservations.emplace_back(
+        store::Reservation{address(text), std::move(holder), WallTime(0s), false, std::string(text)});
+  }
+  HostLocalList list() const { return list_of(directory_, attachments_, "net", sets_, WallTime(3h + 5min)); }
+
+  engine::HostLocalDirectory directory_;
+  std::vector<engine::CachedAttachment> attachments_;
+  std::vector<core::range::RangeSet> sets_{core::range::range_set({core::range::spec("10.1.0.0/28")}),
+                                           core::range::range_set({core::range::spec("fd00::/64")})};
+};
+
+TEST_F(HostLocalViews, Table) {
+  auto shown = list();
+  shown.source = "/etc/cni/net.d/net.conf";
+  shown.foreign = {"notes"};
+  EXPECT_EQ(text_of(shown, false, false),
+            "ADDRESS    CONTAINER       IFNAME   POD           AGE    NOTES\n"
+            "10.1.0.2   0123456789abc   eth0     default/web   3h5m   -\n"
+            "10.1.0.3   old             -        -             3h5m   no interface recorded\n"
+            "10.1.0.9   -               -        -             3h5m   empty\n"
+            "10.2.0.1   far             eth0     -             3h5m   foreign name x, outside all ranges\n"
+            "\n"
+            "SET   RANGES                              USED   FREE                   PERCENT   CURSOR\n"
+            "0     10.1.0.1-10.1.0.14                  2      11                     15.4%     10.1.0.3\n"
+            "1     fd00::1-fd00::ffff:ffff:ffff:ffff   0      18446744073709551614   0.0%      unreadable\n"
+            "ranges of /etc/cni/net.d/net.conf\n"
+            "\n"
+            "set 0:\n"
+            "  ▄▀·····\n"
+            "  two addresses a character: █ both held  ▀ ▄ one held  ▒ cooling  ░ reserved  · free\n"
+            "\n"
+            "set 1: nothing is held\n"
+            "\n"
+            "other files: notes\n");
+}
+
+TEST_F(HostLocalViews, WideHasWholeNamesTimesAndNamespaces) {
+  const std::string text = text_of(list(), true, false);
+  EXPECT_THAT(text, HasSubstr("0123456789abcdef   eth0     default/web   3h5m   -"));
+  EXPECT_THAT(text, HasSubstr("1970-01-01T00:00:00Z   /run/netns/x\n"));
+}
+
+TEST_F(HostLocalViews, WithoutConfigurationOnlyCountsAndCursors) {
+  sets_.clear();
+  const std::string text = text_of(list(), false, false);
+  EXPECT_THAT(text, HasSubstr("SET   RANGES   USED   FREE   PERCENT   CURSOR\n"
+                              "0     -        3      -      -         10.1.0.3\n"));
+  EXPECT_THAT(text, HasSubstr("no configuration of this network was found"));
+  directory_.cursors.clear();
+  EXPECT_THAT(text_of(list(), false, false), HasSubstr("0     -        3      -      -         -\n"));
+  EXPECT_THAT(json_of(list()), HasSubstr("\"ranges\": null"));
+}
+
+TEST_F(HostLocalViews, LargeSetsAreSummedUp) {
+  reserve("fd00::8000:0:0:1", store::Holder{"six", "eth0"});
+  const std::string text = text_of(list(), false, false);
+  EXPECT_THAT(text, HasSubstr("half a character stands for 2^55 addresses"));
+}
+
+TEST_F(HostLocalViews, JsonHasTheNamesThatScriptsRelyOn) {
+  const std::string json = json_of(list());
+  for (const char* name :
+       {"kind", "address", "containerId", "ifname", "pod", "namespace", "netns", "written", "ageSeconds", "notes",
+        "set", "ranges", "size", "used", "free", "percent", "cursor", "source"}) {
+    EXPECT_THAT(json, HasSubstr("\"" + std::string(name) + "\": ")) << name;
+  }
+  engine::HostLocalFinding finding{
+      engine::HostLocalFinding::Kind::leak, "10.1.0.2", {"because"}, "mend", std::nullopt, true, false};
+  const std::string findings = json_of(std::vector{finding});
+  for (const char* name :
+       {"finding", "subject", "address", "containerId", "ifname", "proven", "beforeBoot", "evidence", "remedy"}) {
+    EXPECT_THAT(findings, HasSubstr("\"" + std::string(name) + "\": ")) << name;
+  }
+  EXPECT_EQ(text_of(std::vector{finding}), "leak: 10.1.0.2\n  because\n  remedy: mend\n");
+  EXPECT_EQ(json_of(std::vector<engine::HostLocalFinding>()), "[]\n");
+}
+
+TEST(Yaml, IsTheSameData) {
+  EXPECT_EQ(yaml_of(R"([{"address":"a: \"b\"","list":[1,{"deep":null,"y":[]}],"none":{}},{"more":[[true]]}])"),
+            "- address: \"a: \\\"b\\\"\"\n"
+            "  list:\n"
+            "    - 1\n"
+            "    - deep: null\n"
+            "      \"y\": []\n"
+            "  none: {}\n"
+            "- more:\n"
+            "    - - true\n");
+  EXPECT_EQ(yaml_of("[]\n"), "[]\n");
+}
+
+}  // namespace
+}  // namespace croft::app

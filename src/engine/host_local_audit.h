@@ -1,0 +1,130 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/block/owner.h"
+#include "core/range/range_set.h"
+#include "net/address.h"
+#include "store/reservations.h"
+
+// What a host-local directory says, compared with what lives on this machine. Pure: facts in, findings out. The rule of
+// a proven leak is on HostLocalFinding::proven; when in doubt, an address is kept.
+
+namespace croft::engine {
+
+/// What the runtime's cache says about one attachment.
+struct CachedAttachment {
+  enum class Netns : std::uint8_t {
+    present,  ///< its network namespace exists
+    gone,     ///< nothing is at its path
+    unclear,  ///< no path, or something else is there
+  };
+  core::Owner owner;
+  Netns netns = Netns::unclear;
+  std::string netns_path;
+  core::PodIdentity pod;
+  std::vector<net::Address> addresses;  ///< of its result
+  std::string file;                     ///< the path of the entry
+};
+
+/// A file of the cache that cannot be read; as a rule power loss left it empty.
+struct UnreadableEntry {
+  std::string name;  ///< `<network>-<containerID>-<ifname>`
+  std::string what;  ///< its path, and why
+};
+
+/// What lives on this machine, from two sources that know nothing of each other.
+struct SignsOfLife {
+  std::map<net::Address, std::string> configured;  ///< where: "eth0 in /run/netns/a"
+  std::size_t namespaces = 0;                      ///< that were looked at
+  std::vector<std::string> unseen;                 ///< why there may be more than was seen; then nothing is proven
+  std::vector<CachedAttachment> attachments;
+  std::vector<UnreadableEntry> unreadable;
+};
+
+/// A network's directory as it was read.
+struct HostLocalDirectory {
+  struct Cursor {
+    std::size_t set = 0;
+    std::optional<net::Address> address;  ///< absent when the file is no address
+    std::string text;                     ///< its start, for messages
+  };
+  struct Leftover {
+    std::string file;
+    WallTime written{};
+  };
+  std::vector<store::Reservation> reservations;  ///< by address
+  std::vector<Cursor> cursors;                   ///< by set
+  std::vector<Leftover> leftovers;               ///< Croft's temporary files
+  std::vector<std::string> foreign;              ///< names of everything else but `lock`
+};
+
+struct HostLocalFinding {
+  /// Stable identifiers, for scripts.
+  enum class Kind : std::uint8_t {
+    leak,               ///< reserved, and its holder is proven to be gone
+    empty_file,         ///< says nobody; the reference would never give it out again
+    unreadable_file,    ///< has an address for a name and is no file that can be read
+    undecided,          ///< its holder seems to be gone, but not all could be seen: kept
+    interface_unknown,  ///< names a container and no interface: written by an old plugin
+    second_address,     ///< its holder has another address of the same set
+    outside_ranges,     ///< lies in no range of the configuration
+    cursor_unreadable,  ///< the set's next ADD begins at its first range
+    leftover,           ///< a file of an ADD that did not finish
+  };
+  Kind kind;
+  std::string subject;                ///< the name of the file
+  std::vector<std::string> evidence;  ///< a sentence each
+  std::string remedy;                 ///< what to do
+  /// The reservation that it is about; absent for cursors and leftovers.
+  std::optional<store::Reservation> reservation;
+  /// Only leaks and empty files. All of these hold: all namespaces could be looked at and the address is configured in
+  /// none; no entry of the cache about its holder or with its address has a namespace or could have one; the file has
+  /// not changed for longer than the grace period.
+  bool proven = false;
+  bool before_boot = false;  ///< proven, and written before this boot: its holder cannot live
+};
+[[nodiscard]] std::string_view name_of(HostLocalFinding::Kind kind);
+
+struct HostLocalAudit {
+  std::string network;
+  const HostLocalDirectory& directory;
+  const SignsOfLife& life;
+  /// Empty: not known; then nothing is said about ranges.
+  const std::vector<core::range::RangeSet>& sets;
+  Instant now;
+  std::chrono::seconds grace{60};
+};
+
+/// In the order of the directory's reservations, then its cursors and leftovers.
+[[nodiscard]] std::vector<HostLocalFinding> audit_host_local(const HostLocalAudit& audit);
+
+/// The attachments of one network, by who they are.
+using AttachmentsByHolder = std::map<store::Holder, const CachedAttachment*>;
+[[nodiscard]] AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments,
+                                                 const std::string& network);
+/// nullptr when there is none. A holder without interface has any attachment of the container.
+[[nodiscard]] const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments,
+                                                      const store::Holder& holder);
+
+/// What both looks proved about a reservation that did not change in between; the findings are those of the second.
+[[nodiscard]] std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>& first,
+                                                           const std::vector<HostLocalFinding>& second);
+
+/// The brake: refused_for_safety when more than `share` of all reservations would go. What was written before this boot
+/// does not count.
+[[nodiscard]] Result<void> check_share(const std::vector<HostLocalFinding>& proven, std::size_t reservations,
+                                       double share);
+
+/// "3h12m", "45s", "12d4h": the two largest units.
+[[nodiscard]] std::string age_text(std::chrono::nanoseconds age);
+
+}  // namespace croft::engine

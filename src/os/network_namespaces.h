@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/files.h"
+
+namespace croft::os {
+
+/// An address as the kernel has it on an interface: inet_ntop's text, without length and zone.
+struct InterfaceAddress {
+  std::string interface_name;
+  std::string address;
+  friend bool operator==(const InterfaceAddress&, const InterfaceAddress&) = default;
+};
+
+struct NetworkNamespace {
+  FileId id;
+  std::string where;  ///< a path that leads there: "/run/netns/a", "/proc/17/ns/net"
+  std::vector<InterfaceAddress> addresses;
+};
+
+/// What a look at the network namespaces of this machine found.
+struct NamespaceSurvey {
+  std::vector<NetworkNamespace> namespaces;
+  /// Why there may be more than was seen, a line each. Empty: every namespace that was there before the look began and
+  /// still is has been looked at.
+  std::vector<std::string> unseen;
+};
+
+/// Enters every network namespace and reads its addresses: that of each process, those in /run/netns and
+/// /var/run/netns, and those that are kept by a mount in the mount namespace of any process (as container engines do in
+/// places of their own). Each is entered once, in a thread made for this look: the caller's thread stays where it is.
+///
+/// Needs root. In a PID namespace that is not the machine's, processes outside are not seen; unless
+/// `own_processes_are_all`, that is a line of `unseen` too. Namespaces that live in a file descriptor alone, or in a
+/// single thread of a process, are not found.
+[[nodiscard]] NamespaceSurvey survey_network_namespaces(bool own_processes_are_all);
+
+enum class NamespacePath : std::uint8_t {
+  present,  ///< it names a network namespace
+  gone,     ///< nothing is there
+  unclear,  ///< something else is there, or it can't be looked at
+};
+/// What a path names. Waits for nothing.
+[[nodiscard]] NamespacePath look_at_namespace_path(const std::string& path);
+
+}  // namespace croft::os
