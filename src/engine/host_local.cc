@@ -40,7 +40,9 @@ class LockedTaken final : public core::range::Taken {
       TRY(const auto found, reservations_.held_by(asker_, match, Care::quick));
       for (const Reservation& reservation : found) held.push_back(reservation.address);
     }
-    std::sort(held.begin(), held.end());
+    // In the order of the file names, in which the reference finds them: the first is named when it refuses.
+    std::sort(held.begin(), held.end(),
+              [](const net::Address& a, const net::Address& b) { return a.to_string() < b.to_string(); });
     return held;
   }
 
@@ -112,15 +114,15 @@ Result<std::vector<net::Address>> release_from_ranges(Reservations& reservations
   TRY(auto held, find_held(reservations, holder));
   const bool exact = !held.empty() && held.front().holder && !held.front().holder->interface_name.empty();
   if (exact && set_count > 1) {
-    TRY(const auto of_container, reservations.held_by(holder, Match::container, Care::thorough));
+    TRY(const auto of_container, reservations.held_by(holder, Match::container, Care::quick));
     held.insert(held.end(), of_container.begin(), of_container.end());
   }
-  if (held.empty()) {
-    // An earlier DEL may have died between removing and syncing.
-    TRY_VOID(reservations.settle());
-    return std::vector<net::Address>();
+  // With nothing to release too: an earlier DEL may have died between removing and syncing.
+  TRY_VOID(held.empty() ? reservations.settle() : reservations.release(held));
+  // A file that can't be read may be the holder's, unless everything of it has been found.
+  if (held.size() < std::max<std::size_t>(set_count, 1) && reservations.unreadable()) {
+    return fail(*reservations.unreadable());
   }
-  TRY_VOID(reservations.release(held));
   return addresses_of(held);
 }
 
@@ -168,6 +170,7 @@ Result<CollectedReservations> collect_from_ranges(Reservations& reservations, co
     }
   }
   TRY_VOID(reservations.release(dead));
+  if (reservations.unreadable()) return fail(*reservations.unreadable());
   collected.released = addresses_of(dead);
   return collected;
 }

@@ -123,6 +123,19 @@ TEST_F(HostLocalUse, ReleasesExactFilesFirstAndOldOnesWhenThereAreNoneOrMoreSets
   EXPECT_THAT(taken(), ElementsAre("10.1.2.4"_ip, "10.1.2.5"_ip));
 }
 
+TEST_F(HostLocalUse, AFileThatCannotBeReadMayBeTheHolders) {
+  data_.put("10.1.2.3"_ip, kDummy);
+  data_.unreadable = Error{ErrorCode::internal, "read /d/10.1.2.9: input/output error", {}};
+  EXPECT_EQ(release_from_ranges(reservations_, kDummy, 2).error(), *data_.unreadable);
+  EXPECT_THAT(taken(), IsEmpty()) << "what was found is released";
+  EXPECT_EQ(release_from_ranges(reservations_, kDummy, 1).error(), *data_.unreadable);
+  data_.put("10.1.2.3"_ip, kDummy);
+  EXPECT_TRUE(release_from_ranges(reservations_, kDummy, 1)) << "everything of it was found";
+  data_.put("10.1.2.3"_ip, kDummy);
+  EXPECT_EQ(collect_from_ranges(reservations_, {}, at(1000s)).error(), *data_.unreadable);
+  EXPECT_THAT(taken(), IsEmpty());
+}
+
 // Row 89 and what CHECK adds to it.
 TEST_F(HostLocalUse, CheckComparesFilesRangesAndThePreviousResult) {
   EXPECT_EQ(check_ranges(reservations_, kDummy, one_, {}).error().message,

@@ -16,6 +16,7 @@ struct ReservationsData {
   std::map<net::Address, store::Reservation> files;
   std::map<std::size_t, net::Address> cursors;
   std::set<net::Address> taken_behind_our_back;  ///< nobody sees them until they are reserved
+  std::optional<Error> unreadable;
   std::optional<Error> cursor_error, reserve_error, release_error, list_error;
   int settled = 0;
 
@@ -60,6 +61,7 @@ class FakeReservations final : public store::Reservations {
     for (const auto& [address, reservation] : data_.files) all.push_back(reservation);
     return all;
   }
+  [[nodiscard]] std::optional<Error> unreadable() const override { return data_.unreadable; }
   [[nodiscard]] Result<store::Reserved> reserve(const store::Holder& holder,
                                                 std::span<const store::NewReservation> wanted) override {
     if (data_.reserve_error) return fail(*data_.reserve_error);

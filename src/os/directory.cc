@@ -65,18 +65,20 @@ int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result) {
   return 0;
 }
 
-/// A directory and its missing parents; what was made is durable.
+/// A directory and its missing parents; what was made is durable. Errors where Go's os.MkdirAll has them.
 [[nodiscard]] Result<void> make_with_parents(const std::string& path) {
   constexpr mode_t kMode = 0755;
-  if (::mkdir(path.c_str(), kMode) != 0) {
-    const int why = errno;
-    const std::string parent = directory_of(path);
-    if (why == EEXIST) return {};  // a file in its place is found out by whoever opens it
-    if (why != ENOENT || parent == path) return fail(path_error("mkdir", path, why));
-    TRY_VOID(make_with_parents(parent));
-    if (::mkdir(path.c_str(), kMode) != 0 && errno != EEXIST) return fail(path_error("mkdir", path, errno));
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0) {
+    if (S_ISDIR(there.st_mode)) return {};
+    return fail(path_error("mkdir", path, ENOTDIR));
   }
   const std::string parent = directory_of(path);
+  if (parent != path) TRY_VOID(make_with_parents(parent));
+  if (::mkdir(path.c_str(), kMode) != 0) {
+    if (errno == EEXIST) return {};  // somebody else was faster
+    return fail(path_error("mkdir", path, errno));
+  }
   const FileDescriptor up(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!up.is_open()) return fail(path_error("open", parent, errno));
   return sync_descriptor(up.get(), parent);
@@ -97,8 +99,7 @@ Result<Directory> Directory::open(const std::string& path) {
 }
 
 Result<Directory> Directory::make(const std::string& path) {
-  auto there = open(path);
-  if (there || there.error().code != ErrorCode::not_found) return there;
+  if (auto there = open(path)) return there;
   TRY_VOID(make_with_parents(path));
   return open(path);
 }

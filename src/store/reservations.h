@@ -40,7 +40,7 @@ enum class Match : std::uint8_t {
 
 /// How sure a "nobody" has to be. What is found is always read from its file.
 enum class Care : std::uint8_t {
-  quick,     ///< the index is believed
+  quick,     ///< the index is believed, and a file that can't be read is somebody else's
   thorough,  ///< in a directory of ordinary size (kThoroughCountMax) every file is read before "nobody" is said
 };
 inline constexpr std::size_t kThoroughCountMax = 256;
@@ -75,14 +75,18 @@ class Reservations {
   [[nodiscard]] virtual Result<std::optional<net::Address>> cursor(std::size_t set) = 0;
   /// Who holds one address: nullopt when it is free.
   [[nodiscard]] virtual Result<std::optional<Reservation>> look_up(const net::Address& address) = 0;
-  /// All reservations, by address: every file is read. Other files are passed over.
+  /// All reservations, by address: every file is read. Other files are passed over; one that can't be read has no
+  /// holder.
   [[nodiscard]] virtual Result<std::vector<Reservation>> list() = 0;
+  /// Why a file could not be read when all were read last; nothing when they could, or when the index answered.
+  [[nodiscard]] virtual std::optional<Error> unreadable() const = 0;
 
   // ---- writing
 
   /// Reserves all of them for a holder and moves their cursors, or reserves none. `done` means that it survives a power
-  /// cut. After an error or `taken` nothing is reserved, unless the error says otherwise; cursors may have moved, and
-  /// what was known is forgotten: the next question reads the files again.
+  /// cut. An error at one of them begins as in the reference, `failed to allocate for range <set>: `. After an error or
+  /// `taken` nothing is reserved, unless the error says otherwise; cursors may have moved, and what was known is
+  /// forgotten: the next question reads the files again.
   [[nodiscard]] virtual Result<Reserved> reserve(const Holder& holder, std::span<const NewReservation> wanted) = 0;
   /// Moves cursors without reserving: what a refused ADD leaves behind in the reference.
   [[nodiscard]] virtual Result<void> move_cursors(std::span<const NewReservation> to) = 0;

@@ -15,7 +15,7 @@ bool SparseTakenSet::take(U128 number) {
     case SparseTable<VectorSlots>::Took::yes:
       break;
     case SparseTable<VectorSlots>::Took::no_room:
-      CROFT_ASSERT(!"half of the slots are unused");
+      CROFT_ASSERT(false);  // half of the slots are unused
   }
   ++taken_count_;
   return true;

@@ -66,6 +66,7 @@ class DirectoryReservations final : public Reservations {
   [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) override;
   [[nodiscard]] Result<std::optional<Reservation>> look_up(const net::Address& address) override;
   [[nodiscard]] Result<std::vector<Reservation>> list() override;
+  [[nodiscard]] std::optional<Error> unreadable() const override { return unreadable_; }
   [[nodiscard]] Result<Reserved> reserve(const Holder& holder, std::span<const NewReservation> wanted) override;
   [[nodiscard]] Result<void> move_cursors(std::span<const NewReservation> to) override;
   [[nodiscard]] Result<void> release(std::span<const Reservation> reservations) override;
@@ -112,6 +113,7 @@ class DirectoryReservations final : public Reservations {
   bool index_is_wrong_ = false;
   std::optional<os::DirectoryStamp> scanned_at_;  ///< the stamp before and after all files were read
   std::vector<OddFile> odd_files_;                ///< with scanned_
+  std::optional<Error> unreadable_;
   bool changed_ = false;
 
   [[nodiscard]] View* view() { return index_ ? static_cast<View*>(index_.get()) : scanned_.get(); }
@@ -145,6 +147,7 @@ Result<void> DirectoryReservations::read_all() {
   constexpr int kRoundsMax = 3;
   for (int round = 0; round < kRoundsMax; ++round) {
     odd_files_.clear();
+    unreadable_.reset();
     TRY(const os::DirectoryStamp before, directory_.stamp());
     TRY(scanned_, read_once());
     TRY(const os::DirectoryStamp after, directory_.stamp());
@@ -187,6 +190,7 @@ void DirectoryReservations::read_into(ScannedView& view, const net::Address& add
     odd_files_.push_back({address, name});
     view.mark_unfit();
   }
+  if (!file && !unreadable_) unreadable_ = file.error();
   if (!file || odd) return;
   if (!*file || is_empty_file(**file)) {
     view.see_nothing(address);
@@ -281,10 +285,12 @@ Result<std::optional<Reservation>> DirectoryReservations::look_up(const net::Add
 Result<std::vector<Reservation>> DirectoryReservations::list() {
   std::vector<Reservation> all;
   std::optional<Error> error;
+  unreadable_.reset();
   TRY_VOID(directory_.for_each_name([&](const char* name) {
     const auto address = files::address_of_file(name);
     if (!address) return true;
     const auto file = directory_.read(name, kContentBytesMax);
+    if (!file && !unreadable_) unreadable_ = file.error();
     if (file && !*file) return true;
     auto reservation = read_reservation(*address, name, file ? **file : os::SmallFile{false, false, {}});
     if (reservation) all.push_back(*std::move(reservation));
@@ -355,6 +361,9 @@ Result<Reserved> DirectoryReservations::reserve(const Holder& holder, std::span<
   const std::string content = files::print_holder(holder);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     auto placed = place(wanted[i], content);
+    if (!placed && wanted[i].set) {
+      placed = fail(placed.error().in(fmt::format("failed to allocate for range {}", *wanted[i].set)));
+    }
     if (!placed || *placed == Reserved::taken) return undo(wanted.first(i), std::move(placed));
   }
   if (const auto synced = directory_.sync(); !synced) return undo(wanted, fail(synced.error()));
