@@ -46,6 +46,8 @@ void add_block_commands(CLI::App& app, CommandLine& line);
 void add_ip_commands(CLI::App& app, CommandLine& line);
 void add_check_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
+/// A verb of the noun host-local.
+void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
 
 /// Reads an address or prefix of the command line; the error names the argument.
 [[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);

@@ -311,6 +311,8 @@ void add_host_local_commands(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   repairing->footer(std::string(kRule) +
                     "Exit code 3 without --apply when there is something to remove, 5 when the share is too large.");
+
+  add_host_local_import_command(*noun, line);
 }
 
 }  // namespace croft::app

@@ -1,0 +1,333 @@
+"""`croft host-local list|check|repair` on a directory that the reference plugin wrote, after a crash of the node.
+
+Debian's `bridge` and `host-local` make the reservations of pods; then some pods' namespaces go without a DEL, files of
+other kinds are laid beside, and everything but one file is aged. `check` must name exactly the leaks, each with its
+evidence; `repair` must remove exactly those, and only with --apply, under the lock, when a second look agrees.
+
+Runs in a PID namespace of its own, whose processes are then all there are: on the machine itself there may be processes
+that a test may not look at, and then nothing is ever proven (which is tested too).
+
+usage: host_local_repair.py BIN_DIR
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+
+from host_local_lib import Locked, holder
+from lib import (PLUGINS, Failure, Plugin, World, expect, expect_equal, main, require_network_namespaces,
+                 require_programs, run, say, wait_for)
+
+INSIDE = "CROFT_E2E_INSIDE"
+NETWORK = "podnet"
+FINDINGS, REFUSED = 3, 5  # exit codes
+DAY = 86400
+
+
+def enter_own_pid_namespace():
+    """Starts this program again in namespaces of its own. Mounts of the machine still go when the machine unmounts
+    them; its named network namespaces are covered."""
+    if os.environ.get(INSIDE) == "1":
+        os.makedirs("/run/netns", exist_ok=True)
+        run("mount", "-t", "tmpfs", "croft-e2e", "/run/netns")
+        return
+    os.environ[INSIDE] = "1"
+    os.execvp("unshare", ["unshare", "--pid", "--fork", "--mount-proc", "--propagation", "slave", "--kill-child=TERM",
+                          sys.executable, "-B", *sys.argv])
+
+
+class Reference:
+    """Debian's plugins alone."""
+    cni_path = str(PLUGINS)
+
+    @staticmethod
+    def find_plugin(name):
+        return PLUGINS / name
+
+
+class Node:
+    def __init__(self, world):
+        self.world = world
+        self.netns = world.netns("node")
+        self.data = world.directory / "networks"
+        self.folder = self.data / NETWORK
+        self.cache = world.directory / "cache"
+        (self.cache / "results").mkdir(parents=True)
+        self.bridge = Plugin(Reference(), "bridge", self.netns)
+        self.config = {"cniVersion": "1.0.0", "name": NETWORK, "type": "bridge", "bridge": "br0",
+                       "ipam": {"type": "host-local", "dataDir": str(self.data),
+                                "ranges": [[{"subnet": "10.77.0.0/24"}], [{"subnet": "fd00:77::/64"}]]}}
+
+    def pod(self, name, cached):
+        """A pod in a namespace of its own: its namespace and its addresses."""
+        netns = self.world.netns(name)
+        result = self.bridge.add(self.config, name, netns)
+        if cached:
+            self.remember(name, netns.path, result)
+        return netns, [ip["address"].split("/")[0] for ip in result["ips"]]
+
+    def remember(self, container, netns, result=None):
+        """What libcni keeps of an ADD."""
+        entry = {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": NETWORK,
+                 "netns": netns, "config": base64.b64encode(json.dumps(self.config).encode()).decode(),
+                 "cniArgs": [["K8S_POD_NAMESPACE", "default"], ["K8S_POD_NAME", f"pod-{container}"]],
+                 "result": result or {}}
+        self.cache_file(container).write_text(json.dumps(entry), encoding="utf-8")
+
+    def cache_file(self, container):
+        return self.cache / "results" / f"{NETWORK}-{container}-eth0"
+
+    def lay(self, name, content):
+        (self.folder / name).write_bytes(content.encode())
+
+    def age(self, name, seconds):
+        moment = time.time() - seconds
+        os.utime(self.folder / name, (moment, moment))
+
+    def croft(self, *arguments, form="json", folder=None):
+        done = run(self.world.bin / "croft", "-o", form, "host-local", arguments[0], "--dir", folder or self.folder,
+                   "--cni-cache", self.cache, *arguments[1:], check=False)
+        if form != "json" or not done.stdout:
+            return done, None
+        try:
+            return done, json.loads(done.stdout)
+        except json.JSONDecodeError as error:
+            raise Failure(f"croft host-local {arguments}: not JSON ({error}): {done.stdout!r}") from error
+
+    def look(self, *arguments):
+        """A check or repair that sees everything."""
+        return self.croft(*arguments, "--in-container")
+
+    def picture(self):
+        """All that is in the data directory: names, contents, times."""
+        return {str(path.relative_to(self.data)): (path.read_bytes(), path.stat().st_mtime_ns)
+                for path in self.data.rglob("*") if path.is_file()}
+
+    def names(self):
+        return {path.name for path in self.folder.iterdir()} - {"lock", "last_reserved_ip.0", "last_reserved_ip.1"}
+
+
+def findings_of(rows):
+    return {(row["finding"], row["subject"]) for row in rows}
+
+
+def proven_of(rows):
+    return {row["subject"] for row in rows if row["proven"]}
+
+
+def evidence_of(rows, subject):
+    return "\n".join(next(row["evidence"] for row in rows if row["subject"] == subject))
+
+
+def expect_evidence(rows, subject, *texts):
+    evidence = evidence_of(rows, subject)
+    for text in texts:
+        expect(text in evidence, f"evidence of {subject}: expected {text!r} in:\n{evidence}")
+
+
+def unnamed_namespace(world, address):
+    """A process in a network namespace that has no name, with an address."""
+    process = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
+    world.stack.callback(process.wait)
+    world.stack.callback(process.kill)
+    own = os.readlink("/proc/self/ns/net")
+    wait_for(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != own, "a namespace without a name")
+    run("nsenter", "-t", str(process.pid), "--net", "ip", "address", "add", f"{address}/24", "dev", "lo")
+
+
+def crashed_node(node):
+    """Makes the directory that everything below is about. Answers the files that must be proven to be leaks, and those
+    that must stay."""
+    _, alive = node.pod("alive", cached=True)
+    uncached_netns, uncached = node.pod("uncached", cached=False)
+    gone_netns, gone = node.pod("gone", cached=True)
+    forgotten_netns, forgotten = node.pod("forgotten", cached=False)
+    expect_equal(len(alive + uncached + gone + forgotten), 8, "addresses of four pods")
+    for netns in (gone_netns, forgotten_netns):
+        run("ip", "netns", "delete", netns.name)
+
+    node.lay("10.77.0.100", "")                       # a crash of the reference between create and write
+    node.lay("10.77.0.101", "long-gone")              # written before v0.8.0
+    node.lay("10.77.0.102", "legacy")                 # the same, and its container lives
+    node.remember("legacy", uncached_netns.path)
+    node.lay("10.77.0.103", holder("doubt"))          # power loss has emptied its cache entry
+    node.cache_file("doubt").write_bytes(b"")
+    node.lay("10.77.0.104", holder("young"))
+    node.lay("10.77.0.105", holder("hidden"))         # lives in a namespace without a name
+    unnamed_namespace(node.world, "10.77.0.105")
+    node.lay("192.0.2.7", holder("alive"))            # of ranges that were changed since
+    node.lay("last_reserved_ip.1", "junk")
+    for path in node.folder.iterdir():
+        node.age(path.name, 600)
+    node.age("10.77.0.101", 30 * DAY)
+    node.age("10.77.0.104", 1)
+    leaks = {*gone, *forgotten, "10.77.0.100", "10.77.0.101"}
+    kept = {*alive, *uncached, "10.77.0.102", "10.77.0.103", "10.77.0.104", "10.77.0.105", "192.0.2.7"}
+    expect_equal(node.names(), leaks | kept, "files of the directory")
+    return {"gone": gone, "forgotten": forgotten, "alive": alive}, leaks, kept
+
+
+def check_names_the_leaks(node, pods, leaks):
+    say("check: exactly the leaks, each with its evidence")
+    done, rows = node.look("check")
+    expect_equal(done.returncode, FINDINGS, "exit code of check")
+    expect_equal(proven_of(rows), leaks, "proven leaks")
+    expect_equal(findings_of(rows),
+                 {("leak", name) for name in leaks - {"10.77.0.100"}}
+                 | {("empty_file", "10.77.0.100"), ("interface_unknown", "10.77.0.102"), ("undecided", "10.77.0.103"),
+                    ("outside_ranges", "192.0.2.7"), ("cursor_unreadable", "last_reserved_ip.1")}, "findings")
+    nowhere = "configured in none of the "
+    for address in pods["gone"]:
+        expect_evidence(rows, address, "held by container gone, interface eth0", nowhere, "of its cache entry",
+                        " is gone", "written 10m")
+    for address in pods["forgotten"]:
+        expect_evidence(rows, address, "held by container forgotten", nowhere, "cache has no entry", "written 10m")
+    expect_evidence(rows, "10.77.0.101", "interface not recorded", "before this boot")
+    expect_evidence(rows, "10.77.0.103", "its cache entry can't be read")
+    expect_equal({row["subject"] for row in rows if row["beforeBoot"]}, {"10.77.0.101"}, "written before this boot")
+
+    done, _ = node.croft("check", "--in-container", form="table")
+    expect(f"{len(rows)} findings, {len(leaks)} of them can be removed" in done.stdout, f"summary: {done.stdout}")
+    say("check: what cannot all be seen proves nothing")
+    done, rows = node.croft("check")
+    expect_equal((done.returncode, proven_of(rows)), (FINDINGS, set()), "check in a container")
+    expect("outside this container" in done.stderr, f"the reason: {done.stderr}")
+    done, rows = node.croft("repair", "--apply")
+    expect_equal((done.returncode, rows), (0, []), "repair in a container")
+
+
+def looks_change_nothing(node, leaks):
+    say("list, check and repair without --apply change nothing")
+    before = node.picture()
+    for arguments in (["list"], ["check"], ["repair", "--in-container"]):
+        node.croft(*arguments)
+    done, rows = node.look("repair")
+    expect_equal((done.returncode, proven_of(rows)), (FINDINGS, leaks), "repair without --apply")
+    expect_equal(node.picture(), before, "data directory")
+    copy = node.world.directory / "copy" / NETWORK
+    copy.mkdir(parents=True)
+    (copy / "10.77.0.9").write_text(holder("x"), encoding="ascii")
+    for command in ("list", "check"):
+        node.croft(command, folder=copy)
+    expect_equal([p.name for p in copy.parent.rglob("*")], [NETWORK, "10.77.0.9"], "a directory without a lock file")
+
+
+def brake(node):
+    say("the brake")
+    before = node.picture()
+    done, _ = node.look("repair", "--apply", "--max-share", "0.3")
+    expect_equal(done.returncode, REFUSED, "exit code of a repair of too much")
+    expect("5 of 15 reservations" in done.stderr and "--max-share 1" in done.stderr, f"the refusal: {done.stderr}")
+    expect_equal(node.picture(), before, "data directory")
+
+
+def second_look(node, pods):
+    """While repair waits for the lock, an address comes to life that the first look thought dead, and another file is
+    released and reserved again."""
+    say("repair --apply: the second look, under the lock")
+    alive = node.world.netns("late")
+    one, other = pods["forgotten"][0], pods["gone"][0]
+    with Locked(node.folder):
+        repair = subprocess.Popen(
+            [node.world.bin / "croft", "-o", "json", "host-local", "repair", "--dir", node.folder, "--cni-cache",
+             node.cache, "--in-container", "--apply"], stdout=subprocess.PIPE, text=True)
+        wait_for(lambda: "flock" in open(f"/proc/{repair.pid}/wchan", encoding="ascii").read()
+                 or " -> " in open("/proc/locks", encoding="ascii").read(), "repair to wait for the lock")
+        alive.run("ip", "address", "add", f"{one}/24", "dev", "lo")
+        node.lay(other, holder("again"))
+        node.age(other, 600)
+    out, _ = repair.communicate(timeout=30)
+    expect_equal(repair.returncode, 0, "exit code of repair --apply")
+    removed = {row["subject"] for row in json.loads(out)}
+    expect(not removed & {one, other}, f"removed what had come to life: {removed}")
+    alive.run("ip", "address", "delete", f"{one}/24", "dev", "lo")
+    return removed, {one, other}
+
+
+def repair_removes(node, pods, leaks, kept):
+    removed, revived = second_look(node, pods)
+    expect_equal(removed, leaks - revived, "removed")
+    expect_equal(node.names(), kept | revived, "files after repair --apply")
+    done, rows = node.look("repair", "--apply")
+    expect_equal((done.returncode, proven_of(rows)), (0, revived), "the next repair, when nothing comes to life")
+    expect_equal(node.names(), kept, "files after the second repair --apply")
+    done, rows = node.look("repair", "--apply")
+    expect_equal((done.returncode, rows), (0, []), "repair of what is mended")
+    say("  removed: " + " ".join(sorted(leaks)))
+
+
+def leaks_of_before_the_boot(node, kept):
+    say("what was written before this boot does not count for the brake")
+    for i in range(20):
+        node.lay(f"10.77.0.{200 + i}", holder(f"boot{i}"))
+        node.age(f"10.77.0.{200 + i}", 30 * DAY)
+    done, rows = node.look("repair", "--apply", "--max-share", "0")
+    expect_equal((done.returncode, len(rows)), (0, 20), "repair of 20 leaks of before the boot")
+    expect_equal(node.names(), kept, "files after it")
+
+
+def list_shows(node, pods):
+    say("list")
+    done, rows = node.croft("list")
+    expect_equal(done.returncode, 0, "exit code of list")
+    by_address = {row["address"]: row for row in rows if row["kind"] == "reservation"}
+    row = by_address[pods["alive"][0]]
+    expect_equal((row["containerId"], row["ifname"], row["pod"], row["namespace"], row["notes"]),
+                 ("alive", "eth0", "pod-alive", "default", []), "the row of a pod")
+    expect(590 < row["ageSeconds"] < 900, f"age of ten minutes: {row['ageSeconds']}")
+    expect_equal(by_address["10.77.0.102"]["notes"], ["no interface recorded"], "notes of an old file")
+    expect_equal(by_address["192.0.2.7"]["notes"], ["outside all ranges"], "notes of a file outside the ranges")
+    sets = [row for row in rows if row["kind"] == "set"]
+    expect_equal([(s["set"], s["ranges"], s["used"], s["free"], s["size"]) for s in sets],
+                 [(0, ["10.77.0.1-10.77.0.254"], 6, 247, 253),
+                  (1, ["fd00:77::1-fd00:77::ffff:ffff:ffff:ffff"], 2, 2**64 - 4, 2**64 - 2)], "sets")
+    expect_equal(sets[1]["cursor"], None, "a cursor that can't be read")
+    expect(sets[0]["source"].startswith(str(node.cache)), f"source of the sets: {sets[0]['source']}")
+    config = node.world.directory / "net.conf"
+    config.write_text(json.dumps(node.config), encoding="utf-8")
+    done, _ = node.croft("list", "--config", str(config), form="table")
+    for text in ("ADDRESS", "default/pod-alive", "10.77.0.1-10.77.0.254", "unreadable", "set 0:", "▄"):
+        expect(text in done.stdout, f"list: expected {text!r} in:\n{done.stdout}")
+    say(done.stdout)
+    done, _ = node.croft("list", form="yaml")
+    expect(done.stdout.startswith("- kind: \"reservation\"\n"), f"YAML: {done.stdout[:80]}")
+
+
+def errors(node):
+    say("errors name the option and what to do")
+    for arguments, code, text in (
+            (["check", "--network", "../x"], 2, "--network: \"../x\""),
+            (["check", "--grace", "5x"], 2, "--grace"),
+            (["repair", "--max-share", "2"], 2, "--max-share"),
+            (["list", "--config", str(node.folder / "lock")], 2, "--config: ")):
+        done, _ = node.croft(*arguments)
+        expect(done.returncode == code and text in done.stderr, f"{arguments}: {done.returncode} {done.stderr!r}")
+    done, _ = node.croft("check", folder=node.data / "absent")
+    expect(done.returncode == 1 and "--dir: " in done.stderr, f"absent directory: {done.returncode} {done.stderr!r}")
+
+
+def test():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with World("repair", sys.argv[1]) as world:
+        node = Node(world)
+        pods, leaks, kept = crashed_node(node)
+        check_names_the_leaks(node, pods, leaks)
+        looks_change_nothing(node, leaks)
+        brake(node)
+        repair_removes(node, pods, leaks, kept)
+        leaks_of_before_the_boot(node, kept)
+        list_shows(node, pods)
+        errors(node)
+        _, addresses = node.pod("new", cached=False)  # the directory still serves
+        say(f"the reference's next ADD got {' and '.join(addresses)}")
+
+
+if __name__ == "__main__":
+    require_programs("ip", "nsenter", "unshare", "mount", "bridge", "host-local")
+    require_network_namespaces()
+    enter_own_pid_namespace()
+    main(test)
