@@ -64,7 +64,7 @@ def test():
                                "--node", "node-a", *more)
 
         def outcomes(rows):
-            return {row["containerID"]: row["outcome"] for row in rows}
+            return {row["containerId"]: row["outcome"] for row in rows}
 
         planned = move("--dry-run")
         expect_equal(reservations(directory), before, "files after a dry run")

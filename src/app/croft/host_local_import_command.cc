@@ -73,7 +73,7 @@ std::string json_of(const std::vector<engine::MovedHolder>& all) {
     nlohmann::ordered_json addresses = nlohmann::ordered_json::array();
     for (const net::Address& address : moved.addresses) addresses.push_back(address.to_string());
     array.push_back({{"addresses", std::move(addresses)},
-                     {"containerID", moved.holder.container_id},
+                     {"containerId", moved.holder.container_id},
                      {"ifname", moved.holder.interface_name},
                      {"outcome", name_of(moved.outcome)},
                      {"reason", moved.reason}});
