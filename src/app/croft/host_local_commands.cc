@@ -97,12 +97,19 @@ void warn(const std::string& text) { static_cast<void>(os::write_standard_error(
 
 // ---------------------------------------------------------------- list
 
+void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
+  constexpr std::size_t kShownMax = 8;
+  const std::size_t shown = std::min(entries.size(), kShownMax);
+  for (std::size_t i = 0; i < shown; ++i) warn("cannot read " + entries[i].what);
+  if (shown < entries.size()) warn(fmt::format("nor {} more cache entries", entries.size() - shown));
+}
+
 [[nodiscard]] Result<int> list(CommandLine& line, const HostLocalOptions& options) {
   TRY(const Place place, place_of(options));
   TRY(const engine::HostLocalDirectory directory, read_directory(place));
   TRY(const engine::SignsOfLife life, read_caches(options));
   TRY(const edge::FoundSets found, find_sets(options, place));
-  for (const engine::UnreadableEntry& entry : life.unreadable) warn("cannot read " + entry.what);
+  warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
   shown.source = found.source;
   print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()));
