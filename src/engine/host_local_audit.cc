@@ -37,7 +37,13 @@ class Auditor {
       by_container_.emplace(attachment.owner.container_id, &attachment);
       for (const net::Address& address : attachment.addresses) by_address_.emplace(address, &attachment);
     }
-    for (const UnreadableEntry& entry : audit.life.unreadable) unreadable_.emplace(entry.name, &entry);
+    for (const UnreadableEntry& entry : audit.life.unreadable) add_unreadable(entry);
+    for (const Reservation& reservation : audit.directory.reservations) {
+      const auto where = audit.life.configured.find(reservation.address);
+      if (!reservation.holder || where == audit.life.configured.end()) continue;
+      living_.emplace(reservation.holder->container_id,
+                      fmt::format("{} is configured on {}", reservation.file, where->second));
+    }
   }
 
   std::vector<HostLocalFinding> run() {
@@ -78,9 +84,16 @@ class Auditor {
     }
   }
 
+  /// Names of networks and containers may have dashes too: every way to read the name counts.
+  void add_unreadable(const UnreadableEntry& entry) {
+    for (std::size_t dash = entry.name.find('-'); dash != std::string::npos; dash = entry.name.find('-', dash + 1)) {
+      unreadable_.emplace(entry.name.substr(dash + 1), &entry);
+    }
+  }
+
   /// An entry that can't be read and may be about the holder, by its name; nullptr when there is none.
   [[nodiscard]] const UnreadableEntry* unreadable_about(const Holder& holder) const {
-    const std::string name = fmt::format("{}-{}-{}", audit_.network, holder.container_id, holder.interface_name);
+    const std::string name = fmt::format("{}-{}", holder.container_id, holder.interface_name);
     const auto found = unreadable_.lower_bound(name);
     if (found == unreadable_.end()) return nullptr;
     const bool matches = holder.interface_name.empty() ? found->first.starts_with(name) : found->first == name;
@@ -107,6 +120,13 @@ class Auditor {
     }
   }
 
+  /// Where another address of the same container is configured; nullptr when none is.
+  [[nodiscard]] const std::string* other_address_of(const Reservation& reservation) const {
+    if (!reservation.holder) return nullptr;
+    const auto found = living_.find(reservation.holder->container_id);
+    return found == living_.end() ? nullptr : &found->second;
+  }
+
   [[nodiscard]] Verdict judge(const Reservation& reservation) const {
     if (audit_.life.configured.contains(reservation.address)) return {Verdict::Life::alive, {}};
     Verdict verdict;
@@ -114,6 +134,9 @@ class Auditor {
         fmt::format("configured in none of the {} network namespaces looked at", audit_.life.namespaces));
     ask_cache(reservation, verdict);
     if (verdict.life == Verdict::Life::alive) return verdict;
+    if (const auto* other = other_address_of(reservation)) {
+      verdict.doubt(fmt::format("the container lives: its address {}", *other));
+    }
     if (!audit_.life.unseen.empty()) verdict.doubt("not everything could be looked at: " + audit_.life.unseen.front());
     verdict.evidence.push_back(fmt::format("written {} ago, {}{}", age_text(age_of(reservation.written)),
                                            rfc3339_rounded_up(reservation.written),
@@ -227,7 +250,8 @@ class Auditor {
   WallTime boot_;
   std::multimap<std::string, const CachedAttachment*> by_container_;
   std::multimap<net::Address, const CachedAttachment*> by_address_;
-  std::multimap<std::string, const UnreadableEntry*> unreadable_;
+  std::multimap<std::string, const UnreadableEntry*> unreadable_;   ///< by the ends of its name behind a dash
+  std::map<std::string, std::string> living_;                       ///< containers with an address that is configured
   std::map<std::pair<Holder, std::size_t>, std::string> first_of_;  ///< the file that came first
   std::vector<HostLocalFinding> findings_;
 };

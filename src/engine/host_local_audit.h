@@ -86,9 +86,9 @@ struct HostLocalFinding {
   std::string remedy;                 ///< what to do
   /// The reservation that it is about; absent for cursors and leftovers.
   std::optional<store::Reservation> reservation;
-  /// Only leaks and empty files. All of these hold: all namespaces could be looked at and the address is configured in
-  /// none; no entry of the cache about its holder or with its address has a namespace or could have one; the file has
-  /// not changed for longer than the grace period.
+  /// Only leaks and empty files. All of these hold: all namespaces could be looked at and neither the address nor
+  /// another one of its container is configured in any; no entry of the cache about the container or with the address
+  /// has a namespace or could have one; the file has not changed for longer than the grace period.
   bool proven = false;
   bool before_boot = false;  ///< proven, and written before this boot: its holder cannot live
 };

@@ -121,12 +121,28 @@ TEST_F(HostLocalAuditTest, DoubtKeeps) {
 TEST_F(HostLocalAuditTest, AnUnreadableEntryThatMayBeAboutTheHolderKeeps) {
   reserve();
   reserve("10.1.0.3", store::Holder{"old", ""}, 10min);
-  life_.unreadable = {{"net-c1-eth1", "/cache/net-c1-eth1: empty"}, {"net-other-eth0", "/cache/net-other-eth0: empty"}};
+  life_.unreadable = {{"net-c1-eth1", "/cache/net-c1-eth1: empty"},
+                      {"net-other-eth0", "/cache/net-other-eth0: empty"},
+                      {"c1", "/cache/c1: empty"}};
   EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.2 proven", "leak 10.1.0.3 proven"));
   life_.unreadable.push_back({"net-c1-eth0", "/cache/net-c1-eth0: empty"});
   life_.unreadable.push_back({"net-old-eth7", "/cache/net-old-eth7: empty"});
   EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2", "undecided 10.1.0.3"));
   EXPECT_THAT(evidence(), Contains("its cache entry can't be read: /cache/net-c1-eth0: empty"));
+}
+
+TEST_F(HostLocalAuditTest, ANameWithDashesIsReadInEveryWay) {
+  reserve("10.1.0.2", store::Holder{"c-1", "eth0"}, 10min);
+  life_.unreadable = {{"another-net-c-1-eth0", "/cache/another-net-c-1-eth0: empty"}};
+  EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
+}
+
+TEST_F(HostLocalAuditTest, AnotherAddressOfTheContainerThatIsConfiguredKeeps) {
+  reserve(2h);
+  reserve("fd00::2", store::Holder{"c1", "eth0"}, 2h);
+  life_.configured[address("10.1.0.2")] = "eth0 in /run/netns/a";
+  EXPECT_THAT(findings(), ElementsAre("undecided fd00::2"));
+  EXPECT_THAT(evidence(), Contains("the container lives: its address 10.1.0.2 is configured on eth0 in /run/netns/a"));
 }
 
 TEST_F(HostLocalAuditTest, WhatCouldNotAllBeSeenProvesNothing) {
