@@ -73,13 +73,13 @@ class Node:
         netns = self.world.netns(name)
         result = self.bridge.add(self.config, name, netns)
         if cached:
-            self.remember(name, netns.path, result)
+            self.remember(name, result=result)
         return netns, [ip["address"].split("/")[0] for ip in result["ips"]]
 
-    def remember(self, container, netns, result=None):
-        """What libcni keeps of an ADD."""
+    def remember(self, container, netns=None, result=None):
+        """What libcni keeps of an ADD; without `netns` as old ones do, whose only trace of it is in the result."""
         entry = {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": NETWORK,
-                 "netns": netns, "config": base64.b64encode(json.dumps(self.config).encode()).decode(),
+                 **({"netns": netns} if netns else {}), "config": base64.b64encode(json.dumps(self.config).encode()).decode(),
                  "cniArgs": [["K8S_POD_NAMESPACE", "default"], ["K8S_POD_NAME", f"pod-{container}"]],
                  "result": result or {}}
         self.cache_file(container).write_text(json.dumps(entry), encoding="utf-8")

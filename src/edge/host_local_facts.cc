@@ -93,8 +93,8 @@ CachedAttachment::Netns netns_of(const std::string& path) {
   return CachedAttachment::Netns::unclear;
 }
 
-void read_entry(const std::string& directory, const std::string& name, engine::SignsOfLife& life) {
-  const std::string path = directory + "/" + name;
+void read_entry(const os::Directory& directory, const std::string& name, engine::SignsOfLife& life) {
+  const std::string path = directory.path_of(name);
   const auto bytes = os::read_file(path, kCacheFileBytesMax);
   auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes) : Result<wire::cni::CacheEntry>(fail(bytes.error()));
   if (!entry) {
@@ -103,9 +103,11 @@ void read_entry(const std::string& directory, const std::string& name, engine::S
     }
     return;
   }
+  // Asked last, so that what was read is not newer.
+  const auto written = directory.modified(name.c_str());
   const auto netns = netns_of(entry->netns);
   life.attachments.push_back({std::move(entry->owner), netns, std::move(entry->netns), std::move(entry->pod),
-                              std::move(entry->addresses), path});
+                              std::move(entry->addresses), path, written ? written->value_or(WallTime()) : WallTime()});
 }
 
 }  // namespace
@@ -130,11 +132,12 @@ Result<void> read_cached_attachments(const std::string& directory, engine::Signs
   const std::string results = directory + "/results";
   const auto names = os::list_directory(results, kCacheFilesMax);
   if (!names && names.error().code == ErrorCode::not_found) return fail(names.error());
-  if (!names) {
-    life.unseen.push_back(names.error().message);
+  const auto opened = os::Directory::open(results);
+  if (!names || !opened) {
+    life.unseen.push_back(names ? opened.error().message : names.error().message);
     return {};
   }
-  for (const std::string& name : *names) read_entry(results, name, life);
+  for (const std::string& name : *names) read_entry(*opened, name, life);
   return {};
 }
 

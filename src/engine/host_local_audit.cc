@@ -76,6 +76,11 @@ class Auditor {
             fmt::format("the network namespace {} of its cache entry {} is gone", entry.netns_path, entry.file));
         return;
       case Netns::unclear:
+        // No namespace outlives its boot.
+        if (entry.netns_path.empty() && entry.written != WallTime() && entry.written < boot_) {
+          verdict.evidence.push_back(fmt::format("its cache entry {} is from before this boot", entry.file));
+          return;
+        }
         verdict.doubt(entry.netns_path.empty()
                           ? fmt::format("its cache entry {} names no network namespace", entry.file)
                           : fmt::format("{}, the namespace of its cache entry {}, is something else or can't be looked "

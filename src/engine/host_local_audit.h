@@ -25,7 +25,7 @@ struct CachedAttachment {
   enum class Netns : std::uint8_t {
     present,  ///< its network namespace exists
     gone,     ///< nothing is at its path
-    unclear,  ///< no path, or something else is there
+    unclear,  ///< no path, or something else is there; old runtimes write none
   };
   core::Owner owner;
   Netns netns = Netns::unclear;
@@ -33,6 +33,7 @@ struct CachedAttachment {
   core::PodIdentity pod;
   std::vector<net::Address> addresses;  ///< of its result
   std::string file;                     ///< the path of the entry
+  WallTime written{};                   ///< when the entry was; the epoch when it is not known
 };
 
 /// A file of the cache that cannot be read; as a rule power loss left it empty.
@@ -88,7 +89,8 @@ struct HostLocalFinding {
   std::optional<store::Reservation> reservation;
   /// Only leaks and empty files. All of these hold: all namespaces could be looked at and neither the address nor
   /// another one of its container is configured in any; no entry of the cache about the container or with the address
-  /// has a namespace or could have one; the file has not changed for longer than the grace period.
+  /// has a namespace or could have one (an entry without a path is from before this boot); the file has not changed for
+  /// longer than the grace period.
   bool proven = false;
   bool before_boot = false;  ///< proven, and written before this boot: its holder cannot live
 };

@@ -38,7 +38,7 @@ class HostLocalAuditTest : public testing::Test {
     return reserve("10.1.0.2", store::Holder{"c1", "eth0"}, age);
   }
   CachedAttachment& cache(Netns netns, const std::string& container = "c1", const std::string& ifname = "eth0") {
-    life_.attachments.push_back({{"net", container, ifname}, netns, "/run/netns/x", {}, {}, "/cache/entry"});
+    life_.attachments.push_back({{"net", container, ifname}, netns, "/run/netns/x", {}, {}, "/cache/entry", {}});
     return life_.attachments.back();
   }
   std::vector<HostLocalFinding> audit() const { return audit_host_local({"net", directory_, life_, sets_, now_, 60s}); }
@@ -116,6 +116,19 @@ TEST_F(HostLocalAuditTest, DoubtKeeps) {
   life_.attachments[0].netns_path.clear();
   EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
   EXPECT_THAT(evidence(), Contains(HasSubstr("names no network namespace")));
+}
+
+TEST_F(HostLocalAuditTest, AnEntryWithoutNamespaceSpeaksForThisBootOnly) {
+  reserve();
+  auto& entry = cache(Netns::unclear);
+  entry.netns_path.clear();
+  entry.written = now_.wall - 59min;
+  EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
+  entry.written = now_.wall - 61min;
+  EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.2 proven"));
+  EXPECT_THAT(evidence(), Contains("its cache entry /cache/entry is from before this boot"));
+  entry.netns_path = "/run/netns/x";
+  EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
 }
 
 TEST_F(HostLocalAuditTest, AnUnreadableEntryThatMayBeAboutTheHolderKeeps) {

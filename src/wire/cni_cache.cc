@@ -88,6 +88,17 @@ std::vector<net::Address> addresses_of(const JsonRef& entry) {
   return addresses;
 }
 
+std::string netns_of(const JsonRef& entry) {
+  std::string netns = text_of(entry, "netns");
+  const auto result = member_of(entry, "result");
+  const auto interfaces = result ? member_of(*result, "interfaces") : std::nullopt;
+  for (auto one = interfaces ? interfaces->first_child() : std::nullopt; one && netns.empty();
+       one = one->next_sibling()) {
+    netns = text_of(*one, "sandbox");
+  }
+  return netns;
+}
+
 /// JsonRef has no printer, and only this is ever printed.
 std::string capability_args_of(std::string_view bytes) {
   const auto entry = nlohmann::json::parse(bytes, nullptr, false);
@@ -110,7 +121,7 @@ Result<CacheEntry> read_whole_cache_entry(std::string_view bytes) {
   if (entry.owner.network.empty() || entry.owner.container_id.empty() || entry.owner.interface_name.empty()) {
     return fail(ErrorCode::invalid_argument, "it lacks networkName, containerId or ifName");
   }
-  entry.netns = text_of(root, "netns");
+  entry.netns = netns_of(root);
   entry.pod = pod_of(root);
   entry.addresses = addresses_of(root);
   entry.config = from_base64(text_of(root, "config"));

@@ -19,7 +19,7 @@ namespace croft::wire::cni {
 /// All that a file says about its attachment. What is absent or of another shape stays empty.
 struct CacheEntry {
   core::Owner owner;
-  std::string netns;                    ///< a path
+  std::string netns;                    ///< a path; where old runtimes write none, the result's first sandbox
   core::PodIdentity pod;                ///< of the CNI_ARGS K8S_POD_NAME, K8S_POD_NAMESPACE, K8S_POD_UID
   std::vector<net::Address> addresses;  ///< of the result, unmapped, in its order
   std::string config;                   ///< the network configuration, decoded from base64

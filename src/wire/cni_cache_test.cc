@@ -33,6 +33,17 @@ TEST(CniCacheEntry, ResultsBeforeVersion03) {
   EXPECT_THAT(entry->addresses, ElementsAre(address("10.1.0.2"), address("fd00::2")));
 }
 
+TEST(CniCacheEntry, WithoutNetnsTheSandboxOfTheResultCounts) {
+  const auto netns = [](const std::string& members) {
+    return read_whole_cache_entry(R"({"containerId":"c1","ifName":"eth0","networkName":"net",)" + members + "}")->netns;
+  };
+  const std::string result =
+      R"("result":{"interfaces":[{"name":"br0"},7,{"name":"eth0","sandbox":"/a"},{"name":"eth1","sandbox":"/b"}]})";
+  EXPECT_EQ(netns(result), "/a");
+  EXPECT_EQ(netns(result + R"(,"netns":"/c")"), "/c");
+  EXPECT_EQ(netns(R"("result":{"interfaces":null})"), "");
+}
+
 TEST(CniCacheEntry, WhatHasAnotherShapeStaysEmpty) {
   const auto entry = read_whole_cache_entry(
       R"({"containerId":"c1","ifName":"eth0","networkName":"net","netns":7,"cniArgs":[7,[],["K8S_POD_NAME"],)"

@@ -45,16 +45,22 @@ struct Place {
 
 void warn(const std::string& text) { static_cast<void>(os::write_standard_error("croft: " + text + "\n")); }
 
+Error no_network_directory(const std::string& text) {
+  return {
+      ErrorCode::invalid_argument,
+      fmt::format("--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0", net::echo(text)),
+      {}};
+}
+
 [[nodiscard]] Result<Place> place_of(const HostLocalOptions& options) {
   std::string path = options.directory;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  while (path.ends_with('/')) path.pop_back();
+  if (path.empty()) return fail(no_network_directory(options.directory));
   auto resolved = os::resolved_path(path);
   if (!resolved) return fail(resolved.error().in("--dir"));
   Place place{*resolved, os::directory_of(*resolved), resolved->substr(resolved->rfind('/') + 1), options.network};
   if (place.directory_name.empty() || place.directory_name.front() == '.') {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0",
-                            net::echo(options.directory)));
+    return fail(no_network_directory(options.directory));
   }
   if (place.network.empty()) place.network = place.directory_name;
   if (wire::cni::is_cni_name(place.network)) return place;

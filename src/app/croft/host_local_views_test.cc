@@ -28,7 +28,8 @@ class HostLocalViews : public testing::Test {
                             "/run/netns/x",
                             {"web", "default", ""},
                             {},
-                            "/cache/entry"});
+                            "/cache/entry",
+                            {}});
   }
   store::Reservation& reserve(std::string_view text, std::optional<store::Holder> holder) {
     return directory_.reservations.emplace_back(
