@@ -65,8 +65,19 @@ class Auditor {
 
   // ---- life
 
+  /// No namespace outlives its boot. Only where the path does not tell: there is none, or it goes by the number of a
+  /// process, which another one may have by now.
+  [[nodiscard]] bool is_of_an_earlier_boot(const CachedAttachment& entry) const {
+    const bool path_tells = !entry.netns_path.empty() && !entry.netns_path.starts_with("/proc/");
+    return !path_tells && entry.written != WallTime() && entry.written < boot_;
+  }
+
   void weigh(const CachedAttachment& entry, Verdict& verdict) const {
     if (verdict.life == Verdict::Life::alive) return;
+    if (is_of_an_earlier_boot(entry)) {
+      verdict.evidence.push_back(fmt::format("its cache entry {} is from before this boot", entry.file));
+      return;
+    }
     switch (entry.netns) {
       case Netns::present:
         verdict = {Verdict::Life::alive, {}};
@@ -76,11 +87,6 @@ class Auditor {
             fmt::format("the network namespace {} of its cache entry {} is gone", entry.netns_path, entry.file));
         return;
       case Netns::unclear:
-        // No namespace outlives its boot.
-        if (entry.netns_path.empty() && entry.written != WallTime() && entry.written < boot_) {
-          verdict.evidence.push_back(fmt::format("its cache entry {} is from before this boot", entry.file));
-          return;
-        }
         verdict.doubt(entry.netns_path.empty()
                           ? fmt::format("its cache entry {} names no network namespace", entry.file)
                           : fmt::format("{}, the namespace of its cache entry {}, is something else or can't be looked "

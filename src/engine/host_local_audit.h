@@ -89,8 +89,8 @@ struct HostLocalFinding {
   std::optional<store::Reservation> reservation;
   /// Only leaks and empty files. All of these hold: all namespaces could be looked at and neither the address nor
   /// another one of its container is configured in any; no entry of the cache about the container or with the address
-  /// has a namespace or could have one (an entry without a path is from before this boot); the file has not changed for
-  /// longer than the grace period.
+  /// has a namespace or could have one (without a path, or with one in /proc, an entry of before this boot can't); the
+  /// file has not changed for longer than the grace period.
   bool proven = false;
   bool before_boot = false;  ///< proven, and written before this boot: its holder cannot live
 };

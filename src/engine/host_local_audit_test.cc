@@ -131,6 +131,18 @@ TEST_F(HostLocalAuditTest, AnEntryWithoutNamespaceSpeaksForThisBootOnly) {
   EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
 }
 
+TEST_F(HostLocalAuditTest, AnEntryWithTheNumberOfAProcessSpeaksForThisBootOnly) {
+  reserve();
+  auto& entry = cache(Netns::present);
+  entry.netns_path = "/proc/17/ns/net";
+  entry.written = now_.wall - 59min;
+  EXPECT_THAT(findings(), IsEmpty());
+  entry.written = now_.wall - 61min;
+  EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.2 proven"));
+  entry.netns_path = "/run/netns/x";
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
 TEST_F(HostLocalAuditTest, AnUnreadableEntryThatMayBeAboutTheHolderKeeps) {
   reserve();
   reserve("10.1.0.3", store::Holder{"old", ""}, 10min);
