@@ -227,6 +227,8 @@ def after_the_reference(rig):
             continue
         found += 1
         where = f"reference killed at write {nth}"
+        for address in empty:
+            os.utime(rig.folder / address, times=(time.time() - 20,) * 2)
         expect_equal(rig.must("croft", "ADD", "next", ONE, where), empty, f"{where}: the address of the empty file")
         rig.must("reference", "CHECK", "next", ONE, where)
         rig.must("reference", "ADD", "third", ONE, where)

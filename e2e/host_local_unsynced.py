@@ -144,6 +144,9 @@ class ForgetfulDisk:
         parts = self.inside(path)
         if parts is None:
             return
+        if "O_TMPFILE" in flags:  # a file that no power cut can leave before it is linked
+            self.open[call.process, call.result] = [Node(False, path), 0]
+            return
         node = self.find(parts)
         if node is None:
             folder, name = self.place(path)
@@ -222,7 +225,12 @@ class ForgetfulDisk:
     do_rename = do_renameat = do_renameat2
 
     def do_linkat(self, call):
-        source, target = self.place(call.path(0)), self.place(call.path(1))
+        by_descriptor = re.fullmatch(r"/proc/self/fd/(\d+)", call.path(0))
+        target = self.place(call.path(1))
+        if by_descriptor and target:
+            target[0].now[target[1]] = self.open[call.process, int(by_descriptor[1])][0]
+            return
+        source = self.place(call.path(0))
         if source or target:
             expect(source and target, f"{call.text}: not in the model")
             target[0].now[target[1]] = source[0].now[source[1]]
@@ -254,7 +262,7 @@ class Call:
             elif piece.startswith("<"):
                 self.places.append((len(self.words) - 1, self.decode(piece).decode("utf-8", "replace")))
             else:
-                self.words[-1] += piece.strip()
+                self.words[-1] += piece.replace("(deleted)", "").strip()
         self.text = f"{self.name}({', '.join(self.words)}) of {[s for _, s in self.strings][:2]}"
 
     @staticmethod

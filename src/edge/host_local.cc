@@ -70,11 +70,16 @@ class Decision {
   return result;
 }
 
+/// Whether nothing can be made there, which is no reason to fail when there is nothing.
+bool forbids_making(ErrorCode code) {
+  return code == ErrorCode::read_only || code == ErrorCode::permission_denied || code == ErrorCode::storage_full;
+}
+
 /// A directory that is not there and cannot be made holds nothing.
 [[nodiscard]] Result<std::vector<net::Address>> release(const HostLocalWorld& world, const HostLocalConfig& config,
                                                         const Holder& holder) {
   auto reservations = world.make_reservations(config.data_dir, config.name);
-  if (!reservations && reservations.error().code != ErrorCode::deadline_exceeded) {
+  if (!reservations && forbids_making(reservations.error().code)) {
     const auto existing = world.open_reservations(config.data_dir, config.name);
     if (!existing && existing.error().code == ErrorCode::not_found) return std::vector<net::Address>();
   }
@@ -96,6 +101,8 @@ class Decision {
   if (!config.has_ipam || config.valid_attachments.presence != cni::ValidAttachments::Presence::given) {
     return engine::CollectedReservations();
   }
+  // Before the lock is waited for: what was reserved meanwhile is young, the list does not know it.
+  const Instant now = world.clock.now();
   const auto reservations = world.open_reservations(config.data_dir, config.name);
   if (!reservations && reservations.error().code == ErrorCode::not_found) return engine::CollectedReservations();
   if (!reservations) return fail(reservations.error());
@@ -103,7 +110,7 @@ class Decision {
   for (const cni::Attachment& attachment : config.valid_attachments.entries) {
     alive.insert({attachment.container_id, attachment.interface_name});
   }
-  return engine::collect_from_ranges(**reservations, alive, world.clock.now());
+  return engine::collect_from_ranges(**reservations, alive, now);
 }
 
 [[nodiscard]] Result<void> ready(const HostLocalWorld& world, const HostLocalConfig& config) {

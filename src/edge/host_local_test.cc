@@ -33,6 +33,7 @@ class HostLocalTest : public testing::Test {
   [[nodiscard]] Result<std::unique_ptr<store::Reservations>> open(const std::string& data_dir, bool make) {
     opened_ = data_dir;
     if (broken_) return fail(*broken_);
+    if (make_error_ && make) return fail(*make_error_);
     if (!exists_ && !make) return fail(ErrorCode::not_found, "open: no such file or directory");
     exists_ = true;
     return std::make_unique<engine::FakeReservations>(data_);
@@ -43,7 +44,7 @@ class HostLocalTest : public testing::Test {
   engine::ReservationsData data_;
   bool exists_ = false;
   std::string opened_;
-  std::optional<Error> broken_, directory_error_;
+  std::optional<Error> broken_, make_error_, directory_error_;
   std::vector<std::string> log_;
   ManualClock clock_;
   HostLocalWorld world_{[this](const std::string& dir, const std::string&) { return open(dir, true); },
@@ -102,8 +103,10 @@ TEST_F(HostLocalTest, TheNamespaceIsComparedBeforeAddAndAfterDel) {
 }
 
 TEST_F(HostLocalTest, DelSucceedsWhereNothingIsAndNothingCanBeMade) {
-  broken_ = Error{ErrorCode::not_found, "open /d/net: no such file or directory", {}};
+  make_error_ = Error{ErrorCode::read_only, "mkdir /d: read-only file system", {}};
   EXPECT_EQ(run("DEL", kRange).exit_code, 0);
+  make_error_ = Error{ErrorCode::already_exists, "mkdir /d: file exists", {}};  // a link to nothing
+  EXPECT_EQ(run("DEL", kRange).exit_code, 1);
 }
 
 TEST_F(HostLocalTest, DelFailsWhenAFileStays) {

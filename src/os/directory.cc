@@ -65,23 +65,31 @@ int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result) {
   return 0;
 }
 
-/// A directory and its missing parents; what was made is durable. Errors where Go's os.MkdirAll has them.
+[[nodiscard]] Result<void> sync_parent_of(const std::string& path) {
+  const std::string parent = directory_of(path);
+  const FileDescriptor up(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!up.is_open()) return fail(path_error("open", parent, errno));
+  return sync_descriptor(up.get(), parent);
+}
+
+bool is_directory(const std::string& path) {
+  struct stat there {};
+  return ::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+/// A directory and its missing parents. All of them are durable, also the first one that was there: who made it may
+/// have died before it was. Errors where Go's os.MkdirAll has them.
 [[nodiscard]] Result<void> make_with_parents(const std::string& path) {
   constexpr mode_t kMode = 0755;
   struct stat there {};
   if (::stat(path.c_str(), &there) == 0) {
-    if (S_ISDIR(there.st_mode)) return {};
+    if (S_ISDIR(there.st_mode)) return sync_parent_of(path);
     return fail(path_error("mkdir", path, ENOTDIR));
   }
   const std::string parent = directory_of(path);
   if (parent != path) TRY_VOID(make_with_parents(parent));
-  if (::mkdir(path.c_str(), kMode) != 0) {
-    if (errno == EEXIST) return {};  // somebody else was faster
-    return fail(path_error("mkdir", path, errno));
-  }
-  const FileDescriptor up(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!up.is_open()) return fail(path_error("open", parent, errno));
-  return sync_descriptor(up.get(), parent);
+  if (::mkdir(path.c_str(), kMode) != 0 && !is_directory(path)) return fail(path_error("mkdir", path, errno));
+  return sync_parent_of(path);
 }
 
 }  // namespace
@@ -103,6 +111,8 @@ Result<Directory> Directory::make(const std::string& path) {
   TRY_VOID(make_with_parents(path));
   return open(path);
 }
+
+Result<void> Directory::sync_name() const { return sync_parent_of(path_); }
 
 std::string Directory::path_of(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
 
@@ -135,9 +145,11 @@ Result<void> Directory::check_writable() const {
   if (::faccessat(file_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return fail(path_error("open", path_, errno));
   struct statvfs s {};
   if (::fstatvfs(file_.get(), &s) != 0) return fail(path_error("statfs", path_, errno));
-  const bool counts_blocks = s.f_blocks > 0;
-  const bool counts_inodes = s.f_files > 0;
-  if ((counts_blocks && s.f_bavail == 0) || (counts_inodes && s.f_favail == 0)) {
+  const bool may_use_reserve = ::geteuid() == 0;
+  const auto blocks = may_use_reserve ? s.f_bfree : s.f_bavail;
+  const auto inodes = may_use_reserve ? s.f_ffree : s.f_favail;
+  // Some file systems count none of either.
+  if ((s.f_blocks > 0 && blocks == 0) || (s.f_files > 0 && inodes == 0)) {
     return fail(path_error("write", path_, ENOSPC));
   }
   return {};
@@ -191,23 +203,39 @@ Result<std::optional<WallTime>> Directory::modified(const char* name) const {
   return fail(path_error("stat", path_of(name), errno));
 }
 
-Result<FileDescriptor> Directory::create_new(const char* name, unsigned mode) const {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  FileDescriptor file(::openat(file_.get(), name, kFlags, mode));
-  if (!file.is_open() && errno == EEXIST && ::unlinkat(file_.get(), name, 0) == 0) {
-    file = FileDescriptor(::openat(file_.get(), name, kFlags, mode));
+Result<DraftFile> Directory::open_draft(const char* draft, unsigned mode) const {
+  FileDescriptor nameless(::openat(file_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  if (nameless.is_open()) return DraftFile(std::move(nameless), file_.get(), {});
+  // What file systems and kernels without it answer.
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
+    return fail(path_error("open", path_of(draft), errno));
   }
-  if (!file.is_open()) return fail(path_error("open", path_of(name), errno));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  FileDescriptor named(::openat(file_.get(), draft, kFlags, mode));
+  if (!named.is_open() && errno == EEXIST && ::unlinkat(file_.get(), draft, 0) == 0) {
+    named = FileDescriptor(::openat(file_.get(), draft, kFlags, mode));
+  }
+  if (!named.is_open()) return fail(path_error("open", path_of(draft), errno));
+  return DraftFile(std::move(named), file_.get(), draft);
+}
+
+Result<DraftFile> Directory::create_draft(const char* draft, std::string_view content, unsigned mode) const {
+  const std::string path = path_of(draft);
+  TRY(DraftFile file, open_draft(draft, mode));
+  TRY_VOID(write_all(file.file_.get(), path, content));
+  TRY_VOID(sync_descriptor(file.file_.get(), path));
   return file;
 }
 
-Result<void> Directory::create_synced(const char* name, std::string_view content, unsigned mode) const {
-  const std::string path = path_of(name);
-  TRY(const FileDescriptor file, create_new(name, mode));
-  auto written = write_all(file.get(), path, content);
-  if (written) written = sync_descriptor(file.get(), path);
-  if (!written) ::unlinkat(file_.get(), name, 0);
-  return written;
+Result<bool> Directory::name_draft(const DraftFile& file, const char* name) const {
+  const std::string descriptor = fmt::format("/proc/self/fd/{}", file.file_.get());
+  if (::linkat(AT_FDCWD, descriptor.c_str(), file_.get(), name, AT_SYMLINK_FOLLOW) == 0) return true;
+  if (errno == EEXIST) return false;
+  return fail(path_error("link", path_of(name), errno));
+}
+
+DraftFile::~DraftFile() {
+  if (!name_.empty()) ::unlinkat(directory_, name_.c_str(), 0);
 }
 
 Result<void> Directory::overwrite(const char* name, std::string_view content, unsigned mode) const {
@@ -225,25 +253,6 @@ Result<void> Directory::overwrite(const char* name, std::string_view content, un
   return {};
 }
 
-Result<bool> Directory::rename_if_free(const char* from, const char* to) const {
-  if (::renameat2(file_.get(), from, file_.get(), to, RENAME_NOREPLACE) == 0) return true;
-  if (errno == EEXIST) return false;
-  if (errno != EINVAL && errno != ENOSYS) return fail(path_error("rename", path_of(to), errno));
-  if (::linkat(file_.get(), from, file_.get(), to, 0) != 0) {
-    if (errno == EEXIST) return false;
-    return fail(path_error("link", path_of(to), errno));
-  }
-  if (::unlinkat(file_.get(), from, 0) == 0) return true;
-  const Error error = path_error("remove", path_of(from), errno);
-  ::unlinkat(file_.get(), to, 0);
-  return fail(error);
-}
-
-Result<void> Directory::rename_over(const char* from, const char* to) const {
-  if (::renameat(file_.get(), from, file_.get(), to) == 0) return {};
-  return fail(path_error("rename", path_of(to), errno));
-}
-
 Result<bool> Directory::remove(const char* name) const {
   if (::unlinkat(file_.get(), name, 0) == 0) return true;
   if (errno == ENOENT) return false;
@@ -255,9 +264,9 @@ Result<void> Directory::sync() const { return sync_descriptor(file_.get(), path_
 Result<std::string> read_named_file(const std::string& path, std::size_t bytes_max) {
   const FileDescriptor file(::open(path.c_str(), kReadFlags));
   if (!file.is_open()) return fail(path_error("open", path, errno));
+  if (is_directory(path)) return fail(path_error("read", path, EISDIR));
   SmallFile read;
   if (const int why = read_descriptor(file.get(), bytes_max, read)) return fail(path_error("read", path, why));
-  if (!read.regular) return fail(path_error("read", path, EISDIR));
   if (read.cut) return fail(path_error("read", path, EFBIG));
   return std::move(read.content);
 }

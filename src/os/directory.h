@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -35,14 +36,38 @@ struct SmallFile {
   friend bool operator==(const SmallFile&, const SmallFile&) = default;
 };
 
+/// A file on its way to a name. Must not outlive its Directory.
+class DraftFile {
+ public:
+  DraftFile(DraftFile&& other) noexcept
+      : file_(std::move(other.file_)), directory_(other.directory_), name_(std::exchange(other.name_, {})) {}
+  DraftFile& operator=(DraftFile&&) = delete;
+  DraftFile(const DraftFile&) = delete;
+  DraftFile& operator=(const DraftFile&) = delete;
+  /// Removes the name it had meanwhile.
+  ~DraftFile();
+
+ private:
+  friend class Directory;
+  DraftFile(FileDescriptor file, int directory, std::string name)
+      : file_(std::move(file)), directory_(directory), name_(std::move(name)) {}
+  FileDescriptor file_;
+  int directory_;
+  std::string name_;  ///< empty when it has none
+};
+
 /// An open directory and the files right in it. Names are single path components, unchecked. All errors as path_error
 /// gives them, with the whole path. Not synchronised.
 class Directory {
  public:
   /// Error: not_found.
   [[nodiscard]] static Result<Directory> open(const std::string& path);
-  /// Makes the directory and its missing parents (0755, less the umask) first, each durable in its parent.
+  /// Makes the directory and its missing parents (0755, less the umask) first, each durable in its parent. One that
+  /// exists is not synced: see sync_name.
   [[nodiscard]] static Result<Directory> make(const std::string& path);
+
+  /// Makes the directory's own name durable, in its parent: whoever made it may have died before that.
+  [[nodiscard]] Result<void> sync_name() const;
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string path_of(std::string_view name) const;
@@ -67,16 +92,14 @@ class Directory {
   /// When a file was changed last, links followed; nullopt when there is none.
   [[nodiscard]] Result<std::optional<WallTime>> modified(const char* name) const;
 
-  /// Makes a new file and syncs its content. A file that has the name already is a leftover and goes first: its other
-  /// names are left alone. After an error the name is free.
-  [[nodiscard]] Result<void> create_synced(const char* name, std::string_view content, unsigned mode) const;
+  /// Makes a new file, synced, that has no name yet and is gone with its object. On a file system that knows no such
+  /// files it has `draft` for a name meanwhile; what had that name is a leftover and goes first.
+  [[nodiscard]] Result<DraftFile> create_draft(const char* draft, std::string_view content, unsigned mode) const;
+  /// Gives it its name; false, and nothing changes, when that is in use. It is this very file that gets the name, also
+  /// when somebody else has the draft's by now.
+  [[nodiscard]] Result<bool> name_draft(const DraftFile& file, const char* name) const;
   /// Writes over a file from its start, or makes it; neither synced nor atomic.
   [[nodiscard]] Result<void> overwrite(const char* name, std::string_view content, unsigned mode) const;
-  /// Gives a file another name; false, and nothing changes, when that is in use. On a file system that cannot do it at
-  /// once the file may keep both names when the process dies in between.
-  [[nodiscard]] Result<bool> rename_if_free(const char* from, const char* to) const;
-  /// The same, in place of what has the name.
-  [[nodiscard]] Result<void> rename_over(const char* from, const char* to) const;
   /// False when there was none.
   [[nodiscard]] Result<bool> remove(const char* name) const;
   /// Makes all entries durable. A file system that has no such call (EINVAL) counts as done.
@@ -84,7 +107,7 @@ class Directory {
 
  private:
   Directory(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
-  [[nodiscard]] Result<FileDescriptor> create_new(const char* name, unsigned mode) const;
+  [[nodiscard]] Result<DraftFile> open_draft(const char* draft, unsigned mode) const;
 
   std::string path_;
   FileDescriptor file_;

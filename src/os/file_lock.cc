@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "os/directory.h"
 #include "os/files.h"
 #include "os/system_error.h"
 
@@ -106,15 +107,16 @@ Error timed_out(const std::string& path, int fd) {
 Result<void> FileLock::open() {
   // O_NONBLOCK: a FIFO put in place of the file must not hang us.
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  FileDescriptor file(
-      ::open(path_.c_str(), (options_.read_only ? O_RDONLY : O_RDWR) | O_CREAT | kFlags, options_.mode));
+  FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | kFlags, options_.mode));
   // A file that is there can be locked where nothing can be created or written: for reading on a full disk.
   if (!file.is_open() && (errno == EROFS || errno == EACCES || errno == ENOSPC || errno == EDQUOT)) {
     const int why = errno;
     file = FileDescriptor(::open(path_.c_str(), O_RDONLY | kFlags));
     if (!file.is_open()) errno = why;
   }
-  if (!file.is_open()) return fail(system_error("open lock file", path_, errno));
+  if (!file.is_open()) {
+    return fail(options_.go_errors ? path_error("open", path_, errno) : system_error("open lock file", path_, errno));
+  }
   struct stat s {};
   if (::fstat(file.get(), &s) != 0) return fail(system_error("look at lock file", path_, errno));
   if (!S_ISREG(s.st_mode)) {

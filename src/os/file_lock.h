@@ -22,7 +22,7 @@ class FileLock {
   /// How the file is made when it is missing, and opened.
   struct Options {
     unsigned mode = 0600;
-    bool read_only = false;  ///< opened for reading; enough for flock
+    bool go_errors = false;  ///< errors of opening as os::path_error words them
   };
 
   explicit FileLock(std::string path) : FileLock(std::move(path), Options()) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -146,6 +147,27 @@ bool same_member_name(std::string_view key, std::string_view name) {
     name.remove_prefix(1);
   }
   return key.empty() && name.empty();
+}
+
+std::string go_clean_path(std::string_view path) {
+  const bool rooted = path.starts_with('/');
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(part.size() + 1, path.size()));
+    if (part.empty() || part == ".") continue;
+    const bool may_go_up = !parts.empty() && parts.back() != "..";
+    if (part != "..") {
+      parts.push_back(part);
+    } else if (may_go_up) {
+      parts.pop_back();
+    } else if (!rooted) {
+      parts.push_back(part);
+    }
+  }
+  std::string clean = rooted ? "/" : "";
+  for (std::size_t i = 0; i < parts.size(); ++i) clean.append(i == 0 ? "" : "/").append(parts[i]);
+  return clean.empty() ? "." : clean;
 }
 
 }  // namespace croft::wire

@@ -350,7 +350,7 @@ std::optional<Error> take_sets(Draft& draft, HostLocalConfig& config) {
 }
 
 void take_paths(const IpamDraft& ipam, HostLocalConfig& config) {
-  if (!ipam.data_dir.empty()) config.data_dir = ipam.data_dir;
+  if (!ipam.data_dir.empty()) config.data_dir = go_clean_path(ipam.data_dir);
   config.resolv_conf = ipam.resolv_conf;
 }
 

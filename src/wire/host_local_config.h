@@ -31,8 +31,8 @@ inline constexpr std::size_t kHostLocalRequestedMax = 1024;
 struct HostLocalConfig {
   std::string cni_version;
   std::string name;
-  std::string data_dir = kDefaultDataDir;
-  std::string resolv_conf;  ///< a path; empty when none was given
+  std::string data_dir = kDefaultDataDir;  ///< as Go's filepath.Clean leaves it
+  std::string resolv_conf;                 ///< a path; empty when none was given
   /// `runtimeConfig.ipRanges`, then the legacy range, then `ipam.ranges`: the place is the number in file names.
   std::vector<core::range::RangeSet> sets;
   /// How many sets the configuration has, also where they were not checked (DEL).

@@ -392,6 +392,19 @@ TEST(HostLocalConfig, AReleaseNeedsNameAndDataDirAlone) {
   EXPECT_FALSE(collection->has_ipam);
 }
 
+TEST(HostLocalConfig, TheDataDirIsTheOneThatGoMeans) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"/a/b", "/a/b"}, {"/a/b/", "/a/b"}, {"//a//./b", "/a/b"},   {"/x/link/../b", "/x/b"},
+      {"/..", "/"},     {"/../a", "/a"},   {"a/../..", ".."},      {"../../a", "../../a"},
+      {".", "."},       {"a/..", "."},     {"/a/../../../b", "/b"}};
+  for (const auto& [given, clean] : cases) {
+    const auto config = decode(with(std::string(R"("dataDir":")") + given + "\""), Command::del);
+    ASSERT_TRUE(config);
+    EXPECT_EQ(config->data_dir, clean) << given;
+  }
+  EXPECT_EQ(decode(with(R"("dataDir":"")"), Command::del)->data_dir, kDefaultDataDir);
+}
+
 TEST(HostLocalConfig, CheckAndStatusReadWhatAddReads) {
   for (const Command command : {Command::check, Command::status}) {
     EXPECT_EQ(refusal(with(""), command), "no IP ranges specified");

@@ -158,7 +158,7 @@ class SparseTakenSet {
   [[nodiscard]] bool is_taken(U128 number) const;
   [[nodiscard]] std::optional<U128> next_free(U128 first, U128 last) const;
   [[nodiscard]] std::uint64_t taken_count() const { return taken_count_; }
-  /// As SparseTable has them; places move when a new neighbourhood is taken.
+  /// As SparseTable has them; all places move when take() makes the table anew (slots().data() changes).
   [[nodiscard]] std::optional<SparsePlace> place_of(U128 number) const { return SparseTable(slots_).place_of(number); }
   [[nodiscard]] std::optional<U128> number_at(SparsePlace place) const { return SparseTable(slots_).number_at(place); }
   [[nodiscard]] std::uint32_t used_slots() const { return used_slots_; }

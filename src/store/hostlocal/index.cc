@@ -201,7 +201,6 @@ class FileIndexView final : public IndexView {
         holders_(cells_) {}
 
   [[nodiscard]] std::uint64_t reservation_count() const override { return header_.reservations; }
-  [[nodiscard]] bool is_taken(const net::Address& address) override { return taken_.is_taken(number_of(address)); }
 
   [[nodiscard]] std::optional<net::Address> next_free(const net::Address& first, const net::Address& last) override {
     const auto number = taken_.next_free(number_of(first), number_of(last));
@@ -260,7 +259,8 @@ class FileIndexView final : public IndexView {
 
   /// Above three quarters probing gets slow.
   [[nodiscard]] bool has_room() const override {
-    return header_.used_taken_slots < header_.taken_slots / 4 * 3 && header_.holders < header_.holder_cells / 4 * 3;
+    return header_.used_taken_slots < header_.taken_slots / 4 * 3 &&
+           header_.holders < std::uint64_t{header_.holder_cells} / 4 * 3;
   }
 
   [[nodiscard]] Result<void> write_changes() override { return pages_.write_changes(); }

@@ -16,7 +16,7 @@
 
 namespace croft::store::hostlocal {
 
-/// A directory with fewer reservations is read on each call, and has no index.
+/// No index is made for a directory with fewer reservations: it is read on each call.
 inline constexpr std::uint64_t kIndexedCountMin = 33;
 /// An index is not used longer than this without a look at all files: it bounds how long what nobody could see, such as
 /// a reservation edited in place, stays unseen.

@@ -12,6 +12,7 @@
 #include "os/file_lock.h"
 #include "store/hostlocal/index.h"
 #include "store/hostlocal/scanned_view.h"
+#include "wire/cni_environment.h"
 #include "wire/host_local_files.h"
 
 namespace croft::store::hostlocal {
@@ -22,13 +23,23 @@ namespace files = wire::host_local;
 /// A content is a container ID, a line end and an interface name; nothing an environment variable can carry is longer.
 constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
 constexpr std::size_t kCursorBytesMax = 256;
-/// Where a content is written before it gets its name. One is enough: only who has the lock writes.
-constexpr const char* kNewFile = ".croft.new";
+/// The name a content has before it gets its own, where files without name are not known.
+constexpr const char* kDraft = ".croft.new";
+/// An empty file younger than this may be one that a plugin of the old kind is about to write, should somebody have
+/// removed the lock file under it.
+constexpr std::chrono::seconds kEmptyAgeMin{10};
 constexpr unsigned kFileMode = 0600;
 constexpr unsigned kLockMode = 0750;
 
 std::string directory_path(const std::string& data_dir, const std::string& network) {
-  return data_dir.ends_with('/') ? data_dir + network : data_dir + "/" + network;
+  return data_dir == "/" ? data_dir + network : data_dir + "/" + network;
+}
+
+/// Who a file says holds its address. A text that is no CNI container ID is somebody's note: it names nobody.
+std::optional<Holder> holder_of(const os::SmallFile& file) {
+  if (!file.regular || file.cut) return std::nullopt;
+  auto holder = files::parse_holder(file.content);
+  return holder && wire::cni::is_cni_name(holder->container_id) ? std::move(holder) : std::nullopt;
 }
 
 /// The content a holder is found by.
@@ -46,13 +57,18 @@ class DirectoryReservations final : public Reservations {
         network_(std::move(network)),
         directory_(std::move(directory)),
         clock_(clock),
-        lock_(directory_.path_of(files::kLockFile), {.mode = kLockMode, .read_only = true}) {}
+        lock_(directory_.path_of(files::kLockFile), {.mode = kLockMode, .go_errors = true}) {}
   DirectoryReservations(const DirectoryReservations&) = delete;
   DirectoryReservations& operator=(const DirectoryReservations&) = delete;
   /// The index is brought up to date while the lock is still held.
   ~DirectoryReservations() override { publish(); }
 
-  [[nodiscard]] Result<void> lock(std::chrono::nanoseconds wait_max) { return lock_.lock_within(clock_, wait_max); }
+  /// The first to lock a directory sees to it that its name is durable: whoever made it may have died before that.
+  [[nodiscard]] Result<void> lock(std::chrono::nanoseconds wait_max) {
+    TRY(const bool used_before, directory_.exists(files::kLockFile.data()));
+    if (!used_before) TRY_VOID(directory_.sync_name());
+    return lock_.lock_within(clock_, wait_max);
+  }
   /// False when somebody removed or replaced the whole directory before it was locked.
   [[nodiscard]] Result<bool> is_at_its_path() const {
     TRY(const auto there, os::file_status(directory_.path()));
@@ -91,11 +107,15 @@ class DirectoryReservations final : public Reservations {
   /// What the view finds, read from the files; nothing when the index turns out to be wrong.
   [[nodiscard]] Result<std::optional<std::vector<Reservation>>> find_in_files(const std::string& key);
 
-  [[nodiscard]] Result<Reserved> place(const NewReservation& wanted, const std::string& content);
-  [[nodiscard]] Result<Reserved> rename_into_place(const std::string& name);
+  [[nodiscard]] bool is_takeable(const char* name, const os::SmallFile& file) const;
+  [[nodiscard]] Result<os::DraftFile> prepare(const NewReservation& wanted, const std::string& content);
+  [[nodiscard]] Result<Reserved> place(const os::DraftFile& draft, const NewReservation& wanted);
   [[nodiscard]] Result<Reserved> undo(std::span<const NewReservation> placed, Result<Reserved> outcome);
   [[nodiscard]] Result<void> move_cursor(const NewReservation& to);
 
+  [[nodiscard]] bool is_worth_an_index(const ScannedView& view) const;
+  void expect_unchanged();
+  void mark_changed();
   void publish();
   [[nodiscard]] Result<void> publish_changes(IndexView& view);
   [[nodiscard]] Result<void> publish_new(const ScannedView& view);
@@ -111,9 +131,11 @@ class DirectoryReservations final : public Reservations {
   std::unique_ptr<IndexView> index_;
   std::unique_ptr<ScannedView> scanned_;
   bool index_is_wrong_ = false;
-  std::optional<os::DirectoryStamp> scanned_at_;  ///< the stamp before and after all files were read
-  std::vector<OddFile> odd_files_;                ///< with scanned_
+  std::vector<OddFile> odd_files_;  ///< with scanned_
   std::optional<Error> unreadable_;
+  /// The stamp that the view is of: the one the index counts for, or the one before and after all files were read, then
+  /// the one we marked the directory with. Absent: what the view says may be behind, and no index is written.
+  std::optional<os::DirectoryStamp> seen_at_;
   bool changed_ = false;
 
   [[nodiscard]] View* view() { return index_ ? static_cast<View*>(index_.get()) : scanned_.get(); }
@@ -124,7 +146,7 @@ class DirectoryReservations final : public Reservations {
 void DirectoryReservations::forget() {
   index_.reset();
   scanned_.reset();
-  scanned_at_.reset();
+  seen_at_.reset();
   odd_files_.clear();
   index_is_wrong_ = true;
 }
@@ -132,7 +154,9 @@ void DirectoryReservations::forget() {
 void DirectoryReservations::open_index() {
   if (index_ || scanned_ || index_is_wrong_) return;
   const auto stamp = directory_.stamp();
-  if (stamp) index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_);
+  if (!stamp) return;
+  index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_);
+  if (index_) seen_at_ = *stamp;
 }
 
 Result<void> DirectoryReservations::need_view() {
@@ -151,8 +175,8 @@ Result<void> DirectoryReservations::read_all() {
     TRY(const os::DirectoryStamp before, directory_.stamp());
     TRY(scanned_, read_once());
     TRY(const os::DirectoryStamp after, directory_.stamp());
-    scanned_at_ = before == after ? std::optional(after) : std::nullopt;
-    if (scanned_at_) return {};
+    seen_at_ = before == after ? std::optional(after) : std::nullopt;
+    if (seen_at_) return {};
   }
   return {};
 }
@@ -165,7 +189,7 @@ Result<std::unique_ptr<ScannedView>> DirectoryReservations::read_once() {
   TRY_VOID(directory_.for_each_name([&](const char* name) {
     const auto address = files::address_of_file(name);
     if (!address) return true;
-    view->see_address(*address);
+    if (files::file_name(*address) == name) view->see_address(*address);
     all_kept = all_kept && few.size() < kIndexedCountMin;
     if (all_kept) few.emplace_back(*address, name);
     return true;
@@ -185,18 +209,30 @@ Result<std::unique_ptr<ScannedView>> DirectoryReservations::read_once() {
 /// A file that cannot be read is taken, by nobody we know.
 void DirectoryReservations::read_into(ScannedView& view, const net::Address& address, const char* name) {
   const auto file = directory_.read(name, kContentBytesMax);
-  const bool odd = files::file_name(address) != name;
-  if (odd) {
-    odd_files_.push_back({address, name});
-    view.mark_unfit();
-  }
   if (!file && !unreadable_) unreadable_ = file.error();
-  if (!file || odd) return;
-  if (!*file || is_empty_file(**file)) {
-    view.see_nothing(address);
-  } else if ((*file)->regular && !(*file)->cut) {
+  if (!file) return view.mark_unfit();
+  if (files::file_name(address) != name) {
+    odd_files_.push_back({address, name});
+    return view.mark_unfit();
+  }
+  if (!*file) {
+    const auto dangling = directory_.exists(name);
+    if (dangling && !*dangling) view.see_nothing(address);
+  } else if ((*file)->cut) {
+    if (!unreadable_) unreadable_ = Error{ErrorCode::internal, directory_.path_of(name) + ": too long to be read", {}};
+    view.mark_unfit();
+  } else if (is_empty_file(**file)) {
+    if (is_takeable(name, **file)) view.see_nothing(address);
+  } else if ((*file)->regular) {
     view.see_content(address, content_hash(files::holder_key((*file)->content)));
   }
+}
+
+/// Whether an empty file is what a crash left, and nobody's.
+bool DirectoryReservations::is_takeable(const char* name, const os::SmallFile& file) const {
+  if (!is_empty_file(file)) return false;
+  const auto changed = directory_.modified(name);
+  return changed && *changed && clock_.now().wall - **changed > kEmptyAgeMin;
 }
 
 // ---------------------------------------------------------------- reading
@@ -207,7 +243,7 @@ Result<Reservation> DirectoryReservations::read_reservation(const net::Address& 
   reservation.address = address;
   reservation.file = name;
   reservation.empty = is_empty_file(file);
-  if (file.regular && !file.cut) reservation.holder = files::parse_holder(file.content);
+  reservation.holder = holder_of(file);
   TRY(const auto written, directory_.modified(name.c_str()));
   reservation.written = written.value_or(WallTime());
   return reservation;
@@ -262,7 +298,7 @@ Result<bool> DirectoryReservations::is_taken(const net::Address& address) {
   TRY(const bool exists, directory_.exists(name.c_str()));
   if (!exists) return false;
   const auto file = directory_.read(name.c_str(), kContentBytesMax);
-  return !file || !*file || !is_empty_file(**file);
+  return !file || !*file || !is_takeable(name.c_str(), **file);
 }
 
 Result<std::optional<net::Address>> DirectoryReservations::cursor(std::size_t set) {
@@ -293,9 +329,12 @@ Result<std::vector<Reservation>> DirectoryReservations::list() {
     if (!file && !unreadable_) unreadable_ = file.error();
     if (file && !*file) return true;
     auto reservation = read_reservation(*address, name, file ? **file : os::SmallFile{false, false, {}});
-    if (reservation) all.push_back(*std::move(reservation));
-    if (!reservation) error = std::move(reservation).error();
-    return !error;
+    if (!reservation) {
+      error = std::move(reservation).error();
+      return false;
+    }
+    all.push_back(*std::move(reservation));
+    return true;
   }));
   if (error) return fail(*error);
   std::sort(all.begin(), all.end(), [](const Reservation& a, const Reservation& b) {
@@ -316,27 +355,22 @@ Result<void> DirectoryReservations::move_cursors(std::span<const NewReservation>
   return {};
 }
 
-Result<Reserved> DirectoryReservations::rename_into_place(const std::string& name) {
-  TRY(const bool placed, directory_.rename_if_free(kNewFile, name.c_str()));
-  if (placed) return Reserved::done;
-  TRY(const auto there, directory_.read(name.c_str(), kContentBytesMax));
-  if (!there || !is_empty_file(*there)) return Reserved::taken;
-  TRY_VOID(directory_.rename_over(kNewFile, name.c_str()));
-  return Reserved::done;
+/// All that can fail for want of space, before anything has a name: the content, and the cursor.
+Result<os::DraftFile> DirectoryReservations::prepare(const NewReservation& wanted, const std::string& content) {
+  TRY(os::DraftFile draft, directory_.create_draft(kDraft, content, kFileMode));
+  TRY_VOID(move_cursor(wanted));
+  return draft;
 }
 
-/// The cursor moves before the reservation is in place: when it can't be moved, nothing has to be taken back.
-Result<Reserved> DirectoryReservations::place(const NewReservation& wanted, const std::string& content) {
-  TRY_VOID(directory_.create_synced(kNewFile, content, kFileMode));
-  auto placed = Result<Reserved>(Reserved::taken);
-  if (const auto moved = move_cursor(wanted); !moved) {
-    placed = fail(moved.error());
-  } else {
-    placed = rename_into_place(files::file_name(wanted.address));
-  }
-  if (placed && *placed == Reserved::done) return placed;
-  static_cast<void>(directory_.remove(kNewFile));  // the next ADD would remove it too
-  return placed;
+Result<Reserved> DirectoryReservations::place(const os::DraftFile& draft, const NewReservation& wanted) {
+  const std::string name = files::file_name(wanted.address);
+  TRY(bool placed, directory_.name_draft(draft, name.c_str()));
+  if (placed) return Reserved::done;
+  TRY(const auto there, directory_.read(name.c_str(), kContentBytesMax));
+  if (!there || !is_takeable(name.c_str(), *there)) return Reserved::taken;
+  TRY_VOID(directory_.remove(name.c_str()));
+  TRY(placed, directory_.name_draft(draft, name.c_str()));
+  return placed ? Reserved::done : Reserved::taken;
 }
 
 Result<Reserved> DirectoryReservations::undo(std::span<const NewReservation> placed, Result<Reserved> outcome) {
@@ -359,15 +393,25 @@ Result<Reserved> DirectoryReservations::undo(std::span<const NewReservation> pla
 Result<Reserved> DirectoryReservations::reserve(const Holder& holder, std::span<const NewReservation> wanted) {
   open_index();
   const std::string content = files::print_holder(holder);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    auto placed = place(wanted[i], content);
-    if (!placed && wanted[i].set) {
-      placed = fail(placed.error().in(fmt::format("failed to allocate for range {}", *wanted[i].set)));
-    }
-    if (!placed || *placed == Reserved::taken) return undo(wanted.first(i), std::move(placed));
+  std::vector<os::DraftFile> drafts;
+  std::size_t done = 0;
+  const auto failed = [&](const Error& error, const NewReservation& at) {
+    return undo(wanted.first(done),
+                fail(at.set ? error.in(fmt::format("failed to allocate for range {}", *at.set)) : error));
+  };
+  for (const NewReservation& reservation : wanted) {
+    auto draft = prepare(reservation, content);
+    if (!draft) return failed(draft.error(), reservation);
+    drafts.push_back(*std::move(draft));
   }
+  expect_unchanged();
+  for (; done < wanted.size(); ++done) {
+    auto placed = place(drafts[done], wanted[done]);
+    if (!placed) return failed(placed.error(), wanted[done]);
+    if (*placed == Reserved::taken) return undo(wanted.first(done), Reserved::taken);
+  }
+  mark_changed();
   if (const auto synced = directory_.sync(); !synced) return undo(wanted, fail(synced.error()));
-  changed_ = true;
   if (view() == nullptr) return Reserved::done;
   const std::uint32_t hash = content_hash(files::holder_key(content));
   for (const NewReservation& reservation : wanted) view()->add(reservation.address, hash);
@@ -377,26 +421,53 @@ Result<Reserved> DirectoryReservations::reserve(const Holder& holder, std::span<
 Result<void> DirectoryReservations::release(std::span<const Reservation> reservations) {
   open_index();
   std::optional<Error> error;
+  const auto note = [&error](const Error& found) {
+    if (!error) error = found;
+  };
+  std::vector<std::pair<const Reservation*, std::uint32_t>> ready;
   for (const Reservation& reservation : reservations) {
     const auto file = directory_.read(reservation.file.c_str(), kContentBytesMax);
-    if (file && !*file) continue;
-    const bool same = file && (reservation.empty ? is_empty_file(**file)
-                                                 : files::parse_holder((*file)->content) == reservation.holder);
-    if (file && !same) continue;
-    changed_ = true;
-    const auto removed = file ? directory_.remove(reservation.file.c_str()) : Result<bool>(fail(file.error()));
-    if (!removed && !error) error = removed.error();
-    if (!removed || !view() || !reservation.holder || reservation.empty) continue;
-    view()->remove(reservation.address, content_hash(files::holder_key((*file)->content)));
+    if (!file) note(file.error());
+    if (!file || !*file) continue;
+    const bool same = reservation.empty ? is_empty_file(**file) : holder_of(**file) == reservation.holder;
+    if (same) ready.emplace_back(&reservation, content_hash(files::holder_key((*file)->content)));
   }
-  const auto synced = directory_.sync();
-  if (!synced && !error) error = synced.error();
-  if (!error) return {};
-  forget();
-  return fail(*error);
+  expect_unchanged();
+  for (auto& [reservation, hash] : ready) {
+    const auto removed = directory_.remove(reservation->file.c_str());
+    if (!removed) note(removed.error());
+    if (!removed) reservation = nullptr;
+  }
+  if (!ready.empty()) mark_changed();
+  if (const auto synced = directory_.sync(); !synced) note(synced.error());
+  if (error) {
+    forget();
+    return fail(*error);
+  }
+  for (const auto& [reservation, hash] : ready) {
+    const bool canonical = reservation->file == files::file_name(reservation->address);
+    if (view() != nullptr && reservation->holder && canonical) view()->remove(reservation->address, hash);
+  }
+  return {};
 }
 
 // ---------------------------------------------------------------- the index
+
+/// Right before our own change: what the view says must still be so, else it is not to become an index.
+void DirectoryReservations::expect_unchanged() {
+  const auto now = directory_.stamp();
+  if (!now || seen_at_ != *now) seen_at_.reset();
+}
+
+/// Right behind our own change, before it is synced: from here on every change by somebody else shows.
+void DirectoryReservations::mark_changed() {
+  changed_ = true;
+  const bool index_follows = seen_at_ && (index_ || (scanned_ && is_worth_an_index(*scanned_)));
+  seen_at_.reset();
+  if (!index_follows) return;
+  const auto marked = mark_directory();
+  if (marked) seen_at_ = *marked;
+}
 
 /// Gives the directory a time of modification that the kernel never does: one second before its time of change, which
 /// the kernel keeps equal to it on every change of an entry.
@@ -410,29 +481,30 @@ Result<os::DirectoryStamp> DirectoryReservations::mark_directory() {
 
 Result<void> DirectoryReservations::publish_changes(IndexView& view) {
   TRY_VOID(view.write_changes());
-  TRY(const os::DirectoryStamp stamp, mark_directory());
-  return view.confirm(stamp);
+  return view.confirm(*seen_at_);
 }
 
 Result<void> DirectoryReservations::publish_new(const ScannedView& view) {
   if (!changed_) {
-    TRY(const os::DirectoryStamp now, directory_.stamp());
-    if (scanned_at_ != now) return {};
+    TRY(seen_at_, mark_directory());
   }
-  TRY(const os::DirectoryStamp stamp, mark_directory());
-  return write_index(data_dir_, network_, view, stamp, clock_.now());
+  return write_index(data_dir_, network_, view, *seen_at_, clock_.now());
+}
+
+bool DirectoryReservations::is_worth_an_index(const ScannedView& view) const {
+  return view.is_fit_for_index() && view.reservation_count() >= kIndexedCountMin && directory_.has_local_times();
 }
 
 /// Best effort: an index that is not there, or counts for another state, costs the next call a look at all files.
 void DirectoryReservations::publish() {
-  if (!lock_.is_held()) return;
+  if (!lock_.is_held() || !seen_at_) return;
+  const auto now = directory_.stamp();
+  if (!now || *now != *seen_at_) return;
   if (index_) {
     if (changed_ && !index_->failed() && index_->has_room()) static_cast<void>(publish_changes(*index_));
-    return;
+  } else if (scanned_ && is_worth_an_index(*scanned_) && clock_.now().boot != BootId()) {
+    static_cast<void>(publish_new(*scanned_));
   }
-  const bool worth_it = scanned_ && scanned_at_ && scanned_->is_fit_for_index() &&
-                        scanned_->reservation_count() >= kIndexedCountMin && clock_.now().boot != BootId();
-  if (worth_it && directory_.has_local_times()) static_cast<void>(publish_new(*scanned_));
 }
 
 }  // namespace

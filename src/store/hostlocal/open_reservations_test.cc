@@ -65,8 +65,9 @@ class HostLocalDirectory : public testing::Test {
     for (const auto& entry : fs::directory_iterator(scratch_.file("net"))) result.insert(entry.path().filename());
     return result;
   }
-  /// `count` reservations as another plugin leaves them, from 10.0.0.1 on.
+  /// `count` reservations and a cursor as another plugin leaves them, from 10.0.0.1 on.
   void fill(std::uint32_t count) const {
+    write("last_reserved_ip.0", "10.0.0.1");
     for (std::uint32_t i = 1; i <= count; ++i) {
       write(Address::v4(0x0a000000 + i).to_string(), fmt::format("c{}\r\neth0", i));
     }
@@ -129,8 +130,16 @@ TEST_F(HostLocalDirectory, WhatIsTakenStaysAndNothingIsLeftBehind) {
   EXPECT_FALSE(names().contains(".croft.new"));
 }
 
+TEST_F(HostLocalDirectory, AnEmptyFileThatSomebodyMayBeWritingIsTaken) {
+  write("10.0.0.1", "");
+  EXPECT_TRUE(open()->is_taken("10.0.0.1"_ip).value());
+  EXPECT_EQ(reserve(kDummy, "10.0.0.1"_ip), Reserved::taken);
+  EXPECT_EQ(read("10.0.0.1"), "");
+}
+
 TEST_F(HostLocalDirectory, AnEmptyFileIsNobodysAndIsTakenOver) {
   write("10.0.0.1", "");
+  fs::last_write_time(path("10.0.0.1"), fs::file_time_type::clock::now() - std::chrono::seconds(11));
   EXPECT_EQ(next_free(), "10.0.0.0"_ip);
   EXPECT_FALSE(open()->is_taken("10.0.0.1"_ip).value());
   ASSERT_EQ(reserve(kDummy, "10.0.0.1"_ip), Reserved::done);
@@ -140,18 +149,19 @@ TEST_F(HostLocalDirectory, AnEmptyFileIsNobodysAndIsTakenOver) {
 TEST_F(HostLocalDirectory, ADirectoryOrALinkToNothingIsTaken) {
   fs::create_directories(path("10.0.0.0"));
   fs::create_symlink("nowhere", path("10.0.0.1"));
+  EXPECT_EQ(next_free(), "10.0.0.2"_ip);
   EXPECT_TRUE(open()->is_taken("10.0.0.0"_ip).value());
   EXPECT_TRUE(open()->is_taken("10.0.0.1"_ip).value());
   EXPECT_EQ(reserve(kDummy, "10.0.0.0"_ip), Reserved::taken);
   EXPECT_EQ(reserve(kDummy, "10.0.0.1"_ip), Reserved::taken);
 }
 
-TEST_F(HostLocalDirectory, ALeftoverOfADeadCallIsReplaced) {
+TEST_F(HostLocalDirectory, ALeftoverOfADeadCallHarmsNobody) {
   write("10.1.2.9", "live\r\neth0");
   fs::create_hard_link(path("10.1.2.9"), path(".croft.new"));  // died between link and unlink
   ASSERT_EQ(reserve(kDummy, "10.1.2.2"_ip), Reserved::done);
   EXPECT_EQ(read("10.1.2.9"), "live\r\neth0");
-  EXPECT_FALSE(names().contains(".croft.new"));
+  EXPECT_EQ(read("10.1.2.2"), "dummy\r\neth0");
 }
 
 TEST_F(HostLocalDirectory, ReleasesOnlyWhatIsAsItWasRead) {
@@ -182,6 +192,7 @@ TEST_F(HostLocalDirectory, FindsHoldersByContentAndKnowsForeignFiles) {
   write("10.0.0.2", "dummy");
   write("10.0.0.3", "dummy\neth0");
   write("2001:DB8::7", "dummy\r\neth0");  // an address, in a form no plugin writes
+  write("10.0.0.4", "reserved for the printer in room 5");
   write("notes.txt", "dummy\r\neth0");
   write("last_reserved_ip.0", "dummy");
   const auto reservations = open();
@@ -192,7 +203,10 @@ TEST_F(HostLocalDirectory, FindsHoldersByContentAndKnowsForeignFiles) {
   const auto container = reservations->held_by(kDummy, Match::container, Care::quick).value();
   ASSERT_EQ(container.size(), 1U);
   EXPECT_EQ(container[0].address, "10.0.0.2"_ip);
-  EXPECT_EQ(reservations->list().value().size(), 4U);
+  const auto all = reservations->list().value();
+  ASSERT_EQ(all.size(), 5U);
+  EXPECT_EQ(all[0].holder, kDummy);
+  EXPECT_FALSE(all[3].holder) << "a note names nobody";
 }
 
 TEST_F(HostLocalDirectory, AnExistingDirectoryIsAskedForAndMissed) {
@@ -324,6 +338,33 @@ TEST_F(HostLocalDirectory, SomebodyWhoDoesNotLockIsMetAtTheFile) {
   EXPECT_EQ(reservations->reserve(kDummy, std::span(&wanted, 1)).value(), Reserved::taken);
   EXPECT_EQ(reservations->next_free(range).value(), "10.0.5.1"_ip);
   EXPECT_EQ(read("10.0.5.0"), "theirs\r\neth0");
+}
+
+TEST_F(HostLocalDirectory, AChangeBetweenTheLookAndOurOwnIsNotTakenForOurs) {
+  fill(64);
+  static_cast<void>(next_free());
+  ASSERT_TRUE(index_counts());
+  {
+    const auto reservations = open();
+    ASSERT_TRUE(reservations->held_by(kDummy, Match::exact, Care::quick));  // the index is in use
+    write("10.0.6.6", "restored\r\neth0");                                 // by somebody who does not lock
+    fs::remove(path("10.0.0.7"));
+    const NewReservation wanted{"10.0.5.0"_ip, {}};
+    ASSERT_EQ(reservations->reserve(kDummy, std::span(&wanted, 1)).value(), Reserved::done);
+  }
+  EXPECT_FALSE(index_counts());
+  EXPECT_EQ(held({"restored", "eth0"}), std::vector{"10.0.6.6"_ip});
+  EXPECT_EQ(open()->next_free(AddressRange::make("10.0.0.1"_ip, "10.0.0.64"_ip).value()).value(), "10.0.0.7"_ip);
+}
+
+TEST_F(HostLocalDirectory, WhatCouldNotBeReadMakesNoIndex) {
+  fill(64);
+  write("10.0.0.7", std::string(200'000, 'x'));
+  EXPECT_TRUE(held(kDummy).empty());
+  EXPECT_FALSE(index_counts());
+  const auto reservations = open();
+  static_cast<void>(reservations->held_by(kDummy, Match::exact, Care::thorough));
+  EXPECT_TRUE(reservations->unreadable());
 }
 
 TEST_F(HostLocalDirectory, ADamagedIndexIsNoIndex) {

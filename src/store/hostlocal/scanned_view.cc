@@ -50,9 +50,9 @@ std::vector<net::Address> ScannedView::with_hash(std::uint32_t hash) {
 }
 
 void ScannedView::add(const net::Address& address, std::uint32_t hash) {
-  const std::size_t slots_before = taken_.slots().size();
+  const void* slots_before = taken_.slots().data();
   taken_.take(number_of(address));
-  if (taken_.slots().size() != slots_before) fit_ = false;  // the places of all holders have moved
+  if (taken_.slots().data() != slots_before) fit_ = false;  // the places of all holders have moved
   see_content(address, hash);
 }
 

@@ -23,7 +23,6 @@ class ScannedView final : public View {
 
   [[nodiscard]] bool is_first_hand() const override { return true; }
   [[nodiscard]] std::uint64_t reservation_count() const override { return taken_.taken_count(); }
-  [[nodiscard]] bool is_taken(const net::Address& address) override { return taken_.is_taken(number_of(address)); }
   [[nodiscard]] std::optional<net::Address> next_free(const net::Address& first, const net::Address& last) override;
   [[nodiscard]] std::vector<net::Address> with_hash(std::uint32_t hash) override;
   void add(const net::Address& address, std::uint32_t hash) override;

@@ -28,7 +28,6 @@ class View {
   /// False when it says so from the index and not from the files.
   [[nodiscard]] virtual bool is_first_hand() const = 0;
   [[nodiscard]] virtual std::uint64_t reservation_count() const = 0;
-  [[nodiscard]] virtual bool is_taken(const net::Address& address) = 0;
   /// `first` and `last` of one family.
   [[nodiscard]] virtual std::optional<net::Address> next_free(const net::Address& first, const net::Address& last) = 0;
   /// Addresses whose content has this hash.
