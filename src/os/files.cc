@@ -104,6 +104,8 @@ Result<std::string> resolved_path(const std::string& path) {
   if (errno != ENOENT) return fail(system_error("resolve", path, errno));
   struct stat s {};
   if (::lstat(path.c_str(), &s) == 0) {
+    // It may have been made meanwhile, by a process that does the same: only a link that still leads nowhere is one.
+    if (const auto whole = resolve(path)) return std::string(whole.get());
     return fail(ErrorCode::not_found, fmt::format("{} is a symbolic link to nothing; remove or correct it", path));
   }
   const auto directory = resolve(directory_of(path));

@@ -347,7 +347,7 @@ TEST_F(HostLocalDirectory, AChangeBetweenTheLookAndOurOwnIsNotTakenForOurs) {
   {
     const auto reservations = open();
     ASSERT_TRUE(reservations->held_by(kDummy, Match::exact, Care::quick));  // the index is in use
-    write("10.0.6.6", "restored\r\neth0");                                 // by somebody who does not lock
+    write("10.0.6.6", "restored\r\neth0");                                  // by somebody who does not lock
     fs::remove(path("10.0.0.7"));
     const NewReservation wanted{"10.0.5.0"_ip, {}};
     ASSERT_EQ(reservations->reserve(kDummy, std::span(&wanted, 1)).value(), Reserved::done);
