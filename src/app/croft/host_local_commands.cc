@@ -6,16 +6,14 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/host_local_place.h"
 #include "app/croft/host_local_views.h"
 #include "edge/error_table.h"
 #include "edge/host_local_facts.h"
 #include "edge/host_local_sets.h"
 #include "engine/host_local_audit.h"
-#include "net/echo.h"
-#include "os/files.h"
 #include "os/process.h"
 #include "store/hostlocal/open_reservations.h"
-#include "wire/cni_environment.h"
 
 namespace croft::app {
 namespace {
@@ -38,36 +36,7 @@ struct HostLocalOptions {
   double max_share = 0.5;
 };
 
-/// What the options come down to.
-struct Place {
-  std::string path, data_dir, directory_name, network;
-};
-
 void warn(const std::string& text) { static_cast<void>(os::write_standard_error("croft: " + text + "\n")); }
-
-Error no_network_directory(const std::string& text) {
-  return {
-      ErrorCode::invalid_argument,
-      fmt::format("--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0", net::echo(text)),
-      {}};
-}
-
-[[nodiscard]] Result<Place> place_of(const HostLocalOptions& options) {
-  std::string path = options.directory;
-  while (path.ends_with('/')) path.pop_back();
-  if (path.empty()) return fail(no_network_directory(options.directory));
-  auto resolved = os::resolved_path(path);
-  if (!resolved) return fail(resolved.error().in("--dir"));
-  Place place{*resolved, os::directory_of(*resolved), resolved->substr(resolved->rfind('/') + 1), options.network};
-  if (place.directory_name.empty() || place.directory_name.front() == '.') {
-    return fail(no_network_directory(options.directory));
-  }
-  if (place.network.empty()) place.network = place.directory_name;
-  if (wire::cni::is_cni_name(place.network)) return place;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--network: {} is no name of a CNI network; give the name of the configuration",
-                          net::echo(place.network)));
-}
 
 /// A cache that was named must be there; the default ones need not.
 [[nodiscard]] Result<engine::SignsOfLife> read_caches(const HostLocalOptions& options) {
@@ -82,7 +51,7 @@ Error no_network_directory(const std::string& text) {
   return life;
 }
 
-[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const Place& place) {
+[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const HostLocalPlace& place) {
   edge::SetSources sources;
   sources.config_file = options.config_file;
   sources.network = place.network;
@@ -93,7 +62,7 @@ Error no_network_directory(const std::string& text) {
   return found;
 }
 
-[[nodiscard]] Result<engine::HostLocalDirectory> read_directory(const Place& place) {
+[[nodiscard]] Result<engine::HostLocalDirectory> read_directory(const HostLocalPlace& place) {
   auto directory = edge::read_host_local_directory(place.path);
   if (directory) return directory;
   Error error = directory.error().in("--dir");
@@ -111,7 +80,7 @@ void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
 }
 
 [[nodiscard]] Result<int> list(CommandLine& line, const HostLocalOptions& options) {
-  TRY(const Place place, place_of(options));
+  TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const engine::HostLocalDirectory directory, read_directory(place));
   TRY(const engine::SignsOfLife life, read_caches(options));
   TRY(const edge::FoundSets found, find_sets(options, place));
@@ -131,7 +100,7 @@ struct Look {
   Findings findings;
 };
 
-[[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const Place& place,
+[[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
                                 engine::HostLocalDirectory directory, const std::vector<core::range::RangeSet>& sets) {
   TRY(engine::SignsOfLife life, read_caches(options));
   edge::look_at_namespaces(options.in_container, life);
@@ -160,7 +129,7 @@ std::string summary_of(const Look& seen) {
 }
 
 [[nodiscard]] Result<int> check(CommandLine& line, const HostLocalOptions& options) {
-  TRY(const Place place, place_of(options));
+  TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const edge::FoundSets found, find_sets(options, place));
   TRY(engine::HostLocalDirectory directory, read_directory(place));
   TRY(const Look seen, look(line, options, place, std::move(directory), found.sets));
@@ -226,7 +195,7 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
   print(text);
 }
 
-[[nodiscard]] Result<int> apply(CommandLine& line, const HostLocalOptions& options, const Place& place,
+[[nodiscard]] Result<int> apply(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
                                 const Findings& first) {
   TRY(const auto reservations, store::hostlocal::open_reservations(place.data_dir, place.directory_name,
                                                                    store::hostlocal::OpenMode::existing, line.clock));
@@ -242,7 +211,7 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
 }
 
 [[nodiscard]] Result<int> repair(CommandLine& line, const HostLocalOptions& options) {
-  TRY(const Place place, place_of(options));
+  TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(engine::HostLocalDirectory directory, read_directory(place));
   TRY(const Look first, look(line, options, place, std::move(directory), {}));
   const Findings proven = proven_of(first.findings);

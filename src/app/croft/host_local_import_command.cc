@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/croft/command_line.h"
+#include "app/croft/host_local_place.h"
 #include "app/croft/table.h"
 #include "edge/error_table.h"
 #include "engine/host_local_import.h"
 #include "os/process.h"
 #include "store/hostlocal/open_reservations.h"
-#include "wire/cni_environment.h"
 
 namespace croft::app {
 namespace {
@@ -19,24 +19,6 @@ struct ImportOptions {
   bool back = false;
   engine::MoveRequest request;
 };
-
-/// `<dataDir>/<network>` in its two parts.
-struct DirectoryParts {
-  std::string data_dir;
-  std::string network;
-};
-
-[[nodiscard]] Result<DirectoryParts> parts_of(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const std::size_t slash = path.rfind('/');
-  DirectoryParts parts{slash == std::string::npos ? "." : path.substr(0, slash), path.substr(slash + 1)};
-  if (parts.data_dir.empty()) parts.data_dir = "/";
-  if (wire::cni::is_cni_name(parts.network)) return parts;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--dir \"{}\": the last part must be the name of a CNI network, as in "
-                          "/var/lib/cni/networks/cbr0",
-                          path));
-}
 
 std::string text_of(const std::vector<net::Address>& addresses) {
   std::string text;
@@ -82,16 +64,16 @@ std::string json_of(const std::vector<engine::MovedHolder>& all) {
 }
 
 [[nodiscard]] Result<int> import(CommandLine& line, ImportOptions options) {
-  TRY(const DirectoryParts parts, parts_of(options.directory));
   engine::MoveRequest& request = options.request;
-  if (request.network.empty()) request.network = parts.network;
+  TRY(const HostLocalPlace place, host_local_place(options.directory, request.network));
+  request.network = place.network;
   if (request.node.name.empty()) {
     TRY(request.node.name, os::host_name());
   }
   const bool may_make = options.back && !request.dry_run;
   TRY(const auto reservations,
       store::hostlocal::open_reservations(
-          parts.data_dir, parts.network,
+          place.data_dir, place.directory_name,
           may_make ? store::hostlocal::OpenMode::make : store::hostlocal::OpenMode::existing, line.clock));
   TRY(const engine::Context context, line.open());
   TRY(const auto moved, options.back ? engine::move_out_of_pools(context, *reservations, request)
