@@ -156,12 +156,10 @@ std::string go_clean_path(std::string_view path) {
     const std::string_view part = path.substr(0, path.find('/'));
     path.remove_prefix(std::min(part.size() + 1, path.size()));
     if (part.empty() || part == ".") continue;
-    const bool may_go_up = !parts.empty() && parts.back() != "..";
-    if (part != "..") {
-      parts.push_back(part);
-    } else if (may_go_up) {
+    const bool goes_up = part == "..";
+    if (goes_up && !parts.empty() && parts.back() != "..") {
       parts.pop_back();
-    } else if (!rooted) {
+    } else if (!goes_up || !rooted) {
       parts.push_back(part);
     }
   }
