@@ -238,6 +238,28 @@ def after_the_reference(rig):
     say(f"the reference killed between a name and its content: {found} points, the address comes again")
 
 
+def without_nameless_files(rig):
+    """A file system that knows no files without a name: each content has a draft's name until it is linked."""
+    shutil.rmtree(rig.top, ignore_errors=True)
+    rig.must("croft", "ADD", "first", TWO, "set-up")
+    rig.must("croft", "DEL", "first", TWO, "set-up")
+    trace = rig.top / "trace"
+    trace.parent.mkdir(exist_ok=True)
+    rig.call("croft", "ADD", "first", TWO, ["-o", str(trace), "-e", "trace=openat"])
+    rig.must("croft", "DEL", "first", TWO, "set-up")
+    opens = [line for line in trace.read_text().splitlines() if "openat(" in line]
+    first = 1 + next(i for i, line in enumerate(opens) if "O_TMPFILE" in line)
+    # Each draft: the refused one, the one with a name, the cursor.
+    answer = rig.call("croft", "ADD", "second", TWO, ["-o", str(trace), "-e", "trace=all", "-e",
+                                                      f"inject=openat:error=EOPNOTSUPP:when={first}+3"])
+    text = trace.read_text()
+    expect_equal(text.count("(INJECTED)"), 2, f"refused opens in {text}")
+    expect_equal(answer.code, 0, f"ADD with drafts that have names: {answer}")
+    expect_equal(sorted(reservations(rig.folder).values()), [holder("second")] * 2, "reservations")
+    expect_equal(leftovers(rig.folder), [], "drafts left behind")
+    say("a file system without nameless files: two drafts with names, none left behind")
+
+
 LONG = [Scenario("ADD", "first", ONE, 60), Scenario("DEL", "c7", ONE, 60),
         Scenario("ADD", "first", TWO, 0), Scenario("ADD", "first", TWO, 60),
         Scenario("ADD", "first", FULL, 0, fails=True), Scenario("ADD", "first", FULL, 60, fails=True),
@@ -257,6 +279,7 @@ def test():
         rig = Rig(world, Binaries(world), fault)
         if fault == "kill":
             after_the_reference(rig)
+            without_nameless_files(rig)
         rig.scenario(Scenario("ADD", "first", ONE, 0))
         rig.scenario(Scenario("DEL", "c0", ONE, 1))
         if not quick:

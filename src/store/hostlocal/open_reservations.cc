@@ -23,8 +23,8 @@ namespace files = wire::host_local;
 /// A content is a container ID, a line end and an interface name; nothing an environment variable can carry is longer.
 constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
 constexpr std::size_t kCursorBytesMax = 256;
-/// The name a content has before it gets its own, where files without name are not known.
-constexpr const char* kDraft = ".croft.new";
+/// What the names begin with that contents have before they get their own, where files without name are not known.
+constexpr std::string_view kDraftStart = ".croft.new.";
 /// An empty file younger than this may be one that a plugin of the old kind is about to write, should somebody have
 /// removed the lock file under it.
 constexpr std::chrono::seconds kEmptyAgeMin{10};
@@ -108,10 +108,11 @@ class DirectoryReservations final : public Reservations {
   [[nodiscard]] Result<std::optional<std::vector<Reservation>>> find_in_files(const std::string& key);
 
   [[nodiscard]] bool is_takeable(const char* name, const os::SmallFile& file) const;
-  [[nodiscard]] Result<os::DraftFile> prepare(const NewReservation& wanted, const std::string& content);
+  [[nodiscard]] Result<os::DraftFile> prepare(const NewReservation& wanted, const std::string& content,
+                                              std::size_t number) const;
   [[nodiscard]] Result<Reserved> place(const os::DraftFile& draft, const NewReservation& wanted);
   [[nodiscard]] Result<Reserved> undo(std::span<const NewReservation> placed, Result<Reserved> outcome);
-  [[nodiscard]] Result<void> move_cursor(const NewReservation& to);
+  [[nodiscard]] Result<void> move_cursor(const NewReservation& to) const;
 
   [[nodiscard]] bool is_worth_an_index(const ScannedView& view) const;
   void expect_unchanged();
@@ -345,7 +346,7 @@ Result<std::vector<Reservation>> DirectoryReservations::list() {
 
 // ---------------------------------------------------------------- writing
 
-Result<void> DirectoryReservations::move_cursor(const NewReservation& to) {
+Result<void> DirectoryReservations::move_cursor(const NewReservation& to) const {
   if (!to.set) return {};
   return directory_.overwrite(files::cursor_file_name(*to.set).c_str(), to.address.to_string(), kFileMode);
 }
@@ -356,8 +357,10 @@ Result<void> DirectoryReservations::move_cursors(std::span<const NewReservation>
 }
 
 /// All that can fail for want of space, before anything has a name: the content, and the cursor.
-Result<os::DraftFile> DirectoryReservations::prepare(const NewReservation& wanted, const std::string& content) {
-  TRY(os::DraftFile draft, directory_.create_draft(kDraft, content, kFileMode));
+Result<os::DraftFile> DirectoryReservations::prepare(const NewReservation& wanted, const std::string& content,
+                                                     std::size_t number) const {
+  const std::string name = fmt::format("{}{}", kDraftStart, number);
+  TRY(os::DraftFile draft, directory_.create_draft(name.c_str(), content, kFileMode));
   TRY_VOID(move_cursor(wanted));
   return draft;
 }
@@ -400,7 +403,7 @@ Result<Reserved> DirectoryReservations::reserve(const Holder& holder, std::span<
                 fail(at.set ? error.in(fmt::format("failed to allocate for range {}", *at.set)) : error));
   };
   for (const NewReservation& reservation : wanted) {
-    auto draft = prepare(reservation, content);
+    auto draft = prepare(reservation, content, drafts.size());
     if (!draft) return failed(draft.error(), reservation);
     drafts.push_back(*std::move(draft));
   }

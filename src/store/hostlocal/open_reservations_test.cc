@@ -127,7 +127,7 @@ TEST_F(HostLocalDirectory, WhatIsTakenStaysAndNothingIsLeftBehind) {
   EXPECT_EQ(reservations->reserve(kDummy, wanted).value(), Reserved::taken);
   EXPECT_EQ(read("10.1.2.3"), "other\r\neth0");
   EXPECT_FALSE(names().contains("10.1.2.2"));
-  EXPECT_FALSE(names().contains(".croft.new"));
+  EXPECT_FALSE(names().contains(".croft.new.0"));
 }
 
 TEST_F(HostLocalDirectory, AnEmptyFileThatSomebodyMayBeWritingIsTaken) {
@@ -158,7 +158,7 @@ TEST_F(HostLocalDirectory, ADirectoryOrALinkToNothingIsTaken) {
 
 TEST_F(HostLocalDirectory, ALeftoverOfADeadCallHarmsNobody) {
   write("10.1.2.9", "live\r\neth0");
-  fs::create_hard_link(path("10.1.2.9"), path(".croft.new"));  // died between link and unlink
+  fs::create_hard_link(path("10.1.2.9"), path(".croft.new.0"));  // died between link and unlink
   ASSERT_EQ(reserve(kDummy, "10.1.2.2"_ip), Reserved::done);
   EXPECT_EQ(read("10.1.2.9"), "live\r\neth0");
   EXPECT_EQ(read("10.1.2.2"), "dummy\r\neth0");
