@@ -55,6 +55,20 @@ void JsonWriter::integer(std::int64_t value) {
   out_ += std::to_string(value);
 }
 
+void JsonWriter::unsigned_integer(std::uint64_t value) {
+  before_value();
+  out_ += std::to_string(value);
+}
+
+void JsonWriter::boolean(bool value) { raw(value ? "true" : "false"); }
+
+void JsonWriter::null() { raw("null"); }
+
+void JsonWriter::raw(std::string_view json) {
+  before_value();
+  out_ += json;
+}
+
 std::string JsonWriter::take() && {
   CROFT_ASSERT(has_content_.empty());
   return std::move(out_);

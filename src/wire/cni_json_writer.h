@@ -23,6 +23,11 @@ class JsonWriter {
   void key(std::string_view name);
   void text(std::string_view value);
   void integer(std::int64_t value);
+  void unsigned_integer(std::uint64_t value);
+  void boolean(bool value);
+  void null();
+  /// JSON that is written already, in one line: a value of somebody else's that is passed on.
+  void raw(std::string_view json);
 
   /// What was written; all objects and arrays must be closed.
   [[nodiscard]] std::string take() &&;

@@ -126,6 +126,18 @@ TEST(Error, LongTextsAreCut) {
   EXPECT_NE(printed.find("xxx...\""), printed.npos);
 }
 
+TEST(JsonWriter, AllKindsOfValues) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_array();
+  out.unsigned_integer(UINT64_MAX);
+  out.boolean(true);
+  out.boolean(false);
+  out.null();
+  out.raw("{\"a\":1.50}");
+  out.end_array();
+  EXPECT_EQ(std::move(out).take(), "[18446744073709551615,true,false,null,{\"a\":1.50}]");
+}
+
 TEST(JsonWriter, EmptyContainersAndBadBytes) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_array();
