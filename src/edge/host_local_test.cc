@@ -32,6 +32,7 @@ class HostLocalTest : public testing::Test {
   }
   [[nodiscard]] Result<std::unique_ptr<store::Reservations>> open(const std::string& data_dir, bool make) {
     opened_ = data_dir;
+    clock_.advance(lock_wait_);
     if (broken_) return fail(*broken_);
     if (make_error_ && make) return fail(*make_error_);
     if (!exists_ && !make) return fail(ErrorCode::not_found, "open: no such file or directory");
@@ -46,6 +47,7 @@ class HostLocalTest : public testing::Test {
   std::string opened_;
   std::optional<Error> broken_, make_error_, directory_error_;
   std::vector<std::string> log_;
+  std::chrono::seconds lock_wait_{0};
   ManualClock clock_;
   HostLocalWorld world_{[this](const std::string& dir, const std::string&) { return open(dir, true); },
                         [this](const std::string& dir, const std::string&) { return open(dir, false); },
@@ -136,6 +138,14 @@ TEST_F(HostLocalTest, GcFreesByTheListAndNothingWithoutOne) {
   data_.list_error = Error{ErrorCode::internal, "open /d/net/10.1.2.2: input/output error", {}};
   exists_ = true;
   EXPECT_EQ(run("GC", kRange, list).exit_code, 1);
+}
+
+TEST_F(HostLocalTest, WhatWasReservedWhileGcWaitedForTheLockIsYoung) {
+  exists_ = true;
+  lock_wait_ = std::chrono::seconds(89);
+  data_.put("10.1.2.2"_ip, Holder{"new", "eth0"}, clock_.now().wall + std::chrono::seconds(1));
+  EXPECT_EQ(run("GC", kRange, R"(,"cni.dev/valid-attachments":[])").exit_code, 0);
+  EXPECT_EQ(data_.files.size(), 1U);
 }
 
 TEST_F(HostLocalTest, StatusLooksAtTheDirectoryAndAtFullRangesOnlyWhenAsked) {

@@ -88,7 +88,10 @@ bool is_directory(const std::string& path) {
   }
   const std::string parent = directory_of(path);
   if (parent != path) TRY_VOID(make_with_parents(parent));
-  if (::mkdir(path.c_str(), kMode) != 0 && !is_directory(path)) return fail(path_error("mkdir", path, errno));
+  if (::mkdir(path.c_str(), kMode) != 0) {
+    const int why = errno;
+    if (!is_directory(path)) return fail(path_error("mkdir", path, why));  // else somebody was faster
+  }
   return sync_parent_of(path);
 }
 

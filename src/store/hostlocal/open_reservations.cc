@@ -223,7 +223,8 @@ void DirectoryReservations::read_into(ScannedView& view, const net::Address& add
     if (!unreadable_) unreadable_ = Error{ErrorCode::internal, directory_.path_of(name) + ": too long to be read", {}};
     view.mark_unfit();
   } else if (is_empty_file(**file)) {
-    if (is_takeable(name, **file)) view.see_nothing(address);
+    if (!is_takeable(name, **file)) return view.mark_unfit();  // it will be, and no index would notice
+    view.see_nothing(address);
   } else if ((*file)->regular) {
     view.see_content(address, content_hash(files::holder_key((*file)->content)));
   }

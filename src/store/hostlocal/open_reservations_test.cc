@@ -357,6 +357,13 @@ TEST_F(HostLocalDirectory, AChangeBetweenTheLookAndOurOwnIsNotTakenForOurs) {
   EXPECT_EQ(open()->next_free(AddressRange::make("10.0.0.1"_ip, "10.0.0.64"_ip).value()).value(), "10.0.0.7"_ip);
 }
 
+TEST_F(HostLocalDirectory, AYoungEmptyFileMakesNoIndexThatWouldKeepItTaken) {
+  fill(64);
+  write("10.0.0.70", "");
+  EXPECT_TRUE(held(kDummy).empty());
+  EXPECT_FALSE(index_counts());
+}
+
 TEST_F(HostLocalDirectory, WhatCouldNotBeReadMakesNoIndex) {
   fill(64);
   write("10.0.0.7", std::string(200'000, 'x'));
