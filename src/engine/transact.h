@@ -42,10 +42,8 @@ class Loader {
   [[nodiscard]] std::vector<store::Write> conditional(std::vector<core::PlannedWrite> writes) const;
 
  private:
-  [[nodiscard]] Result<void> load_records(const core::Missing& missing);
-  [[nodiscard]] Result<void> load_list(const core::Listing& listing);
-  [[nodiscard]] Result<void> load_keys(const core::Listing& listing);
   void remember(const core::Key& key, std::optional<store::Record> record);
+  void remember_list(const core::Listing& listing, std::vector<store::Record> records);
 
   store::Store& store_;
   const Deadline deadline_;

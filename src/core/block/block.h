@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/strong.h"
 #include "core/block/affinity.h"
+#include "core/block/foreign_rest.h"
 #include "core/block/owner.h"
 #include "core/space/ordered_free_list.h"
 #include "net/address.h"
@@ -30,6 +31,9 @@ struct Cooling {
   /// The last holder, for people; not a claim to the address. Empty when unknown.
   std::string previous_handle;
   std::map<std::string, std::string> previous_secondary;
+  /// Recorded in Calico's own way (`releasedAt`, sheet §1.6), which only a Calico that knows cool-down understands: its
+  /// cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own format.
+  bool in_calicos_way = false;
 
   friend bool operator==(const Cooling&, const Cooling&) = default;
 };
@@ -65,6 +69,7 @@ struct Block {
   std::map<std::uint32_t, SequenceNumber> sequence_number_for_allocation;
   /// Soft delete of the Kubernetes datastore; readers treat the block as absent.
   bool deleted = false;
+  ForeignRestPtr rest{};
 
   friend bool operator==(const Block&, const Block&) = default;
 };

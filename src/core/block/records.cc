@@ -41,12 +41,16 @@ std::string_view name_of(Kind kind) {
       return "high_water_mark";
     case Kind::pool_set:
       return "pool_set";
+    case Kind::node:
+      return "node";
   }
   return "unknown";
 }
 
 Key pool_key(const std::string& pool_name) { return {Kind::pool, pool_name}; }
 Key reservation_key(const std::string& name) { return {Kind::reservation, name}; }
+Key ipam_config_key() { return {Kind::ipam_config, "default"}; }
+Key node_key(const std::string& name) { return {Kind::node, name}; }
 Key block_key(const net::Prefix& cidr) { return {Kind::block, cidr_name(cidr)}; }
 Key affinity_key(const AffinityOwner& owner, const net::Prefix& cidr) {
   return {Kind::affinity, owner_names(owner) + cidr_name(cidr)};

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "core/block/affinity.h"
 #include "core/block/block.h"
+#include "core/block/node.h"
 #include "core/block/owner.h"
 #include "core/block/pool.h"
 #include "net/prefix.h"
@@ -21,6 +22,7 @@ struct IpamConfig {
   std::uint32_t max_blocks_per_host = 0;  ///< 0: the allocator's default
   std::string kubevirt_vm_address_persistence;
   std::uint32_t ip_cooldown_seconds = 0;
+  ForeignRestPtr rest{};
   friend bool operator==(const IpamConfig&, const IpamConfig&) = default;
 };
 
@@ -54,8 +56,8 @@ struct PoolSet {
 };
 
 /// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet>;
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
+                           PoolSet, Node>;
 
 enum class Kind : std::uint8_t {
   pool,
@@ -68,6 +70,7 @@ enum class Kind : std::uint8_t {
   claim_cursor,
   high_water_mark,
   pool_set,
+  node,
 };
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
 
@@ -86,6 +89,8 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 // Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
 [[nodiscard]] Key pool_key(const std::string& pool_name);                        // default-ipv4
 [[nodiscard]] Key reservation_key(const std::string& name);                      // pool-default-ipv4
+[[nodiscard]] Key ipam_config_key();                                             // default
+[[nodiscard]] Key node_key(const std::string& name);                             // node-a
 [[nodiscard]] Key block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
 [[nodiscard]] Key affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
 [[nodiscard]] Key handle_key(const std::string& handle_id);                      // net.0f3c…
