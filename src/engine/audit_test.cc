@@ -49,7 +49,7 @@ TEST_F(AuditTest, ClaimsAndHints) {
   put(core::affinity_key(node_, block_.cidr), std::nullopt);
   put(core::vacancy_key(node_, block_.cidr), std::nullopt);
   put(core::affinity_key(node_, prefix("10.1.0.24/29")), core::Affinity{node_, prefix("10.1.0.24/29"), {}, false});
-  put(core::vacancy_key({core::AffinityOwner::Type::host, "node-b"}, block_.cidr), core::Vacancy{});
+  put(core::vacancy_key(core::AffinityOwner{core::AffinityOwner::Type::host, "node-b"}, block_.cidr), core::Vacancy{});
   const auto found = findings();
   for (const char* kind : {"affinity_missing", "vacancy_missing", "affinity_stale", "vacancy_stale"}) {
     EXPECT_THAT(found, Contains(HasSubstr(kind)));

@@ -32,7 +32,9 @@ enum class TurnTaking {
 /// Used by transact(); one object a try.
 class Loader {
  public:
-  Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {}
+  Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
+    snapshot_.set_foreign_writers(store.capabilities().foreign_writers);
+  }
 
   /// Reads what is missing into the snapshot.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
