@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct KeyValue {
   friend bool operator==(const KeyValue&, const KeyValue&) = default;
 };
 
-/// The end of the range that has exactly the keys with a prefix. An empty prefix is every key: begin it with "\0".
+/// The end of the range that has exactly the keys with a prefix. An empty prefix is every key; the range begins at "\0"
+/// then, because etcd refuses an empty key.
 [[nodiscard]] std::string end_of_prefix(std::string_view prefix);
 
 struct RangeRequest {
@@ -38,6 +40,18 @@ struct RangeRequest {
   bool keys_only = false;
   bool count_only = false;
   Revision min_mod_revision = 0;  ///< filter applied after the range was read: no saving for the server
+
+  [[nodiscard]] static RangeRequest one(std::string key) {
+    RangeRequest request;
+    request.key = std::move(key);
+    return request;
+  }
+  [[nodiscard]] static RangeRequest prefix(std::string prefix) {
+    RangeRequest request;
+    request.range_end = end_of_prefix(prefix);
+    request.key = prefix.empty() ? std::string(1, '\0') : std::move(prefix);
+    return request;
+  }
   friend bool operator==(const RangeRequest&, const RangeRequest&) = default;
 };
 struct RangeResponse {
