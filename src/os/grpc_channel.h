@@ -84,8 +84,7 @@ class GrpcChannel {
  private:
   GrpcChannel(std::shared_ptr<Http2Connection> connection, const Endpoint& endpoint, const GrpcOptions& options,
               const Clock& clock);
-  [[nodiscard]] std::vector<Http2Header> headers(std::string_view path, Deadline deadline,
-                                                 const std::vector<Http2Header>& metadata) const;
+  [[nodiscard]] std::vector<Http2Header> headers(std::string_view path, const std::vector<Http2Header>& metadata) const;
 
   std::shared_ptr<Http2Connection> connection_;
   std::string authority_;

@@ -75,6 +75,7 @@ class Http2Connection : public std::enable_shared_from_this<Http2Connection> {
 
  private:
   friend class Http2Stream;
+  friend struct Http2Callbacks;
   class Session;  // everything that knows nghttp2
   explicit Http2Connection(std::unique_ptr<Session> session);
   std::unique_ptr<Session> session_;

@@ -20,8 +20,10 @@ struct ClientOptions {
   std::string password;
   /// How long a member has to take the connection and to show that it speaks HTTP/2.
   std::chrono::nanoseconds dial_timeout = std::chrono::milliseconds{1000};
-  /// How long one member has to answer, within the deadline of the call. A read goes to the next one then.
+  /// How long one member has to answer, within the deadline of the call. A read goes to another member then, if there
+  /// is one; a write ends with an unknown outcome.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds{5};
+  std::chrono::nanoseconds read_timeout = std::chrono::seconds{2};
   std::size_t response_bytes_max = std::size_t{64} << 20;
 };
 
