@@ -278,6 +278,11 @@ std::string Http2Connection::Session::take_received(State& state) {
   return taken;
 }
 
+bool Http2Connection::Session::is_usable() {
+  if (!driving_) read_available();
+  return !broken_ && !goodbye_;
+}
+
 void Http2Connection::Session::drop(const std::shared_ptr<State>& state) {
   streams_.erase(state->id);
   if (state->closed || broken_) return;
@@ -362,6 +367,7 @@ void Http2Connection::Session::take_bytes(std::span<const std::byte> bytes) {
 
 void Http2Connection::Session::drive(Lock& lock, Deadline deadline) {
   look_at_the_time();
+  flush();  // what was read may have opened a window
   if (broken_) return;
   const nanoseconds until = std::min(deadline.at_since_boot, next_look());
   const nanoseconds now = clock_.now().since_boot;

@@ -66,7 +66,8 @@ class Http2Connection::Session {
   /// Resets the stream when it is not closed, and forgets it.
   void drop(const std::shared_ptr<State>& state);
   [[nodiscard]] bool nothing_sent(const State& state) const { return written_ <= state.begins_at; }
-  [[nodiscard]] bool is_usable() const { return !broken_ && !goodbye_; }
+  /// Looks at what the peer has said meanwhile.
+  [[nodiscard]] bool is_usable();
   [[nodiscard]] bool is_ready() const { return ready_; }
   [[nodiscard]] const std::optional<Error>& broken() const { return broken_; }
 
