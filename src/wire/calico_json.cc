@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
+#include "wire/cni_text.h"
 
 namespace croft::wire::calico {
 namespace {
@@ -78,10 +79,12 @@ MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out)
 }
 
 Error damaged(const Key& key, std::string_view why) {
-  const auto text = print_key(key);
+  const auto printed = print_key(key);
+  const std::string text = printed ? *printed : "without key";
+  // Keys are longer than what echo repeats, and their end is what tells them apart. Only handles may hold line breaks.
   return {ErrorCode::corrupt,
           fmt::format("Calico's record {} is damaged: {}; it was left as it is",
-                      text ? net::echo(*text) : "without key", why),
+                      is_plain_text(text) ? fmt::format("\"{}\"", text) : net::echo(text), why),
           {}};
 }
 
