@@ -246,6 +246,16 @@ std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
   return result;
 }
 
+Block with_freed(Block block, Ordinal ordinal) {
+  free_ordinal(block, ordinal.value);
+  return block;
+}
+
+Block without_unused_attributes(Block block) {
+  prune_attributes(block);
+  return block;
+}
+
 std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handle_id) {
   std::vector<Ordinal> result;
   for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {

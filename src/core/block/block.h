@@ -157,6 +157,11 @@ struct Taken {
 [[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,
                             const Instant& now);
 
+/// One taken ordinal freed, to the tail of the order. Its attribute stays until without_unused_attributes().
+[[nodiscard]] Block with_freed(Block block, net::Ordinal ordinal);
+/// Attributes that nobody refers to dropped, the rest renumbered in the order of the addresses.
+[[nodiscard]] Block without_unused_attributes(Block block);
+
 /// The ordinals that a handle holds, whoever its owners are, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by_handle(const Block& block, const std::string& handle_id);
 
