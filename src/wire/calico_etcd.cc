@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "wire/calico_block_draft.h"
 #include "wire/calico_json.h"
 
 namespace croft::wire::calico {
@@ -17,9 +18,6 @@ namespace {
 using core::AffinityState;
 using core::Attribute;
 using core::Block;
-
-/// The largest block has 4096 addresses (core::check_block).
-constexpr std::size_t kBlockSizeMax = 4096;
 
 constexpr std::array<std::pair<AffinityState, std::string_view>, 3> kStates = {{
     {AffinityState::pending, "pending"},
@@ -38,11 +36,6 @@ MaybeFault read_sequence_number(const JsonAt& at, core::SequenceNumber& out) {
   return at.bad_value(fmt::format("{} is no unsigned 64-bit number", text.substr(0, 32)));
 }
 
-struct AttributeDraft {
-  Attribute attribute;
-  RawMembers rest;
-};
-
 constexpr JsonMember<AttributeDraft> kAttributeMembers[] = {
     {"handle_id",
      [](const JsonAt& at, AttributeDraft& out) { return read_optional_text(at, out.attribute.handle_id); }},
@@ -53,16 +46,6 @@ constexpr JsonMember<AttributeDraft> kAttributeMembers[] = {
      [](const JsonAt& at, AttributeDraft& out) {
        return at.value.is_null() ? MaybeFault() : read_time(at, out.attribute.cooling.emplace().released_at.wall);
      }},
-};
-
-struct BlockDraft {
-  Block block;
-  std::vector<std::uint32_t> unallocated;
-  std::vector<AttributeDraft> attributes;
-  BlockRest rest;
-
-  /// A list that is not there is a null one.
-  BlockDraft() { rest.attributes_null = rest.unallocated_null = rest.sequence_numbers_null = true; }
 };
 
 MaybeFault read_owner(const JsonAt& at, BlockDraft& out) {
@@ -319,8 +302,11 @@ void write_if_set(JsonWriter& out, std::string_view name, std::uint32_t value) {
 }  // namespace
 
 Result<BlockRecord> decode_block(const BlockKey& key, std::string_view bytes) {
-  BlockDraft draft;
-  TRY_VOID(decode_into<BlockDraft>(key, bytes, kBlockMembers, draft, draft.rest.members));
+  auto scanned = scan_block(bytes);
+  BlockDraft draft = scanned ? *std::move(scanned) : BlockDraft();
+  if (!scanned) {
+    TRY_VOID(decode_into<BlockDraft>(key, bytes, kBlockMembers, draft, draft.rest.members));
+  }
   if (draft.block.cidr != key.cidr) {
     return fail(damaged(key, "its cidr is " + draft.block.cidr.to_string()));
   }
@@ -355,7 +341,9 @@ Result<IpamConfigRecord> decode_ipam_config(std::string_view bytes) {
 }
 
 std::string encode(const BlockRecord& record) {
-  JsonWriter out(JsonWriter::Layout::compact);
+  // A typical attribute has 300 bytes, everything else of an address 30.
+  const std::size_t bytes_expected = 300 * record.block.attributes.size() + 30 * record.block.allocations.size() + 300;
+  JsonWriter out(JsonWriter::Layout::compact, bytes_expected);
   out.begin_object();
   out.key("cidr");
   out.text(record.block.cidr.to_string());
