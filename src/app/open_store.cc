@@ -2,28 +2,62 @@
 
 #include <string_view>
 
+#include "app/etcd_url.h"
 #include "net/echo.h"
+#include "os/files.h"
+#include "os/random.h"
+#include "os/tls.h"
+#include "store/etcd/client.h"
+#include "store/etcd/etcd_store.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace croft::app {
 namespace {
 
 constexpr std::string_view kSqliteScheme = "sqlite:";
+constexpr std::string_view kEtcdScheme = "etcd:";
 constexpr std::chrono::seconds kOpenLimit{10};
+constexpr std::size_t kPasswordBytesMax = 4096;
 
-}  // namespace
-
-Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock) {
-  if (!url.starts_with(kSqliteScheme) || url.size() <= kSqliteScheme.size() || url[kSqliteScheme.size()] != '/') {
-    return fail(ErrorCode::invalid_argument,
-                "store " + net::echo(url) + " is not a store this version knows: give sqlite:/absolute/path.db");
-  }
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& url, edge::OpenMode mode,
+                                                                const Clock& clock) {
   store::SqliteOptions options;
   options.create = mode == edge::OpenMode::create;
   const std::string path = url.substr(kSqliteScheme.size());
   TRY(std::unique_ptr<store::Store> opened,
       store::open_sqlite_store(path, options, clock, Deadline::after(clock.now(), kOpenLimit)));
   return opened;
+}
+
+/// Connects nothing: the first call does.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(const std::string& url, const Clock& clock) {
+  static os::SystemRandom random;  // outlives every store
+  TRY(EtcdPlace place, parse_etcd_url(url));
+  store::etcd::ClientOptions options;
+  options.endpoints = std::move(place.endpoints);
+  options.user = std::move(place.user);
+  if (!place.password_file.empty()) {
+    TRY(options.password, os::read_file(place.password_file, kPasswordBytesMax));
+    while (!options.password.empty() && options.password.back() == '\n') options.password.pop_back();
+  }
+  if (!place.ca_file.empty()) {
+    options.security =
+        os::make_tls({place.ca_file, place.certificate_file, place.key_file, std::move(place.server_name)});
+  }
+  TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
+  return store::make_etcd_store(std::move(client), clock, random);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock) {
+  if (url.starts_with(kSqliteScheme) && url.substr(kSqliteScheme.size()).starts_with('/')) {
+    return open_sqlite(url, mode, clock);
+  }
+  if (url.starts_with(kEtcdScheme)) return open_etcd(url, clock);
+  return fail(ErrorCode::invalid_argument, "store " + net::echo(url) +
+                                               " is not a store this version knows: give sqlite:/absolute/path.db or "
+                                               "etcd:https://10.0.0.1:2379,…");
 }
 
 }  // namespace croft::app

@@ -220,6 +220,7 @@ Error bad_file(const std::string& path, std::string_view what) {
   // The same bytes are offered again after a write that would block, from a buffer that may have moved.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_read_ahead(context.get(), 1);  // one recv for all there is, instead of two a record
   if (files.ca_file.empty()) return fail(ErrorCode::invalid_argument, "TLS needs the file of a CA");
   TRY_VOID(use_ca(context.get(), files.ca_file));
   if (files.certificate_file.empty() != files.key_file.empty()) {

@@ -32,7 +32,8 @@ struct ClientOptions {
 /// answers of the others too. No call is answered from memory.
 class Client final : public Kv {
  public:
-  /// Error: invalid_argument naming the endpoint that is none, or https without `security`. Connects nothing.
+  /// Error: invalid_argument naming the endpoint that is none, or https without `security`. Connects nothing. `clock`
+  /// and `random` must outlive the client, `clock` its watch streams too.
   [[nodiscard]] static Result<std::unique_ptr<Client>> make(ClientOptions options, const Clock& clock, Random& random);
   ~Client() override;
 

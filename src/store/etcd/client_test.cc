@@ -381,5 +381,48 @@ TEST_F(EtcdAloneTest, AFullQuotaIsTold) {
   EXPECT_TRUE(etcd->txn(remove, in(10s))) << "and so do deletions";
 }
 
+TEST_F(EtcdAloneTest, LogsInWhereItIsAskedFor) {
+  constexpr const char* kEtcdctl = "/usr/bin/etcdctl";
+  if (::access(kEtcdctl, X_OK) != 0) GTEST_SKIP() << "no " << kEtcdctl << ": install etcd-client";
+  EtcdProcess server;
+  server.start();
+  const std::string endpoints = "--endpoints=" + server.url();
+  const auto etcdctl = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {kEtcdctl, endpoints});
+    return run_program(words);
+  };
+  ASSERT_EQ(etcdctl({"user", "add", "root:secret"}), 0);
+  ASSERT_EQ(etcdctl({"role", "add", "root"}), 0);
+  ASSERT_EQ(etcdctl({"user", "grant-role", "root", "root"}), 0);
+  ASSERT_EQ(etcdctl({"user", "add", "guest:secret"}), 0);
+  ASSERT_EQ(etcdctl({"auth", "enable"}), 0);
+  const auto as = [&](const std::string& user, const std::string& password) {
+    ClientOptions options;
+    options.endpoints = {server.url()};
+    options.user = user;
+    options.password = password;
+    return Client::make(std::move(options), clock_, random_).value();
+  };
+  EXPECT_EQ(as("", "")->txn(put("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
+  EXPECT_EQ(as("root", "wrong")->txn(put("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
+  EXPECT_EQ(as("guest", "secret")->txn(put("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
+  const auto root = as("root", "secret");
+  const auto done = root->txn(put("auth", "1"), in(10s));
+  ASSERT_TRUE(done) << done.error().message;
+  const auto stream = root->open_watch(in(10s));
+  ASSERT_TRUE(stream) << stream.error().message;
+  WatchCreate watch;
+  watch.id = 1;
+  watch.key = "auth";
+  watch.start_revision = done->revision;
+  ASSERT_TRUE((*stream)->add(watch));
+  EXPECT_EQ((*stream)->next(in(10s))->what, WatchUpdate::What::created);
+
+  // Rights that were changed make every token too old, and the client gets another.
+  ASSERT_EQ(etcdctl({"--user=root:secret", "role", "add", "more"}), 0);
+  const auto after = root->txn(put("auth", "2"), in(10s));
+  EXPECT_TRUE(after) << after.error().message;
+}
+
 }  // namespace
 }  // namespace croft::store::etcd

@@ -72,8 +72,9 @@ class Kv {
 
   /// One that writes is sent once, unless it is certain that nobody processed it. The outcomes:
   /// - a TxnResponse: done, or `succeeded` false and the other branch done;
-  /// - unknown_outcome: it may have been applied, or may be yet. is_no_space(error) tells that etcd said its quota is
-  ///   used up: it says so before it applies a write, but also after it applied the one that crossed the line;
+  /// - unknown_outcome: it may have been applied, or may be yet. When is_no_space(error), etcd has answered that its
+  ///   quota is used up: it says so before it applies a write, but also after it applied one that crossed the line
+  ///   together with others. Nothing is on its way any more then: one range() that is not serializable settles it.
   /// - every other error: it was not applied and never will be. unavailable when it could not be sent;
   ///   deadline_exceeded when the time was over before it was.
   /// One that only reads is treated like range().
