@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/time_text.h"
+#include "core/block/affinity_changes.h"
 #include "engine/inspect.h"
 
 namespace croft::engine {
@@ -41,15 +42,29 @@ constexpr std::size_t kReleaseBatch = 64;
   return {};
 }
 
+/// What a crash left in a handle (ordered_commit.h) goes with the next release, as far as possible. Nothing to do where
+/// commits are atomic.
+void mend_handle(const Context& context, const std::string& handle_id) {
+  if (context.store.capabilities().atomic_commit) return;
+  const auto mend = [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_mend_handle(snapshot, handle_id);
+  };
+  // A count that stays too high harms nobody; the release is done.
+  static_cast<void>(transact(context, TurnTaking::before_writing, mend));
+}
+
 /// Decides and commits until nothing more is found to release.
 template <class Decide>
-[[nodiscard]] Result<core::Released> release_in_batches(const Context& context, Decide decide) {
+[[nodiscard]] Result<core::Released> release_in_batches(const Context& context, const std::string& handle_id,
+                                                        Decide decide) {
   core::Released all;
   for (;;) {
     TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide));
     all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
-    if (some.addresses.empty() || !some.unfinished) return all;
+    if (some.addresses.empty() || !some.unfinished) break;
   }
+  mend_handle(context, handle_id);
+  return all;
 }
 
 bool is_young(const core::Attribute& holder, const Instant& now) {
@@ -75,13 +90,13 @@ bool is_valid(const ValidAttachments& valid, const core::Owner& owner) {
 }  // namespace
 
 Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
-  return release_in_batches(context, [&](const core::Snapshot& snapshot, const Instant& now) {
+  return release_in_batches(context, core::handle_of(owner), [&](const core::Snapshot& snapshot, const Instant& now) {
     return core::plan_release_owner(snapshot, owner, now);
   });
 }
 
 Result<core::Released> release_handle(const Context& context, const std::string& handle_id) {
-  return release_in_batches(context, [&](const core::Snapshot& snapshot, const Instant& now) {
+  return release_in_batches(context, handle_id, [&](const core::Snapshot& snapshot, const Instant& now) {
     return core::plan_release_handle(snapshot, handle_id, now);
   });
 }

@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <thread>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "engine/commit_once.h"
+#include "engine/ordered_commit.h"
 
 namespace croft::engine {
-namespace {
-
-store::WriteToken new_token(Random& random) {
-  store::WriteToken token;
-  for (std::size_t i = 0; i < token.bytes.size(); i += 8) {
-    const std::uint64_t bits = random.next();
-    for (std::size_t k = 0; k < 8; ++k) token.bytes[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
-  }
-  return token;
-}
-
-}  // namespace
 
 Result<void> Loader::load(const core::Missing& missing) {
   TRY(store::ReadAnswer answer, store_.read(missing, deadline_));
@@ -75,21 +63,15 @@ std::vector<store::Write> Loader::conditional(std::vector<core::PlannedWrite> wr
   return result;
 }
 
-Result<void> commit_settled(const Context& context, std::span<const store::Write> writes, Deadline deadline) {
-  const store::WriteToken token = new_token(context.random);
-  for (;;) {
-    const auto committed = context.store.commit(writes, token, deadline);
-    if (committed) return {};
-    if (committed.error().code != ErrorCode::unknown_outcome) return fail(committed.error());
-    const auto fate = context.store.fate_of(writes, token, deadline);
-    if (!fate) {
-      return fail(ErrorCode::unknown_outcome,
-                  fmt::format("{}; reading back failed too: {}", committed.error().message, fate.error().message));
-    }
-    if (*fate == store::Fate::applied) return {};
-    if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
-    if (deadline.passed(context.clock.now())) return fail(committed.error());
+Result<void> commit_settled(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
+                            Deadline deadline) {
+  // A block has handles that count its addresses, also when the plan leaves them as they are.
+  const bool is_alone = writes.size() == 1 && writes.front().key.kind != core::Kind::block;
+  if (!is_alone && !context.store.capabilities().atomic_commit) {
+    return commit_in_order(context, as_read, std::move(writes), deadline);
   }
+  TRY_VOID(commit_once(context, writes, deadline));
+  return {};
 }
 
 void wait_after_conflict(const Context& context, int tries) {

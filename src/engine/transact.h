@@ -58,10 +58,11 @@ inline constexpr int kTriesMax = 100;
 /// Rounds of reading within one try; a decision that asks for more has lost its way.
 inline constexpr int kReadRoundsMax = 100000;
 
-/// Commits and settles an unknown outcome by reading back the token (reliability sheet §1.3): repeats the commit with
-/// the same conditions and token while nothing has changed, until the deadline. Returns done, conflict, or why not.
-[[nodiscard]] Result<void> commit_settled(const Context& context, std::span<const store::Write> writes,
-                                          Deadline deadline);
+/// Commits the writes of a plan made from `as_read`: at once where the store can (commit_once.h), else one by one in
+/// the order that keeps the register true (ordered_commit.h). Unknown outcomes are settled. Returns done, conflict, or
+/// why not.
+[[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
+                                          std::vector<store::Write> writes, Deadline deadline);
 
 /// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
 void wait_after_conflict(const Context& context, int tries);
@@ -100,7 +101,8 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
         TRY_VOID(take_turn());
         continue;
       }
-      const auto done = commit_settled(context, loader.conditional(std::move(plan.writes)), deadline);
+      const auto done =
+          commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
       wait_after_conflict(context, tries);

@@ -266,6 +266,9 @@ Result<std::unique_ptr<Watch>> MemoryStore::watch(const WatchScope& scope, Revis
 
 Result<Revision> MemoryStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline) {
   TRY_VOID(check_writes(writes));
+  if (writes.size() > 1 && !capabilities().atomic_commit) {
+    return fail(ErrorCode::invalid_argument, "this store commits one write at a time");
+  }
   std::optional<Fault> fault;
   {
     const std::lock_guard lock(mutex_);

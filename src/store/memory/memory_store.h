@@ -26,7 +26,8 @@ class MemoryStore : public Store {
 
   /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.
   void forget_history();
-  /// What capabilities() says, for tests of code that must do without.
+  /// What capabilities() says, for tests of code that must do without. Without atomic_commit a commit of several writes
+  /// is refused.
   void set_capabilities(Capabilities capabilities);
 
   /// Replaces the script. Commits already made count on.

@@ -1,0 +1,43 @@
+#include "engine/commit_once.h"
+
+#include <fmt/format.h>
+
+namespace croft::engine {
+namespace {
+
+store::WriteToken new_token(Random& random) {
+  store::WriteToken token;
+  for (std::size_t i = 0; i < token.bytes.size(); i += 8) {
+    const std::uint64_t bits = random.next();
+    for (std::size_t k = 0; k < 8; ++k) token.bytes[i + k] = static_cast<std::uint8_t>(bits >> (8 * k));
+  }
+  return token;
+}
+
+/// The revision of a commit that turned out to be applied; none when another writer has been at the first record since,
+/// or it was a delete: no record has that revision, so no later condition on it will hold.
+store::Revision revision_of(const Context& context, const store::Write& first, const store::WriteToken& token,
+                            Deadline deadline) {
+  const auto record = context.store.get(first.key, deadline);
+  return record && *record && (*record)->token == token ? (*record)->revision : store::Revision();
+}
+
+}  // namespace
+
+Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline) {
+  const store::WriteToken token = new_token(context.random);
+  for (;;) {
+    const auto committed = context.store.commit(writes, token, deadline);
+    if (committed || committed.error().code != ErrorCode::unknown_outcome) return committed;
+    const auto fate = context.store.fate_of(writes, token, deadline);
+    if (!fate) {
+      return fail(ErrorCode::unknown_outcome,
+                  fmt::format("{}; reading back failed too: {}", committed.error().message, fate.error().message));
+    }
+    if (*fate == store::Fate::applied) return revision_of(context, writes.front(), token, deadline);
+    if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
+    if (deadline.passed(context.clock.now())) return committed;
+  }
+}
+
+}  // namespace croft::engine

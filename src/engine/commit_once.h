@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+/// One commit() of the store, with an unknown outcome settled by reading back the token (reliability sheet §1.3):
+/// commits again with the same conditions and token while nothing has changed, until the deadline. Returns the
+/// revision, or conflict, or why not; unknown_outcome only when it could not be settled.
+[[nodiscard]] Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes,
+                                                  Deadline deadline);
+
+}  // namespace croft::engine

@@ -1,0 +1,385 @@
+#include "engine/ordered_commit.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/assert.h"
+#include "engine/commit_once.h"
+#include "engine/handle_counts.h"
+
+namespace croft::engine {
+namespace {
+
+using core::Key;
+using core::Kind;
+using core::Value;
+using store::Condition;
+using store::Record;
+using store::Revision;
+using store::Write;
+
+template <class T>
+const T* value_in(const std::optional<Value>& value) {
+  return value ? std::get_if<T>(&*value) : nullptr;
+}
+
+class OrderedCommit {
+ public:
+  OrderedCommit(const Context& context, const core::Snapshot& as_read, Deadline deadline)
+      : context_(context), as_read_(as_read), deadline_(deadline) {}
+
+  [[nodiscard]] Result<void> run(std::vector<Write> writes) {
+    sort(std::move(writes));
+    auto decided = decide();
+    if (decided) {
+      follow_up();
+    } else if (decided.error().code != ErrorCode::unknown_outcome) {
+      take_back();
+    }
+    return decided;
+  }
+
+ private:
+  /// A write that was done and can be taken back.
+  struct Done {
+    Key key;
+    std::optional<Value> before;
+    Revision revision;
+  };
+
+  // --- sorting ---
+
+  void sort(std::vector<Write> writes) {
+    for (const Write& write : writes) {
+      if (write.key.kind == Kind::block && !write.only_check) note_block(write);
+    }
+    for (Write& write : writes) list_for(write).push_back(std::move(write));
+    // The set of pools is what excludes others: before the pools themselves.
+    std::stable_partition(deciding_.begin(), deciding_.end(), [](const Write& w) { return w.key.kind != Kind::pool; });
+    for (const Write& write : handles_) plan_handle(write);
+  }
+
+  std::vector<Write>& list_for(const Write& write) {
+    if (write.only_check) return checks_;
+    const bool is_put = write.value.has_value();
+    switch (write.key.kind) {
+      case Kind::block:
+        return blocks_;
+      case Kind::affinity:
+        if (is_put) return claimed_.contains(write.key) ? claims_ : confirmations_;
+        return given_up_.contains(write.key) ? leaving_ : removals_;
+      case Kind::handle:
+        return handles_;
+      case Kind::high_water_mark:
+        return is_put ? marks_ : removals_;
+      case Kind::pool:
+        return is_put && write.condition.kind == Condition::Kind::absent ? new_pools_ : deciding_;
+      case Kind::reservation:
+        return is_put ? reservations_ : removals_;
+      case Kind::vacancy:
+      case Kind::claim_cursor:
+        return hints_;
+      default:
+        return deciding_;
+    }
+  }
+
+  void note_block(const Write& write) {
+    const core::Block* before = read_before<core::Block>(write.key);
+    const core::Block* after = value_in<core::Block>(write.value);
+    const auto owner = [](const core::Block* block) {
+      return block != nullptr ? block->affinity : std::optional<core::AffinityOwner>();
+    };
+    const net::Prefix cidr = after != nullptr ? after->cidr : core::cidr_of(write.key).value();
+    if (owner(before) != owner(after)) {
+      if (owner(before)) given_up_.insert(core::affinity_key(*owner(before), cidr));
+      if (owner(after)) claimed_.insert(core::affinity_key(*owner(after), cidr));
+    }
+    for (const auto& [handle_id, count] : gains(before, after)) {
+      changes_[handle_id].gained[cidr.to_string()] = count;
+    }
+  }
+
+  void plan_handle(const Write& write) {
+    const core::Handle* stored = read_before<core::Handle>(write.key);
+    HandleChange& change = changes_[write.key.name];
+    if (stored != nullptr) change.stored = *stored;
+    change.condition = write.condition;
+    if (const auto* planned = value_in<core::Handle>(write.value)) change.planned = *planned;
+    planned_.insert(write.key.name);
+  }
+
+  template <class T>
+  const T* read_before(const Key& key) const {
+    const std::optional<Value>* found = as_read_.find(key);
+    return found != nullptr ? value_in<T>(*found) : nullptr;
+  }
+
+  // --- up to the decision ---
+
+  [[nodiscard]] Result<void> decide() {
+    TRY_VOID(look_once_more());
+    for (const Write& write : reservations_) TRY_VOID(do_one(write));
+    for (const Write& write : new_pools_) TRY_VOID(announce_pool(write));
+    for (const Write& write : claims_) TRY_VOID(announce(write, core::AffinityState::pending));
+    for (Write& write : blocks_) TRY_VOID(make_block(write));
+    for (auto& [handle_id, change] : changes_) TRY_VOID(count_up(handle_id, change));
+    for (const Write& write : leaving_) TRY_VOID(announce_leaving(write));
+    for (const Write& write : marks_) TRY_VOID(raise_mark(write));
+    for (const Write& write : blocks_) TRY_VOID(write_block(write));
+    for (const Write& write : deciding_) TRY_VOID(do_one(write));
+    return blocks_.empty() && deciding_.empty() ? decide_without_blocks() : Result<void>();
+  }
+
+  /// A plan that writes no block stands or falls with its guarded rows and handles.
+  [[nodiscard]] Result<void> decide_without_blocks() {
+    for (const Write& write : std::exchange(confirmations_, {})) TRY_VOID(do_one(write));
+    for (auto& [handle_id, change] : std::exchange(changes_, {})) TRY_VOID(count_exactly(handle_id, change));
+    for (const Write& write : std::exchange(removals_, {})) TRY_VOID(do_one(write));
+    return {};
+  }
+
+  /// Reads what the plan depends on without writing it, and the rows whose revision it doesn't know.
+  [[nodiscard]] Result<void> look_once_more() {
+    std::vector<Key> keys;
+    for (const auto* writes : {&checks_, &leaving_, &marks_}) {
+      for (const Write& write : *writes) keys.push_back(write.key);
+    }
+    for (const auto& [handle_id, change] : changes_) {
+      if (!planned_.contains(handle_id)) keys.push_back(core::handle_key(handle_id));
+    }
+    if (keys.empty()) return {};
+    TRY(auto records, context_.store.get_many(keys, deadline_));
+    for (std::size_t i = 0; i < keys.size(); ++i) seen_[keys[i]] = std::move(records[i]);
+    for (const Write& check : checks_) TRY_VOID(still_holds(check));
+    for (auto& [handle_id, change] : changes_) {
+      if (!planned_.contains(handle_id)) TRY_VOID(adopt_handle(handle_id, change));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> still_holds(const Write& check) const {
+    const auto& record = seen_.at(check.key);
+    const bool holds =
+        check.condition.kind == Condition::Kind::any ||
+        (check.condition.kind == Condition::Kind::absent ? !record.has_value()
+                                                         : record && record->revision == check.condition.revision);
+    return holds ? Result<void>() : changed(check.key);
+  }
+
+  [[nodiscard]] static Result<void> changed(const Key& key) {
+    return fail(ErrorCode::conflict,
+                std::string(core::name_of(key.kind)) + " " + key.name + " was changed by somebody else; read again");
+  }
+
+  /// A handle that counts enough already, so that the plan leaves it as it is.
+  [[nodiscard]] Result<void> adopt_handle(const std::string& handle_id, HandleChange& change) {
+    const auto& record = seen_.at(core::handle_key(handle_id));
+    const core::Handle* now = record ? std::get_if<core::Handle>(&record->value) : nullptr;
+    const core::Handle* read = read_before<core::Handle>(core::handle_key(handle_id));
+    if (now == nullptr || read == nullptr || *now != *read) return changed(core::handle_key(handle_id));
+    change.stored = *now;
+    change.planned = *now;
+    change.condition = Condition::if_revision(record->revision);
+    return {};
+  }
+
+  /// A delete that finds nothing is done: by us, if the reply was lost, or by somebody else.
+  [[nodiscard]] Result<Revision> write_one(const Key& key, std::optional<Value> value, Condition condition) const {
+    const Write write{key, std::move(value), condition, false};
+    auto written = commit_once(context_, {&write, 1}, deadline_);
+    if (written || write.value || written.error().code != ErrorCode::conflict) return written;
+    const auto now = context_.store.get(key, deadline_);
+    return now && !*now ? Result<Revision>(Revision()) : written;
+  }
+
+  /// Writes and notes how to take it back. `before` is what was there if the condition holds.
+  [[nodiscard]] Result<void> do_one(const Key& key, std::optional<Value> before, std::optional<Value> value,
+                                    Condition condition) {
+    TRY(const Revision revision, write_one(key, std::move(value), condition));
+    done_.push_back({key, std::move(before), revision});
+    return {};
+  }
+  [[nodiscard]] Result<void> do_one(const Write& write) {
+    const std::optional<Value>* before = as_read_.find(write.key);
+    return do_one(write.key, before != nullptr ? *before : std::nullopt, write.value, write.condition);
+  }
+
+  [[nodiscard]] Result<void> announce_pool(const Write& write) {
+    core::Pool pool = std::get<core::Pool>(*write.value);
+    pool.disabled = true;
+    return do_one(write.key, std::nullopt, std::move(pool), write.condition);
+  }
+
+  /// Also when the row is there in this state: whoever wants to delete it as it was then fails.
+  [[nodiscard]] Result<void> announce(const Write& write, core::AffinityState state) {
+    core::Affinity row = std::get<core::Affinity>(*write.value);
+    row.state = state;
+    const std::optional<Value>* before = as_read_.find(write.key);
+    return do_one(write.key, before != nullptr ? *before : std::nullopt, std::move(row), write.condition);
+  }
+
+  [[nodiscard]] Result<void> announce_leaving(const Write& write) {
+    const auto& record = seen_.at(write.key);
+    if (!record) return {};
+    core::Affinity row = std::get<core::Affinity>(record->value);
+    row.state = core::AffinityState::pending_deletion;
+    return do_one(write.key, record->value, std::move(row), Condition::if_revision(record->revision));
+  }
+
+  /// Marks only rise, whoever writes them.
+  [[nodiscard]] Result<void> raise_mark(const Write& write) {
+    const auto& record = seen_.at(write.key);
+    if (!record) return ignore_revision(write_one(write.key, write.value, Condition::if_absent()));
+    const auto number = std::get<core::HighWaterMark>(*write.value).sequence_number;
+    if (std::get<core::HighWaterMark>(record->value).sequence_number >= number) return {};
+    return ignore_revision(write_one(write.key, write.value, Condition::if_revision(record->revision)));
+  }
+
+  [[nodiscard]] static Result<void> ignore_revision(const Result<Revision>& written) {
+    return written ? Result<void>() : fail(written.error());
+  }
+
+  /// A block that comes into being with holders does so empty first. So a handle never counts a block before it exists,
+  /// and one that counts a block that does not exist can be lowered safely.
+  [[nodiscard]] Result<void> make_block(Write& write) {
+    const core::Block* after = value_in<core::Block>(write.value);
+    if (after == nullptr || read_before<core::Block>(write.key) != nullptr || core::is_empty(*after)) return {};
+    core::Block empty = core::new_block(after->cidr, after->affinity, context_.clock.now(), {});
+    empty.affinity_claim_time = after->affinity_claim_time;
+    empty.sequence_number.value = after->sequence_number.value - 1;  // as it was before the addresses were taken
+    empty.rest = after->rest;
+    TRY_VOID(do_one(write.key, std::nullopt, std::move(empty), write.condition));
+    write.condition = Condition::if_revision(done_.back().revision);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> write_block(const Write& write) {
+    TRY_VOID(do_one(write));
+    // Of a block that was made empty first, the end of both writes is what there is to take back.
+    const auto made = std::find_if(done_.begin(), done_.end(), [&](const Done& d) { return d.key == write.key; });
+    if (made != std::prev(done_.end())) done_.erase(made);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> count_up(const std::string& handle_id, HandleChange& change) {
+    auto target = raised(change);
+    if (change.gained.empty() || target == change.stored) return {};
+    TRY_VOID(do_one(core::handle_key(handle_id), change.stored, *target, change.condition));
+    change.stored = std::move(target);
+    change.condition = Condition::if_revision(done_.back().revision);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> count_exactly(const std::string& handle_id, const HandleChange& change) const {
+    if (change.planned == change.stored) return {};
+    return ignore_revision(write_one(core::handle_key(handle_id), change.planned, change.condition));
+  }
+
+  // --- after the decision: nothing here can fail the commit ---
+
+  void follow_up() {
+    for (const Write& write : claims_) confirm(write);
+    for (const Write& write : new_pools_) confirm(write);
+    for (const Write& write : confirmations_) static_cast<void>(write_one(write.key, write.value, write.condition));
+    for (const auto& [handle_id, change] : changes_) count_down(handle_id, change);
+    for (const Write& write : leaving_) remove_announced(write);
+    for (const Write& write : removals_) static_cast<void>(write_one(write.key, std::nullopt, write.condition));
+    for (const Write& write : hints_) static_cast<void>(write_one(write.key, write.value, write.condition));
+  }
+
+  [[nodiscard]] const Done* done(const Key& key) const {
+    const auto it = std::find_if(done_.begin(), done_.end(), [&](const Done& d) { return d.key == key; });
+    return it == done_.end() ? nullptr : &*it;
+  }
+
+  void confirm(const Write& write) {
+    const Done* announced = done(write.key);
+    if (announced == nullptr) return;
+    static_cast<void>(write_one(write.key, write.value, Condition::if_revision(announced->revision)));
+  }
+
+  void remove_announced(const Write& write) {
+    const Done* announced = done(write.key);
+    if (announced == nullptr) return;
+    static_cast<void>(write_one(write.key, std::nullopt, Condition::if_revision(announced->revision)));
+  }
+
+  void count_down(const std::string& handle_id, const HandleChange& change) {
+    const auto counted = count_exactly(handle_id, change);
+    if (counted || counted.error().code != ErrorCode::conflict) return;
+    recount(context_, handle_id, written_blocks(), deadline_);
+  }
+
+  [[nodiscard]] std::vector<net::Prefix> written_blocks() const {
+    std::vector<net::Prefix> result;
+    for (const Write& write : blocks_) result.push_back(core::cidr_of(write.key).value());
+    return result;
+  }
+
+  // --- taking back ---
+
+  /// The last first. A block that others have changed since stays, and with it all that it needs.
+  void take_back() {
+    deadline_ = Deadline::after(context_.clock.now(), kTakeBackTime);
+    for (auto it = done_.rbegin(); it != done_.rend(); ++it) {
+      const auto undone = it->key.kind == Kind::block ? take_back_block(*it) : restore(*it);
+      if (undone) continue;
+      if (it->key.kind == Kind::block) return;
+      if (it->key.kind == Kind::handle && undone.error().code == ErrorCode::conflict) {
+        recount(context_, it->key.name, written_blocks(), deadline_);
+      }
+    }
+  }
+
+  [[nodiscard]] Result<void> restore(const Done& one) const {
+    return ignore_revision(write_one(one.key, one.before, Condition::if_revision(one.revision)));
+  }
+
+  /// As it was, but with a sequence number above all that were seen.
+  [[nodiscard]] Result<void> take_back_block(const Done& one) {
+    const auto written = std::find_if(blocks_.begin(), blocks_.end(), [&](const Write& w) { return w.key == one.key; });
+    CROFT_ASSERT(written != blocks_.end());
+    const core::Block* after = value_in<core::Block>(written->value);
+    const core::Block* before = value_in<core::Block>(one.before);
+    if (after == nullptr) {
+      return ignore_revision(write_one(one.key, core::stamped(core::stamped(*before)), Condition::if_absent()));
+    }
+    if (before == nullptr) {
+      const core::HighWaterMark mark{core::stamped(*after).sequence_number};
+      TRY_VOID(raise_mark_above(core::high_water_mark_key(after->cidr), mark));
+      return restore(one);
+    }
+    core::Block restored = *before;
+    restored.sequence_number = after->sequence_number;
+    return ignore_revision(
+        write_one(one.key, core::stamped(std::move(restored)), Condition::if_revision(one.revision)));
+  }
+
+  [[nodiscard]] Result<void> raise_mark_above(const Key& key, const core::HighWaterMark& mark) {
+    TRY(auto record, context_.store.get(key, deadline_));
+    seen_[key] = std::move(record);
+    return raise_mark({key, mark, Condition::always(), false});
+  }
+
+  const Context& context_;
+  const core::Snapshot& as_read_;
+  Deadline deadline_;
+  std::set<Key> claimed_, given_up_;  ///< affinity rows of blocks whose owner changes
+  std::vector<Write> checks_, reservations_, new_pools_, claims_, leaving_, marks_, blocks_, deciding_, confirmations_,
+      handles_, removals_, hints_;
+  std::map<std::string, HandleChange> changes_;  ///< by handle
+  std::set<std::string> planned_;                ///< handles that the plan writes
+  std::map<Key, std::optional<Record>> seen_;    ///< by look_once_more
+  std::vector<Done> done_;
+};
+
+}  // namespace
+
+Result<void> commit_in_order(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
+                             Deadline deadline) {
+  return OrderedCommit(context, as_read, deadline).run(std::move(writes));
+}
+
+}  // namespace croft::engine

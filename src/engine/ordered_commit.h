@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+/// Commits the writes of one plan, one by one, to a store that has no atomic commit (block-ipam sheet §3.1). `as_read`
+/// is the snapshot the plan was made from. The order, and what it is for:
+///
+///   1. what the plan depends on is looked at once more;
+///   2. claims are announced (affinity rows `pending`, new pools disabled), new blocks are made, empty, handles count
+///   up,
+///      claims to be given up say so (`pendingDeletion`), high-water marks of blocks that go are raised;
+///   3. the blocks are written, each against the revision read: the first one decides;
+///   4. claims are confirmed, handles count down, rows go, hints are written.
+///
+/// A crash in between leaves a handle that counts too many, a claim that is not confirmed or given up to the end, a
+/// hint that is missing: never an address of two holders, an address without its handle, or an owned block without its
+/// row. The next use repairs claims; the next release of the handle, or core::plan_mend_handle, its count.
+///
+/// Handle counts are not increments, as in Calico, but what the blocks hold, and are lowered only by who has read the
+/// handle, then written the block, and finds the handle unchanged. So whoever counted up before that read and has not
+/// written the block yet fails at the block, and whoever counted up after it makes the lowering fail. Counting up
+/// therefore always changes the handle, by one too many if need be.
+///
+/// Success: the blocks are written; step 4 was tried. Errors: of commit_once. Unless it is unknown_outcome nothing
+/// holds any more: what was written was taken back, blocks included (their sequence numbers stay raised), except what
+/// others have changed since. With unknown_outcome everything stays as it is. In both cases repeating the operation is
+/// right.
+[[nodiscard]] Result<void> commit_in_order(const Context& context, const core::Snapshot& as_read,
+                                           std::vector<store::Write> writes, Deadline deadline);
+
+/// How long taking back may last, whatever became of the caller's deadline: a time-out must not leave handles behind.
+inline constexpr std::chrono::seconds kTakeBackTime{30};
+
+}  // namespace croft::engine

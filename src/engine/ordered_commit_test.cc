@@ -1,0 +1,350 @@
+#include "engine/ordered_commit.h"
+
+#include <mutex>
+#include <thread>
+
+#include "engine/affinities.h"
+#include "engine/test_world.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr store::Capabilities kOneByOne{.atomic_commit = false, .foreign_writers = true};
+constexpr store::Capabilities kAtomic{.atomic_commit = true, .foreign_writers = true};
+
+/// A world on a store that commits one write at a time (or, to compare, all at once).
+struct OrderedWorld : World {
+  explicit OrderedWorld(store::Capabilities capabilities = kOneByOne) {
+    store.set_capabilities(capabilities);
+    pool("four", "10.1.0.0/27", 29, 0);
+    pool("six", "fd00::/123", 125, 0);
+  }
+
+  static core::AssignRequest both(const std::string& container, const std::string& node = "node-a") {
+    auto wanted = request(container, node);
+    wanted.ipv6 = true;
+    return wanted;
+  }
+
+  template <class T>
+  std::vector<T> all(core::Kind kind) {
+    core::Missing wanted;
+    wanted.lists = {{kind, ""}};
+    const auto answer = store.read(wanted, Deadline{});
+    std::vector<T> values;
+    for (const store::Record& record : answer->lists.front()) values.push_back(std::get<T>(record.value));
+    return values;
+  }
+
+  /// The register as text: who owns which block, who holds what, claims and counts; without times and sequence numbers.
+  std::vector<std::string> register_text() {
+    std::vector<std::string> lines;
+    for (const auto& block : all<core::Block>(core::Kind::block)) {
+      lines.push_back("block " + block.cidr.to_string() + " of " +
+                      (block.affinity ? to_string(*block.affinity) : "nobody"));
+      for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+        const auto* holder = core::attribute_of(block, net::Ordinal(i));
+        if (holder != nullptr && holder->handle_id)
+          lines.push_back(std::to_string(i) + " held by " + *holder->handle_id);
+      }
+    }
+    for (const auto& row : all<core::Affinity>(core::Kind::affinity)) {
+      lines.push_back("row " + to_string(row.owner) + " " + row.cidr.to_string() + " " +
+                      std::to_string(static_cast<int>(row.state)));
+    }
+    for (const auto& handle : all<core::Handle>(core::Kind::handle)) {
+      for (const auto& [block, count] : handle.blocks)
+        lines.push_back(handle.id + " " + block + " " + std::to_string(count));
+    }
+    for (const auto& pool : all<core::Pool>(core::Kind::pool))
+      lines.push_back("pool " + pool.name + (pool.disabled ? " off" : ""));
+    return lines;
+  }
+
+  /// A claim left pending on a block that is the owner's is confirmed by the next assignment from the block; an owner
+  /// that asks again is answered without a write. Here all of them at once, after a look that they are right.
+  void confirm_claims() {
+    for (auto row : all<core::Affinity>(core::Kind::affinity)) {
+      const auto block = store.get(core::block_key(row.cidr), Deadline{}).value();
+      const bool is_owners = block && std::get<core::Block>(block->value).affinity == row.owner;
+      if (!is_owners || row.state != core::AffinityState::pending) continue;
+      row.state = core::AffinityState::confirmed;
+      put(core::affinity_key(row.owner, row.cidr), row);
+    }
+  }
+
+  void drop_rows_without_block() {
+    for (const auto& row : all<core::Affinity>(core::Kind::affinity)) {
+      if (store.get(core::block_key(row.cidr), Deadline{}).value()) continue;
+      put(core::affinity_key(row.owner, row.cidr), std::nullopt);
+    }
+  }
+
+  /// What must be true after any crash: see ordered_commit.h.
+  void expect_safe(const std::string& when) {
+    std::map<std::string, std::map<std::string, std::uint32_t>> held;
+    const auto rows = all<core::Affinity>(core::Kind::affinity);
+    for (const auto& block : all<core::Block>(core::Kind::block)) {
+      EXPECT_TRUE(core::check_block(block)) << when;
+      for (const auto& index : block.allocations) {
+        if (index && block.attributes[*index].handle_id)
+          ++held[*block.attributes[*index].handle_id][block.cidr.to_string()];
+      }
+      if (!block.affinity) continue;
+      EXPECT_TRUE(std::any_of(
+          rows.begin(), rows.end(),
+          [&](const core::Affinity& row) { return row.owner == *block.affinity && row.cidr == block.cidr; }))
+          << when << ": block " << block.cidr.to_string() << " without its owner's row";
+    }
+    std::map<std::string, core::Handle> handles;
+    for (const auto& handle : all<core::Handle>(core::Kind::handle)) handles[handle.id] = handle;
+    for (const auto& [id, blocks] : held) {
+      for (const auto& [block, count] : blocks) {
+        EXPECT_GE(handles[id].blocks[block], count) << when << ": handle " << id << " counts too few in " << block;
+      }
+    }
+  }
+};
+
+using Operation = std::function<void(World&)>;
+
+/// What is tried: what comes before, and the operation.
+struct Case {
+  const char* name;
+  Operation before;
+  Operation operation;
+  /// Rows of blocks that are gone may stay: whoever claims the block next, or gives up its claims, takes them up.
+  bool may_leave_rows = false;
+};
+
+std::vector<Case> cases() {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const Operation nothing = [](World&) {};
+  const Operation one = [](World& w) { w.add("c1"); };
+  const Operation two = [](World& w) { w.add(OrderedWorld::both("c1")); };
+  const auto full = [](World& w) {
+    for (int i = 0; i < 6; ++i) w.add("c" + std::to_string(i));
+  };
+  return {
+      {"assign with a new block", nothing, one},
+      {"assign in a block with room", one, [](World& w) { w.add("c2"); }},
+      {"assign with a further block", full, [](World& w) { w.add("new"); }},
+      {"assign in both families", nothing, two},
+      {"assign in both families, with room", two, [](World& w) { w.add(OrderedWorld::both("c2")); }},
+      {"a second interface of a container", one,
+       [](World& w) {
+         auto second = w.request("c1");
+         second.owner.interface_name = "eth1";
+         w.add(second);
+       }},
+      {"a given address", nothing,
+       [](World& w) {
+         auto wanted = w.request("c1");
+         wanted.addresses = {w.ip("10.1.0.11")};
+         w.add(wanted);
+       }},
+      {"release", one,
+       [](World& w) {
+         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
+       }},
+      {"release in both families", two,
+       [](World& w) {
+         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
+       }},
+      {"claim", nothing,
+       [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/28"))); }},
+      {"give up an empty block",
+       [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/29"))); },
+       [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); }},
+      {"give up a block that is used", two,
+       [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); }},
+      {"the last release of a block that is nobody's",
+       [=](World& w) {
+         w.add("c1");
+         static_cast<void>(release_host_affinities(w.context, node, false));
+       },
+       [](World& w) {
+         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
+       }},
+      {"delete a pool", [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/28"))); },
+       [](World& w) { static_cast<void>(delete_pool(w.context, "four")); }, true},
+  };
+}
+
+/// So many of the cases, the first ones, assign.
+constexpr std::size_t kAssignments = 7;
+
+class OrderedCommit : public testing::Test {
+ protected:
+  static std::vector<std::string> result_of(const Case& c, store::Capabilities capabilities) {
+    OrderedWorld world(capabilities);
+    c.before(world);
+    c.operation(world);
+    return world.register_text();
+  }
+};
+
+TEST_F(OrderedCommit, GivesTheSameRegisterAsAnAtomicCommit) {
+  for (const Case& c : cases()) EXPECT_EQ(result_of(c, kOneByOne), result_of(c, kAtomic)) << c.name;
+}
+
+TEST_F(OrderedCommit, ACrashAfterAnyWriteIsSafeAndTheOperationCanBeRepeated) {
+  for (const Case& c : cases()) {
+    const auto good = result_of(c, kAtomic);
+    for (std::uint64_t writes = 0;; ++writes) {
+      const std::string when = std::string(c.name) + ", crash after " + std::to_string(writes) + " writes";
+      OrderedWorld world;
+      c.before(world);
+      const auto before = world.store.counts().commit;
+      world.store.set_faults(store::FaultScript().from_commit(before + writes + 1, store::Fault::unavailable));
+      c.operation(world);
+      const bool finished = world.store.counts().commit <= before + writes;
+      world.store.set_faults({});
+      world.expect_safe(when);
+      c.operation(world);
+      world.expect_safe(when + ", repeated");
+      world.confirm_claims();
+      if (c.may_leave_rows) world.drop_rows_without_block();
+      EXPECT_EQ(world.register_text(), good) << when;
+      if (finished) break;
+      ASSERT_LT(writes, 60U);
+    }
+  }
+}
+
+TEST_F(OrderedCommit, AFailureIsTakenBackAtAnyWrite) {
+  for (const store::Fault fault : {store::Fault::conflict, store::Fault::unavailable, store::Fault::storage_full,
+                                   store::Fault::lose_reply, store::Fault::lose_request}) {
+    for (const Case& c : cases()) {
+      const auto good = result_of(c, kAtomic);
+      for (std::uint64_t nth = 1;; ++nth) {
+        const std::string when = std::string(c.name) + ", fault " + std::to_string(static_cast<int>(fault)) +
+                                 " at write " + std::to_string(nth);
+        OrderedWorld world;
+        c.before(world);
+        const auto before = world.store.counts().commit;
+        world.store.set_faults(store::FaultScript().on_commit(before + nth, fault));
+        c.operation(world);
+        const bool finished = world.store.counts().commit < before + nth;
+        world.store.set_faults({});
+        world.expect_safe(when);
+        c.operation(world);
+        world.expect_safe(when + ", repeated");
+        world.confirm_claims();
+        if (c.may_leave_rows) world.drop_rows_without_block();
+        EXPECT_EQ(world.register_text(), good) << when;
+        if (finished) break;
+        ASSERT_LT(nth, 60U);
+      }
+    }
+  }
+}
+
+TEST_F(OrderedCommit, AnAssignmentIsDoneOrLeavesTheRegisterAsItWas) {
+  const auto all_cases = cases();
+  for (std::size_t i = 0; i < kAssignments; ++i) {
+    const Case& c = all_cases[i];
+    const auto good = result_of(c, kAtomic);
+    for (std::uint64_t nth = 1;; ++nth) {
+      OrderedWorld world;
+      c.before(world);
+      const auto before = world.register_text();
+      const auto commits = world.store.counts().commit;
+      world.store.set_faults(store::FaultScript().on_commit(commits + nth, store::Fault::unavailable));
+      c.operation(world);
+      const bool finished = world.store.counts().commit < commits + nth;
+      world.confirm_claims();
+      EXPECT_THAT(world.register_text(), testing::AnyOf(good, before)) << c.name << ", write " << nth;
+      if (finished) break;
+      ASSERT_LT(nth, 60U);
+    }
+  }
+}
+
+TEST_F(OrderedCommit, ABlockThatIsMadeAgainStartsAboveTheOneTakenBack) {
+  OrderedWorld world;
+  const auto first = world.store.counts().commit;
+  // Row, empty block, handle, block: the second family's block fails after the first one's is written.
+  world.store.set_faults(store::FaultScript().on_commit(first + 7, store::Fault::storage_full));
+  world.add(OrderedWorld::both("c1"));
+  ASSERT_TRUE(world.all<core::Block>(core::Kind::block).empty()) << "both were taken back";
+  const auto marks = world.all<core::HighWaterMark>(core::Kind::high_water_mark);
+  ASSERT_FALSE(marks.empty());
+  world.store.set_faults({});
+  world.clock.jump_wall(-8760h);
+  world.add(OrderedWorld::both("c1"));
+  for (const auto& block : world.all<core::Block>(core::Kind::block)) {
+    const auto mark = world.store.get(core::high_water_mark_key(block.cidr), Deadline{}).value();
+    ASSERT_TRUE(mark);
+    EXPECT_GT(block.sequence_number, std::get<core::HighWaterMark>(mark->value).sequence_number);
+  }
+}
+
+TEST_F(OrderedCommit, AnOutcomeThatStaysUnknownLeavesEverythingAsItIs) {
+  OrderedWorld world;
+  world.add("c1");
+  const Context hurried{world.store, world.clock, world.random, 0s};
+  // The handle, then the block.
+  world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 2, store::Fault::lose_request));
+  const auto assigned = assign(hurried, World::request("c2"));
+  ASSERT_FALSE(assigned);
+  EXPECT_EQ(assigned.error().code, ErrorCode::unknown_outcome);
+  const auto handle = world.store.get(core::handle_key("net.c2"), Deadline{}).value();
+  EXPECT_TRUE(handle) << "the block may still be written";
+}
+
+/// Two clients of one store, in threads, on the same containers: every kind of conflict.
+TEST_F(OrderedCommit, WritersAtOnceNeverShareAnAddressAndHandlesNeverCountTooFew) {
+  OrderedWorld world;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::vector<std::string> troubles;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      store::MemoryStore client(world.store.data());
+      client.set_capabilities(kOneByOne);
+      SeededRandom random(t + 1);
+      const Context own{client, world.clock, random};
+      for (int i = 0; i < 60; ++i) {
+        auto wanted = OrderedWorld::both("c" + std::to_string(random.next() % 3), t % 2 == 0 ? "node-a" : "node-b");
+        wanted.owner.interface_name = "eth" + std::to_string(random.next() % 2);
+        std::optional<Error> error;
+        if (random.next() % 2 == 0) {
+          const auto assigned = assign(own, wanted);
+          if (!assigned) error = assigned.error();
+        } else {
+          const auto released = release_owner(own, wanted.owner);
+          if (!released) error = released.error();
+        }
+        if (!error || error->code == ErrorCode::unavailable) continue;  // 100 conflicts in a row
+        const std::lock_guard lock(mutex);
+        troubles.push_back(error->message);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(troubles, std::vector<std::string>());
+  world.expect_safe("after the race");
+  // Each owner holds at most one address of a family.
+  std::map<std::string, int> held;
+  for (const auto& block : world.all<core::Block>(core::Kind::block)) {
+    for (const auto& index : block.allocations) {
+      if (!index || !block.attributes[*index].handle_id) continue;
+      const auto& holder = block.attributes[*index];
+      ++held[*holder.handle_id + " " + holder.secondary.at(core::kInterfaceKey) + " " +
+             std::string(net::name_of(block.cidr.family()))];
+    }
+  }
+  for (const auto& [owner, count] : held) EXPECT_LE(count, 1) << owner;
+  for (int c = 0; c < 3; ++c) {
+    for (int interface = 0; interface < 2; ++interface) {
+      ASSERT_TRUE(release_owner(world.context, {"net", "c" + std::to_string(c), "eth" + std::to_string(interface)}));
+    }
+  }
+  EXPECT_TRUE(world.all<core::Handle>(core::Kind::handle).empty()) << "all can be given back, and no count is left";
+}
+
+}  // namespace
+}  // namespace croft::engine
