@@ -1,0 +1,110 @@
+"""Croft and Calico's own library on the same etcd: each reads what the other wrote, and both work at once.
+
+usage: calico_peer.py BIN_DIR
+"""
+
+import json
+import random
+import subprocess
+import sys
+
+from etcd import Node
+from etcd_lib import CalicoPeer, Etcd
+from lib import World, expect, expect_equal, main, run, say
+
+
+def held_of(dump):
+    """Address -> handle, as Calico's library reads the blocks."""
+    held = {}
+    for block in dump["blocks"]:
+        base, length = block["cidr"].split("/")
+        for ordinal, index in enumerate(block["allocations"]):
+            if index is not None:
+                held[(block["cidr"], ordinal)] = block["attributes"][index].get("handle_id")
+    return held
+
+
+def check(world, etcd):
+    done = run(world.bin / "croft", "--store", etcd.store, "check", check=False)
+    expect_equal(done.returncode, 0, f"croft check: {done.stdout}{done.stderr}")
+
+
+def reads_each_other(world, etcd, peer):
+    oak = Node(world, etcd.store, "oak")
+    addresses = [oak.add(f"c{i}")[0].split("/")[0] for i in range(20)]
+    dump = peer("dump")
+    expect(not dump.get("undecoded"), f"Calico's library can't read: {dump.get('undecoded')}")
+    expect_equal(sorted(h for h in held_of(dump).values()), sorted(f"net.c{i}" for i in range(20)), "handles it reads")
+    for address in addresses[:3]:
+        attributes = peer("attributes", address)
+        expect("oak" in json.dumps(attributes), f"attributes of {address}: {attributes}")
+    ips = peer("ips-by-handle", "net.c3")
+    expect(addresses[3] in json.dumps(ips), f"addresses of the handle: {ips}")
+
+    theirs = peer("auto-assign", "--host", "elm", "--handle", "k8s.x1", "--num4", "5", "--attr", "node=elm")
+    text = json.dumps(theirs)
+    rows = world.held(etcd.store)
+    mine = [a for a, row in rows.items() if row["handle"] == "k8s.x1"] if rows and "handle" in next(iter(rows.values())) \
+        else [a for a in rows if a in text]
+    expect_equal(len(mine), 5, f"Croft reads Calico's addresses: {rows.keys()} {text}")
+    check(world, etcd)
+
+    peer("release-by-handle", "net.c3")
+    expect(addresses[3] not in world.held(etcd.store), "released by Calico")
+    oak.delete("c3")
+    for i in range(20):
+        oak.delete(f"c{i}")
+    peer("release-by-handle", "k8s.x1")
+    expect_equal(world.held(etcd.store), {}, "all given back")
+    check(world, etcd)
+
+
+def both_at_once(world, etcd, peer):
+    """Both allocate and release for the same two nodes until the time is over; no address has two holders."""
+    seconds = 12
+    loop = peer.start("loop", "--seconds", str(seconds), "--host", "oak", "--host", "elm", "--workers", "2",
+                      "--held-max", "30", "--seed", "7")
+    nodes = [Node(world, etcd.store, name) for name in ("oak", "elm")]
+    draw = random.Random(7)
+    mine, number = {}, 0
+    while loop.poll() is None:
+        node = draw.choice(nodes)
+        if mine and (len(mine) > 25 or draw.random() < 0.4):
+            container = draw.choice(sorted(mine))
+            mine.pop(container)
+            node.delete(container)
+        else:
+            number += 1
+            batch = [f"m{number}-{k}" for k in range(3)]
+            processes = [node.start("ADD", c) for c in batch]
+            for container, process in zip(batch, processes):
+                code, answer, err = node.finish(process)
+                expect_equal((code, err), (0, ""), f"ADD {container}: {answer}")
+                mine[container] = answer["ips"][0]["address"].split("/")[0]
+            expect_equal(len(set(mine.values())), len(mine), "Croft's own addresses")
+    out, err = loop.communicate(timeout=60)
+    answer = json.loads(out)
+    expect_equal(loop.returncode, 0, f"calico-peer loop: {out}{err}")
+    expect(not answer.get("violations"), f"Calico's side saw: {answer.get('violations')}")
+    rows = world.held(etcd.store)
+    for container, address in mine.items():
+        expect(address in rows and rows[address]["container"] == container, f"{address} of {container}: {rows.get(address)}")
+    expect(number > 5, "Croft did something")
+    say(f"both at once for {seconds} s: Croft made {3 * number} assignments, Calico {answer.get('assigned', answer)}")
+    check(world, etcd)
+
+
+def test():
+    with World("calico", sys.argv[1]) as world:
+        etcd = Etcd(world)
+        peer = CalicoPeer(world, etcd)
+        peer("pool-create", "--name", "p", "--cidr", "10.79.0.0/22", "--block-size", "28")
+        for node in ("oak", "elm"):
+            peer("node-create", node)
+        reads_each_other(world, etcd, peer)
+        say("each reads, and releases, what the other wrote")
+        both_at_once(world, etcd, peer)
+
+
+if __name__ == "__main__":
+    main(test, 280)

@@ -1,0 +1,146 @@
+"""croft-ipam on a real etcd: two nodes, dual stack, borrowing, what is stored, a storm, an etcd that restarts.
+
+usage: etcd.py BIN_DIR
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from etcd_lib import Etcd
+from lib import World, expect, expect_equal, main, run, say
+
+PROCESSES = 24
+
+
+class Node:
+    """Calls of croft-ipam as a node makes them."""
+
+    def __init__(self, world, store, name):
+        self.world, self.name = world, name
+        self.ipam = {"type": "croft-ipam", "store": store, "nodename": name,
+                     "log_file_path": str(world.directory / "ipam.log")}
+
+    def start(self, command, container, **ipam):
+        config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {**self.ipam, **ipam}})
+        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), "PATH": os.environ["PATH"]}
+        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(config)
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=60)
+        return process.returncode, (json.loads(out) if out.strip() else None), err
+
+    def add(self, container, **ipam):
+        code, answer, err = self.finish(self.start("ADD", container, **ipam))
+        expect_equal((code, err), (0, ""), f"ADD {container} on {self.name}: {answer}")
+        return [ip["address"] for ip in answer["ips"]]
+
+    def refuse(self, container, **ipam):
+        code, answer, _ = self.finish(self.start("ADD", container, **ipam))
+        expect(code != 0, f"ADD {container} on {self.name} was to fail: {answer}")
+        return answer
+
+    def delete(self, container):
+        code, answer, err = self.finish(self.start("DEL", container))
+        expect_equal((code, err), (0, ""), f"DEL {container} on {self.name}: {answer}")
+
+
+def together(node, command, containers):
+    processes = [node.start(command, c) for c in containers]
+    answers = []
+    for container, process in zip(containers, processes):
+        code, answer, err = node.finish(process)
+        expect_equal((code, err), (0, ""), f"{command} {container}: {answer}")
+        answers.append(answer)
+    return answers
+
+
+def what_is_stored(etcd, world):
+    """Calico's keys hold Calico's records, Croft's its own."""
+    oak = Node(world, etcd.store, "oak")
+    expect_equal(oak.add("c1"), oak.add("c1"), "asked again, the same")
+    blocks = etcd.get("/calico/ipam/v2/assignment/")
+    expect_equal(len(blocks), 1, "blocks")
+    (key, value), = blocks.items()
+    block = json.loads(value)
+    expect_equal(key, "/calico/ipam/v2/assignment/ipv4/block/" + block["cidr"].replace("/", "-"), "key of the block")
+    expect_equal(block["affinity"], "host:oak", "affinity")
+    attribute, = block["attributes"]
+    taken = block["allocations"].index(0)
+    expect_equal(attribute["handle_id"], "net.c1", "handle")
+    expect_equal(attribute["secondary"]["node"], "oak", "node")
+    affinity = etcd.get("/calico/ipam/v2/host/oak/")
+    expect_equal([json.loads(v) for v in affinity.values()], [{"state": "confirmed", "deleted": False}], "affinity")
+    handle = etcd.get("/calico/ipam/v2/handle/")
+    expect_equal({k: json.loads(v) for k, v in handle.items()},
+                 {"/calico/ipam/v2/handle/net.c1": {"block": {block["cidr"]: 1}, "deleted": False}}, "handle")
+    pool = json.loads(etcd.get("/calico/resources/v3/projectcalico.org/ippools/")[
+        "/calico/resources/v3/projectcalico.org/ippools/a"])
+    expect_equal((pool["kind"], pool["spec"]["cidr"], pool["spec"]["blockSize"]), ("IPPool", "10.77.0.0/24", 28), "pool")
+
+    oak.delete("c1")
+    block = json.loads(etcd.get(key)[key])
+    expect_equal(block["allocations"], [None] * 16, "an older Calico sees a cooling address as free")
+    expect_equal(len(set(block["unallocated"])), 16, "all free")
+    expect_equal(block["unallocated"][-1], taken, "and takes it last")
+    expect_equal(etcd.get("/calico/ipam/v2/handle/"), {}, "no handle is left")
+    rows = world.croft(etcd.store, "ip", "list")
+    expect_equal(len([r for r in rows if r["state"] == "cooling"]), 1, "cooling addresses")
+
+
+def test():
+    with World("etcd", sys.argv[1]) as world:
+        etcd = Etcd(world)
+        world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.77.0.0/24", "--block-size", "28")
+        what_is_stored(etcd, world)
+        say("stored in Calico's keys and records")
+
+        world.croft(etcd.store, "pool", "create", "b", "--cidr", "fd77::/64", "--block-size", "124")
+        oak, elm = Node(world, etcd.store, "oak"), Node(world, etcd.store, "elm")
+        v4, v6 = oak.add("dual", assign_ipv6=True)
+        expect(v4.startswith("10.77.0.") and v6.startswith("fd77::"), f"dual stack: {v4} {v6}")
+        oak.delete("dual")
+
+        world.croft(etcd.store, "pool", "create", "c", "--cidr", "10.78.0.0/28", "--block-size", "29",
+                    "--cooldown-seconds", "0", "--gateway", "none")
+        first = oak.add("o1", ipv4_pools=["c"])
+        elm.add("e1", ipv4_pools=["c"])
+        third = Node(world, etcd.store, "fir").add("f1", ipv4_pools=["c"])
+        expect(first != third, "a borrowed address of its own")
+        answer = None
+        for i in range(20):
+            code, answer, _ = oak.finish(oak.start("ADD", f"fill{i}", ipv4_pools=["c"]))
+            if code != 0:
+                break
+        expect_equal(answer["code"], 100, f"full: {answer}")
+        expect("pool c" in answer["details"], f"the refusal names the pool: {answer}")
+        say("dual stack, borrowing, a full pool")
+
+        containers = [f"s{i}" for i in range(PROCESSES)]
+        for _ in range(2):
+            answers = together(oak, "ADD", containers)
+            expect_equal(len({a["ips"][0]["address"] for a in answers}), PROCESSES, "distinct addresses")
+            together(oak, "DEL", containers)
+        say(f"twice {PROCESSES} processes at once")
+
+        held = world.held(etcd.store)
+        etcd.kill()
+        code, answer, _ = oak.finish(oak.start("ADD", "away"))
+        expect_equal((code, answer["code"]), (1, 11), f"etcd is away: {answer}")
+        etcd.start()
+        expect_equal(world.held(etcd.store), held, "nothing was lost")
+        oak.add("back")
+        findings = run(world.bin / "croft", "--store", etcd.store, "check", check=False)
+        expect_equal(findings.returncode, 0, f"croft check: {findings.stdout}{findings.stderr}")
+        say("an etcd that was killed and came back")
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,93 @@
+"""A real etcd for end-to-end tests, and what they ask it."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+
+from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
+
+
+def free_ports(count):
+    """Ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Etcd:
+    """One member, with its data in the World's directory; it goes with the World."""
+
+    def __init__(self, world, *arguments):
+        require_programs("etcd", "etcdctl")
+        self.world, self.arguments = world, arguments
+        self.port, peer = free_ports(2)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.peer = f"http://127.0.0.1:{peer}"
+        self.data = world.directory / f"etcd-{self.port}"
+        self.process = None
+        world.stack.callback(self.kill)
+        self.start()
+
+    def start(self):
+        log = open(self.world.directory / f"etcd-{self.port}.log", "ab")
+        self.process = subprocess.Popen(
+            ["etcd", "--data-dir", self.data, "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
+             "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
+             "--initial-cluster", f"default={self.peer}", "--logger", "zap", "--log-level", "error", *self.arguments],
+            stdout=log, stderr=log)
+        wait_for(lambda: self.ctl("endpoint", "health", check=False).returncode == 0, "etcd is healthy")
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    @property
+    def store(self):
+        return f"etcd:{self.url}"
+
+    def ctl(self, *arguments, check=True):
+        return run("etcdctl", "--endpoints", self.url, *arguments, check=check,
+                   env={**os.environ, "ETCDCTL_API": "3"})
+
+    def get(self, prefix):
+        """All keys with a prefix, with their values."""
+        lines = self.ctl("get", "--prefix", prefix).stdout.split("\n")
+        return dict(zip(lines[0::2], lines[1::2]))
+
+    def put(self, key, value):
+        self.ctl("put", key, value)
+
+
+class CalicoPeer:
+    """Calico's own library as a program (bench/peers/calico), and its plugin. Skips the test where it can't be built."""
+
+    def __init__(self, world, etcd):
+        source = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "build-calico"
+        cache = pathlib.Path(os.environ.get("CROFT_CALICO_PEER", world.bin.parent / "peers"))
+        if not (cache / "calico-peer").exists():
+            done = subprocess.run([source, cache], capture_output=True, text=True, timeout=900, check=False)
+            if done.returncode == SKIPPED:
+                skip(done.stderr.strip().splitlines()[-1])
+            if done.returncode != 0:
+                raise Failure(done.stderr)
+        self.bin, self.etcd = cache, etcd
+
+    def __call__(self, command, *arguments, check=True, timeout=120):
+        done = run(self.bin / "calico-peer", "--endpoint", self.etcd.url, command, *arguments, check=False,
+                   timeout=timeout)
+        answer = json.loads(done.stdout) if done.stdout.strip() else None
+        if check and done.returncode != 0:
+            raise Failure(f"calico-peer {command} {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return answer
+
+    def start(self, command, *arguments):
+        return subprocess.Popen([self.bin / "calico-peer", "--endpoint", self.etcd.url, command, *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
