@@ -95,12 +95,29 @@ def what_is_stored(etcd, world):
     expect_equal(len([r for r in rows if r["state"] == "cooling"]), 1, "cooling addresses")
 
 
+def round_trips(etcd, world):
+    """DESIGN §8: an ADD of a lone plugin in a block with space makes at most three requests, none of them a list of
+    blocks; a DEL too."""
+    elm = Node(world, etcd.store, "elm")
+    elm.add("first")
+    for what, call in (("ADD", lambda: elm.add("second")), ("DEL", lambda: elm.delete("second"))):
+        made = etcd.requests_of(call)
+        expect(sum(made.values()) <= 3, f"{what} makes {made}")
+        say(f"{what} of a lone plugin: {made}")
+    made = etcd.requests_of(lambda: Node(world, etcd.store, "new-node").add("third"))
+    expect(sum(made.values()) <= 5, f"a node's first ADD makes {made}")
+    say(f"a node's first ADD: {made}")
+    elm.delete("first")
+    Node(world, etcd.store, "new-node").delete("third")
+
+
 def test():
     with World("etcd", sys.argv[1]) as world:
         etcd = Etcd(world)
         world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.77.0.0/24", "--block-size", "28")
         what_is_stored(etcd, world)
         say("stored in Calico's keys and records")
+        round_trips(etcd, world)
 
         world.croft(etcd.store, "pool", "create", "b", "--cidr", "fd77::/64", "--block-size", "124")
         oak, elm = Node(world, etcd.store, "oak"), Node(world, etcd.store, "elm")

@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
+import urllib.request
 
 from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
 
@@ -56,6 +58,22 @@ class Etcd:
     def ctl(self, *arguments, check=True):
         return run("etcdctl", "--endpoints", self.url, *arguments, check=check,
                    env={**os.environ, "ETCDCTL_API": "3"})
+
+    def requests(self):
+        """How many requests of each kind etcd has handled so far."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        counts = {}
+        for method, number in re.findall(r'grpc_server_handled_total\{[^}]*grpc_method="(\w+)"[^}]*\} (\S+)', text):
+            counts[method] = counts.get(method, 0) + float(number)
+        return {method: int(number) for method, number in counts.items() if number}
+
+    def requests_of(self, call):
+        """The requests that a call makes."""
+        before = self.requests()
+        call()
+        after = self.requests()
+        return {m: after[m] - before.get(m, 0) for m in after if after[m] != before.get(m, 0)}
 
     def get(self, prefix):
         """All keys with a prefix, with their values."""

@@ -30,17 +30,17 @@ std::string from_environment(const char* name) {
 
 [[nodiscard]] Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {
   const std::pair<std::string_view, std::string*> options[] = {
-      {"ca", &place.ca_file},         {"cert", &place.certificate_file}, {"key", &place.key_file},
-      {"name", &place.server_name},   {"user", &place.user},             {"password-file", &place.password_file},
+      {"ca", &place.ca_file},   {"cert", &place.certificate_file},
+      {"key", &place.key_file}, {"name", &place.server_name},
+      {"user", &place.user},    {"password-file", &place.password_file},
   };
   for (const auto& [option, target] : options) {
     if (option != name) continue;
     *target = std::move(value);
     return {};
   }
-  return fail(ErrorCode::invalid_argument,
-              "store: etcd knows no option " + net::echo(std::string(name)) +
-                  "; it has ca, cert, key, name, user and password-file");
+  return fail(ErrorCode::invalid_argument, "store: etcd knows no option " + net::echo(std::string(name)) +
+                                               "; it has ca, cert, key, name, user and password-file");
 }
 
 }  // namespace

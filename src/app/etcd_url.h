@@ -15,8 +15,9 @@ struct EtcdPlace {
   std::string user, password_file;
 };
 
-/// Reads `etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=FILE&cert=FILE&key=FILE&name=NAME&user=U&password-file=F`.
-/// For https, files that are not given come from the environment as Calico's plugin reads it: ETCD_CA_CERT_FILE,
+/// Reads
+/// `etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=FILE&cert=FILE&key=FILE&name=NAME&user=U&password-file=F`. For
+/// https, files that are not given come from the environment as Calico's plugin reads it: ETCD_CA_CERT_FILE,
 /// ETCD_CERT_FILE, ETCD_KEY_FILE. Error: invalid_argument naming the part.
 [[nodiscard]] Result<EtcdPlace> parse_etcd_url(const std::string& url);
 

@@ -52,6 +52,8 @@ class Audit {
               "disable one of them with `croft pool disable`, empty it, then delete it");
         }
       }
+      // A pool that Calico made has no gateway, and hands out its first and last address too.
+      if (reader_.foreign_writers() && !pool->gateway) continue;
       for (const net::Prefix& reserved : core::reservation_for(*pool).cidrs) {
         if (!pools_.is_reserved(reserved.first())) {
           add(FindingKind::reservation_missing, "pool " + pool->name,

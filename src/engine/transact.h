@@ -99,7 +99,8 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
       if (plan.writes.empty()) return std::move(plan.answer);
       if (!has_turn) {
         TRY_VOID(take_turn());
-        continue;
+        // Others may have written while this one waited; a store without a queue makes nobody wait.
+        if (turn != nullptr) continue;
       }
       const auto done =
           commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline);
