@@ -16,6 +16,8 @@ std::string_view name_of(ErrorCode code) {
       return "unknown_outcome";
     case ErrorCode::unavailable:
       return "unavailable";
+    case ErrorCode::too_old:
+      return "too_old";
     case ErrorCode::deadline_exceeded:
       return "deadline_exceeded";
     case ErrorCode::storage_full:
@@ -47,6 +49,7 @@ bool is_transient(ErrorCode code) {
     case ErrorCode::conflict:
     case ErrorCode::unknown_outcome:
     case ErrorCode::unavailable:
+    case ErrorCode::too_old:
     case ErrorCode::deadline_exceeded:
     case ErrorCode::storage_full:
       return true;

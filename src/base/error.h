@@ -15,6 +15,7 @@ enum class ErrorCode : std::uint8_t {
   conflict,                  ///< transient: somebody else wrote first; read again and plan again
   unknown_outcome,           ///< a write may or may not have taken effect; read back before deciding anything
   unavailable,               ///< transient: the store or agent is briefly away (locked, not reachable)
+  too_old,                   ///< transient: a watch can't go on from there, changes are lost; read everything again
   deadline_exceeded,         ///< transient: the caller's deadline passed; nothing was changed unless said
   storage_full,              ///< transient: no space or quota; nothing was changed
   read_only,                 ///< the store is on a read-only file system

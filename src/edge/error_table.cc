@@ -25,6 +25,7 @@ constexpr std::array kTable = {
     Row{ErrorCode::conflict, Code::try_again_later, ExitCode::error},
     Row{ErrorCode::unknown_outcome, Code::try_again_later, ExitCode::error},
     Row{ErrorCode::unavailable, Code::try_again_later, ExitCode::store_unreachable},
+    Row{ErrorCode::too_old, Code::try_again_later, ExitCode::error},
     Row{ErrorCode::deadline_exceeded, Code::try_again_later, ExitCode::store_unreachable},
     Row{ErrorCode::storage_full, Code::try_again_later, ExitCode::error},
     Row{ErrorCode::read_only, Code::try_again_later, ExitCode::store_unreachable},

@@ -1,11 +1,61 @@
 #include "engine/assign.h"
 
+#include <algorithm>
+
+#include "engine/release.h"
+
 namespace croft::engine {
+namespace {
+
+[[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request) {
+  return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_assign(snapshot, request, now);
+  });
+}
+
+/// Gives back what earlier commits of a request assigned that then was refused.
+[[nodiscard]] Result<void> give_back(const Context& context, const core::AssignRequest& request,
+                                     const std::vector<core::AssignedAddress>& assigned) {
+  std::vector<core::AddressToRelease> addresses;
+  for (const core::AssignedAddress& one : assigned) {
+    addresses.push_back({one.address, core::handle_of(request.owner), one.sequence_number});
+  }
+  TRY_VOID(release_addresses(context, addresses));
+  return {};
+}
+
+}  // namespace
 
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request) {
   TRY_VOID(core::check_node_name(request.node.name));
-  return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_assign(snapshot, request, now);
+  std::vector<core::AssignedAddress> fresh;
+  for (;;) {
+    TRY(core::AssignAnswer answer, assign_some(context, request));
+    auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned == nullptr) {
+      if (!fresh.empty()) {
+        TRY_VOID(give_back(context, request, fresh));
+      }
+      return answer;
+    }
+    for (core::AssignedAddress& one : assigned->addresses) {
+      if (!one.held_before) fresh.push_back(one);
+    }
+    if (assigned->unfinished) continue;
+    // What an earlier commit of this call assigned was not held before the call.
+    for (core::AssignedAddress& one : assigned->addresses) {
+      const auto is_same = [&](const core::AssignedAddress& f) { return f.address == one.address; };
+      if (std::any_of(fresh.begin(), fresh.end(), is_same)) one.held_before = false;
+    }
+    return answer;
+  }
+}
+
+Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,
+                                        net::Family family) {
+  TRY_VOID(core::check_node_name(request.node.name));
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_ensure_block(snapshot, request, family, now);
   });
 }
 

@@ -105,15 +105,16 @@ class Audit {
 
   void check_room(const Block& block, const std::string& subject) {
     const auto expected = core::vacancy_of(block, pools_, now_);
-    if (!expected || !block.affinity) return;
-    if (reader_.get<core::Vacancy>(core::vacancy_key(*block.affinity, block.cidr)) == nullptr) {
-      add(FindingKind::vacancy_missing, subject, "it has room, but its owner won't look there",
+    // Beside foreign writers vacancies are hints, and their absence is no fault.
+    if (!expected || reader_.foreign_writers()) return;
+    if (reader_.get<core::Vacancy>(core::vacancy_key(block.affinity, block.cidr)) == nullptr) {
+      add(FindingKind::vacancy_missing, subject, "it has room, but nobody will look there",
           "release any address of it: that writes the hint again");
     }
   }
 
   void check_addresses(const Block& block) {
-    const Block current = core::with_cooled_freed(block, pools_.cooldown_of(block.cidr), now_);
+    const Block current = core::with_cooled_freed(block, pools_.cooldowns_of(block.cidr), now_);
     for (std::uint32_t i = 0; i < current.allocations.size(); ++i) {
       const net::Ordinal ordinal(i);
       const core::Attribute* attribute = core::attribute_of(current, ordinal);

@@ -19,10 +19,6 @@ class AuditTest : public testing::Test, public World {
     ASSERT_THAT(findings(), IsEmpty());
     block_ = look(context)->pools[0].blocks[0].block;
   }
-  void put(const core::Key& key, std::optional<core::Value> value) {
-    const store::Write write{key, std::move(value), store::Condition::always(), false};
-    ASSERT_TRUE(store.commit({&write, 1}, {}, {}));
-  }
   const core::AffinityOwner node_{core::AffinityOwner::Type::host, "node-a"};
   core::Block block_;
 };
@@ -49,7 +45,7 @@ TEST_F(AuditTest, ClaimsAndHints) {
   put(core::affinity_key(node_, block_.cidr), std::nullopt);
   put(core::vacancy_key(node_, block_.cidr), std::nullopt);
   put(core::affinity_key(node_, prefix("10.1.0.24/29")), core::Affinity{node_, prefix("10.1.0.24/29"), {}, false});
-  put(core::vacancy_key({core::AffinityOwner::Type::host, "node-b"}, block_.cidr), core::Vacancy{});
+  put(core::vacancy_key(core::AffinityOwner{core::AffinityOwner::Type::host, "node-b"}, block_.cidr), core::Vacancy{});
   const auto found = findings();
   for (const char* kind : {"affinity_missing", "vacancy_missing", "affinity_stale", "vacancy_stale"}) {
     EXPECT_THAT(found, Contains(HasSubstr(kind)));

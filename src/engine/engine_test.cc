@@ -68,6 +68,7 @@ TEST_F(Engine, OtherNodesBlocksAreNamedInTheRefusal) {
   pool("a", "10.1.0.0/28", 29);
   EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
   EXPECT_THAT(add("c2", "node-b"), StartsWith("10.1."));
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
   EXPECT_THAT(add("c3", "node-c"),
               HasSubstr("all 2 blocks are claimed: 0 by this node and without a free address, 2 by other nodes"));
 }

@@ -47,6 +47,11 @@ class Frame {
       frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
       return {};
     }));
+    const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+    TRY(const auto config, context.store.get(core::ipam_config_key(), deadline));
+    if (config) {
+      frame.calicos_cooldown_ = std::chrono::seconds{std::get<core::IpamConfig>(config->value).ip_cooldown_seconds};
+    }
     return frame;
   }
 
@@ -59,19 +64,20 @@ class Frame {
   [[nodiscard]] bool is_reserved(const net::Address& address) const {
     return std::any_of(reserved_.begin(), reserved_.end(), [&](const auto& p) { return p.contains(address); });
   }
-  [[nodiscard]] std::chrono::seconds cooldown_of(const net::Prefix& block) const {
+  [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
     const core::Pool* pool = pool_of(block.first());
-    return pool != nullptr ? pool->cooldown : core::kDefaultCooldown;
+    return {pool != nullptr ? pool->cooldown : core::kDefaultCooldown, calicos_cooldown_};
   }
 
  private:
   std::vector<core::Pool> pools_;
   std::vector<net::Prefix> reserved_;
+  std::chrono::seconds calicos_cooldown_{0};
 };
 
 BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& now) {
   BlockView view;
-  view.block = core::with_cooled_freed(stored, frame.cooldown_of(stored.cidr), now);
+  view.block = core::with_cooled_freed(stored, frame.cooldowns_of(stored.cidr), now);
   const core::Pool* pool = frame.pool_of(stored.cidr.first());
   view.pool = pool != nullptr ? pool->name : "";
   view.usage.size = view.block.allocations.size();
@@ -116,7 +122,8 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
     const core::Cooling& cooling = *attribute->cooling;
     describe_holder(view, cooling.previous_handle, cooling.previous_secondary);
     view.since = rfc3339_rounded_up(cooling.released_at.wall);
-    view.until = rfc3339_rounded_up(core::cooldown_end(cooling.released_at, frame.cooldown_of(block.block.cidr), now));
+    view.until = rfc3339_rounded_up(
+        core::cooldown_end(cooling.released_at, frame.cooldowns_of(block.block.cidr).of(cooling), now));
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
     const auto since = parse_go_utc_text(text_of(attribute->secondary, core::kTimestampKey));
@@ -170,6 +177,16 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
   }
   std::sort(cidrs.begin(), cidrs.end());
   return cidrs;
+}
+
+Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
+                               const std::function<void(const core::Affinity&)>& visit) {
+  return for_each_record(context, core::Kind::affinity, name_prefix, [&](store::Record& record) -> Result<void> {
+    const auto* affinity = std::get_if<core::Affinity>(&record.value);
+    CROFT_ASSERT(affinity != nullptr);
+    if (!affinity->deleted) visit(*affinity);
+    return {};
+  });
 }
 
 Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {

@@ -21,6 +21,10 @@ namespace croft::engine {
 /// corrupt for the first block that contradicts itself.
 [[nodiscard]] Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit);
 
+/// Calls `visit` for every affinity whose key starts so (core::owned_names_of; "host/" for those of all nodes).
+[[nodiscard]] Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
+                                             const std::function<void(const core::Affinity&)>& visit);
+
 /// How the addresses of a block or pool are used. `reserved` counts only reserved addresses that nobody holds.
 struct Usage {
   std::uint64_t size = 0;  ///< saturates at 2^64-1

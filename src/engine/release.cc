@@ -41,6 +41,17 @@ constexpr std::size_t kReleaseBatch = 64;
   return {};
 }
 
+/// Decides and commits until nothing more is found to release.
+template <class Decide>
+[[nodiscard]] Result<core::Released> release_in_batches(const Context& context, Decide decide) {
+  core::Released all;
+  for (;;) {
+    TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide));
+    all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
+    if (some.addresses.empty() || !some.unfinished) return all;
+  }
+}
+
 bool is_young(const core::Attribute& holder, const Instant& now) {
   const auto timestamp = holder.secondary.find(core::kTimestampKey);
   if (timestamp == holder.secondary.end()) return true;
@@ -64,15 +75,15 @@ bool is_valid(const ValidAttachments& valid, const core::Owner& owner) {
 }  // namespace
 
 Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
-  core::Released all;
-  for (;;) {
-    TRY(const core::Released some,
-        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-          return core::plan_release_owner(snapshot, owner, now);
-        }));
-    if (some.addresses.empty()) return all;
-    all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
-  }
+  return release_in_batches(context, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_release_owner(snapshot, owner, now);
+  });
+}
+
+Result<core::Released> release_handle(const Context& context, const std::string& handle_id) {
+  return release_in_batches(context, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_release_handle(snapshot, handle_id, now);
+  });
 }
 
 Result<core::AddressReleases> release_addresses(const Context& context,

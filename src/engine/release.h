@@ -11,6 +11,9 @@ namespace croft::engine {
 /// Releases all that an owner holds. Holding nothing is a success; may be repeated.
 [[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
 
+/// Releases all that a handle holds, whoever its owners are.
+[[nodiscard]] Result<core::Released> release_handle(const Context& context, const std::string& handle_id);
+
 /// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match.
 [[nodiscard]] Result<core::AddressReleases> release_addresses(const Context& context,
                                                               const std::vector<core::AddressToRelease>& addresses);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +38,31 @@ struct World {
   void pool(const std::string& name, const char* cidr, int block_length, int cooldown = 30) {
     const auto created = create_pool(context, spec(name, cidr, block_length, cooldown));
     ASSERT_TRUE(created) << created.error().message;
+  }
+
+  /// Writes a record as it is, past all rules.
+  void put(const core::Key& key, std::optional<core::Value> value) {
+    const store::Write write{key, std::move(value), store::Condition::always()};
+    const auto done = store.commit({&write, 1}, {}, Deadline{});
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  void node(const std::string& name, std::map<std::string, std::string> labels) {
+    put(core::node_key(name), core::Node{name, std::move(labels), {}, {}});
+  }
+  /// Changes the stored switches.
+  void config(const std::function<void(core::IpamConfig&)>& change) {
+    core::IpamConfig config;
+    if (const auto stored = store.get(core::ipam_config_key(), Deadline{}).value()) {
+      config = std::get<core::IpamConfig>(stored->value);
+    }
+    change(config);
+    put(core::ipam_config_key(), config);
+  }
+  /// Changes a stored pool past all rules.
+  void change_pool(const std::string& name, const std::function<void(core::Pool&)>& change) {
+    core::Pool pool = std::get<core::Pool>(store.get(core::pool_key(name), Deadline{}).value()->value);
+    change(pool);
+    put(core::pool_key(name), pool);
   }
 
   static core::AssignRequest request(const std::string& container, const std::string& node = "node-a") {

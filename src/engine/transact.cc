@@ -19,34 +19,20 @@ store::WriteToken new_token(Random& random) {
   return token;
 }
 
-enum class Fate { applied, lost, may_still_come };
-
-/// What became of a commit whose reply was lost. A put of the commit shows its token; if the commit has none, a record
-/// that was to be deleted tells by being gone, which another deleter may have caused: then deciding again is right.
-[[nodiscard]] Result<Fate> fate_of(store::Store& store, std::span<const store::Write> writes,
-                                   const store::WriteToken& token, Deadline deadline) {
-  const auto put =
-      std::find_if(writes.begin(), writes.end(), [](const store::Write& w) { return w.value.has_value(); });
-  const store::Write& witness = put != writes.end() ? *put : writes.front();
-  TRY(const std::optional<store::Record> record, store.get(witness.key, deadline));
-  if (record && record->token == token) return Fate::applied;
-  switch (witness.condition.kind) {
-    case store::Condition::Kind::absent:
-      return record ? Fate::lost : Fate::may_still_come;
-    case store::Condition::Kind::revision:
-      return record && record->revision == witness.condition.revision ? Fate::may_still_come : Fate::lost;
-    case store::Condition::Kind::any:
-      break;
-  }
-  return Fate::may_still_come;
-}
-
 }  // namespace
 
 Result<void> Loader::load(const core::Missing& missing) {
-  for (const auto& listing : missing.lists) TRY_VOID(load_list(listing));
-  for (const auto& listing : missing.keys) TRY_VOID(load_keys(listing));
-  return load_records(missing);
+  TRY(store::ReadAnswer answer, store_.read(missing, deadline_));
+  CROFT_ASSERT(answer.records.size() == missing.records.size());
+  CROFT_ASSERT(answer.lists.size() == missing.lists.size() && answer.keys.size() == missing.keys.size());
+  // Single records last: of a record that is in a list too, what was looked up by its key counts.
+  auto list = answer.lists.begin();
+  for (const core::Listing& listing : missing.lists) remember_list(listing, std::move(*list++));
+  auto keys = answer.keys.begin();
+  for (const core::Listing& listing : missing.keys) snapshot_.set_keys(listing, std::move(*keys++));
+  auto record = answer.records.begin();
+  for (const core::Key& key : missing.records) remember(key, std::move(*record++));
+  return {};
 }
 
 void Loader::remember(const core::Key& key, std::optional<store::Record> record) {
@@ -59,43 +45,15 @@ void Loader::remember(const core::Key& key, std::optional<store::Record> record)
   }
 }
 
-Result<void> Loader::load_records(const core::Missing& missing) {
-  const std::vector<core::Key> keys(missing.records.begin(), missing.records.end());
-  if (keys.empty()) return {};
-  TRY(auto records, store_.get_many(keys, deadline_));
-  CROFT_ASSERT(records.size() == keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) remember(keys[i], std::move(records[i]));
-  return {};
-}
-
-Result<void> Loader::load_list(const core::Listing& listing) {
-  store::ListRequest request{listing.kind, listing.name_prefix, "", store::kListLimitMax};
+void Loader::remember_list(const core::Listing& listing, std::vector<store::Record> records) {
   std::vector<core::KeyedValue> values;
-  for (bool more = true; more;) {
-    TRY(store::Page page, store_.list(request, deadline_));
-    more = page.more && !page.records.empty();
-    for (store::Record& record : page.records) {
-      request.after = record.key.name;
-      values.emplace_back(record.key, record.value);
-      conditions_[record.key] = store::Condition::if_revision(record.revision);
-      snapshot_.set(record.key, std::move(record.value));
-    }
+  values.reserve(records.size());
+  for (store::Record& record : records) {
+    const core::Key key = record.key;
+    values.emplace_back(key, record.value);
+    remember(key, std::move(record));
   }
   snapshot_.set_list(listing, std::move(values));
-  return {};
-}
-
-Result<void> Loader::load_keys(const core::Listing& listing) {
-  store::ListRequest request{listing.kind, listing.name_prefix, "", store::kListLimitMax};
-  std::vector<core::Key> keys;
-  for (bool more = true; more;) {
-    TRY(store::KeyPage page, store_.list_keys(request, deadline_));
-    more = page.more && !page.keys.empty();
-    if (!page.keys.empty()) request.after = page.keys.back().name;
-    std::move(page.keys.begin(), page.keys.end(), std::back_inserter(keys));
-  }
-  snapshot_.set_keys(listing, std::move(keys));
-  return {};
 }
 
 std::vector<store::Write> Loader::conditional(std::vector<core::PlannedWrite> writes) const {
@@ -123,13 +81,13 @@ Result<void> commit_settled(const Context& context, std::span<const store::Write
     const auto committed = context.store.commit(writes, token, deadline);
     if (committed) return {};
     if (committed.error().code != ErrorCode::unknown_outcome) return fail(committed.error());
-    const auto fate = fate_of(context.store, writes, token, deadline);
+    const auto fate = context.store.fate_of(writes, token, deadline);
     if (!fate) {
       return fail(ErrorCode::unknown_outcome,
                   fmt::format("{}; reading back failed too: {}", committed.error().message, fate.error().message));
     }
-    if (*fate == Fate::applied) return {};
-    if (*fate == Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
+    if (*fate == store::Fate::applied) return {};
+    if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
     if (deadline.passed(context.clock.now())) return fail(committed.error());
   }
 }

@@ -32,7 +32,9 @@ enum class TurnTaking {
 /// Used by transact(); one object a try.
 class Loader {
  public:
-  Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {}
+  Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
+    snapshot_.set_foreign_writers(store.capabilities().foreign_writers);
+  }
 
   /// Reads what is missing into the snapshot.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
@@ -42,10 +44,8 @@ class Loader {
   [[nodiscard]] std::vector<store::Write> conditional(std::vector<core::PlannedWrite> writes) const;
 
  private:
-  [[nodiscard]] Result<void> load_records(const core::Missing& missing);
-  [[nodiscard]] Result<void> load_list(const core::Listing& listing);
-  [[nodiscard]] Result<void> load_keys(const core::Listing& listing);
   void remember(const core::Key& key, std::optional<store::Record> record);
+  void remember_list(const core::Listing& listing, std::vector<store::Record> records);
 
   store::Store& store_;
   const Deadline deadline_;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/strong.h"
 #include "core/block/records.h"
+#include "core/block/snapshot.h"
 
 namespace croft::store {
 
@@ -34,7 +35,7 @@ struct Record {
   Key key;
   Value value;
   Revision revision;
-  WriteToken token;  ///< of the commit that wrote this revision
+  WriteToken token;  ///< of the commit that wrote this revision; all zero where the format has no place for it
 };
 
 /// What must be true of a key for a write to it to be allowed.
@@ -80,11 +81,58 @@ struct KeyPage {
   bool more = false;
 };
 
+/// What read() found, in the order of core::Missing: its records, its lists, its lists of keys.
+struct ReadAnswer {
+  std::vector<std::optional<Record>> records;
+  std::vector<std::vector<Record>> lists;
+  std::vector<std::vector<Key>> keys;
+};
+
+/// What became of a commit whose reply was lost (reliability sheet §1.3).
+enum class Fate : std::uint8_t {
+  applied,
+  lost,            ///< it was not and never will be applied: another writer came first
+  may_still_come,  ///< nothing has changed; committing again with the same conditions and token is safe
+};
+
+/// One change that a watch saw: the record as it became, or nothing when it was deleted.
+struct Change {
+  Key key;
+  std::optional<Record> record;
+};
+
+/// What a watch looks at: single records, and all records of listings.
+struct WatchScope {
+  std::vector<Key> records;
+  std::vector<core::Listing> lists;
+};
+
+[[nodiscard]] bool is_in(const WatchScope& scope, const Key& key);
+
+/// Follows the changes of some records, from one thread at a time. It is a hint, not a truth (promise I16 of the
+/// reliability sheet): what is decided by it is confirmed by the conditions of a commit.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+
+  /// The changes since the call before, in the order of their commits; those of one commit come in one answer. Waits
+  /// for at least one until the deadline, and may come back earlier with none. Of several changes of one record between
+  /// two calls the earlier ones may be left out.
+  /// Errors: too_old (changes were lost: read everything and watch anew), and those of every call.
+  [[nodiscard]] virtual Result<std::vector<Change>> next(Deadline deadline) = 0;
+
+  /// Every change up to this position has been returned by next(), or concerned something else.
+  [[nodiscard]] virtual Revision position() const = 0;
+};
+
 /// What a backend can do beyond the least.
 struct Capabilities {
   bool atomic_commit = false;  ///< commit() of several writes is all or nothing
   bool shared = false;         ///< several processes may have the store open at once
   bool durable = false;        ///< an acknowledged commit survives power loss
+  /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies, claim
+  /// cursors) is then a hint that may be incomplete.
+  bool foreign_writers = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 
@@ -109,6 +157,10 @@ class Store {
   /// The same without values: cheap also when the records are large.
   [[nodiscard]] virtual Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) = 0;
 
+  /// Everything a decision asks for: as of one moment where the backend can (every one with atomic_commit can), else
+  /// the records first, then the lists. Lists are complete, however long.
+  [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline);
+
   /// Applies all writes if every condition holds, else none. Three outcomes:
   /// - done: the new revision; it is durable, where the backend is;
   /// - not done: conflict (naming the key whose condition failed; also for a create that found the record),
@@ -118,6 +170,18 @@ class Store {
   /// Each key at most once; 1 to kCommitWritesMax writes, more than one only with Capabilities::atomic_commit.
   [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                                 Deadline deadline) = 0;
+
+  /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
+  /// put among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is
+  /// the answer, and deciding again is right.
+  [[nodiscard]] virtual Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline);
+
+  /// The position from which a watch sees everything that a read begun after this call does not.
+  [[nodiscard]] virtual Result<Revision> position(Deadline deadline);
+
+  /// Follows the changes after `after`, a position of this store. Errors: too_old when they are no longer known.
+  [[nodiscard]] virtual Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
+                                                             Deadline deadline);
 
   /// A place at the front of the queue of writers: while it lives, other cooperating processes that ask for one wait.
   /// It saves them the conflicts; correctness rests on conditions alone. Commits made meanwhile by the holder's thread

@@ -160,6 +160,7 @@ struct RecordKey {
   std::optional<core::Key> operator()(const ResourceKey& key) const {
     if (key.kind == ResourceKey::Kind::pool) return core::pool_key(key.name);
     if (key.kind == ResourceKey::Kind::reservation) return core::reservation_key(key.name);
+    if (key.kind == ResourceKey::Kind::node) return core::node_key(key.name);
     return std::nullopt;
   }
 };
@@ -197,6 +198,8 @@ Result<Key> key_of(const core::Key& key) {
     }
     case core::Kind::handle:
       return HandleKey{key.name};
+    case core::Kind::node:
+      return ResourceKey{ResourceKey::Kind::node, key.name};
     case core::Kind::vacancy:
     case core::Kind::claim_cursor:
     case core::Kind::high_water_mark:

@@ -56,13 +56,12 @@ TEST(CalicoKeys, BothWays) {
 TEST(CalicoKeys, RecordsOfTheStoreBothWays) {
   for (const Row& row : rows()) {
     const auto record = record_of(row.key);
-    if (!record) continue;  // host markers and nodes are no records
+    if (!record) continue;  // host markers are no records
     const auto key = key_of(*record);
     ASSERT_TRUE(key) << key.error().message;
     EXPECT_EQ(*key, row.key) << row.text;
   }
   EXPECT_FALSE(record_of(HostMarkerKey{"node-a"}));
-  EXPECT_FALSE(record_of(ResourceKey{ResourceKey::Kind::node, "node-a"}));
   for (const auto kind :
        {core::Kind::vacancy, core::Kind::claim_cursor, core::Kind::high_water_mark, core::Kind::pool_set}) {
     EXPECT_EQ(key_of({kind, "default"}).error().code, ErrorCode::invalid_argument);

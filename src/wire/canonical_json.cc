@@ -129,12 +129,6 @@ void CanonicalReader::expect(std::string_view literal) {
   if (!accept(literal) && !failed_) reject(fmt::format("no {} found", literal));
 }
 
-bool CanonicalReader::accept(std::string_view literal) {
-  if (failed_ || !rest_.starts_with(literal)) return false;
-  rest_.remove_prefix(literal.size());
-  return true;
-}
-
 bool CanonicalReader::another(char close) {
   if (accept(",")) return true;
   expect({&close, 1});
@@ -158,13 +152,15 @@ void CanonicalReader::append_escaped(std::string& out) {
 }
 
 std::string CanonicalReader::text() {
-  std::string value;
   expect("\"");
+  const std::size_t length = plain_prefix(rest_);
+  std::string value(rest_.substr(0, length));
+  rest_.remove_prefix(length);
   while (!failed_ && !accept("\"")) {
+    append_escaped(value);
     const std::size_t plain = plain_prefix(rest_);
     value.append(rest_.substr(0, plain));
     rest_.remove_prefix(plain);
-    if (!rest_.starts_with('"')) append_escaped(value);
   }
   return value;
 }

@@ -47,7 +47,11 @@ class CanonicalReader {
   /// Consumes this text, which must come next.
   void expect(std::string_view literal);
   /// Consumes this text if it comes next.
-  [[nodiscard]] bool accept(std::string_view literal);
+  [[nodiscard]] bool accept(std::string_view literal) {
+    if (!rest_.starts_with(literal)) return false;  // after an error nothing is left
+    rest_.remove_prefix(literal.size());
+    return true;
+  }
   /// Between the elements of a list: true and consumes `,`; false and consumes `close`.
   [[nodiscard]] bool another(char close);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,7 +15,9 @@ namespace croft::wire {
 class JsonWriter {
  public:
   enum class Layout : std::uint8_t { indented, compact };
-  explicit JsonWriter(Layout layout = Layout::indented) : layout_(layout) {}
+  explicit JsonWriter(Layout layout = Layout::indented, std::size_t bytes_expected = 0) : layout_(layout) {
+    out_.reserve(bytes_expected);
+  }
 
   void begin_object() { begin('{'); }
   void end_object() { end('}'); }
@@ -43,7 +46,8 @@ class JsonWriter {
 
   Layout layout_;
   std::string out_;
-  std::vector<bool> has_content_;  ///< one entry an open object or array
+  std::vector<bool> outer_has_content_;  ///< one entry an open object or array: that of what encloses it
+  bool has_content_ = false;             ///< the innermost open object or array has
   bool after_key_ = false;
 };
 

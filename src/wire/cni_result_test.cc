@@ -138,6 +138,26 @@ TEST(JsonWriter, AllKindsOfValues) {
   EXPECT_EQ(std::move(out).take(), "[18446744073709551615,true,false,null,{\"a\":1.50}]");
 }
 
+/// Text is passed on eight bytes at a time; alone a character takes another way.
+TEST(JsonWriter, EveryByteIsEscapedAlikeAtEveryPlace) {
+  const auto written = [](std::string_view text) {
+    JsonWriter out(JsonWriter::Layout::compact);
+    out.text(text);
+    std::string json = std::move(out).take();
+    return json.substr(1, json.size() - 2);
+  };
+  for (int first = 0; first < 256; ++first) {
+    const std::string a(1, static_cast<char>(first));
+    for (const char* b : {"", "x", "<", "\"", "\x01", " "}) {
+      for (std::size_t before = 0; before < 17; ++before) {
+        const std::string front(before, 'x');
+        EXPECT_EQ(written(front + a + b + "yyyyyyyy"), front + written(a) + written(b) + "yyyyyyyy") << first << b;
+      }
+    }
+  }
+  EXPECT_EQ(written("<>&"), "\\u003c\\u003e\\u0026");
+}
+
 TEST(JsonWriter, EmptyContainersAndBadBytes) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_array();

@@ -38,30 +38,6 @@ BootId read_boot(CanonicalReader& in) {
   return boot;
 }
 
-void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
-  out.raw("\"releasedAt\":").time(cooling.released_at.wall);
-  out.raw(",\"sinceBootNanoseconds\":").number(std::int64_t{cooling.released_at.since_boot.count()});
-  out.raw(",\"bootID\":");
-  write_boot(out, cooling.released_at.boot);
-  out.raw(",\"previousHandle\":").text(cooling.previous_handle);
-  out.raw(",\"previousSecondary\":").texts(cooling.previous_secondary);
-}
-
-Cooling read_cooling(CanonicalReader& in) {
-  Cooling cooling;
-  in.expect("\"releasedAt\":");
-  cooling.released_at.wall = in.time();
-  in.expect(",\"sinceBootNanoseconds\":");
-  cooling.released_at.since_boot = std::chrono::nanoseconds{in.signed_number()};
-  in.expect(",\"bootID\":");
-  cooling.released_at.boot = read_boot(in);
-  in.expect(",\"previousHandle\":");
-  cooling.previous_handle = in.text();
-  in.expect(",\"previousSecondary\":");
-  cooling.previous_secondary = in.texts();
-  return cooling;
-}
-
 void write_attribute(CanonicalWriter& out, const Attribute& attribute) {
   out.raw("{\"handle_id\":");
   if (attribute.handle_id) {
@@ -169,6 +145,30 @@ void read_free_list(CanonicalReader& in, Block& block) {
 }
 
 }  // namespace
+
+void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
+  out.raw("\"releasedAt\":").time(cooling.released_at.wall);
+  out.raw(",\"sinceBootNanoseconds\":").number(std::int64_t{cooling.released_at.since_boot.count()});
+  out.raw(",\"bootID\":");
+  write_boot(out, cooling.released_at.boot);
+  out.raw(",\"previousHandle\":").text(cooling.previous_handle);
+  out.raw(",\"previousSecondary\":").texts(cooling.previous_secondary);
+}
+
+Cooling read_cooling(CanonicalReader& in) {
+  Cooling cooling;
+  in.expect("\"releasedAt\":");
+  cooling.released_at.wall = in.time();
+  in.expect(",\"sinceBootNanoseconds\":");
+  cooling.released_at.since_boot = std::chrono::nanoseconds{in.signed_number()};
+  in.expect(",\"bootID\":");
+  cooling.released_at.boot = read_boot(in);
+  in.expect(",\"previousHandle\":");
+  cooling.previous_handle = in.text();
+  in.expect(",\"previousSecondary\":");
+  cooling.previous_secondary = in.texts();
+  return cooling;
+}
 
 void write_block(CanonicalWriter& out, const Block& block) {
   out.raw("\"cidr\":");

@@ -45,6 +45,10 @@ inline void write_prefix(CanonicalWriter& out, const net::Prefix& prefix) { out.
   return {};
 }
 
+/// The members of a cooling address, without braces.
+void write_cooling(CanonicalWriter& out, const core::Cooling& cooling);
+[[nodiscard]] core::Cooling read_cooling(CanonicalReader& in);
+
 /// A block without its version and braces.
 void write_block(CanonicalWriter& out, const core::Block& block);
 [[nodiscard]] core::Block read_block(CanonicalReader& in);

@@ -15,8 +15,8 @@ using core::Kind;
 
 /// Place: the number in stored keys. Only ever append.
 constexpr std::array kNumberedKinds = {
-    Kind::pool,   Kind::reservation, Kind::ipam_config,  Kind::block,           Kind::affinity,
-    Kind::handle, Kind::vacancy,     Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set,
+    Kind::pool,    Kind::reservation,  Kind::ipam_config,     Kind::block,    Kind::affinity, Kind::handle,
+    Kind::vacancy, Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set, Kind::node,
 };
 static_assert(kNumberedKinds.size() == core::kKindCount, "a new kind needs a number, an encoder and a golden file");
 
@@ -42,6 +42,14 @@ constexpr EnumTexts<core::AffinityState, 3> kAffinityStates = {{
 constexpr EnumTexts<core::AffinityOwner::Type, 2> kOwnerTypes = {{
     {core::AffinityOwner::Type::host, "host"},
     {core::AffinityOwner::Type::virtual_owner, "virtual"},
+}};
+
+constexpr EnumTexts<core::TunnelKind, 5> kTunnelKinds = {{
+    {core::TunnelKind::ipip, "ipip"},
+    {core::TunnelKind::vxlan_v4, "vxlan"},
+    {core::TunnelKind::vxlan_v6, "vxlanV6"},
+    {core::TunnelKind::wireguard_v4, "wireguard"},
+    {core::TunnelKind::wireguard_v6, "wireguardV6"},
 }};
 
 // One pair of functions a kind: the members after the version, in the order of docs/formats/records.md.
@@ -271,6 +279,67 @@ core::PoolSet read_pool_set(CanonicalReader& in) {
   return {in.unsigned_number()};
 }
 
+void write(CanonicalWriter& out, const core::Node& node) {
+  out.raw("\"name\":").text(node.name).raw(",\"labels\":").texts(node.labels).raw(",\"orchRefs\":");
+  std::string_view separator = "[";
+  for (const core::OrchestratorRef& reference : node.orchestrators) {
+    out.raw(separator).raw("{\"nodeName\":").text(reference.node_name);
+    out.raw(",\"orchestrator\":").text(reference.orchestrator).raw("}");
+    separator = ",";
+  }
+  out.raw(node.orchestrators.empty() ? "[]" : "]").raw(",\"tunnelAddresses\":");
+  separator = "[";
+  for (const core::TunnelAddress& tunnel : node.tunnels) {
+    out.raw(separator).raw("{\"address\":").text(tunnel.address.to_string()).raw(",\"kind\":");
+    write_enum(out, kTunnelKinds, tunnel.kind);
+    out.raw("}");
+    separator = ",";
+  }
+  out.raw(node.tunnels.empty() ? "[]" : "]");
+}
+
+core::TunnelAddress read_tunnel(CanonicalReader& in) {
+  core::TunnelAddress tunnel;
+  in.expect("{\"address\":");
+  tunnel.address = read_address(in);
+  in.expect(",\"kind\":");
+  tunnel.kind = read_enum(in, kTunnelKinds);
+  in.expect("}");
+  return tunnel;
+}
+
+core::OrchestratorRef read_node_reference(CanonicalReader& in) {
+  core::OrchestratorRef reference;
+  in.expect("{\"nodeName\":");
+  reference.node_name = in.text();
+  in.expect(",\"orchestrator\":");
+  reference.orchestrator = in.text();
+  in.expect("}");
+  return reference;
+}
+
+core::Node read_node(CanonicalReader& in) {
+  core::Node node;
+  in.expect("\"name\":");
+  node.name = in.text();
+  in.expect(",\"labels\":");
+  node.labels = in.texts();
+  in.expect(",\"orchRefs\":");
+  if (!in.accept("[]")) {
+    in.expect("[");
+    do {
+      node.orchestrators.push_back(read_node_reference(in));
+    } while (in.another(']'));
+  }
+  in.expect(",\"tunnelAddresses\":");
+  if (in.accept("[]")) return node;
+  in.expect("[");
+  do {
+    node.tunnels.push_back(read_tunnel(in));
+  } while (in.another(']'));
+  return node;
+}
+
 core::Value read_value(CanonicalReader& in, Kind kind) {
   switch (kind) {
     case Kind::pool:
@@ -293,6 +362,8 @@ core::Value read_value(CanonicalReader& in, Kind kind) {
       return read_high_water_mark(in);
     case Kind::pool_set:
       return read_pool_set(in);
+    case Kind::node:
+      return read_node(in);
   }
   CROFT_ASSERT(false);
 }
@@ -305,6 +376,7 @@ struct OwnKey {
   std::optional<core::Key> operator()(const core::Affinity& affinity) const {
     return core::affinity_key(affinity.owner, affinity.cidr);
   }
+  std::optional<core::Key> operator()(const core::Node& node) const { return core::node_key(node.name); }
   std::optional<core::Key> operator()(const core::Handle& handle) const { return core::handle_key(handle.id); }
   template <class Other>
   std::optional<core::Key> operator()(const Other&) const {

@@ -96,6 +96,11 @@ std::vector<Golden> goldens() {
       {core::claim_cursor_key(balancer, "default-ipv4"), core::ClaimCursor{cidr}},
       {core::high_water_mark_key(cidr), core::HighWaterMark{core::SequenceNumber(kAboveDouble)}},
       {core::pool_set_key(), core::PoolSet{kAboveDouble}},
+      {core::node_key("node-a"), core::Node{"node-a",
+                                            {{"rack", "r1"}, {"zone", "a"}},
+                                            {{"k8s", "node-a.example.org"}},
+                                            {{core::TunnelKind::ipip, *net::Address::parse("10.0.0.66")},
+                                             {core::TunnelKind::wireguard_v6, *net::Address::parse("fd00::1")}}}},
   };
 }
 
@@ -129,7 +134,7 @@ TEST(Records, NumbersOfKindsAreStable) {
       {Kind::pool, 0},     {Kind::reservation, 1},  {Kind::ipam_config, 2},
       {Kind::block, 3},    {Kind::affinity, 4},     {Kind::handle, 5},
       {Kind::vacancy, 6},  {Kind::claim_cursor, 7}, {Kind::high_water_mark, 8},
-      {Kind::pool_set, 9},
+      {Kind::pool_set, 9}, {Kind::node, 10},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "core/block/foreign_rest.h"
 #include "net/prefix.h"
 
 namespace croft::core {
@@ -30,6 +31,7 @@ struct Affinity {
   net::Prefix cidr;
   AffinityState state = AffinityState::confirmed;
   bool deleted = false;
+  ForeignRestPtr rest{};
   friend bool operator==(const Affinity&, const Affinity&) = default;
 };
 

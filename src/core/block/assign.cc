@@ -1,13 +1,17 @@
 #include "core/block/assign.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/time_text.h"
 #include "core/block/claim.h"
 #include "core/block/draft.h"
+#include "core/block/own_blocks.h"
+#include "core/block/pool_choice.h"
 
 namespace croft::core {
 namespace {
@@ -16,7 +20,13 @@ using net::Address;
 using net::Family;
 using net::Prefix;
 
-/// One decision in the making. Every step returns nothing when the snapshot was incomplete; `run` then says so.
+/// How long a block must have been empty before another node takes it over (sheet §3.7).
+constexpr std::chrono::minutes kReclaimAgeMin{1};
+/// How many blocks of others are read together when they are searched.
+constexpr std::size_t kWalkBatch = 16;
+
+/// One decision in the making. Every step returns false when the snapshot was incomplete, the request refused or the
+/// data at fault; `run` then says which.
 class Assignment {
  public:
   Assignment(const Snapshot& snapshot, const AssignRequest& request, const Instant& now)
@@ -26,27 +36,70 @@ class Assignment {
     const bool done = decide();
     if (error_) return *std::move(error_);
     std::vector<PlannedWrite> writes;
-    if (done && !refusal_) writes = draft_.writes();
+    if (done && fresh_) writes = draft_.writes();
     if (!reader_.complete()) return reader_.missing();
     if (refusal_) return Plan<AssignAnswer>{*std::move(refusal_), {}};
-    return Plan<AssignAnswer>{std::move(answer_), fresh_ ? std::move(writes) : std::vector<PlannedWrite>()};
+    return Plan<AssignAnswer>{std::move(answer_), std::move(writes)};
+  }
+
+  Step<EnsureAnswer> run_ensure(Family family) {
+    const auto block = ensure(family);
+    if (error_) return *std::move(error_);
+    std::vector<PlannedWrite> writes;
+    if (block && fresh_) writes = draft_.writes();
+    if (!reader_.complete()) return reader_.missing();
+    if (refusal_) return Plan<EnsureAnswer>{*std::move(refusal_), {}};
+    return Plan<EnsureAnswer>{*block, std::move(writes)};
   }
 
  private:
-  /// False: incomplete, refused or failed.
+  /// What one family's search has found so far.
+  struct Search {
+    Family family = Family::v4;
+    std::uint32_t missing = 0;
+    std::vector<const Pool*> usable;
+    std::vector<PoolVerdict> considered;
+    OwnBlocks own;
+    std::set<Prefix> claimed;
+    std::size_t newly_owned = 0;  ///< of these, those that the node had no claim on
+    /// The first end of a cooldown in blocks that were looked at, by pool.
+    std::map<const Pool*, WallTime> first_ends;
+    std::map<const Pool*, std::string> reasons;
+    std::set<const Pool*> shared;  ///< pools in which other nodes have blocks too
+  };
+
   bool decide() {
     const Handle* handle = reader_.get<Handle>(handle_key(handle_id_));
+    const std::vector<Address> wanted_v4 = wanted(Family::v4);
+    const std::vector<Address> wanted_v6 = wanted(Family::v6);
+    // Asked for together, so that a store far away is asked once.
+    static_cast<void>(node_labels());
+    if (request_.ipv4 > 0 && wanted_v4.empty()) prefetch_own_blocks(reader_, request_.node, Family::v4);
+    if (request_.ipv6 > 0 && wanted_v6.empty()) prefetch_own_blocks(reader_, request_.node, Family::v6);
     if (!reader_.complete() || !collect_held(handle)) return false;
-    return serve(Family::v4) && serve(Family::v6);
+    return serve(Family::v4, wanted_v4, request_.ipv4) && serve(Family::v6, wanted_v6, request_.ipv6);
+  }
+
+  [[nodiscard]] std::vector<Address> wanted(Family family) const {
+    std::vector<Address> result;
+    std::copy_if(request_.addresses.begin(), request_.addresses.end(), std::back_inserter(result),
+                 [&](const Address& a) { return a.family() == family; });
+    return result;
   }
 
   bool fail_with(Error error) {
     error_ = std::move(error);
     return false;
   }
-  bool refuse(ErrorCode code, std::string summary, std::vector<PoolVerdict> considered) {
-    refusal_ = Refusal{code, std::move(summary), std::move(considered)};
+  bool refuse(Refusal refusal) {
+    refusal_ = std::move(refusal);
     return false;
+  }
+
+  /// The labels of the node; none when it has no record.
+  Labels node_labels() {
+    const Node* node = reader_.get<Node>(node_key(request_.node.name));
+    return node != nullptr && request_.node.type == AffinityOwner::Type::host ? node->labels : Labels();
   }
 
   /// Fills held_ with what the owner holds already, in every block its handle names.
@@ -71,28 +124,25 @@ class Assignment {
     return true;
   }
 
-  bool serve(Family family) {
-    std::vector<Address> wanted;
-    std::copy_if(request_.addresses.begin(), request_.addresses.end(), std::back_inserter(wanted),
-                 [&](const Address& a) { return a.family() == family; });
+  bool serve(Family family, const std::vector<Address>& wanted, std::uint32_t count) {
     std::vector<AssignedAddress> held;
     std::copy_if(held_.begin(), held_.end(), std::back_inserter(held),
                  [&](const AssignedAddress& a) { return a.address.family() == family; });
     if (!wanted.empty()) return serve_explicit(wanted, held);
-    if (!(family == Family::v4 ? request_.ipv4 : request_.ipv6)) return true;
-    if (held.empty()) return serve_automatic(family);
+    if (count == 0) return true;
     answer_.addresses.insert(answer_.addresses.end(), held.begin(), held.end());
-    return true;
+    if (held.size() >= count) return true;
+    return serve_automatic(family, count - static_cast<std::uint32_t>(held.size()));
   }
 
   bool serve_explicit(const std::vector<Address>& wanted, const std::vector<AssignedAddress>& held) {
     for (const AssignedAddress& other : held) {
       if (std::find(wanted.begin(), wanted.end(), other.address) == wanted.end()) {
-        return refuse(ErrorCode::refused_by_configuration,
-                      fmt::format("container {} interface {} already holds {} and now asks for {}: delete it first",
-                                  request_.owner.container_id, request_.owner.interface_name, other.address.to_string(),
-                                  wanted.front().to_string()),
-                      {});
+        return refuse({ErrorCode::refused_by_configuration,
+                       fmt::format("container {} interface {} already holds {} and now asks for {}: delete it first",
+                                   request_.owner.container_id, request_.owner.interface_name,
+                                   other.address.to_string(), wanted.front().to_string()),
+                       {}});
       }
     }
     for (const Address& address : wanted) {
@@ -106,20 +156,30 @@ class Assignment {
     return true;
   }
 
+  bool refuse_explicit(const Address& address, const Pool& pool, ErrorCode code, std::string reason) {
+    return refuse({code,
+                   fmt::format("requested address {} cannot be assigned", address.to_string()),
+                   {{pool.name, pool.cidr, std::move(reason)}}});
+  }
+
+  /// Sheet §3.10.
   bool assign_explicit(const Address& address) {
     const Pool* pool = pools_.containing(address);
-    const std::string summary = fmt::format("requested address {} cannot be assigned", address.to_string());
     if (pool == nullptr) {
       std::vector<PoolVerdict> considered;
       for (const Pool* p : pools_.pools()) considered.push_back({p->name, p->cidr, "does not contain it"});
-      return refuse(considered.empty() ? ErrorCode::no_pool : ErrorCode::refused_by_configuration,
-                    summary + ": it is in no pool", std::move(considered));
+      return refuse({considered.empty() ? ErrorCode::no_pool : ErrorCode::refused_by_configuration,
+                     fmt::format("requested address {} cannot be assigned: it is in no pool", address.to_string()),
+                     std::move(considered)});
     }
     const auto refuse_pool = [&](ErrorCode code, std::string reason) {
-      return refuse(code, summary, {{pool->name, pool->cidr, std::move(reason)}});
+      return refuse_explicit(address, *pool, code, std::move(reason));
     };
-    if (pool->disabled) return refuse_pool(ErrorCode::refused_by_configuration, "the pool is disabled");
-    if (pools_.is_reserved(address)) {
+    if (!is_enabled(*pool)) return refuse_pool(ErrorCode::refused_by_configuration, "the pool is disabled");
+    if (!allows(*pool, request_.use)) {
+      return refuse_pool(ErrorCode::refused_by_configuration, "the pool is not for this use (allowedUses)");
+    }
+    if (!request_.reserved_addresses && pools_.is_reserved(address)) {
       return refuse_pool(ErrorCode::refused_by_configuration,
                          "the address is reserved (network, gateway or broadcast)");
     }
@@ -129,6 +189,11 @@ class Assignment {
     if (!reader_.complete()) return false;
     const bool is_new = !block->has_value();
     if (is_new && !make_block(cidr, block->emplace())) return false;
+    if (pools_.config().strict_affinity && (*block)->affinity != request_.node) {
+      return refuse_pool(ErrorCode::refused_by_configuration,
+                         fmt::format("block {} belongs to {} and affinity is strict", cidr.to_string(),
+                                     (*block)->affinity ? to_string(*(*block)->affinity) : "nobody"));
+    }
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
     auto taken = take_address(**block, address, attribute());
     if (!taken) return refuse_pool(ErrorCode::exhausted, "the address is " + state_text(**block, ordinal));
@@ -139,159 +204,321 @@ class Assignment {
   [[nodiscard]] std::string state_text(const Block& block, net::Ordinal ordinal) const {
     const Attribute& holder = *attribute_of(block, ordinal);
     if (!holder.cooling) return "held by " + holder.handle_id.value_or("an unknown handle");
-    return "cooling until " +
-           rfc3339_rounded_up(cooldown_end(holder.cooling->released_at, pools_.cooldown_of(block.cidr), draft_.now()));
+    const auto cooldown = pools_.cooldowns_of(block.cidr).of(*holder.cooling);
+    return "cooling until " + rfc3339_rounded_up(cooldown_end(holder.cooling->released_at, cooldown, draft_.now()));
   }
 
-  bool serve_automatic(Family family) {
-    std::vector<const Pool*> usable;
-    std::vector<PoolVerdict> considered;
-    if (!choose_pools(family, usable, considered)) return false;
-    const auto vacancies = vacancies_in(usable, family);
-    if (!reader_.complete()) return false;
-    for (const Pool* pool : usable) {
-      for (const Prefix& cidr : ready(vacancies, *pool)) {
-        const Tried tried = take_from(cidr);
-        if (tried != Tried::full) return tried == Tried::taken;
-      }
-      const ClaimChoice choice = choose_block_to_claim(reader_, pools_, *pool, request_.node);
-      if (!reader_.complete()) return false;
-      if (choice.block) return claim(*choice.block, *pool);
-      considered.push_back({pool->name, pool->cidr, choice.reason});
+  /// Sheet §3.7.
+  bool serve_automatic(Family family, std::uint32_t count) {
+    Search search;
+    search.family = family;
+    search.missing = count;
+    if (!choose(search)) return end_short();
+    release_outside(search.own);
+    if (!take_from_own(search, search.own.ready) || !take_from_claims(search)) return end_short();
+    if (!take_from_own(search, search.own.waiting)) return end_short();
+    if (search.missing > 0 && !unfinished() && !pools_.config().strict_affinity && !borrow(search)) return false;
+    if (unfinished()) {
+      answer_.unfinished = search.missing > 0;
+      return true;
     }
-    return last_look(family, usable, vacancies, std::move(considered));
+    if (search.missing == 0) return true;
+    refusal_ = exhaustion(search);
+    return end_short();
   }
 
-  /// Before refusing, blocks that only a hint called not ready: the clock may have been set.
-  bool last_look(Family family, const std::vector<const Pool*>& usable, const std::map<Prefix, Vacancy>& vacancies,
-                 std::vector<PoolVerdict> considered) {
-    std::map<std::string, std::optional<WallTime>> first_ends;
-    for (const auto& [cidr, vacancy] : vacancies) {
-      const Tried tried = take_from(cidr);
-      if (tried != Tried::full) return tried == Tried::taken;
-      const auto block = draft_.block(cidr);
-      if (!block || !*block) continue;
-      const auto end = first_cooldown_end(**block, pools_.cooldown_of(cidr), draft_.now());
-      auto& first = first_ends[pools_.containing(cidr.first())->name];
-      if (end && (!first || *end < *first)) first = end;
-    }
-    for (PoolVerdict& verdict : considered) {
-      if (const auto& end = first_ends[verdict.pool]) {
-        verdict.reason += "; the first cooling one is free again at " + rfc3339_rounded_up(*end);
-      }
-    }
-    const bool configured_away = usable.empty();
-    const ErrorCode code = !configured_away     ? ErrorCode::exhausted
-                           : no_pool_of(family) ? ErrorCode::no_pool
-                                                : ErrorCode::refused_by_configuration;
-    return refuse(code,
-                  fmt::format("no {} address for node {}: {}", net::name_of(family), request_.node.name,
-                              !configured_away             ? "every usable pool is full"
-                              : code == ErrorCode::no_pool ? "there is no pool of this family; create one"
-                                                           : "no pool may be used"),
-                  std::move(considered));
-  }
-
-  [[nodiscard]] bool no_pool_of(Family family) const {
-    return std::none_of(pools_.pools().begin(), pools_.pools().end(),
-                        [&](const Pool* p) { return p->cidr.family() == family; });
-  }
-
-  /// Sheet §3.6. Fills the pools to use in order, and a verdict for each that may not be used.
-  bool choose_pools(Family family, std::vector<const Pool*>& usable, std::vector<PoolVerdict>& considered) {
-    const auto& names = family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools;
-    for (const std::string& name : names) {
-      const auto it = std::find_if(pools_.pools().begin(), pools_.pools().end(),
-                                   [&](const Pool* p) { return p->name == name || p->cidr.to_string() == name; });
-      const Pool* pool = it == pools_.pools().end() ? nullptr : *it;
-      if (pool == nullptr || pool->cidr.family() != family || pool->disabled) {
-        for (const Pool* p : pools_.pools()) {
-          considered.push_back({p->name, p->cidr,
-                                p != pool     ? "not the one asked for"
-                                : p->disabled ? "disabled"
-                                              : "of the other family"});
-        }
-        return refuse(ErrorCode::refused_by_configuration,
-                      fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", name,
-                                  net::name_of(family), family == Family::v4 ? "ipv4_pools" : "ipv6_pools"),
-                      std::move(considered));
-      }
-      if (std::find(usable.begin(), usable.end(), pool) == usable.end()) usable.push_back(pool);
-    }
-    if (!names.empty()) return true;
-    for (const Pool* pool : pools_.pools()) {
-      if (pool->cidr.family() != family) continue;
-      if (auto reason = rejection_of(*pool)) {
-        considered.push_back({pool->name, pool->cidr, *std::move(reason)});
-      } else {
-        usable.push_back(pool);
-      }
-    }
+  /// A refusal of a part is one of all, unless a part is welcome.
+  bool end_short() {
+    if (!refusal_ || !request_.partial) return false;
+    answer_.shortage = std::move(refusal_);
+    refusal_.reset();
     return true;
   }
 
-  /// Why a pool that was not asked for by name does not serve this request.
-  [[nodiscard]] static std::optional<std::string> rejection_of(const Pool& pool) {
-    if (pool.disabled) return "disabled";
-    if (pool.assignment_mode == AssignmentMode::manual)
-      return "serves only requests that name it (assignmentMode Manual)";
-    if (std::find(pool.allowed_uses.begin(), pool.allowed_uses.end(), PoolUse::workload) == pool.allowed_uses.end()) {
-      return "not for workloads (allowedUses)";
-    }
-    const auto selects_all = [](const std::string& selector) { return selector.empty() || selector == "all()"; };
-    if (!selects_all(pool.node_selector)) return "its nodeSelector is not evaluated by this version";
-    if (!selects_all(pool.namespace_selector)) return "its namespaceSelector is not evaluated by this version";
-    return {};
+  [[nodiscard]] bool unfinished() const { return draft_.size() >= kAssignBlocksMax; }
+
+  /// The pools to use and the node's blocks in them.
+  bool choose(Search& search) {
+    PoolRequest wanted{search.family, request_.node.name,
+                       request_.use,  search.family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools,
+                       node_labels(), request_.namespace_labels};
+    PoolChoice choice = choose_pools(pools_, wanted);
+    if (!reader_.complete()) return false;
+    search.considered = std::move(choice.rejected);
+    if (choice.refusal) return refuse(*std::move(choice.refusal));
+    search.usable = std::move(choice.usable);
+    search.own = find_own_blocks(reader_, request_.node, search.family, search.usable, draft_.now().wall);
+    return reader_.complete();
   }
 
-  std::map<Prefix, Vacancy> vacancies_in(const std::vector<const Pool*>& usable, Family family) {
-    std::map<Prefix, Vacancy> result;
-    for (const auto& [key, value] : reader_.list({Kind::vacancy, owned_names_of(request_.node, family)})) {
-      const auto cidr = cidr_of(key);
-      const auto* vacancy = std::get_if<Vacancy>(&value);
-      if (!cidr || vacancy == nullptr) continue;  // a hint that can't be read is no hint
-      const bool in_pool =
-          std::any_of(usable.begin(), usable.end(), [&](const Pool* p) { return p->cidr.contains(*cidr); });
-      if (in_pool) result[*cidr] = *vacancy;
+  /// Part 1: what lies in pools that no longer select the node is given up once it is empty.
+  void release_outside(const OwnBlocks& own) {
+    for (const Prefix& cidr : own.outside) {
+      const Pool* pool = pools_.containing(cidr.first());
+      if (pool == nullptr || !is_enabled(*pool) || draft_.size() >= kReleaseOutsideMax) continue;
+      const auto selected = selects_node(*pool, node_labels());
+      if (!selected || *selected) continue;
+      auto block = draft_.block(cidr);
+      if (!block || !*block || (*block)->affinity != request_.node || !is_empty(**block)) continue;
+      (*block)->affinity.reset();
+      (*block)->affinity_claim_time.reset();
+      draft_.put(*std::move(*block), {});
     }
-    return result;
   }
+  static constexpr std::size_t kReleaseOutsideMax = 4;
 
-  /// The node's blocks of one pool that should have an address now, longest ready first.
-  [[nodiscard]] std::vector<Prefix> ready(const std::map<Prefix, Vacancy>& vacancies, const Pool& pool) const {
-    std::vector<std::pair<WallTime, Prefix>> order;
-    for (const auto& [cidr, vacancy] : vacancies) {
-      if (pool.cidr.contains(cidr) && vacancy.ready_at <= draft_.now().wall) order.emplace_back(vacancy.ready_at, cidr);
+  /// Part 2: the node's own blocks, in the order given.
+  bool take_from_own(Search& search, const std::vector<Prefix>& blocks) {
+    const std::size_t batch = reader_.foreign_writers() ? kOwnBatch : 1;
+    for (std::size_t i = 0; i < blocks.size() && search.missing > 0 && !unfinished(); ++i) {
+      if (i % batch == 0) {
+        for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) {
+          static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
+        }
+        if (!reader_.complete()) return false;
+      }
+      if (!take_from_own(search, blocks[i])) return false;
     }
-    std::sort(order.begin(), order.end());
-    std::vector<Prefix> result;
-    for (const auto& [ready_at, cidr] : order) result.push_back(cidr);
-    return result;
+    return true;
   }
+  static constexpr std::size_t kOwnBatch = 4;
 
-  enum class Tried { taken, full, stop };
-
-  Tried take_from(const Prefix& cidr) {
+  bool take_from_own(Search& search, const Prefix& cidr) {
+    const Affinity* row = search.own.row(cidr);
     auto block = draft_.block(cidr);
     if (!block) {
-      error_ = block.error();
-      return Tried::stop;
+      search.reasons[pools_.containing(cidr.first())] = block.error().message;
+      return true;
     }
-    if (!reader_.complete()) return Tried::stop;
-    if (!*block || (*block)->affinity != request_.node) return Tried::full;  // the hint outlived the claim
-    auto taken = take_next(*std::move(*block), attribute(), pools_.reservations());
-    if (!taken) return Tried::full;
-    accept(*std::move(taken), nullptr);
-    return Tried::taken;
+    if (!*block) {
+      // A claim without block: a crash in the middle of claiming, or of giving up.
+      const Pool* pool = pools_.containing(cidr.first());
+      if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
+      return claim(search, cidr, *pool);
+    }
+    if ((*block)->affinity != request_.node) {
+      if (row != nullptr) draft_.drop_affinity(*row);
+      return true;
+    }
+    if (take_all(search, *std::move(*block)) && row != nullptr && row->state != AffinityState::confirmed) {
+      draft_.confirm_affinity(*row);
+    }
+    return true;
   }
 
-  bool claim(const Prefix& cidr, const Pool& pool) {
+  /// Takes as much as is missing and there; true when that was something.
+  bool take_all(Search& search, Block block, const Pool* claimed_in = nullptr) {
+    bool any = false;
+    while (search.missing > 0) {
+      auto taken = take_next(block, attribute(), pools_.reservations());
+      if (!taken) break;
+      block = taken->block;
+      accept(*std::move(taken), claimed_in);
+      any = true;
+      --search.missing;
+    }
+    if (search.missing > 0) note_cooling(search, block);
+    return any;
+  }
+
+  void note_cooling(Search& search, const Block& block) const {
+    const auto end = first_cooldown_end(block, pools_.cooldowns_of(block.cidr), draft_.now());
+    if (!end) return;
+    const Pool* pool = pools_.containing(block.cidr.first());
+    const auto [it, is_first] = search.first_ends.emplace(pool, *end);
+    if (!is_first) it->second = std::min(it->second, *end);
+  }
+
+  /// Part 3: new blocks, then those that other nodes left empty.
+  bool take_from_claims(Search& search) {
+    while (search.missing > 0 && !unfinished()) {
+      if (!may_claim(search)) return false;
+      if (search.missing == 0) return true;
+      bool claimed = false;
+      for (const Pool* pool : search.usable) {
+        const ClaimChoice choice = choose_block_to_claim(reader_, pools_, *pool, request_.node, search.claimed);
+        if (!reader_.complete()) return false;
+        if (choice.block) {
+          if (!claim(search, *choice.block, *pool)) return false;
+          ++search.newly_owned;
+          claimed = true;
+          break;
+        }
+        search.reasons.emplace(pool, choice.reason);
+        if (choice.others) search.shared.insert(pool);
+      }
+      if (!claimed && !reclaim(search, claimed)) return false;
+      if (!claimed) return true;
+    }
+    return true;
+  }
+
+  /// False with a refusal when the node may have no further block.
+  bool may_claim(Search& search) {
+    const std::uint32_t limit = block_limit();
+    if (limit > 0) {
+      const std::size_t owned =
+          search.own.count(reader_, request_.node, search.family, search.usable) + search.newly_owned;
+      if (!reader_.complete()) return false;
+      if (owned >= limit) {
+        if (!take_from_own(search, search.own.waiting)) return false;
+        if (search.missing == 0) return true;
+        refusal_ = exhaustion(search);
+        refusal_->code = ErrorCode::exhausted;
+        refusal_->cause = RefusalCause::block_limit;
+        refusal_->summary = fmt::format(
+            "no {} address for node {}: its blocks are full, and it may have no more than {} "
+            "(maxBlocksPerHost)",
+            net::name_of(search.family), request_.node.name, limit);
+        return false;
+      }
+    }
+    if (pools_.config().auto_allocate_blocks) return true;
+    if (!take_from_own(search, search.own.waiting)) return false;
+    if (search.missing == 0) return true;
+    refusal_ = exhaustion(search);
+    refusal_->cause = RefusalCause::no_block_to_claim;
+    refusal_->summary = fmt::format(
+        "no {} address for node {}: its blocks are full, and claiming blocks is switched "
+        "off (autoAllocateBlocks)",
+        net::name_of(search.family), request_.node.name);
+    return false;
+  }
+
+  [[nodiscard]] std::uint32_t block_limit() const {
+    const std::uint32_t configured = pools_.config().max_blocks_per_host;
+    if (request_.block_limit == 0) return configured > 0 ? configured : request_.default_block_limit;
+    return configured > 0 ? std::min(configured, request_.block_limit) : request_.block_limit;
+  }
+
+  bool claim(Search& search, const Prefix& cidr, const Pool& pool) {
     Block block;
     if (!make_block(cidr, block)) return false;
-    auto taken = take_next(std::move(block), attribute(), pools_.reservations());
-    CROFT_ASSERT(taken.has_value());  // choose_block_to_claim passes over wholly reserved blocks
-    accept(*std::move(taken), &pool);
+    search.claimed.insert(cidr);
+    const bool any = take_all(search, std::move(block), &pool);
+    CROFT_ASSERT(any);  // wholly reserved blocks are passed over
     return true;
+  }
+
+  /// Takes over an empty block that another node claimed a while ago.
+  bool reclaim(Search& search, bool& claimed) {
+    for (const Pool* pool : search.usable) {
+      const auto found = find_abandoned(*pool);
+      if (!reader_.complete()) return false;
+      if (!found) continue;
+      Block block = taken_over(*found);
+      search.claimed.insert(block.cidr);
+      claimed = take_all(search, std::move(block), pool);
+      search.newly_owned += claimed ? 1 : 0;
+      if (claimed) return true;
+    }
+    return true;
+  }
+
+  std::optional<Block> find_abandoned(const Pool& pool) {
+    std::optional<Block> found;
+    for_blocks_with_room(pool, [&](Block& block) {
+      const bool is_old =
+          !block.affinity_claim_time || *block.affinity_claim_time + kReclaimAgeMin <= draft_.now().wall;
+      const bool is_others =
+          block.affinity != request_.node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
+      if (is_others && is_old && is_empty(block) && free_count(block, pools_.reservations()) > 0) found = block;
+      return !found;
+    });
+    return found;
+  }
+
+  /// A new block in the place of an abandoned one; its sequence numbers go on above the old one's.
+  [[nodiscard]] Block taken_over(const Block& abandoned) const {
+    Block block = new_block(abandoned.cidr, request_.node, draft_.now(), abandoned.sequence_number);
+    // Addresses reserved for Windows stay out of use.
+    block.allocations = abandoned.allocations;
+    block.attributes = abandoned.attributes;
+    block.unallocated = abandoned.unallocated;
+    block.rest = abandoned.rest;
+    return block;
+  }
+
+  /// Part 4: any block with a free address.
+  bool borrow(Search& search) {
+    for (const Pool* pool : search.usable) {
+      for_blocks_with_room(*pool, [&](Block& block) {
+        if (block.affinity != request_.node) take_all(search, std::move(block));
+        return search.missing > 0 && !unfinished();
+      });
+      if (!reader_.complete()) return false;
+      if (search.missing == 0 || unfinished()) return true;
+      if (search.shared.contains(pool)) search.reasons[pool] += " and without a free address too";
+    }
+    return true;
+  }
+
+  /// Calls `visit` for the blocks of a pool that may have a free address, until it returns false. Blocks that
+  /// contradict themselves are passed over.
+  template <class Visit>
+  void for_blocks_with_room(const Pool& pool, Visit visit) {
+    const auto blocks = blocks_with_room(reader_, pools_, pool, request_.node);
+    for (std::size_t i = 0; i < blocks.size() && reader_.complete(); ++i) {
+      if (i % kWalkBatch == 0) {
+        for (std::size_t k = i; k < std::min(i + kWalkBatch, blocks.size()); ++k) {
+          static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
+        }
+        if (!reader_.complete()) return;
+      }
+      auto block = draft_.block(blocks[i]);
+      if (block && *block && !visit(**block)) return;
+    }
+  }
+
+  [[nodiscard]] Refusal exhaustion(const Search& search) const {
+    std::vector<PoolVerdict> considered = search.considered;
+    for (const Pool* pool : search.usable) {
+      const auto known = search.reasons.find(pool);
+      std::string reason = known != search.reasons.end() ? known->second : "its blocks are full";
+      if (const auto end = search.first_ends.find(pool); end != search.first_ends.end()) {
+        reason += "; the first cooling one is free again at " + rfc3339_rounded_up(end->second);
+      }
+      considered.push_back({pool->name, pool->cidr, std::move(reason)});
+    }
+    const bool strict = pools_.config().strict_affinity;
+    return {ErrorCode::exhausted,
+            fmt::format("no {} address for node {}: every usable pool is full{}", net::name_of(search.family),
+                        request_.node.name, strict ? " (affinity is strict: addresses are not borrowed)" : ""),
+            std::move(considered), strict ? RefusalCause::full_and_strict : RefusalCause::full};
+  }
+
+  std::optional<Prefix> ensure(Family family) {
+    static_cast<void>(node_labels());
+    prefetch_own_blocks(reader_, request_.node, family);
+    Search search;
+    search.family = family;
+    if (!reader_.complete() || !choose(search)) return {};
+    if (const auto own = search.own.any(reader_, request_.node, family, search.usable)) return own;
+    if (!reader_.complete()) return {};
+    search.missing = 1;
+    if (!may_claim(search)) return {};
+    for (const Pool* pool : search.usable) {
+      const ClaimChoice choice = choose_block_to_claim(reader_, pools_, *pool, request_.node);
+      if (!reader_.complete()) return {};
+      Block block;
+      if (!choice.block || !make_block(*choice.block, block)) {
+        search.reasons.emplace(pool, choice.reason);
+        continue;
+      }
+      fresh_ = true;
+      draft_.put_claimed(std::move(block), *pool, {});
+      return choice.block;
+    }
+    for (const Pool* pool : search.usable) {
+      const auto found = find_abandoned(*pool);
+      if (!reader_.complete()) return {};
+      if (!found) continue;
+      fresh_ = true;
+      draft_.put_claimed(taken_over(*found), *pool, {});
+      return found->cidr;
+    }
+    refusal_ = exhaustion(search);
+    return {};
   }
 
   bool make_block(const Prefix& cidr, Block& block) {
@@ -302,11 +529,11 @@ class Assignment {
     return true;
   }
 
-  void accept(Taken taken, const Pool* created_in) {
+  void accept(Taken taken, const Pool* claimed_in) {
     fresh_ = true;
     answer_.addresses.push_back(described(taken.block, taken.address, false));
-    if (created_in != nullptr) {
-      draft_.put_new(std::move(taken.block), *created_in, {handle_id_});
+    if (claimed_in != nullptr) {
+      draft_.put_claimed(std::move(taken.block), *claimed_in, {handle_id_});
     } else {
       draft_.put(std::move(taken.block), {handle_id_});
     }
@@ -354,6 +581,11 @@ class Assignment {
 
 Step<AssignAnswer> plan_assign(const Snapshot& snapshot, const AssignRequest& request, const Instant& now) {
   return Assignment(snapshot, request, now).run();
+}
+
+Step<EnsureAnswer> plan_ensure_block(const Snapshot& snapshot, const AssignRequest& request, net::Family family,
+                                     const Instant& now) {
+  return Assignment(snapshot, request, now).run_ensure(family);
 }
 
 std::uint64_t rotation_start(const AffinityOwner& owner, std::uint64_t block_count) {

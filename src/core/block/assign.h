@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,15 +20,28 @@ struct AssignRequest {
   Owner owner;
   PodIdentity pod;
   AffinityOwner node;
-  /// Families in which one address is to be chosen, unless `addresses` names some of that family.
-  bool ipv4 = true;
-  bool ipv6 = false;
-  /// Pools to use, in this order, by name or CIDR; empty: every enabled pool of the family, by name.
+  /// How many addresses of a family the owner is to hold in the end, unless `addresses` names some of that family.
+  std::uint32_t ipv4 = 1;
+  std::uint32_t ipv6 = 0;
+  /// Pools to use, in this order, by name or CIDR; empty: every pool that selects the node, by name.
   std::vector<std::string> ipv4_pools;
   std::vector<std::string> ipv6_pools;
   /// Addresses wanted exactly.
   std::vector<net::Address> addresses;
+  /// Whether one of these may be a reserved one, as Calico allows (sheet §3.10).
+  bool reserved_addresses = false;
+  PoolUse use = PoolUse::workload;
+  /// Of the pod's namespace, for pools with a namespaceSelector.
+  std::map<std::string, std::string> namespace_labels;
+  /// The most blocks of a family the node may own in the usable pools (sheet §3.7, limits); a smaller one in the
+  /// configuration counts. 0: the configuration's alone.
+  std::uint32_t block_limit = 0;
+  /// The limit when neither says anything; 0: none.
+  std::uint32_t default_block_limit = 0;
+  /// More of `addresses` and families than fit is no refusal: what there is is assigned.
+  bool partial = false;
 };
+inline constexpr std::uint32_t kCalicoBlockLimit = 20;  ///< Calico's default_block_limit
 
 struct AssignedAddress {
   net::Address address;
@@ -41,19 +57,35 @@ struct AssignedAddress {
 /// IPv4 before IPv6; within a family in the order asked.
 struct Assigned {
   std::vector<AssignedAddress> addresses;
+  /// One commit does not hold all that was asked for: deciding again goes on with the rest.
+  bool unfinished = false;
+  /// With AssignRequest::partial: why some of it was not assigned.
+  std::optional<Refusal> shortage;
 };
+/// How many blocks one decision touches.
+inline constexpr std::size_t kAssignBlocksMax = 12;
 
 using AssignAnswer = std::variant<Assigned, Refusal>;
 
 /// Decides an assignment (block-ipam sheet §3.6–3.10, as far as DESIGN §6 does not say otherwise):
 /// - what the owner holds already is the answer again;
 /// - an explicit address comes from the block that contains it, made when absent;
-/// - an automatic one from the node's own blocks with room, in pool order, else from a newly claimed block;
-/// - all families and addresses, or none.
-/// Selectors, borrowing, block limits and strict affinity have their place in `rejection_of` and after `claim` in
-/// assign.cc. Pure: call again with what it found missing.
+/// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
+///   node's own blocks; a new block, or one that another node left empty for a minute; unless affinity is strict, any
+///   block with a free address;
+/// - all families and addresses, or none (but see `partial`).
+/// Beside foreign writers affinities without a block, with somebody else's or left unconfirmed are mended on the way.
+/// Pure: call again with what it found missing.
 [[nodiscard]] Step<AssignAnswer> plan_assign(const Snapshot& snapshot, const AssignRequest& request,
                                              const Instant& now);
+
+/// A block that a node has, or its refusal.
+using EnsureAnswer = std::variant<net::Prefix, Refusal>;
+
+/// Decides that a node has a block of the family (sheet §3.12, EnsureBlock): one it owns, with room or not, else a
+/// newly claimed one. Owner and pod of the request are not looked at.
+[[nodiscard]] Step<EnsureAnswer> plan_ensure_block(const Snapshot& snapshot, const AssignRequest& request,
+                                                   net::Family family, const Instant& now);
 
 /// Where a node starts to look for blocks in a pool: FNV-1 of its name over the number of blocks (§3.9), so that nodes
 /// start at different places and the processes of one node at the same.

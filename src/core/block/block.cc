@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/block/names.h"
 
 namespace croft::core {
 namespace {
@@ -160,11 +161,13 @@ WallTime cooldown_end(const Instant& released, std::chrono::seconds cooldown, co
   return std::max(boot_end, released.wall + cooldown);
 }
 
-Block with_cooled_freed(Block block, std::chrono::seconds cooldown, const Instant& now) {
+Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& now) {
   std::vector<std::pair<WallTime, std::uint32_t>> ended;
   for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
     const Cooling* cooling = cooling_of(block, ordinal);
-    if (cooling != nullptr && cooldown_ended(cooling->released_at, cooldown, now)) {
+    if (cooling == nullptr) continue;
+    const std::chrono::seconds cooldown = cooldowns.of(*cooling);
+    if (cooldown_ended(cooling->released_at, cooldown, now)) {
       ended.emplace_back(cooldown_end(cooling->released_at, cooldown, now), ordinal);
     }
   }
@@ -175,11 +178,11 @@ Block with_cooled_freed(Block block, std::chrono::seconds cooldown, const Instan
   return block;
 }
 
-std::optional<WallTime> first_cooldown_end(const Block& block, std::chrono::seconds cooldown, const Instant& now) {
+std::optional<WallTime> first_cooldown_end(const Block& block, const Cooldowns& cooldowns, const Instant& now) {
   std::optional<WallTime> first;
   for (const Attribute& attribute : block.attributes) {
     if (!attribute.cooling) continue;
-    const WallTime end = cooldown_end(attribute.cooling->released_at, cooldown, now);
+    const WallTime end = cooldown_end(attribute.cooling->released_at, cooldowns.of(*attribute.cooling), now);
     if (!first || end < *first) first = end;
   }
   return first;
@@ -243,16 +246,36 @@ std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
   return result;
 }
 
-Block release(Block block, std::span<const Ordinal> ordinals, std::chrono::seconds cooldown, const Instant& now) {
+Block with_freed(Block block, Ordinal ordinal) {
+  free_ordinal(block, ordinal.value);
+  return block;
+}
+
+Block without_unused_attributes(Block block) {
+  prune_attributes(block);
+  return block;
+}
+
+std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handle_id) {
+  std::vector<Ordinal> result;
+  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
+    const auto index = block.allocations[ordinal];
+    if (index && block.attributes[*index].handle_id == handle_id) result.emplace_back(ordinal);
+  }
+  return result;
+}
+
+Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& cooldowns, const Instant& now) {
+  const bool calicos_way = cooldowns.calicos_way();
   for (const Ordinal ordinal : ordinals) {
     CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);
-    if (cooldown.count() == 0) {
+    if (!calicos_way && cooldowns.own.count() == 0) {
       free_ordinal(block, ordinal.value);
       continue;
     }
     const Attribute& held = *attribute_of(block, ordinal);
     Attribute cooling;
-    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary};
+    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way};
     block.allocations[ordinal.value] = attribute_index(block, cooling);
     block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
   }
@@ -260,7 +283,13 @@ Block release(Block block, std::span<const Ordinal> ordinals, std::chrono::secon
   return block;
 }
 
-bool is_empty(const Block& block) { return block.unallocated.free_count() == block.unallocated.size(); }
+bool is_empty(const Block& block) {
+  if (block.unallocated.free_count() == block.unallocated.size()) return true;
+  const auto is_windows = [](const Attribute& attribute) {
+    return attribute.handle_id && equals_ignoring_case(*attribute.handle_id, kWindowsReservedHandle);
+  };
+  return std::all_of(block.attributes.begin(), block.attributes.end(), is_windows);
+}
 
 Block stamped(Block block) {
   CROFT_ASSERT(block.sequence_number.value <= kSequenceMax);

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/strong.h"
 #include "core/block/affinity.h"
+#include "core/block/foreign_rest.h"
 #include "core/block/owner.h"
 #include "core/space/ordered_free_list.h"
 #include "net/address.h"
@@ -30,8 +31,28 @@ struct Cooling {
   /// The last holder, for people; not a claim to the address. Empty when unknown.
   std::string previous_handle;
   std::map<std::string, std::string> previous_secondary;
+  /// Recorded in Calico's own way (`releasedAt`, sheet §1.6), which only a Calico that knows cool-down understands: its
+  /// cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own format.
+  bool in_calicos_way = false;
 
   friend bool operator==(const Cooling&, const Cooling&) = default;
+};
+
+/// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
+struct Cooldowns {
+  std::chrono::seconds own{0};
+  std::chrono::seconds calicos{0};
+  Cooldowns() = default;
+  Cooldowns(std::chrono::seconds own_only) : own(own_only) {}  // NOLINT: a pool without Calico has only this one
+  Cooldowns(std::chrono::seconds own_one, std::chrono::seconds calicos_one) : own(own_one), calicos(calicos_one) {}
+  /// The one by which an address released now rests; the longer, so that no promise is broken.
+  [[nodiscard]] bool calicos_way() const { return calicos.count() > 0 && calicos >= own; }
+  /// How long this address rests. One second more in Calico's way, which records no fractions.
+  [[nodiscard]] std::chrono::seconds of(const Cooling& cooling) const {
+    return cooling.in_calicos_way && calicos.count() > 0 ? calicos + std::chrono::seconds{1}
+           : cooling.in_calicos_way                      ? std::chrono::seconds{0}
+                                                         : own;
+  }
 };
 
 /// What a block knows about the holder of one or several of its ordinals (sheet §1.3, `attributes`).
@@ -65,6 +86,7 @@ struct Block {
   std::map<std::uint32_t, SequenceNumber> sequence_number_for_allocation;
   /// Soft delete of the Kubernetes datastore; readers treat the block as absent.
   bool deleted = false;
+  ForeignRestPtr rest{};
 
   friend bool operator==(const Block&, const Block&) = default;
 };
@@ -90,7 +112,7 @@ enum class AddressState : std::uint8_t { free, held, cooling, reserved, quaranti
 
 /// Frees each ordinal whose cooldown has ended at `now`: to the tail of the free list, longest released first, sequence
 /// entry removed. Changes no sequence number: it becomes part of the next write (§1.6, block GC).
-[[nodiscard]] Block with_cooled_freed(Block block, std::chrono::seconds cooldown, const Instant& now);
+[[nodiscard]] Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& now);
 
 /// Whether a cooldown that began at `released` has ended. Within one boot only the clock that cannot jump counts.
 /// Across boots both the wall clock must have passed the end and this boot must have lasted the cooldown; when the wall
@@ -98,7 +120,7 @@ enum class AddressState : std::uint8_t { free, held, cooling, reserved, quaranti
 [[nodiscard]] bool cooldown_ended(const Instant& released, std::chrono::seconds cooldown, const Instant& now);
 
 /// The earliest wall-clock time at which a cooling address of the block is assignable; absent when none cools.
-[[nodiscard]] std::optional<WallTime> first_cooldown_end(const Block& block, std::chrono::seconds cooldown,
+[[nodiscard]] std::optional<WallTime> first_cooldown_end(const Block& block, const Cooldowns& cooldowns,
                                                          const Instant& now);
 
 /// When the cooldown of one release ends, on the wall clock as it stands now. For display and hints.
@@ -131,11 +153,22 @@ struct Taken {
 /// The ordinals that `owner` holds in the block, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by(const Block& block, const Owner& owner);
 
-/// Releases ordinals, each of which must be held: to cooling when `cooldown` is positive, else to free (§1.6, freeing).
-[[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, std::chrono::seconds cooldown,
+/// Releases ordinals, each of which must be held: to cooling when a cooldown is positive, else to free (§1.6, freeing).
+[[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,
                             const Instant& now);
 
-/// No ordinal is taken (a cooling one is).
+/// One taken ordinal freed, to the tail of the order. Its attribute stays until without_unused_attributes().
+[[nodiscard]] Block with_freed(Block block, net::Ordinal ordinal);
+/// Attributes that nobody refers to dropped, the rest renumbered in the order of the addresses.
+[[nodiscard]] Block without_unused_attributes(Block block);
+
+/// The ordinals that a handle holds, whoever its owners are, ascending.
+[[nodiscard]] std::vector<net::Ordinal> held_by_handle(const Block& block, const std::string& handle_id);
+
+/// The handle of addresses that Calico keeps out of use on Windows nodes (§1.6). A block with no others is empty.
+inline constexpr const char* kWindowsReservedHandle = "windows-reserved-ipam-handle";
+
+/// No ordinal is taken (a cooling one is), but those reserved for Windows.
 [[nodiscard]] bool is_empty(const Block& block);
 
 /// Advances the sequence number: called once for each block that a commit writes, after all changes to it.

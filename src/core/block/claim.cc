@@ -34,15 +34,6 @@ class BlockIndex {
   std::uint64_t count_;
 };
 
-/// True when reservations leave nothing of the block.
-bool wholly_reserved(const net::Prefix& block, const PoolTable& pools) {
-  const std::uint32_t size = block_size(block);
-  for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
-    if (!pools.is_reserved(net::address_at(block, net::Ordinal(ordinal)))) return false;
-  }
-  return true;
-}
-
 std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
   if (own == claimed) {
     return fmt::format("{} block{} claimed, {}by this node and without a free address", claimed,
@@ -57,24 +48,66 @@ ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& o
   for (const Key& key : reader.keys({Kind::affinity, owned_names_of(owner, pool.cidr.family())})) {
     if (const auto cidr = cidr_of(key); cidr && pool.cidr.contains(cidr->first())) ++own;
   }
-  return {std::nullopt, all_claimed_text(claimed, std::min(own, claimed))};
+  return {std::nullopt, all_claimed_text(claimed, std::min(own, claimed)), own < claimed};
+}
+
+/// The indexes of existing blocks in the order of a rotation that begins at `start`.
+void rotate(std::vector<net::Prefix>& blocks, const Pool& pool, std::uint64_t start) {
+  const auto first = std::partition_point(
+      blocks.begin(), blocks.end(), [&](const net::Prefix& block) { return pool.cidr.subprefix_index(block) < start; });
+  std::rotate(blocks.begin(), first, blocks.end());
 }
 
 }  // namespace
 
-ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
-                                  const AffinityOwner& owner) {
+bool wholly_reserved(const net::Prefix& block, const PoolTable& pools) {
+  if (!pools.has_reservations_in(block)) return false;
+  const std::uint32_t size = block_size(block);
+  for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
+    if (!pools.is_reserved(net::address_at(block, net::Ordinal(ordinal)))) return false;
+  }
+  return true;
+}
+
+std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,
+                                          const AffinityOwner& owner) {
+  const bool by_vacancy = !reader.foreign_writers();
+  const auto& keys =
+      reader.keys(by_vacancy ? Listing{Kind::vacancy, ""} : Listing{Kind::block, block_names_of(pool.cidr.family())});
+  std::set<net::Prefix> found;
+  for (const Key& key : keys) {
+    const auto cidr = cidr_of(key);
+    if (cidr && pool.cidr.contains(cidr->first()) && cidr->length() == pool.block_length &&
+        !wholly_reserved(*cidr, pools)) {
+      found.insert(*cidr);
+    }
+  }
+  std::vector<net::Prefix> blocks(found.begin(), found.end());
+  rotate(blocks, pool, rotation_start(owner, BlockIndex(pool).count()));
+  return blocks;
+}
+
+ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
+                                  const std::set<net::Prefix>& taken) {
   const auto* cursor = reader.get<ClaimCursor>(claim_cursor_key(owner, pool.name));
   if (!reader.complete()) return {};
   const BlockIndex blocks(pool);
   const std::uint64_t start = blocks.start(owner, cursor);
   const std::uint64_t guesses = std::min(kClaimGuesses, blocks.count());
-  for (std::uint64_t i = 0; i < guesses; ++i) static_cast<void>(reader.get<Block>(block_key(blocks.at(start + i))));
+  for (std::uint64_t i = 0; i < guesses; ++i) {
+    // With all that a claim of it looks at.
+    const net::Prefix candidate = blocks.at(start + i);
+    static_cast<void>(reader.get<Block>(block_key(candidate)));
+    static_cast<void>(reader.get<HighWaterMark>(high_water_mark_key(candidate)));
+    static_cast<void>(reader.get<Affinity>(affinity_key(owner, candidate)));
+  }
   if (!reader.complete()) return {};
+  const auto is_out = [&](const net::Prefix& candidate) {
+    return taken.contains(candidate) || wholly_reserved(candidate, pools);
+  };
   for (std::uint64_t i = 0; i < guesses; ++i) {
     const net::Prefix candidate = blocks.at(start + i);
-    if (reader.get<Block>(block_key(candidate)) == nullptr && !wholly_reserved(candidate, pools))
-      return {candidate, {}};
+    if (reader.get<Block>(block_key(candidate)) == nullptr && !is_out(candidate)) return {candidate, {}, false};
   }
   const auto& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
   if (!reader.complete()) return {};
@@ -84,11 +117,11 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   }
   for (std::uint64_t i = 0; i < blocks.count(); ++i) {
     const net::Prefix candidate = blocks.at(start + i);
-    if (existing.contains(candidate) || wholly_reserved(candidate, pools)) continue;
+    if (existing.contains(candidate) || is_out(candidate)) continue;
     // The list may be older than the block: only the record itself says that there is none.
     const bool made_meanwhile = reader.get<Block>(block_key(candidate)) != nullptr;
     if (!reader.complete()) return {};
-    if (!made_meanwhile) return {candidate, {}};
+    if (!made_meanwhile) return {candidate, {}, false};
     existing.insert(candidate);
   }
   return all_claimed(reader, pool, owner, existing.size());

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/block/draft.h"
 #include "net/prefix.h"
@@ -12,14 +13,24 @@ namespace croft::core {
 /// Which block a node should claim next in a pool, or why there is none.
 struct ClaimChoice {
   std::optional<net::Prefix> block;
-  std::string reason;  ///< when there is none: one clause for a verdict
+  std::string reason;   ///< when there is none: one clause for a verdict
+  bool others = false;  ///< when there is none: other nodes have blocks of the pool
 };
 
 /// Chooses a block that does not exist yet and has an address to give: the few after the node's last claim are guessed
 /// first (a read by key each, all at once), then all block keys of the family are listed, once. Ends incomplete (see
-/// Reader) until the guesses or the list have been read.
+/// Reader) until the guesses or the list have been read. `taken` are blocks that
+/// the same decision has claimed already.
 [[nodiscard]] ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
-                                                const AffinityOwner& owner);
+                                                const AffinityOwner& owner, const std::set<net::Prefix>& taken = {});
+
+/// The blocks of a pool that exist and may have a free address, in the owner's rotation: all of them beside foreign
+/// writers, else those with a vacancy. May leave the reader incomplete.
+[[nodiscard]] std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,
+                                                        const AffinityOwner& owner);
+
+/// True when reservations leave nothing of the block.
+[[nodiscard]] bool wholly_reserved(const net::Prefix& block, const PoolTable& pools);
 
 /// How many guesses are read together before listing.
 inline constexpr std::uint64_t kClaimGuesses = 4;

@@ -17,6 +17,7 @@ PoolTable::PoolTable(Reader& reader) {
     CROFT_ASSERT(reservation != nullptr);
     reserved_.insert(reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
   }
+  if (const auto* config = reader.get<IpamConfig>(ipam_config_key())) config_ = *config;
 }
 
 const Pool* PoolTable::containing(const net::Address& address) const {
@@ -33,19 +34,22 @@ bool PoolTable::is_reserved(const net::Address& address) const {
   return std::any_of(reserved_.begin(), reserved_.end(), [&](const net::Prefix& p) { return p.contains(address); });
 }
 
+bool PoolTable::has_reservations_in(const net::Prefix& block) const {
+  return std::any_of(reserved_.begin(), reserved_.end(), [&](const net::Prefix& p) { return p.overlaps(block); });
+}
+
 IsReserved PoolTable::reservations() const {
   return [this](const net::Address& address) { return is_reserved(address); };
 }
 
-std::chrono::seconds PoolTable::cooldown_of(const net::Prefix& block) const {
+Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   const Pool* pool = containing(block.first());
-  return pool != nullptr ? pool->cooldown : kDefaultCooldown;
+  return {pool != nullptr ? pool->cooldown : kDefaultCooldown, std::chrono::seconds{config_.ip_cooldown_seconds}};
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
-  if (!block.affinity) return {};
   if (free_count(block, pools.reservations()) > 0) return Vacancy{};
-  const auto first_end = first_cooldown_end(block, pools.cooldown_of(block.cidr), now);
+  const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
   if (!first_end) return {};
   return Vacancy{*first_end};
 }
@@ -66,7 +70,7 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
     return fail(ErrorCode::corrupt,
                 "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
-  return with_cooled_freed(*stored, pools_.cooldown_of(cidr), now_);
+  return with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_);
 }
 
 void Draft::put(Block block, const std::vector<std::string>& handle_ids) {
@@ -75,43 +79,79 @@ void Draft::put(Block block, const std::vector<std::string>& handle_ids) {
   change.handle_ids.insert(change.handle_ids.end(), handle_ids.begin(), handle_ids.end());
 }
 
-void Draft::put_new(Block block, const Pool& pool, const std::vector<std::string>& handle_ids) {
+void Draft::put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids) {
   const net::Prefix cidr = block.cidr;
   put(std::move(block), handle_ids);
-  changes_[cidr].created_in = &pool;
+  changes_[cidr].claimed_in = &pool;
 }
 
-void Draft::write_block(const Change& change, std::vector<PlannedWrite>& writes) {
+void Draft::drop_affinity(const Affinity& stale) {
+  affinities_.push_back({affinity_key(stale.owner, stale.cidr), std::nullopt, Guard::as_read, false});
+}
+
+void Draft::confirm_affinity(const Affinity& unconfirmed) {
+  Affinity confirmed = unconfirmed;
+  confirmed.state = AffinityState::confirmed;
+  affinities_.push_back({affinity_key(confirmed.owner, confirmed.cidr), confirmed, Guard::as_read, false});
+}
+
+/// Beside foreign writers a vacancy may be missing although the block had room before: then it is written anew.
+bool Draft::has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy) {
+  if (!reader_.foreign_writers()) return true;
+  const Key key = vacancy_key(block.affinity, block.cidr);
+  const Vacancy* row = reader_.find<Vacancy>(key);
+  return vacancy ? row != nullptr && *row == *vacancy : row == nullptr;
+}
+
+void Draft::write_vacancy(const Block* before, const Block& after, Writes& writes) {
+  const auto vacancy = vacancy_of(after, pools_, now_);
+  const bool same_owner = before != nullptr && before->affinity == after.affinity;
+  if (same_owner && vacancy_of(*before, pools_, now_) == vacancy && has_vacancy_row(after, vacancy)) return;
+  if (!same_owner && !vacancy) return;
+  add(writes, {vacancy_key(after.affinity, after.cidr), vacancy ? std::optional<Value>(*vacancy) : std::nullopt,
+               Guard::none, false});
+}
+
+/// The rows of a block that its owner has just claimed.
+void Draft::write_claim(const Change& change, Writes& writes) {
+  const AffinityOwner& owner = *change.block.affinity;
+  const net::Prefix& cidr = change.block.cidr;
+  // A successor that came and went since the mark was read has raised it.
+  if (reader_.get<Block>(block_key(cidr)) == nullptr) {
+    static_cast<void>(reader_.get<HighWaterMark>(high_water_mark_key(cidr)));
+    add(writes, {high_water_mark_key(cidr), std::nullopt, Guard::as_read, true});
+  }
+  const Affinity* before = reader_.get<Affinity>(affinity_key(owner, cidr));
+  Affinity claim{owner, cidr, AffinityState::confirmed, false};
+  if (before != nullptr) claim.rest = before->rest;
+  add(writes, {affinity_key(owner, cidr), std::move(claim), Guard::as_read, false});
+  add(writes, {claim_cursor_key(owner, change.claimed_in->name), ClaimCursor{cidr}, Guard::none, false});
+  add(writes, {pool_key(change.claimed_in->name), std::nullopt, Guard::as_read, true});
+}
+
+void Draft::write_block(const Change& change, Writes& writes) {
   const Key key = block_key(change.block.cidr);
   const Block* before = reader_.get<Block>(key);
-  CROFT_ASSERT(change.created_in == nullptr || before == nullptr);  // a new block never replaces one
   Block after = stamped(change.block);
+  if (before != nullptr && before->affinity != after.affinity) {
+    if (before->affinity) {
+      add(writes, {affinity_key(*before->affinity, after.cidr), std::nullopt, Guard::none, false});
+    }
+    add(writes, {vacancy_key(before->affinity, after.cidr), std::nullopt, Guard::none, false});
+  }
   if (!after.affinity && is_empty(after)) {
     // Nobody's and empty: it goes, and leaves the number above which a successor must start.
-    writes.push_back({high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none, false});
-    writes.push_back({key, std::nullopt, Guard::as_read, false});
+    add(writes, {vacancy_key(std::nullopt, after.cidr), std::nullopt, Guard::none, false});
+    add(writes, {high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none, false});
+    add(writes, {key, std::nullopt, Guard::as_read, false});
     return;
   }
-  if (after.affinity) {
-    const auto vacancy = vacancy_of(after, pools_, now_);
-    if (before == nullptr || vacancy_of(*before, pools_, now_) != vacancy) {
-      const Key vacancy_row = vacancy_key(*after.affinity, after.cidr);
-      writes.push_back({vacancy_row, vacancy ? std::optional<Value>(*vacancy) : std::nullopt, Guard::none, false});
-    }
-  }
-  if (change.created_in != nullptr) {
-    const AffinityOwner& owner = *after.affinity;
-    // A successor that came and went since the mark was read has raised it.
-    writes.push_back({high_water_mark_key(after.cidr), std::nullopt, Guard::as_read, true});
-    const Affinity claim{owner, after.cidr, AffinityState::confirmed, false};
-    writes.push_back({affinity_key(owner, after.cidr), claim, Guard::none, false});
-    claims_[change.created_in] = {claim_cursor_key(owner, change.created_in->name), ClaimCursor{after.cidr},
-                                  Guard::none, false};
-  }
-  writes.push_back({key, std::move(after), Guard::as_read, false});
+  write_vacancy(before, after, writes);
+  if (change.claimed_in != nullptr) write_claim(change, writes);
+  add(writes, {key, std::move(after), Guard::as_read, false});
 }
 
-void Draft::write_handles(std::vector<PlannedWrite>& writes) {
+void Draft::write_handles(Writes& writes) {
   std::set<std::string> ids;
   for (const auto& [cidr, change] : changes_) ids.insert(change.handle_ids.begin(), change.handle_ids.end());
   for (const std::string& id : ids) {
@@ -127,21 +167,21 @@ void Draft::write_handles(std::vector<PlannedWrite>& writes) {
       }
     }
     if (stored == nullptr && handle.blocks.empty()) continue;
-    writes.push_back(
+    if (stored != nullptr && handle == *stored) continue;
+    add(writes,
         {key, handle.blocks.empty() ? std::nullopt : std::optional<Value>(std::move(handle)), Guard::as_read, false});
   }
 }
 
 std::vector<PlannedWrite> Draft::writes() {
-  std::vector<PlannedWrite> writes;
-  claims_.clear();
+  Writes writes;
+  for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
   for (const auto& [cidr, change] : changes_) write_block(change, writes);
-  for (auto& [pool, cursor] : claims_) {
-    writes.push_back(std::move(cursor));
-    writes.push_back({pool_key(pool->name), std::nullopt, Guard::as_read, true});
-  }
   write_handles(writes);
-  return writes;
+  std::vector<PlannedWrite> result;
+  result.reserve(writes.size());
+  for (auto& [key, write] : writes) result.push_back(std::move(write));
+  return result;
 }
 
 }  // namespace croft::core

@@ -11,10 +11,10 @@
 
 namespace croft::core {
 
-/// The pools and reservations of a snapshot, as every decision looks at them.
+/// The pools, reservations and switches of a snapshot, as every decision looks at them.
 class PoolTable {
  public:
-  /// Reads all pools and reservations; meaningful once `reader.complete()`.
+  /// Reads all pools and reservations and the configuration; meaningful once `reader.complete()`.
   explicit PoolTable(Reader& reader);
 
   [[nodiscard]] const std::vector<const Pool*>& pools() const { return pools_; }  ///< ascending by name
@@ -23,16 +23,23 @@ class PoolTable {
   [[nodiscard]] const Pool* named(const std::string& name) const;
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
-  /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone.
-  [[nodiscard]] std::chrono::seconds cooldown_of(const net::Prefix& block) const;
+  /// Whether any reservation touches the block.
+  [[nodiscard]] bool has_reservations_in(const net::Prefix& block) const;
+  /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
+  /// the configuration says.
+  [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
+  /// The defaults when there is no record (sheet §3.12, GetIPAMConfig).
+  [[nodiscard]] const IpamConfig& config() const { return config_; }
 
  private:
   std::vector<const Pool*> pools_;
   std::vector<net::Prefix> reserved_;
+  IpamConfig config_;
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
-/// block several times; stamps, vacancies and handle counts are added when the writes are taken out.
+/// block several times; stamps, affinities, vacancies and handle counts are added when the writes are taken out: a
+/// block whose owner changed takes the rows of both along, and one that is nobody's and empty goes.
 class Draft {
  public:
   Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
@@ -44,9 +51,18 @@ class Draft {
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
   void put(Block block, const std::vector<std::string>& handle_ids);
 
-  /// A block that the snapshot knows to be absent comes into being: affinity and claim cursor are written with it, and
-  /// the commit depends on the pool and the block's high-water mark being as read (both must have been looked up).
-  void put_new(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
+  /// A block claimed for its owner: one that the snapshot knows to be absent comes into being, or an empty one of
+  /// somebody else changes hands. The claim cursor is written with it, and the commit depends on the pool being as
+  /// read.
+  void put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
+
+  /// A claim whose block belongs to somebody else, or to nobody: it goes.
+  void drop_affinity(const Affinity& stale);
+  /// A claim on a block of its owner that an interrupted change left unconfirmed.
+  void confirm_affinity(const Affinity& unconfirmed);
+
+  /// Blocks touched so far.
+  [[nodiscard]] std::size_t size() const { return changes_.size(); }
 
   /// The writes of the commit. Reads handles; check `reader.complete()` afterwards.
   [[nodiscard]] std::vector<PlannedWrite> writes();
@@ -56,21 +72,26 @@ class Draft {
  private:
   struct Change {
     Block block;
-    const Pool* created_in = nullptr;
+    const Pool* claimed_in = nullptr;
     std::vector<std::string> handle_ids;
   };
 
-  void write_block(const Change& change, std::vector<PlannedWrite>& writes);
-  void write_handles(std::vector<PlannedWrite>& writes);
+  using Writes = std::map<Key, PlannedWrite>;
+  static void add(Writes& writes, PlannedWrite write) { writes[write.key] = std::move(write); }
+  void write_block(const Change& change, Writes& writes);
+  void write_claim(const Change& change, Writes& writes);
+  void write_vacancy(const Block* before, const Block& after, Writes& writes);
+  void write_handles(Writes& writes);
+  [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
 
   Reader& reader_;
   const PoolTable& pools_;
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
-  std::map<const Pool*, PlannedWrite> claims_;  ///< of the pools in which blocks come into being: the new claim cursor
+  std::vector<PlannedWrite> affinities_;
 };
 
-/// The vacancy a block has for its owner (records.h); absent when it has no owner, nothing free and nothing cooling.
+/// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
 
 /// How many addresses of the block a handle holds.

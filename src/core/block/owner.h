@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "core/block/foreign_rest.h"
+
 namespace croft::core {
 
 /// Who holds an address: one interface of one container in one network (CNI's attachment; DESIGN §6).
@@ -52,6 +54,7 @@ struct Handle {
   std::string id;
   std::map<std::string, std::uint32_t> blocks;  ///< block CIDR as text -> number of addresses
   bool deleted = false;
+  ForeignRestPtr rest{};
   friend bool operator==(const Handle&, const Handle&) = default;
 };
 

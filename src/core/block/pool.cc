@@ -76,6 +76,10 @@ Error refused(std::string message) { return {ErrorCode::invalid_argument, std::m
 
 }  // namespace
 
+bool allows(const Pool& pool, PoolUse use) {
+  return std::find(pool.allowed_uses.begin(), pool.allowed_uses.end(), use) != pool.allowed_uses.end();
+}
+
 Result<void> check_pool_name(const std::string& name) {
   const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/block/foreign_rest.h"
 #include "net/address.h"
 #include "net/prefix.h"
 
@@ -38,6 +39,9 @@ struct Pool {
   Encapsulation vxlan_mode = Encapsulation::never;
   bool nat_outgoing = false;
   bool disable_bgp_export = false;
+  /// False: another system says that nothing may be assigned now (it is being deleted, or its CIDR overlaps another's;
+  /// §2.1, `status.conditions[Allocatable]`). Croft's own records don't have it.
+  bool allocatable = true;
 
   // Croft's own; a foreign format keeps these in a record of Croft's beside the pool (DESIGN §6).
 
@@ -46,8 +50,16 @@ struct Pool {
   /// How long a released address rests before it is assignable again; 0 means not at all.
   std::chrono::seconds cooldown{30};
 
+  ForeignRestPtr rest{};
+
   friend bool operator==(const Pool&, const Pool&) = default;
 };
+
+/// Whether the pool gives new addresses at all (§2.1, "enabled pool").
+[[nodiscard]] inline bool is_enabled(const Pool& pool) { return !pool.disabled && pool.allocatable; }
+
+/// Whether the pool may be used so (§2.1, `allowedUses`).
+[[nodiscard]] bool allows(const Pool& pool, PoolUse use);
 
 /// How the gateway of a new pool is chosen.
 struct GatewayChoice {
@@ -92,6 +104,7 @@ inline constexpr std::size_t kPoolNameBytesMax = 253;
 struct Reservation {
   std::string name;
   std::vector<net::Prefix> cidrs;
+  ForeignRestPtr rest{};
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 

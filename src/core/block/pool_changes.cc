@@ -44,8 +44,8 @@ Occupation occupation_of(const Block& block) {
 void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
   if (block.affinity) {
     writes.push_back({affinity_key(*block.affinity, block.cidr), std::nullopt, Guard::none, false});
-    writes.push_back({vacancy_key(*block.affinity, block.cidr), std::nullopt, Guard::none, false});
   }
+  writes.push_back({vacancy_key(block.affinity, block.cidr), std::nullopt, Guard::none, false});
   const SequenceNumber last = stamped(block).sequence_number;
   writes.push_back({high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none, false});
   writes.push_back({block_key(block.cidr), std::nullopt, Guard::as_read, false});
@@ -115,7 +115,9 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
     return Error{ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name), {}};
   }
   const auto cidrs = block_cidrs_in(reader, pool->cidr);
+  const auto* config = reader.get<IpamConfig>(ipam_config_key());
   if (!reader.complete()) return reader.missing();
+  const Cooldowns cooldowns(pool->cooldown, std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
   for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get<Block>(block_key(cidr)));
   PlannedWrite generation = next_generation(reader);
   static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
@@ -127,7 +129,7 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
     const Block* stored = reader.get<Block>(block_key(cidr));
     if (stored == nullptr) continue;
     if (const auto valid = check_block(*stored); !valid) return valid.error();
-    const Occupation taken = occupation_of(with_cooled_freed(*stored, pool->cooldown, now));
+    const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
     if (taken.held + taken.cooling > 0) {
       return Error{
           ErrorCode::refused_for_safety,

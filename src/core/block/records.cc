@@ -41,19 +41,23 @@ std::string_view name_of(Kind kind) {
       return "high_water_mark";
     case Kind::pool_set:
       return "pool_set";
+    case Kind::node:
+      return "node";
   }
   return "unknown";
 }
 
 Key pool_key(const std::string& pool_name) { return {Kind::pool, pool_name}; }
 Key reservation_key(const std::string& name) { return {Kind::reservation, name}; }
+Key ipam_config_key() { return {Kind::ipam_config, "default"}; }
+Key node_key(const std::string& name) { return {Kind::node, name}; }
 Key block_key(const net::Prefix& cidr) { return {Kind::block, cidr_name(cidr)}; }
 Key affinity_key(const AffinityOwner& owner, const net::Prefix& cidr) {
   return {Kind::affinity, owner_names(owner) + cidr_name(cidr)};
 }
 Key handle_key(const std::string& handle_id) { return {Kind::handle, handle_id}; }
-Key vacancy_key(const AffinityOwner& owner, const net::Prefix& cidr) {
-  return {Kind::vacancy, owner_names(owner) + cidr_name(cidr)};
+Key vacancy_key(const std::optional<AffinityOwner>& owner, const net::Prefix& cidr) {
+  return {Kind::vacancy, (owner ? owner_names(*owner) : "nobody/") + cidr_name(cidr)};
 }
 Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
   return {Kind::claim_cursor, owner_names(owner) + pool_name};
@@ -65,6 +69,8 @@ std::string block_names_of(net::Family family) { return std::string(family_names
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {
   return owner_names(owner) + std::string(family_names(family));
 }
+
+std::string owned_names_of(const AffinityOwner& owner) { return owner_names(owner); }
 
 Result<net::Prefix> cidr_of(const Key& key) {
   const std::size_t family_at = std::max(key.name.rfind("ipv4/") + 1, key.name.rfind("ipv6/") + 1);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "core/block/affinity.h"
 #include "core/block/block.h"
+#include "core/block/node.h"
 #include "core/block/owner.h"
 #include "core/block/pool.h"
 #include "net/prefix.h"
@@ -21,12 +22,13 @@ struct IpamConfig {
   std::uint32_t max_blocks_per_host = 0;  ///< 0: the allocator's default
   std::string kubevirt_vm_address_persistence;
   std::uint32_t ip_cooldown_seconds = 0;
+  ForeignRestPtr rest{};
   friend bool operator==(const IpamConfig&, const IpamConfig&) = default;
 };
 
-/// Croft's own: a block of a node that has, or soon will have, an address to give. Written in the same commit as the
-/// block, so that a node with a thousand full blocks finds the one with room by one short list. A block without one
-/// has no assignable address for its owner.
+/// Croft's own: a block that has, or soon will have, an address to give. Written in the same commit as the block, so
+/// that a node with a thousand full blocks finds the one with room by one short list, and a full cluster the few blocks
+/// to borrow from. A block without one has no assignable address, unless foreign writers changed it.
 struct Vacancy {
   /// Wall-clock time from which an address may be assignable: the epoch when one is free now, else the first cooldown
   /// end. A hint for the order of looking; the block decides.
@@ -54,8 +56,8 @@ struct PoolSet {
 };
 
 /// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet>;
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
+                           PoolSet, Node>;
 
 enum class Kind : std::uint8_t {
   pool,
@@ -68,6 +70,7 @@ enum class Kind : std::uint8_t {
   claim_cursor,
   high_water_mark,
   pool_set,
+  node,
 };
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
 
@@ -86,10 +89,13 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 // Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
 [[nodiscard]] Key pool_key(const std::string& pool_name);                        // default-ipv4
 [[nodiscard]] Key reservation_key(const std::string& name);                      // pool-default-ipv4
+[[nodiscard]] Key ipam_config_key();                                             // default
+[[nodiscard]] Key node_key(const std::string& name);                             // node-a
 [[nodiscard]] Key block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
 [[nodiscard]] Key affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
 [[nodiscard]] Key handle_key(const std::string& handle_id);                      // net.0f3c…
-[[nodiscard]] Key vacancy_key(const AffinityOwner& owner, const net::Prefix&);   // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] Key vacancy_key(const std::optional<AffinityOwner>& owner,
+                              const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
 [[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
 [[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
 [[nodiscard]] Key pool_set_key();                                                              // default
@@ -97,6 +103,8 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);
 [[nodiscard]] std::string owned_names_of(const AffinityOwner& owner, net::Family family);
+/// The same of both families.
+[[nodiscard]] std::string owned_names_of(const AffinityOwner& owner);
 
 /// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
 [[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,12 +18,25 @@ struct PoolVerdict {
   friend bool operator==(const PoolVerdict&, const PoolVerdict&) = default;
 };
 
+/// What stands in the way, for callers that speak another system's language (edge/calico_messages.h).
+enum class RefusalCause : std::uint8_t {
+  other,
+  pool_not_usable,    ///< a pool that was asked for does not exist, is not enabled or of the other family
+  no_pool_for_node,   ///< no enabled pool selects the node (and namespace)
+  no_pool_qualified,  ///< pools there are, but none for this use or with blocks of this size
+  full,               ///< every address of the usable pools is taken
+  full_and_strict,    ///< the node's own blocks are full, and strict affinity forbids others
+  block_limit,        ///< another block would be one more than a node may have
+  no_block_to_claim,  ///< claiming blocks is switched off (autoAllocateBlocks)
+};
+
 /// A request that cannot be granted, as a value: every pool considered and why it was rejected (DESIGN promise 7).
 struct Refusal {
   /// exhausted, no_pool or refused_by_configuration.
   ErrorCode code = ErrorCode::exhausted;
   std::string summary;  ///< one line, e.g. "no IPv4 address is free for node node-a"
   std::vector<PoolVerdict> considered;
+  RefusalCause cause = RefusalCause::other;
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 

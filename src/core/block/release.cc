@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "core/block/draft.h"
+#include "core/block/pool_choice.h"
 
 namespace croft::core {
 namespace {
@@ -17,16 +18,27 @@ Step<Answer> finish(const Reader& reader, Draft& draft, Answer answer) {
   return Plan<Answer>{std::move(answer), std::move(writes)};
 }
 
-}  // namespace
+/// The block without what is released; nobody's when its owner may not keep it empty.
+Block released_from(Reader& reader, const PoolTable& pools, Block block, const std::vector<net::Ordinal>& ordinals,
+                    const Instant& now) {
+  block = release(std::move(block), ordinals, pools.cooldowns_of(block.cidr), now);
+  if (is_empty(block) && !keeps_affinity(reader, pools, block)) {
+    block.affinity.reset();
+    block.affinity_claim_time.reset();
+  }
+  return block;
+}
 
-Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now) {
+/// Releases the ordinals that `held` finds in the blocks of a handle.
+template <class Held>
+Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
+                                   Held held) {
   Reader reader(snapshot);
-  const std::string handle_id = handle_of(owner);
   const Handle* handle = reader.get<Handle>(handle_key(handle_id));
+  const PoolTable pools(reader);
   if (!reader.complete()) return reader.missing();
   if (handle == nullptr) return Plan<Released>{};
 
-  const PoolTable pools(reader);
   std::vector<net::Prefix> cidrs;
   for (const auto& [text, count] : handle->blocks) {
     const auto cidr = net::Prefix::parse(text);
@@ -38,18 +50,30 @@ Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, 
 
   Draft draft(reader, pools, now);
   Released released;
-  std::size_t blocks_changed = 0;
   for (const net::Prefix& cidr : cidrs) {
     auto block = draft.block(cidr);
     if (!block) return block.error();
     if (!*block) continue;
-    const auto ordinals = held_by(**block, owner);
+    const std::vector<net::Ordinal> ordinals = held(**block);
     if (ordinals.empty()) continue;
     for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
-    draft.put(release(*std::move(*block), ordinals, pools.cooldown_of(cidr), now), {handle_id});
-    if (++blocks_changed == kReleaseBlocksMax) break;
+    draft.put(released_from(reader, pools, *std::move(*block), ordinals, now), {handle_id});
+    released.unfinished = draft.size() == kReleaseBlocksMax;
+    if (released.unfinished) break;
   }
   return finish(reader, draft, std::move(released));
+}
+
+}  // namespace
+
+Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now) {
+  return release_from_handle(snapshot, handle_of(owner), now,
+                             [&](const Block& block) { return held_by(block, owner); });
+}
+
+Step<Released> plan_release_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now) {
+  return release_from_handle(snapshot, handle_id, now,
+                             [&](const Block& block) { return held_by_handle(block, handle_id); });
 }
 
 Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& cidr,
@@ -83,7 +107,7 @@ Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net
     answer.released.push_back(wanted.address);
   }
   if (ordinals.empty()) return Plan<AddressReleases>{std::move(answer), {}};
-  draft.put(release(*std::move(*block), ordinals, pools.cooldown_of(cidr), now), handle_ids);
+  draft.put(released_from(reader, pools, *std::move(*block), ordinals, now), handle_ids);
   return finish(reader, draft, std::move(answer));
 }
 

@@ -11,15 +11,24 @@
 
 namespace croft::core {
 
+// An emptied block whose pool no longer selects its node is given up with the release (sheet §3.11,
+// ensureConsistentAffinity).
+
 /// What a release did. An owner or address that held nothing is a success with nothing in it (sheet §3.11).
 struct Released {
   std::vector<net::Address> addresses;
+  bool unfinished = false;  ///< more blocks are left than one plan takes
 };
 
 /// Decides a DEL: everything the owner holds, in every block its handle names, goes to cooling (or free, with a pool
 /// cooldown of 0). At most kReleaseBlocksMax blocks in one plan; when more are left, releasing again goes on.
 [[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now);
 inline constexpr std::size_t kReleaseBlocksMax = 16;
+
+/// Decides the release of everything a handle holds, whatever owner is recorded (sheet §3.11, ReleaseByHandle). In
+/// batches as plan_release_owner.
+[[nodiscard]] Step<Released> plan_release_handle(const Snapshot& snapshot, const std::string& handle_id,
+                                                 const Instant& now);
 
 /// One address to release, with what the caller believes about its holder. What is given must match, so that a late
 /// release never frees a successor (sheet §1.6, invariant 8).

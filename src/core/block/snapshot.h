@@ -31,6 +31,10 @@ class Snapshot {
   void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
   void set_keys(const Listing& listing, std::vector<Key> keys) { keys_[listing] = std::move(keys); }
 
+  /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
+  void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
+  [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }
+
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
@@ -46,6 +50,7 @@ class Snapshot {
   std::map<Key, std::optional<Value>> records_;
   std::map<Listing, std::vector<KeyedValue>> lists_;
   std::map<Listing, std::vector<Key>> keys_;
+  bool foreign_writers_ = false;
 };
 
 /// What a decision needs to see before it can go on.
@@ -72,6 +77,12 @@ class Reader {
     }
     return found->has_value() ? std::get_if<T>(&**found) : nullptr;
   }
+  /// The same without noting: null also when the key is unknown.
+  template <class T>
+  [[nodiscard]] const T* find(const Key& key) const {
+    const std::optional<Value>* found = snapshot_.find(key);
+    return found != nullptr && found->has_value() ? std::get_if<T>(&**found) : nullptr;
+  }
   /// Empty when unknown (then noted).
   [[nodiscard]] const std::vector<KeyedValue>& list(const Listing& listing) {
     const auto* found = snapshot_.list(listing);
@@ -83,6 +94,8 @@ class Reader {
     if (found == nullptr) missing_.keys.insert(listing);
     return found != nullptr ? *found : kNoKeys;
   }
+
+  [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
 
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }

@@ -157,10 +157,31 @@ TEST_P(StoreConformance, ALostReplyIsResolvedByTheToken) {
     EXPECT_EQ(code_of(LossyClient(*store_, applied).commit(writes, token, soon())), ErrorCode::unknown_outcome);
     const auto after = store_->get(mark_key("a"), soon()).value();
     EXPECT_EQ(after->token == token, applied);
+    EXPECT_EQ(store_->fate_of(writes, token, soon()).value(), applied ? Fate::applied : Fate::may_still_come);
     const auto again = store_->commit(writes, token, soon());
     EXPECT_EQ(again.has_value(), !applied) << "at most one of the two attempts can win";
     EXPECT_EQ(read("a"), 2U);
   }
+}
+
+// The same where a foreign format has no place for the token.
+TEST_P(StoreConformance, ALostReplyIsResolvedForEveryKind) {
+  core::Block block = sample_block(1, 3);
+  const Key key = core::block_key(block.cidr);
+  const std::vector<Write> creation = {{key, block, Condition::if_absent()}};
+  EXPECT_EQ(store_->fate_of(creation, sample_token(1), soon()).value(), Fate::may_still_come);
+  ASSERT_TRUE(store_->commit(creation, sample_token(1), soon()));
+  EXPECT_EQ(store_->fate_of(creation, sample_token(1), soon()).value(), Fate::applied);
+
+  const Revision revision = store_->get(key, soon()).value()->revision;
+  const std::vector<Write> ours = {{key, sample_block(1, 4), Condition::if_revision(revision)}};
+  EXPECT_EQ(store_->fate_of(ours, sample_token(2), soon()).value(), Fate::may_still_come);
+  ASSERT_TRUE(store_->commit(std::vector<Write>{{key, sample_block(1, 5), Condition::if_revision(revision)}},
+                             sample_token(3), soon()));
+  EXPECT_EQ(store_->fate_of(ours, sample_token(2), soon()).value(), Fate::lost);
+
+  const std::vector<Write> removal = {{key, std::nullopt, Condition::if_revision(revision)}};
+  EXPECT_EQ(store_->fate_of(removal, sample_token(4), soon()).value(), Fate::lost);
 }
 
 TEST_P(StoreConformance, ATurnLetsItsHolderGoFirst) {

@@ -46,6 +46,7 @@ struct CallCounts {
   std::uint64_t get_many = 0;
   std::uint64_t list = 0;
   std::uint64_t list_keys = 0;
+  std::uint64_t read = 0;
   std::uint64_t commit = 0;
   std::uint64_t take_turn = 0;
 };

@@ -1,6 +1,9 @@
 #include "store/memory/memory_store.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <map>
 
 #include <fmt/format.h>
@@ -48,16 +51,51 @@ class MemoryData {
     }
     ++last_revision_.value;
     for (const Write& write : writes) apply(write, token);
+    changed_.notify_all();
     return last_revision_;
+  }
+
+  ReadAnswer read(const core::Missing& wanted) const {
+    const std::lock_guard lock(mutex_);
+    ReadAnswer answer;
+    for (const Key& key : wanted.records) answer.records.push_back(find(key));
+    for (const core::Listing& listing : wanted.lists) {
+      auto& records = answer.lists.emplace_back();
+      for_all(listing, [&](const Entries::value_type& e) { records.push_back(record_of(e)); });
+    }
+    for (const core::Listing& listing : wanted.keys) {
+      auto& keys = answer.keys.emplace_back();
+      for_all(listing, [&](const Entries::value_type& e) { keys.push_back(e.first); });
+    }
+    return answer;
+  }
+
+  Revision last_revision() const {
+    const std::lock_guard lock(mutex_);
+    return last_revision_;
+  }
+
+  void forget_history() {
+    const std::lock_guard lock(mutex_);
+    history_.clear();
+    forgotten_ = last_revision_;
+  }
+
+  /// The changes after `position`, which moves on; waits a moment when there are none. Nothing when they are forgotten.
+  std::optional<std::vector<std::pair<Revision, Change>>> changes_after(Revision& position) const {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kWatchWait, [&] { return last_revision_ > position; });
+    if (position < forgotten_) return {};
+    const auto first = std::upper_bound(history_.begin(), history_.end(), position,
+                                        [](Revision r, const auto& change) { return r < change.first; });
+    position = last_revision_;
+    return std::vector(first, history_.end());
   }
 
   std::vector<std::optional<Record>> get(std::span<const Key> keys) const {
     const std::lock_guard lock(mutex_);
     std::vector<std::optional<Record>> records;
-    for (const Key& key : keys) {
-      const auto it = entries_.find(key);
-      records.push_back(it == entries_.end() ? std::nullopt : std::optional(record_of(*it)));
-    }
+    for (const Key& key : keys) records.push_back(find(key));
     return records;
   }
 
@@ -82,6 +120,20 @@ class MemoryData {
     return {e.first, e.second.value, e.second.revision, e.second.token};
   }
 
+  std::optional<Record> find(const Key& key) const {
+    const auto it = entries_.find(key);
+    return it == entries_.end() ? std::nullopt : std::optional(record_of(*it));
+  }
+
+  template <class Add>
+  void for_all(const core::Listing& listing, Add add) const {
+    for (auto it = entries_.lower_bound({listing.kind, listing.name_prefix});
+         it != entries_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix);
+         ++it) {
+      add(*it);
+    }
+  }
+
   bool holds(const Write& write) const {
     const auto it = entries_.find(write.key);
     switch (write.condition.kind) {
@@ -99,15 +151,52 @@ class MemoryData {
     if (write.only_check) return;
     if (write.value) {
       entries_.insert_or_assign(write.key, Entry{*write.value, last_revision_, token});
-    } else {
-      entries_.erase(write.key);
+    } else if (entries_.erase(write.key) == 0) {
+      return;
     }
+    history_.emplace_back(last_revision_, Change{write.key, find(write.key)});
+    if (history_.size() <= kHistoryMax) return;
+    forgotten_ = history_.front().first;
+    history_.pop_front();
   }
 
+  static constexpr std::size_t kHistoryMax = 10000;
+  static constexpr std::chrono::milliseconds kWatchWait{10};
+
   mutable std::mutex mutex_;  ///< guards all below
+  mutable std::condition_variable changed_;
   Entries entries_;
   Revision last_revision_;
+  std::deque<std::pair<Revision, Change>> history_;
+  Revision forgotten_;  ///< changes up to this one may be missing in history_
 };
+
+namespace {
+
+class MemoryWatch final : public Watch {
+ public:
+  MemoryWatch(std::shared_ptr<MemoryData> data, WatchScope scope, Revision after)
+      : data_(std::move(data)), scope_(std::move(scope)), position_(after) {}
+
+  [[nodiscard]] Result<std::vector<Change>> next(Deadline) override {
+    auto changes = data_->changes_after(position_);
+    if (!changes) return fail(ErrorCode::too_old, "changes were forgotten; read again");
+    std::vector<Change> seen;
+    for (auto& [revision, change] : *changes) {
+      if (is_in(scope_, change.key)) seen.push_back(std::move(change));
+    }
+    return seen;
+  }
+
+  [[nodiscard]] Revision position() const override { return position_; }
+
+ private:
+  std::shared_ptr<MemoryData> data_;
+  const WatchScope scope_;
+  Revision position_;
+};
+
+}  // namespace
 
 MemoryStore::MemoryStore() : MemoryStore(std::make_shared<MemoryData>()) {}
 MemoryStore::MemoryStore(std::shared_ptr<MemoryData> data) : data_(std::move(data)) {}
@@ -161,6 +250,20 @@ Result<KeyPage> MemoryStore::list_keys(const ListRequest& request, Deadline) {
   return page;
 }
 
+Result<ReadAnswer> MemoryStore::read(const core::Missing& wanted, Deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++counts_.read;
+  }
+  return data_->read(wanted);
+}
+
+Result<Revision> MemoryStore::position(Deadline) { return data_->last_revision(); }
+
+Result<std::unique_ptr<Watch>> MemoryStore::watch(const WatchScope& scope, Revision after, Deadline) {
+  return std::unique_ptr<Watch>(std::make_unique<MemoryWatch>(data_, scope, after));
+}
+
 Result<Revision> MemoryStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline) {
   TRY_VOID(check_writes(writes));
   std::optional<Fault> fault;
@@ -181,6 +284,16 @@ Result<std::unique_ptr<Store::Turn>> MemoryStore::take_turn(Deadline) {
   return std::unique_ptr<Turn>();
 }
 
-Capabilities MemoryStore::capabilities() const { return {.atomic_commit = true, .shared = false, .durable = false}; }
+Capabilities MemoryStore::capabilities() const {
+  const std::lock_guard lock(mutex_);
+  return capabilities_;
+}
+
+void MemoryStore::set_capabilities(Capabilities capabilities) {
+  const std::lock_guard lock(mutex_);
+  capabilities_ = capabilities;
+}
+
+void MemoryStore::forget_history() { data_->forget_history(); }
 
 }  // namespace croft::store

@@ -24,6 +24,11 @@ class MemoryStore : public Store {
   /// The store behind this client, for opening further clients.
   [[nodiscard]] std::shared_ptr<MemoryData> data() const { return data_; }
 
+  /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.
+  void forget_history();
+  /// What capabilities() says, for tests of code that must do without.
+  void set_capabilities(Capabilities capabilities);
+
   /// Replaces the script. Commits already made count on.
   void set_faults(FaultScript script);
   [[nodiscard]] CallCounts counts() const;
@@ -33,16 +38,21 @@ class MemoryStore : public Store {
                                                                     Deadline deadline) override;
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override;
+  [[nodiscard]] Result<Revision> position(Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
+                                                     Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
 
  private:
   std::shared_ptr<MemoryData> data_;
-  mutable std::mutex mutex_;  ///< guards faults_ and counts_
+  mutable std::mutex mutex_;  ///< guards all below
   FaultScript faults_;
   CallCounts counts_;
+  Capabilities capabilities_{.atomic_commit = true};
 };
 
 }  // namespace croft::store

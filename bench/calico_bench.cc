@@ -1,0 +1,55 @@
+// Questions: what does it cost to read and to write Calico's record of a full block, and that of an empty one? A claim
+// reads and writes one of them in each commit.
+
+#include <cstdint>
+#include <string>
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "wire/calico_etcd.h"
+
+namespace {
+
+using namespace croft;
+using wire::calico::BlockKey;
+using wire::calico::BlockRecord;
+
+const BlockKey kKey{net::Prefix::parse("10.0.0.64/26").value()};
+
+/// A /26 of node-17 with `held` pods of typical names and container IDs of 64 digits.
+BlockRecord block_with(std::uint32_t held) {
+  BlockRecord record;
+  record.block = core::new_block(kKey.cidr, core::AffinityOwner{core::AffinityOwner::Type::host, "worker-17.example"},
+                                 {WallTime(std::chrono::seconds(1768471200)), std::chrono::seconds(5), {}}, {});
+  for (std::uint32_t i = 0; i < held; ++i) {
+    core::Attribute attribute;
+    attribute.handle_id = fmt::format("k8s-pod-network.{:064x}", 0x9E3779B97F4A7C15U * (i + 1));
+    attribute.secondary = {{"namespace", "shop-production"},
+                           {"node", "worker-17.example"},
+                           {"pod", fmt::format("checkout-service-7d9c6b5f4-{:05x}", 7919 * i)},
+                           {"timestamp", "2026-01-15 10:00:01.503121873 +0000 UTC"}};
+    auto taken = core::take_next(record.block, attribute, [](const net::Address&) { return false; });
+    CROFT_ASSERT(taken);
+    record.block = core::stamped(std::move(taken->block));
+  }
+  record.rest.attributes_null = held == 0;
+  return record;
+}
+
+void decode_block(benchmark::State& state) {
+  const std::string bytes = encode(block_with(static_cast<std::uint32_t>(state.range(0))));
+  for (auto _ : state) benchmark::DoNotOptimize(wire::calico::decode_block(kKey, bytes));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes.size()));
+  state.counters["record"] = static_cast<double>(bytes.size());
+}
+BENCHMARK(decode_block)->ArgName("held")->Arg(0)->Arg(64)->Unit(benchmark::kMicrosecond);
+
+void encode_block(benchmark::State& state) {
+  const BlockRecord record = block_with(static_cast<std::uint32_t>(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(encode(record));
+}
+BENCHMARK(encode_block)->ArgName("held")->Arg(0)->Arg(64)->Unit(benchmark::kMicrosecond);
+
+}  // namespace

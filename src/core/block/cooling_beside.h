@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/block/block.h"
+
+namespace croft::core {
+
+/// A cooling address as it is recorded beside a block: in the formats of others, whose older programs would keep an
+/// address for ever that they find cooling (DESIGN §6). The block itself shows it as free, at the tail of its order.
+struct CoolingBeside {
+  std::uint32_t ordinal = 0;
+  SequenceNumber sequence_number;
+  Cooling cooling;
+  friend bool operator==(const CoolingBeside&, const CoolingBeside&) = default;
+};
+
+/// The block as others see it, and what is recorded beside it, ascending by ordinal. Addresses that cool in Calico's
+/// own way stay in the block.
+[[nodiscard]] std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block);
+
+/// The inverse. What is recorded of an address that is taken, or not of the block, is out of date and passed over.
+[[nodiscard]] Block with_cooling(Block block, const std::vector<CoolingBeside>& beside);
+
+}  // namespace croft::core

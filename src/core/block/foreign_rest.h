@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+namespace croft::core {
+
+/// What a record of a foreign format holds besides the members that Croft knows. It travels with copies of the value
+/// from reading to writing, so that nothing is lost; only the format that made it looks inside. Absent for records of
+/// Croft's own format and for those that hold nothing more.
+class ForeignRest {
+ public:
+  ForeignRest() = default;
+  ForeignRest(const ForeignRest&) = delete;
+  ForeignRest& operator=(const ForeignRest&) = delete;
+  virtual ~ForeignRest() = default;
+};
+
+/// Two values are equal only when they share it: the same reading.
+using ForeignRestPtr = std::shared_ptr<const ForeignRest>;
+
+}  // namespace croft::core

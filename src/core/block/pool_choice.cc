@@ -1,0 +1,158 @@
+#include "core/block/pool_choice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/block/selector.h"
+
+namespace croft::core {
+namespace {
+
+bool selects_all(const std::string& selector) { return selector.empty() || selector == "all()"; }
+
+[[nodiscard]] Result<bool> selects(const Pool& pool, const char* field, const std::string& text, const Labels& labels) {
+  if (selects_all(text)) return true;
+  const auto selector = Selector::parse(text);
+  if (!selector) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} of pool {} does not parse: {}", field, pool.name, selector.error().message));
+  }
+  return selector->matches(labels);
+}
+
+std::string verdict_on_selector(const Result<bool>& selected, std::string otherwise) {
+  return selected ? std::move(otherwise) : selected.error().message;
+}
+
+/// Why a pool that was not asked for by name does not serve; nothing when it does.
+std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& request) {
+  if (pool.disabled) return "disabled";
+  if (!pool.allocatable) return "not allocatable (its status says so, or it is being deleted)";
+  if (pool.assignment_mode == AssignmentMode::manual) {
+    return "serves only requests that name it (assignmentMode Manual)";
+  }
+  if (const auto selected = selects_node(pool, request.node_labels); !selected || !*selected) {
+    return verdict_on_selector(
+        selected, fmt::format("nodeSelector {} does not select node {}", pool.node_selector, request.node));
+  }
+  if (const auto selected = selects_namespace(pool, request.namespace_labels); !selected || !*selected) {
+    return verdict_on_selector(
+        selected, fmt::format("namespaceSelector {} does not select the namespace", pool.namespace_selector));
+  }
+  return {};
+}
+
+std::string_view name_of(PoolUse use) {
+  switch (use) {
+    case PoolUse::workload:
+      return "workloads";
+    case PoolUse::tunnel:
+      return "tunnels";
+    case PoolUse::load_balancer:
+      return "load balancers";
+  }
+  return "this";
+}
+
+Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, const std::string& asked,
+                         const Pool* pool) {
+  std::vector<PoolVerdict> considered;
+  for (const Pool* p : pools.pools()) {
+    considered.push_back({p->name, p->cidr,
+                          p != pool         ? "not the one asked for"
+                          : p->disabled     ? "disabled"
+                          : !is_enabled(*p) ? "not allocatable"
+                                            : "of the other family"});
+  }
+  return {ErrorCode::refused_by_configuration,
+          fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", asked,
+                      net::name_of(request.family), request.family == net::Family::v4 ? "ipv4_pools" : "ipv6_pools"),
+          std::move(considered), RefusalCause::pool_not_usable};
+}
+
+/// The pools asked for by name or CIDR, each once.
+void take_asked(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
+  for (const std::string& asked : request.asked) {
+    const auto it = std::find_if(pools.pools().begin(), pools.pools().end(),
+                                 [&](const Pool* p) { return p->name == asked || p->cidr.to_string() == asked; });
+    const Pool* pool = it == pools.pools().end() ? nullptr : *it;
+    if (pool == nullptr || pool->cidr.family() != request.family || !is_enabled(*pool)) {
+      choice.refusal = refusal_of_asked(pools, request, asked, pool);
+      return;
+    }
+    if (std::find(choice.usable.begin(), choice.usable.end(), pool) == choice.usable.end()) {
+      choice.usable.push_back(pool);
+    }
+  }
+}
+
+void take_serving(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
+  for (const Pool* pool : pools.pools()) {
+    if (pool->cidr.family() != request.family) continue;
+    if (auto reason = rejection_of(*pool, request)) {
+      choice.rejected.push_back({pool->name, pool->cidr, *std::move(reason)});
+    } else {
+      choice.usable.push_back(pool);
+    }
+  }
+}
+
+Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std::vector<PoolVerdict> considered) {
+  const bool any = std::any_of(pools.pools().begin(), pools.pools().end(),
+                               [&](const Pool* p) { return p->cidr.family() == request.family; });
+  return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
+          fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.node,
+                      any ? "no pool may be used" : "there is no pool of this family; create one"),
+          std::move(considered), RefusalCause::no_pool_for_node};
+}
+
+}  // namespace
+
+Result<bool> selects_node(const Pool& pool, const Labels& node_labels) {
+  return selects(pool, "nodeSelector", pool.node_selector, node_labels);
+}
+
+Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels) {
+  return selects(pool, "namespaceSelector", pool.namespace_selector, namespace_labels);
+}
+
+PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
+  PoolChoice choice;
+  if (request.asked.empty()) {
+    take_serving(pools, request, choice);
+  } else {
+    take_asked(pools, request, choice);
+  }
+  if (choice.refusal) return choice;
+  if (choice.usable.empty()) {
+    choice.refusal = refusal_of_none(pools, request, choice.rejected);
+    return choice;
+  }
+  const auto unfit = std::stable_partition(choice.usable.begin(), choice.usable.end(),
+                                           [&](const Pool* pool) { return allows(*pool, request.use); });
+  for (auto it = unfit; it != choice.usable.end(); ++it) {
+    choice.rejected.push_back(
+        {(*it)->name, (*it)->cidr, fmt::format("not for {} (allowedUses)", name_of(request.use))});
+  }
+  choice.usable.erase(unfit, choice.usable.end());
+  if (choice.usable.empty()) {
+    choice.refusal = Refusal{ErrorCode::refused_by_configuration,
+                             fmt::format("no {} address for node {}: no pool may be used for {}",
+                                         net::name_of(request.family), request.node, name_of(request.use)),
+                             choice.rejected, RefusalCause::no_pool_qualified};
+  }
+  return choice;
+}
+
+bool keeps_affinity(Reader& reader, const PoolTable& pools, const Block& block) {
+  if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return true;
+  const Pool* pool = pools.containing(block.cidr.first());
+  if (pool == nullptr || selects_all(pool->node_selector)) return true;
+  const Node* node = reader.get<Node>(node_key(block.affinity->name));
+  if (node == nullptr) return true;
+  const auto selected = selects_node(*pool, node->labels);
+  return !selected || *selected;
+}
+
+}  // namespace croft::core

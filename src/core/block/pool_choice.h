@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/block/draft.h"
+#include "core/block/refusal.h"
+
+namespace croft::core {
+
+using Labels = std::map<std::string, std::string>;
+
+/// Whether a pool's nodeSelector selects a node. Error: invalid_argument with the selector's fault, naming the pool.
+[[nodiscard]] Result<bool> selects_node(const Pool& pool, const Labels& node_labels);
+/// The same of its namespaceSelector; an empty one selects every namespace.
+[[nodiscard]] Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels);
+
+/// For whom pools are chosen.
+struct PoolRequest {
+  net::Family family = net::Family::v4;
+  std::string node;
+  PoolUse use = PoolUse::workload;
+  /// By name or CIDR, in the order of use; empty: every pool that serves the node. Asking for a pool by name overrides
+  /// its selectors and its assignment mode (sheet §3.6).
+  std::vector<std::string> asked;
+  Labels node_labels;
+  Labels namespace_labels;
+};
+
+/// The pools to use, in order, and a verdict for each that is not; or why there can be none.
+struct PoolChoice {
+  std::vector<const Pool*> usable;
+  std::vector<PoolVerdict> rejected;
+  std::optional<Refusal> refusal;
+};
+[[nodiscard]] PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request);
+
+/// Whether the owner of an empty block may keep it (sheet §3.11, ensureConsistentAffinity): always, unless its pool is
+/// there and no longer selects the owner's node. May leave the reader incomplete.
+[[nodiscard]] bool keeps_affinity(Reader& reader, const PoolTable& pools, const Block& block);
+
+}  // namespace croft::core

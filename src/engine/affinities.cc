@@ -1,0 +1,92 @@
+#include "engine/affinities.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/inspect.h"
+
+namespace croft::engine {
+namespace {
+
+using core::AffinityOutcome;
+
+/// Gives up the blocks of the affinity rows that a listing finds and `wanted` accepts; goes on after failures.
+template <class Wanted>
+[[nodiscard]] Result<AffinitiesReleased> release_listed(const Context& context, const std::string& name_prefix,
+                                                        bool must_be_empty, Wanted wanted) {
+  std::vector<core::Affinity> rows;
+  TRY_VOID(for_each_affinity(context, name_prefix, [&](const core::Affinity& row) {
+    if (wanted(row)) rows.push_back(row);
+  }));
+  AffinitiesReleased result;
+  for (const core::Affinity& row : rows) {
+    const auto outcome = release_affinity(context, {row.owner, row.cidr, must_be_empty, {}});
+    if (!outcome) {
+      result.failure = outcome.error();
+    } else if (*outcome == AffinityOutcome::not_empty) {
+      result.not_empty.push_back(row.cidr);
+    } else {
+      result.released.push_back(row.cidr);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<AffinityOutcome> release_affinity(const Context& context, const core::AffinityRelease& release) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_release_affinity(snapshot, release, now);
+  });
+}
+
+Result<AffinitiesReleased> release_host_affinities(const Context& context, const core::AffinityOwner& owner,
+                                                   bool must_be_empty) {
+  TRY_VOID(core::check_node_name(owner.name));
+  return release_listed(context, core::owned_names_of(owner), must_be_empty,
+                        [](const core::Affinity&) { return true; });
+}
+
+Result<AffinitiesReleased> release_pool_affinities(const Context& context, const net::Prefix& cidr) {
+  return release_listed(context, "host/", false,
+                        [&](const core::Affinity& row) { return cidr.contains(row.cidr.first()); });
+}
+
+Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner) {
+  return release_host_affinities(context, owner, false);
+}
+
+Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::AffinityOwner& owner,
+                                         const net::Prefix& cidr) {
+  TRY_VOID(core::check_node_name(owner.name));
+  TRY(const std::vector<core::Pool> pools, list_pools(context));
+  const auto pool = std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) {
+    return core::is_enabled(p) && p.cidr.contains(cidr) && p.cidr.family() == cidr.family();
+  });
+  if (pool == pools.end()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("The requested CIDR ({}) is not within any configured pools.", cidr.to_string()));
+  }
+  if (cidr.length() > pool->block_length) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("The requested CIDR ({}) is smaller than the minimum.", cidr.to_string()));
+  }
+  if (pool->block_length - cidr.length() > 12) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} has more than {} blocks; claim it in parts", cidr.to_string(), kClaimBlocksMax));
+  }
+  AffinitiesClaimed result;
+  const std::uint64_t blocks = std::uint64_t{1} << (pool->block_length - cidr.length());
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const net::Prefix block = cidr.subprefix(i, pool->block_length);
+    TRY(const core::ClaimOutcome outcome,
+        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+          return core::plan_claim_affinity(snapshot, owner, block, now);
+        }));
+    (outcome == core::ClaimOutcome::belongs_to_others ? result.others : result.claimed).push_back(block);
+  }
+  return result;
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/block/affinity_changes.h"
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+/// Gives up one block of an owner (core::plan_release_affinity).
+[[nodiscard]] Result<core::AffinityOutcome> release_affinity(const Context& context,
+                                                             const core::AffinityRelease& release);
+
+/// What became of several claims.
+struct AffinitiesReleased {
+  std::vector<net::Prefix> released;
+  std::vector<net::Prefix> not_empty;  ///< kept: they hold addresses
+  /// The last failure; what could be done was done all the same.
+  std::optional<Error> failure;
+};
+
+/// Gives up all blocks of an owner, of both families, also when their pools are gone (sheet §3.12,
+/// ReleaseHostAffinities): empty ones go; others become nobody's, or stay with `must_be_empty`.
+[[nodiscard]] Result<AffinitiesReleased> release_host_affinities(const Context& context,
+                                                                 const core::AffinityOwner& owner, bool must_be_empty);
+
+/// The same for all owners of blocks inside `cidr` (ReleasePoolAffinities); blocks with addresses become nobody's. Only
+/// affinities of nodes, as Calico on etcd.
+[[nodiscard]] Result<AffinitiesReleased> release_pool_affinities(const Context& context, const net::Prefix& cidr);
+
+/// ReleaseHostAffinities for a node that is gone (RemoveIPAMHost). Its addresses stay held: they are collected when
+/// their holders are proven gone.
+[[nodiscard]] Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner);
+
+/// What became of a claim of several blocks.
+struct AffinitiesClaimed {
+  std::vector<net::Prefix> claimed;  ///< also those that the owner had already
+  std::vector<net::Prefix> others;   ///< belong to somebody else, or hold addresses and belong to nobody
+};
+
+/// Claims every block of `cidr` for an owner (ClaimAffinity). Errors: invalid_argument when no enabled pool contains
+/// it, or it is smaller than a block, or holds more than kClaimBlocksMax.
+[[nodiscard]] Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::AffinityOwner& owner,
+                                                       const net::Prefix& cidr);
+inline constexpr std::uint64_t kClaimBlocksMax = 4096;
+
+}  // namespace croft::engine

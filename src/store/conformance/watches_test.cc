@@ -1,0 +1,121 @@
+#include "store/conformance/conformance.h"
+
+namespace croft::store {
+namespace {
+
+const core::Listing kMarks{Kind::high_water_mark, "w/"};
+
+/// Calls next() until `count` changes came or ten seconds have passed.
+std::vector<Change> take(Watch& watch, std::size_t count, const Clock& clock) {
+  std::vector<Change> all;
+  const Deadline deadline = Deadline::after(clock.now(), std::chrono::seconds{10});
+  while (all.size() < count && !deadline.passed(clock.now())) {
+    auto some = watch.next(deadline);
+    if (!some) {
+      ADD_FAILURE() << some.error().message;
+      break;
+    }
+    std::move(some->begin(), some->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::uint64_t number_in(const Change& change) {
+  return std::get<core::HighWaterMark>(change.record->value).sequence_number.value;
+}
+
+TEST_P(StoreConformance, ReadIsWhatGetAndListSay) {
+  ASSERT_TRUE(commit({put("r/a", 1), put("r/b", 2), put("s/c", 3)}));
+  core::Missing wanted;
+  wanted.records = {mark_key("r/a"), mark_key("none")};
+  wanted.lists = {{Kind::high_water_mark, "r/"}, {Kind::high_water_mark, "t/"}};
+  wanted.keys = {{Kind::high_water_mark, "s/"}};
+  const auto answer = store_->read(wanted, soon());
+  ASSERT_TRUE(answer) << answer.error().message;
+  ASSERT_EQ(answer->records.size(), 2U);
+  EXPECT_FALSE(answer->records[0]);  // "none" is the first in order
+  ASSERT_TRUE(answer->records[1]);
+  EXPECT_EQ(answer->records[1]->revision, (*store_->get(mark_key("r/a"), soon()))->revision);
+  ASSERT_EQ(answer->lists.size(), 2U);
+  ASSERT_EQ(answer->lists[0].size(), 2U);
+  EXPECT_EQ(answer->lists[0][1].key, mark_key("r/b"));
+  EXPECT_TRUE(answer->lists[1].empty());
+  ASSERT_EQ(answer->keys.size(), 1U);
+  EXPECT_EQ(answer->keys[0], std::vector{mark_key("s/c")});
+}
+
+TEST_P(StoreConformance, ReadGivesWholeListsHoweverLong) {
+  constexpr std::uint64_t kRecords = 2300;
+  std::vector<Write> writes;
+  for (std::uint64_t n = 0; n < kRecords; ++n) {
+    writes.push_back(put(fmt::format("long/{:05}", n), n));
+    if (writes.size() == 100) {
+      ASSERT_TRUE(commit(std::exchange(writes, {})));
+    }
+  }
+  core::Missing wanted;
+  wanted.lists = {{Kind::high_water_mark, "long/"}};
+  wanted.keys = {{Kind::high_water_mark, "long/"}};
+  const auto answer = store_->read(wanted, soon());
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->lists[0].size(), kRecords);
+  EXPECT_EQ(answer->keys[0].size(), kRecords);
+}
+
+TEST_P(StoreConformance, WatchSeesWhatOthersDoAfterItsPosition) {
+  const auto other = backend_->open();
+  ASSERT_TRUE(commit_to(*other, {put("w/a", 1)}));
+  const auto position = store_->position(soon());
+  ASSERT_TRUE(position) << position.error().message;
+  auto watch = store_->watch({{}, {kMarks}}, *position, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+
+  ASSERT_TRUE(commit_to(*other, {put("w/b", 2), put("elsewhere", 9)}));
+  ASSERT_TRUE(commit_to(*other, {remove("w/a")}));
+  const auto changes = take(**watch, 2, clock_);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].key, mark_key("w/b"));
+  ASSERT_TRUE(changes[0].record);
+  EXPECT_EQ(number_in(changes[0]), 2U);
+  EXPECT_EQ(changes[0].record->revision, (*other->get(mark_key("w/b"), soon()))->revision);
+  EXPECT_EQ(changes[1].key, mark_key("w/a"));
+  EXPECT_FALSE(changes[1].record);
+  EXPECT_GE((*watch)->position(), changes[0].record->revision);
+}
+
+TEST_P(StoreConformance, WatchOfSingleRecordsSeesNoOthers) {
+  const auto position = store_->position(soon());
+  ASSERT_TRUE(position);
+  auto watch = store_->watch({{mark_key("w/one")}, {}}, *position, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+  ASSERT_TRUE(commit({put("w/one-more", 1)}));
+  ASSERT_TRUE(commit({put("w/one", 2)}));
+  const auto changes = take(**watch, 1, clock_);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].key, mark_key("w/one"));
+}
+
+TEST_P(StoreConformance, WatchFromAPastPositionCatchesUp) {
+  const auto position = store_->position(soon());
+  ASSERT_TRUE(position);
+  for (std::uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(commit({put("w/x", n)}));
+  ASSERT_TRUE(commit({put("w/y", 1)}));
+  ASSERT_TRUE(commit({remove("w/y")}));
+  auto watch = store_->watch({{}, {kMarks}}, *position, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+  // Earlier states of a record may be left out; the last of each must come, in order.
+  std::map<std::string, std::optional<std::uint64_t>> last;
+  const Deadline deadline = in(std::chrono::seconds{10});
+  while ((last["w/x"] != 20U || !last.contains("w/y")) && !deadline.passed(clock_.now())) {
+    const auto some = (*watch)->next(deadline);
+    ASSERT_TRUE(some) << some.error().message;
+    for (const Change& change : *some) {
+      last[change.key.name] = change.record ? std::optional(number_in(change)) : std::nullopt;
+    }
+  }
+  EXPECT_EQ(last["w/x"], 20U);
+  EXPECT_EQ(last["w/y"], std::nullopt);
+}
+
+}  // namespace
+}  // namespace croft::store

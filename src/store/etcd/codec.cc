@@ -1,0 +1,131 @@
+#include "store/etcd/codec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/block/cooling_beside.h"
+#include "store/etcd/place.h"
+#include "wire/beside_calico.h"
+#include "wire/records.h"
+
+namespace croft::store::etcd {
+namespace {
+
+constexpr std::string_view kTokenStart = "{\"token\":\"";
+constexpr std::string_view kRecordStart = "\",\"record\":";
+constexpr std::size_t kTokenDigits = 32;
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+std::string hex_of(const WriteToken& token) {
+  std::string hex;
+  for (const std::uint8_t byte : token.bytes) {
+    hex += kHexDigits[byte >> 4];
+    hex += kHexDigits[byte & 0xf];
+  }
+  return hex;
+}
+
+/// The UID of a resource that a commit makes: the commit's own token, as a random UUID, so that it is recognised.
+std::string uid_of(const WriteToken& token) {
+  WriteToken marked = token;
+  marked.bytes[6] = static_cast<std::uint8_t>((marked.bytes[6] & 0x0f) | 0x40);
+  marked.bytes[8] = static_cast<std::uint8_t>((marked.bytes[8] & 0x3f) | 0x80);
+  const std::string hex = hex_of(marked);
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20));
+}
+
+/// An own record's token and the bytes of its value.
+struct OwnBytes {
+  WriteToken token;
+  std::string_view record;
+};
+
+std::optional<OwnBytes> split_own(std::string_view stored) {
+  const std::size_t record_at = kTokenStart.size() + kTokenDigits + kRecordStart.size();
+  if (stored.size() <= record_at || !stored.starts_with(kTokenStart) || stored.back() != '}' ||
+      stored.substr(kTokenStart.size() + kTokenDigits, kRecordStart.size()) != kRecordStart) {
+    return std::nullopt;
+  }
+  const std::string_view hex = stored.substr(kTokenStart.size(), kTokenDigits);
+  if (hex.find_first_not_of(kHexDigits) != hex.npos) return std::nullopt;
+  OwnBytes own;
+  for (std::size_t i = 0; i < own.token.bytes.size(); ++i) {
+    own.token.bytes[i] = static_cast<std::uint8_t>(kHexDigits.find(hex[2 * i]) << 4 | kHexDigits.find(hex[2 * i + 1]));
+  }
+  own.record = stored.substr(record_at, stored.size() - record_at - 1);
+  return own;
+}
+
+[[nodiscard]] Result<Record> decode_own(const Key& key, const wire::etcd::KeyValue& kv) {
+  const auto own = split_own(kv.value);
+  if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", kv.key));
+  Record record;
+  record.token = own->token;
+  TRY(record.value, wire::decode_record(key, own->record));
+  return record;
+}
+
+[[nodiscard]] Result<Value> with_beside(Value value, const std::optional<std::string>& beside) {
+  if (!beside) return value;
+  if (auto* block = std::get_if<core::Block>(&value)) {
+    TRY(const auto cooling, wire::decode_cooling_beside("cooling beside " + block->cidr.to_string(), *beside));
+    // One that contradicts itself is left as it is, for whoever checks it.
+    if (core::check_block(*block)) value = core::with_cooling(std::move(*block), cooling);
+  } else if (auto* pool = std::get_if<core::Pool>(&value)) {
+    TRY(const wire::PoolBeside known, wire::decode_pool_beside("record beside pool " + pool->name, *beside));
+    if (known.cidr == pool->cidr) {
+      pool->gateway = known.gateway;
+      pool->cooldown = known.cooldown;
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
+StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {
+  if (!is_calicos(core::kind_of(value))) {
+    return {fmt::format("{}{}{}{}}}", kTokenStart, hex_of(token), kRecordStart, wire::encode_record(value)), {}};
+  }
+  const wire::calico::Birth birth{uid_of(token), now};
+  if (const auto* block = std::get_if<core::Block>(&value)) {
+    auto [seen, beside] = core::without_cooling(*block);
+    StoredBytes bytes{wire::calico::encode_value(seen, birth), {}};
+    if (!beside.empty()) bytes.beside = wire::encode_cooling_beside(beside);
+    return bytes;
+  }
+  StoredBytes bytes{wire::calico::encode_value(value, birth), {}};
+  if (const auto* pool = std::get_if<core::Pool>(&value)) {
+    const bool has_own = pool->gateway || pool->cooldown.count() != 0;
+    if (has_own) bytes.beside = wire::encode_pool_beside({pool->cidr, pool->gateway, pool->cooldown});
+  }
+  return bytes;
+}
+
+Result<Record> decode(const Key& key, const wire::etcd::KeyValue& kv, const std::optional<std::string>& beside) {
+  Record record;
+  if (is_calicos(key.kind)) {
+    auto value = wire::calico::decode_value(key, kv.value);
+    if (!value) return fail(value.error().in(kv.key));
+    TRY(record.value, with_beside(*std::move(value), beside));
+  } else {
+    TRY(record, decode_own(key, kv));
+  }
+  record.key = key;
+  record.revision = store::Revision(static_cast<std::uint64_t>(kv.mod_revision));
+  return record;
+}
+
+bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored) {
+  if (!is_calicos(key.kind)) {
+    const auto own = split_own(stored);
+    return own && own->token == token;
+  }
+  if (const auto uid = wire::calico::uid_in(key, stored); uid && *uid == uid_of(token)) return true;
+  return encode(value, token, WallTime{}).value == stored;
+}
+
+}  // namespace croft::store::etcd

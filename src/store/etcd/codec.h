@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "store/store.h"
+#include "wire/calico_records.h"
+#include "wire/etcd_api.h"
+
+// The bytes of records in etcd: Calico's in its own form, Croft's with their write token.
+namespace croft::store::etcd {
+
+/// What is stored for a record: the value of its key, and that of the key beside it (nothing: none).
+struct StoredBytes {
+  std::string value;
+  std::optional<std::string> beside;
+};
+
+[[nodiscard]] StoredBytes encode(const Value& value, const WriteToken& token, WallTime now);
+
+/// The record in a key's value and the one beside it. Error: corrupt or newer_version, naming the key.
+[[nodiscard]] Result<Record> decode(const Key& key, const wire::etcd::KeyValue& kv,
+                                    const std::optional<std::string>& beside);
+
+/// Whether what is stored was written by a commit with this value and token: by the token where the format has it,
+/// else because it is what that commit would have written.
+[[nodiscard]] bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored);
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,447 @@
+#include "store/etcd/etcd_store.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "store/check_request.h"
+#include "store/etcd/codec.h"
+#include "store/etcd/place.h"
+#include "store/etcd/store_watch.h"
+
+namespace croft::store {
+namespace {
+
+using etcd::PlaceRange;
+using wire::etcd::Compare;
+using wire::etcd::DeleteRequest;
+using wire::etcd::KeyValue;
+using wire::etcd::PutRequest;
+using wire::etcd::RangeRequest;
+using wire::etcd::RangeResponse;
+using wire::etcd::RequestOp;
+using wire::etcd::TxnRequest;
+using wire::etcd::TxnResponse;
+
+/// etcd's own limit of operations in a transaction.
+constexpr std::size_t kOpsMax = 128;
+/// How many records of a listing are asked for at once: a full block has 20 KB.
+constexpr std::int64_t kRecordsAtOnce = 500;
+constexpr std::int64_t kKeysAtOnce = 10000;
+/// No record has it.
+constexpr wire::etcd::Revision kNoRevision = -1;
+
+RangeRequest range_over(const PlaceRange& range, std::int64_t limit, bool keys_only) {
+  RangeRequest request;
+  request.key = range.from;
+  request.range_end = range.to;
+  request.limit = limit;
+  request.keys_only = keys_only;
+  return request;
+}
+
+/// The single key's value in an answer; nothing when there is none.
+const KeyValue* only_one(const wire::etcd::ResponseOp& response) {
+  const auto& kvs = std::get<RangeResponse>(response).kvs;
+  return kvs.empty() ? nullptr : &kvs.front();
+}
+
+class EtcdStore final : public Store {
+ public:
+  EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random)
+      : kv_(std::move(kv)), clock_(clock), random_(random) {}
+
+  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override {
+    TRY(auto records, get_many({&key, 1}, deadline));
+    return std::move(records.front());
+  }
+
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
+                                                                    Deadline deadline) override {
+    wire::etcd::Revision revision = 0;
+    return get_at(keys, revision, deadline);
+  }
+
+  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
+    TRY_VOID(check_list(request));
+    Page page;
+    TRY(page.more,
+        for_page(request, false, deadline, [&](Record record) { page.records.push_back(std::move(record)); }));
+    return page;
+  }
+
+  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override {
+    TRY_VOID(check_list(request));
+    KeyPage page;
+    TRY(page.more,
+        for_page(request, true, deadline, [&](Record record) { page.keys.push_back(std::move(record.key)); }));
+    return page;
+  }
+
+  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    // All first pages in one request; what does not fit follows, as of the same moment.
+    TxnRequest txn;
+    const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+    const std::size_t first_keys = std::min(keys.size(), kOpsMax / 4);
+    TRY_VOID(add_gets(std::span(keys).first(first_keys), txn));
+    struct Part {
+      core::Listing listing;
+      bool keys_only;
+      PlaceRange range;
+      std::size_t op;
+    };
+    std::vector<Part> parts;
+    const auto add_list = [&](const core::Listing& listing, bool keys_only) {
+      for (const PlaceRange& range : etcd::ranges_of(listing)) {
+        parts.push_back({listing, keys_only, range, txn.success.size()});
+        txn.success.emplace_back(range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only));
+        const auto beside = etcd::places_beside(listing.kind);
+        if (!keys_only && beside) txn.success.emplace_back(range_beside(listing, *beside));
+      }
+    };
+    for (const core::Listing& listing : wanted.lists) add_list(listing, false);
+    for (const core::Listing& listing : wanted.keys) add_list(listing, true);
+    if (txn.success.size() > kOpsMax) return Store::read(wanted, deadline);
+    if (txn.success.empty()) return ReadAnswer{};
+    TRY(const TxnResponse response, kv_->txn(txn, deadline));
+
+    ReadAnswer answer;
+    std::size_t op = 0;
+    for (std::size_t i = 0; i < first_keys; ++i) {
+      TRY(auto record, record_from(keys[i], response, op));
+      answer.records.push_back(std::move(record));
+    }
+    wire::etcd::Revision revision = response.revision;
+    if (first_keys < keys.size()) {
+      TRY(auto rest, get_at(std::span(keys).subspan(first_keys), revision, deadline));
+      std::move(rest.begin(), rest.end(), std::back_inserter(answer.records));
+    }
+    std::map<core::Listing, std::vector<Record>> lists;
+    std::map<core::Listing, std::vector<Key>> key_lists;
+    for (const Part& part : parts) {
+      const auto& first = std::get<RangeResponse>(response.responses[part.op]);
+      if (part.keys_only) {
+        auto& found = key_lists[part.listing];
+        TRY_VOID(collect(
+            part.listing, part.range, first, revision, deadline,
+            [&](const KeyValue& kv, Key key) -> Result<void> {
+              static_cast<void>(kv);
+              found.push_back(std::move(key));
+              return {};
+            },
+            true));
+        continue;
+      }
+      std::map<Key, std::string> beside;
+      if (etcd::places_beside(part.listing.kind)) {
+        TRY(beside,
+            all_beside(part.listing, std::get<RangeResponse>(response.responses[part.op + 1]), revision, deadline));
+      }
+      auto& found = lists[part.listing];
+      TRY_VOID(collect(
+          part.listing, part.range, first, revision, deadline,
+          [&](const KeyValue& kv, Key key) -> Result<void> {
+            const auto known = beside.find(key);
+            TRY(Record record,
+                etcd::decode(key, kv, known == beside.end() ? std::nullopt : std::optional(known->second)));
+            found.push_back(std::move(record));
+            return {};
+          },
+          false));
+    }
+    for (const core::Listing& listing : wanted.lists) answer.lists.push_back(std::move(lists[listing]));
+    for (const core::Listing& listing : wanted.keys) answer.keys.push_back(std::move(key_lists[listing]));
+    return answer;
+  }
+
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override {
+    TRY_VOID(check_writes(writes));
+    TxnRequest txn;
+    std::vector<const Key*> compared;
+    for (const Write& write : writes) TRY_VOID(add_write(write, token, txn, compared));
+    if (txn.success.size() > kOpsMax || txn.compares.size() > kOpsMax) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
+    }
+    const auto response = kv_->txn(txn, deadline);
+    if (!response) {
+      if (!etcd::is_no_space(response.error())) return fail(response.error());
+      return settle_full(writes, token, response.error(), deadline);
+    }
+    if (!response->succeeded) return fail(conflict_in(*response, txn, compared));
+    return Revision(static_cast<std::uint64_t>(response->revision));
+  }
+
+  [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
+                                     Deadline deadline) override {
+    const auto put = std::find_if(writes.begin(), writes.end(), [](const Write& w) { return w.value.has_value(); });
+    const Write& witness = put != writes.end() ? *put : writes.front();
+    TRY(const std::string place, etcd::place_of(witness.key));
+    TRY(const RangeResponse found, kv_->range(RangeRequest::one(place), deadline));
+    const KeyValue* kv = found.kvs.empty() ? nullptr : &found.kvs.front();
+    if (kv != nullptr && witness.value && etcd::is_written_by(witness.key, *witness.value, token, kv->value)) {
+      return Fate::applied;
+    }
+    switch (witness.condition.kind) {
+      case Condition::Kind::absent:
+        return kv != nullptr ? Fate::lost : Fate::may_still_come;
+      case Condition::Kind::revision:
+        return kv != nullptr && revision_of(*kv) == witness.condition.revision ? Fate::may_still_come : Fate::lost;
+      case Condition::Kind::any:
+        break;
+    }
+    return Fate::may_still_come;
+  }
+
+  [[nodiscard]] Result<Revision> position(Deadline deadline) override {
+    TRY(const std::string place, etcd::place_of(core::pool_set_key()));
+    RangeRequest request = RangeRequest::one(place);
+    request.count_only = true;
+    TRY(const RangeResponse found, kv_->range(request, deadline));
+    return Revision(static_cast<std::uint64_t>(found.revision));
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after, Deadline) override {
+    return etcd::make_watch(*this, *kv_, clock_, random_, scope, after);
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
+
+  [[nodiscard]] Capabilities capabilities() const override {
+    return {.atomic_commit = true, .shared = true, .durable = true, .foreign_writers = true};
+  }
+
+ private:
+  static Revision revision_of(const KeyValue& kv) { return Revision(static_cast<std::uint64_t>(kv.mod_revision)); }
+
+  /// One or two operations a key: the record, and what is beside it.
+  [[nodiscard]] static Result<void> add_gets(std::span<const Key> keys, TxnRequest& txn) {
+    for (const Key& key : keys) {
+      TRY(std::string place, etcd::place_of(key));
+      txn.success.emplace_back(RangeRequest::one(std::move(place)));
+      if (auto beside = etcd::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
+    }
+    return {};
+  }
+
+  /// The record that the operations from `op` on asked for; `op` moves behind them.
+  [[nodiscard]] static Result<std::optional<Record>> record_from(const Key& key, const TxnResponse& response,
+                                                                 std::size_t& op) {
+    const KeyValue* kv = only_one(response.responses[op++]);
+    std::optional<std::string> beside;
+    if (etcd::place_beside(key)) {
+      if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
+    }
+    if (kv == nullptr) return std::optional<Record>();
+    TRY(Record record, etcd::decode(key, *kv, beside));
+    return std::optional(std::move(record));
+  }
+
+  /// Several records as of one moment: `revision` when it is given, else now, which it becomes.
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(std::span<const Key> keys,
+                                                                  wire::etcd::Revision& revision, Deadline deadline) {
+    std::vector<std::optional<Record>> records;
+    for (std::size_t from = 0; from < keys.size(); from += kOpsMax / 2) {
+      const auto some = keys.subspan(from, std::min(kOpsMax / 2, keys.size() - from));
+      TxnRequest txn;
+      TRY_VOID(add_gets(some, txn));
+      for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = revision;
+      TRY(const TxnResponse response, kv_->txn(txn, deadline));
+      if (revision == 0) revision = response.revision;
+      std::size_t op = 0;
+      for (const Key& key : some) {
+        TRY(auto record, record_from(key, response, op));
+        records.push_back(std::move(record));
+      }
+    }
+    return records;
+  }
+
+  static RangeRequest range_beside(const core::Listing& listing, const std::string& root) {
+    return range_over({root + listing.name_prefix, wire::etcd::end_of_prefix(root + listing.name_prefix)},
+                      kRecordsAtOnce, false);
+  }
+
+  /// Calls `add(kv, key)` for every record of a listing in a range, of which the first page has come.
+  template <class Add>
+  [[nodiscard]] Result<void> collect(const core::Listing& listing, PlaceRange range, const RangeResponse& first,
+                                     wire::etcd::Revision revision, Deadline deadline, Add add, bool keys_only) {
+    const RangeResponse* page = &first;
+    RangeResponse next;
+    for (;;) {
+      for (const KeyValue& kv : page->kvs) {
+        auto key = etcd::record_at(listing.kind, kv.key);
+        if (key && key->name.starts_with(listing.name_prefix)) TRY_VOID(add(kv, *std::move(key)));
+      }
+      if (!page->more || page->kvs.empty()) return {};
+      range.from = page->kvs.back().key + '\0';
+      RangeRequest request = range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only);
+      request.at_revision = revision;
+      TRY(next, kv_->range(request, deadline));
+      page = &next;
+    }
+  }
+
+  /// What is beside the records of a listing.
+  [[nodiscard]] Result<std::map<Key, std::string>> all_beside(const core::Listing& listing, const RangeResponse& first,
+                                                              wire::etcd::Revision revision, Deadline deadline) {
+    std::map<Key, std::string> beside;
+    RangeRequest request = range_beside(listing, *etcd::places_beside(listing.kind));
+    const RangeResponse* page = &first;
+    RangeResponse next;
+    for (;;) {
+      for (const KeyValue& kv : page->kvs) {
+        if (auto key = etcd::record_beside(listing.kind, kv.key)) beside[*std::move(key)] = kv.value;
+      }
+      if (!page->more || page->kvs.empty()) return beside;
+      request.key = page->kvs.back().key + '\0';
+      request.at_revision = revision;
+      TRY(next, kv_->range(request, deadline));
+      page = &next;
+    }
+  }
+
+  /// Calls `add(record)` for the records of a page; with `keys_only` they have nothing but their key.
+  template <class Add>
+  [[nodiscard]] Result<bool> for_page(const ListRequest& request, bool keys_only, Deadline deadline, Add add) {
+    const core::Listing listing{request.kind, request.name_prefix};
+    std::size_t left = request.limit;
+    std::string after;
+    if (!request.after.empty()) {
+      if (const auto place = etcd::place_of({request.kind, request.after})) after = *place;
+    }
+    for (const PlaceRange& range : etcd::ranges_of(listing)) {
+      PlaceRange rest = range;
+      if (after >= rest.from) rest.from = after + '\0';
+      while (rest.from < rest.to) {
+        const auto limit =
+            std::min<std::int64_t>(static_cast<std::int64_t>(left) + 1, keys_only ? kKeysAtOnce : kRecordsAtOnce);
+        TRY(const RangeResponse page, kv_->range(range_over(rest, limit, keys_only), deadline));
+        std::vector<Key> keys;
+        std::vector<const KeyValue*> kvs;
+        for (const KeyValue& kv : page.kvs) {
+          auto key = etcd::record_at(request.kind, kv.key);
+          const bool listed =
+              key && key->name.starts_with(request.name_prefix) && (request.after.empty() || key->name > request.after);
+          if (!listed) continue;
+          keys.push_back(*std::move(key));
+          kvs.push_back(&kv);
+        }
+        const std::size_t taken = std::min(keys.size(), left);
+        TRY_VOID(add_page(std::span(keys).first(taken), kvs, page.revision, keys_only, deadline, add));
+        left -= taken;
+        if (keys.size() > taken) return true;
+        if (!page.more || page.kvs.empty()) break;
+        rest.from = page.kvs.back().key + '\0';
+      }
+    }
+    return false;
+  }
+
+  template <class Add>
+  [[nodiscard]] Result<void> add_page(std::span<const Key> keys, const std::vector<const KeyValue*>& kvs,
+                                      wire::etcd::Revision revision, bool keys_only, Deadline deadline, Add add) {
+    if (keys.empty()) return {};
+    std::map<Key, std::string> beside;
+    if (!keys_only && etcd::place_beside(keys.front())) {
+      RangeRequest request;
+      request.key = *etcd::place_beside(keys.front());
+      request.range_end = *etcd::place_beside(keys.back()) + '\0';
+      request.at_revision = revision;
+      TRY(const RangeResponse found, kv_->range(request, deadline));
+      for (const KeyValue& kv : found.kvs) {
+        if (auto key = etcd::record_beside(keys.front().kind, kv.key)) beside[*std::move(key)] = kv.value;
+      }
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (keys_only) {
+        Record record;
+        record.key = keys[i];
+        add(std::move(record));
+        continue;
+      }
+      const auto known = beside.find(keys[i]);
+      TRY(Record record,
+          etcd::decode(keys[i], *kvs[i], known == beside.end() ? std::nullopt : std::optional(known->second)));
+      add(std::move(record));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> add_write(const Write& write, const WriteToken& token, TxnRequest& txn,
+                                       std::vector<const Key*>& compared) const {
+    TRY(std::string place, etcd::place_of(write.key));
+    if (write.condition.kind != Condition::Kind::any) {
+      compared.push_back(&write.key);
+      // An absent key has the revision 0 to etcd; to the contract it has none.
+      const auto revision = write.condition.revision.value != 0
+                                ? static_cast<wire::etcd::Revision>(write.condition.revision.value)
+                                : kNoRevision;
+      txn.compares.push_back(write.condition.kind == Condition::Kind::absent ? Compare::absent(place)
+                                                                             : Compare::unchanged(place, revision));
+      RangeRequest what_is_there = RangeRequest::one(place);
+      what_is_there.keys_only = true;
+      txn.failure.emplace_back(std::move(what_is_there));
+    }
+    if (write.only_check) return {};
+    const auto beside = etcd::place_beside(write.key);
+    if (!write.value) {
+      txn.success.emplace_back(DeleteRequest{std::move(place), {}, false});
+      if (beside) txn.success.emplace_back(DeleteRequest{*beside, {}, false});
+      return {};
+    }
+    etcd::StoredBytes bytes = etcd::encode(*write.value, token, clock_.now().wall);
+    txn.success.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
+    if (!beside) return {};
+    if (bytes.beside) {
+      txn.success.emplace_back(PutRequest{*beside, *std::move(bytes.beside)});
+    } else {
+      txn.success.emplace_back(DeleteRequest{*beside, {}, false});
+    }
+    return {};
+  }
+
+  static Error conflict_in(const TxnResponse& response, const TxnRequest& txn,
+                           const std::vector<const Key*>& compared) {
+    for (std::size_t i = 0; i < compared.size() && i < response.responses.size(); ++i) {
+      const KeyValue* kv = only_one(response.responses[i]);
+      const Compare& condition = txn.compares[i];
+      const bool holds = condition.target == Compare::Target::version
+                             ? kv == nullptr
+                             : kv != nullptr && kv->mod_revision == condition.number;
+      if (holds) continue;
+      return {ErrorCode::conflict,
+              fmt::format("{} {} was changed by somebody else; read again", core::name_of(compared[i]->kind),
+                          compared[i]->name),
+              {}};
+    }
+    return {ErrorCode::conflict, "a record was changed by somebody else; read again", {}};
+  }
+
+  /// etcd says that its space is used up before it applies a write, but also after the one that crossed the line: what
+  /// is stored tells, and nothing can come later.
+  [[nodiscard]] Result<Revision> settle_full(std::span<const Write> writes, const WriteToken& token, const Error& error,
+                                             Deadline deadline) {
+    const auto fate = fate_of(writes, token, deadline);
+    if (!fate) return fail(ErrorCode::unknown_outcome, error.message);
+    if (*fate == Fate::applied) return position(deadline);
+    return fail(ErrorCode::storage_full,
+                "etcd's space quota is used up: compact, defragment and disarm its alarm (etcdctl)");
+  }
+
+  const std::unique_ptr<etcd::Kv> kv_;
+  const Clock& clock_;
+  Random& random_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random) {
+  return std::make_unique<EtcdStore>(std::move(kv), clock, random);
+}
+
+}  // namespace croft::store

@@ -1,0 +1,143 @@
+#include "store/etcd/place.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "wire/calico_etcd.h"
+#include "wire/etcd_api.h"
+
+namespace croft::store::etcd {
+namespace {
+
+namespace calico = wire::calico;
+using core::Kind;
+
+constexpr std::string_view kOwnRoot = "/croft/v1/";
+
+std::string own_root_of(Kind kind) { return fmt::format("{}{}/", kOwnRoot, core::name_of(kind)); }
+
+std::string_view beside_name_of(Kind kind) {
+  switch (kind) {
+    case Kind::pool:
+      return "beside/pool/";
+    case Kind::block:
+      return "beside/block/";
+    default:
+      return {};
+  }
+}
+
+/// The part of a name's prefix up to its last slash: only there do the prefixes of Calico's keys agree with it.
+std::string_view whole_parts(std::string_view prefix) {
+  const std::size_t slash = prefix.rfind('/');
+  return slash == prefix.npos ? std::string_view() : prefix.substr(0, slash + 1);
+}
+
+std::vector<std::string> affinity_prefixes(std::string_view parts) {
+  using Type = core::AffinityOwner::Type;
+  if (parts.empty()) return {calico::affinities_prefix(Type::host), calico::affinities_prefix(Type::virtual_owner)};
+  const bool is_host = parts.starts_with("host/");
+  const Type type = is_host ? Type::host : Type::virtual_owner;
+  std::string_view rest = parts.substr(parts.find('/') + 1);
+  if (rest.empty()) return {calico::affinities_prefix(type)};
+  const std::string owner(rest.substr(0, rest.find('/')));
+  rest.remove_prefix(owner.size() + 1);
+  std::optional<net::Family> family;
+  if (rest.starts_with("ipv4/")) family = net::Family::v4;
+  if (rest.starts_with("ipv6/")) family = net::Family::v6;
+  const auto prefix = calico::affinities_prefix({type, owner}, family);
+  return {prefix ? *prefix : calico::affinities_prefix(type)};
+}
+
+std::vector<std::string> prefixes_of(const core::Listing& listing) {
+  const std::string_view parts = whole_parts(listing.name_prefix);
+  switch (listing.kind) {
+    case Kind::pool:
+      return {calico::resources_prefix(calico::ResourceKey::Kind::pool) + listing.name_prefix};
+    case Kind::reservation:
+      return {calico::resources_prefix(calico::ResourceKey::Kind::reservation) + listing.name_prefix};
+    case Kind::node:
+      return {calico::resources_prefix(calico::ResourceKey::Kind::node) + listing.name_prefix};
+    case Kind::ipam_config: {
+      const auto key = place_of(core::ipam_config_key());
+      CROFT_ASSERT(key.has_value());
+      return {*key};
+    }
+    case Kind::block:
+      if (parts.starts_with("ipv4/")) return {calico::blocks_prefix(net::Family::v4)};
+      if (parts.starts_with("ipv6/")) return {calico::blocks_prefix(net::Family::v6)};
+      return {calico::blocks_prefix()};
+    case Kind::affinity:
+      return affinity_prefixes(parts);
+    case Kind::handle:
+      return {calico::handles_prefix() + listing.name_prefix};
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+    case Kind::high_water_mark:
+    case Kind::pool_set:
+      return {own_root_of(listing.kind) + listing.name_prefix};
+  }
+  CROFT_ASSERT(false);
+}
+
+}  // namespace
+
+bool is_calicos(Kind kind) {
+  switch (kind) {
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+    case Kind::high_water_mark:
+    case Kind::pool_set:
+      return false;
+    default:
+      return true;
+  }
+}
+
+Result<std::string> place_of(const core::Key& key) {
+  if (!is_calicos(key.kind)) return own_root_of(key.kind) + key.name;
+  TRY(const calico::Key place, calico::key_of(key));
+  return calico::print_key(place);
+}
+
+std::optional<core::Key> record_at(Kind kind, std::string_view place) {
+  if (!is_calicos(kind)) {
+    const std::string root = own_root_of(kind);
+    if (!place.starts_with(root) || place.size() == root.size()) return std::nullopt;
+    return core::Key{kind, std::string(place.substr(root.size()))};
+  }
+  const auto parsed = calico::parse_key(place);
+  if (!parsed) return std::nullopt;
+  auto key = calico::record_of(*parsed);
+  if (key && key->kind != kind) return std::nullopt;
+  return key;
+}
+
+std::optional<std::string> place_beside(const core::Key& key) {
+  if (beside_name_of(key.kind).empty()) return std::nullopt;
+  return fmt::format("{}{}{}", kOwnRoot, beside_name_of(key.kind), key.name);
+}
+
+std::optional<std::string> places_beside(Kind kind) {
+  if (beside_name_of(kind).empty()) return std::nullopt;
+  return fmt::format("{}{}", kOwnRoot, beside_name_of(kind));
+}
+
+std::optional<core::Key> record_beside(Kind kind, std::string_view place) {
+  const auto root = places_beside(kind);
+  if (!root || !place.starts_with(*root)) return std::nullopt;
+  return core::Key{kind, std::string(place.substr(root->size()))};
+}
+
+std::vector<PlaceRange> ranges_of(const core::Listing& listing) {
+  std::vector<PlaceRange> ranges;
+  for (std::string& prefix : prefixes_of(listing)) {
+    std::string end = wire::etcd::end_of_prefix(prefix);
+    ranges.push_back({std::move(prefix), std::move(end)});
+  }
+  return ranges;
+}
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/block/records.h"
+#include "core/block/snapshot.h"
+
+// Where records are in etcd: Calico's under Calico's keys, Croft's own under /croft/v1/ (docs/formats/calico.md).
+namespace croft::store::etcd {
+
+/// True for the kinds that Calico has.
+[[nodiscard]] bool is_calicos(core::Kind kind);
+
+/// The key of a record. Error: invalid_argument for a name that can have none.
+[[nodiscard]] Result<std::string> place_of(const core::Key& key);
+/// The record of a key of this kind; nothing for a key that belongs to none.
+[[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place);
+
+/// Where Croft keeps what Calico's record has no place for: beside pools and blocks; nothing for others.
+[[nodiscard]] std::optional<std::string> place_beside(const core::Key& key);
+/// The same for all records of a kind.
+[[nodiscard]] std::optional<std::string> places_beside(core::Kind kind);
+/// The record beside which a key is.
+[[nodiscard]] std::optional<core::Key> record_beside(core::Kind kind, std::string_view place);
+
+/// Keys in [from, to).
+struct PlaceRange {
+  std::string from;
+  std::string to;
+};
+
+/// The ranges, ascending, that hold every key of a listing, and maybe others: whoever lists filters by name. The order
+/// of keys in them is the order of names.
+[[nodiscard]] std::vector<PlaceRange> ranges_of(const core::Listing& listing);
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,101 @@
+#include "wire/beside_calico.h"
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "wire/canonical_json.h"
+#include "wire/record_fields.h"
+#include "wire/records.h"
+
+namespace croft::wire {
+namespace {
+
+constexpr std::uint32_t kOrdinalMax = 4095;
+
+Error damaged(std::string_view key, std::string_view why) {
+  return {ErrorCode::corrupt, fmt::format("{} is damaged: {}", net::echo(key), why), {}};
+}
+
+/// Reads `{"v":1,`, what `read` reads, and `}`.
+template <class Read>
+[[nodiscard]] Result<void> decode(std::string_view key, std::string_view bytes, Read read) {
+  if (bytes.size() > kRecordBytesMax) return fail(damaged(key, "it is too long"));
+  CanonicalReader in(bytes);
+  in.expect("{\"v\":");
+  const std::uint32_t version = in.small_number();
+  if (in.ok() && version > kRecordVersion) {
+    return fail(ErrorCode::newer_version,
+                fmt::format("{} has format {}, this program reads up to {}; upgrade Croft here", net::echo(key),
+                            version, kRecordVersion));
+  }
+  in.expect(",");
+  read(in);
+  in.expect("}");
+  if (const auto finished = in.finish(); !finished) return fail(damaged(key, finished.error().message));
+  return {};
+}
+
+}  // namespace
+
+std::string encode_pool_beside(const PoolBeside& beside) {
+  CanonicalWriter out(128);
+  out.raw("{\"v\":1,\"cidr\":");
+  write_prefix(out, beside.cidr);
+  if (beside.gateway) out.raw(",\"gateway\":").text(beside.gateway->to_string());
+  out.raw(",\"cooldownSeconds\":").number(std::int64_t{beside.cooldown.count()}).raw("}");
+  return out.take();
+}
+
+Result<PoolBeside> decode_pool_beside(std::string_view key, std::string_view bytes) {
+  PoolBeside beside;
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) {
+    in.expect("\"cidr\":");
+    beside.cidr = read_prefix(in);
+    if (in.accept(",\"gateway\":")) {
+      const auto address = net::Address::parse(in.text());
+      if (address) beside.gateway = *address;
+      if (!address) in.reject("gateway is no IP address");
+    }
+    in.expect(",\"cooldownSeconds\":");
+    beside.cooldown = std::chrono::seconds{in.signed_number()};
+  }));
+  return beside;
+}
+
+std::string encode_cooling_beside(const std::vector<core::CoolingBeside>& beside) {
+  CanonicalWriter out(64 + 256 * beside.size());
+  out.raw("{\"v\":1,\"cooling\":");
+  std::string_view separator = "[";
+  for (const core::CoolingBeside& one : beside) {
+    out.raw(separator).raw("{\"ordinal\":").number(std::uint64_t{one.ordinal});
+    out.raw(",\"sequenceNumber\":").number(one.sequence_number.value).raw(",");
+    write_cooling(out, one.cooling);
+    out.raw("}");
+    separator = ",";
+  }
+  out.raw(beside.empty() ? "[]}" : "]}");
+  return out.take();
+}
+
+Result<std::vector<core::CoolingBeside>> decode_cooling_beside(std::string_view key, std::string_view bytes) {
+  std::vector<core::CoolingBeside> beside;
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) {
+    in.expect("\"cooling\":");
+    if (in.accept("[]")) return;
+    in.expect("[");
+    do {
+      core::CoolingBeside one;
+      in.expect("{\"ordinal\":");
+      one.ordinal = in.small_number(kOrdinalMax);
+      in.expect(",\"sequenceNumber\":");
+      one.sequence_number = core::SequenceNumber(in.unsigned_number());
+      in.expect(",");
+      one.cooling = read_cooling(in);
+      in.expect("}");
+      beside.push_back(std::move(one));
+    } while (in.another(']') && beside.size() <= kOrdinalMax);
+  }));
+  return beside;
+}
+
+}  // namespace croft::wire
