@@ -271,13 +271,6 @@ std::optional<Error> take_args(const std::string& text, CalicoNetconf& config) {
 
 }  // namespace
 
-std::string DatastoreChoice::store_url() const {
-  if (kind == Kind::store_url) return url;
-  std::string text;
-  for (const std::string& endpoint : endpoints) text += (text.empty() ? "etcd:" : ",") + endpoint;
-  return text;
-}
-
 Checked<CalicoNetconf> decode_calico_netconf(const JsonDocument& document, const std::string& args, Command command,
                                              const GetVariable& variable) {
   auto name = read_network_name(document);

@@ -37,9 +37,6 @@ struct DatastoreChoice {
   // Only with etcd; empty when not given.
   std::string key_file, cert_file, ca_cert_file;  ///< paths; key and certificate come together or not at all
   std::string user, password;
-
-  /// The store's URL: `url`, or `etcd:<endpoint>,<endpoint>`; empty for Kubernetes.
-  [[nodiscard]] std::string store_url() const;
   friend bool operator==(const DatastoreChoice&, const DatastoreChoice&) = default;
 };
 

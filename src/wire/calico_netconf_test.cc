@@ -79,7 +79,6 @@ TEST(CalicoNetconf, ReadsEveryMember) {
       ipam, Command::add, "IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;IP=10.1.0.9;X=1");
   ASSERT_TRUE(config) << config.error().msg;
   EXPECT_EQ(*config, expected);
-  EXPECT_EQ(config->datastore.store_url(), "etcd:https://10.0.0.1:2379,https://10.0.0.2:2379");
 }
 
 TEST(CalicoNetconf, EachMemberOverridesItsVariable) {
@@ -114,9 +113,9 @@ TEST(CalicoNetconf, WithoutATypeEndpointsMeanEtcd) {
 
 TEST(CalicoNetconf, AStoreUrlComesBeforeCalicosDatastore) {
   const auto by_member = decode(R"("datastore_type":"kubernetes")", R"("store":"sqlite:/x")");
-  EXPECT_EQ(by_member->datastore.store_url(), "sqlite:/x");
+  EXPECT_EQ(by_member->datastore.url, "sqlite:/x");
   const auto by_variable = decode(R"("datastore_type":"etcdv3")", "", Command::add, "", {{"CROFT_STORE", "sqlite:/y"}});
-  EXPECT_EQ(by_variable->datastore.store_url(), "sqlite:/y");
+  EXPECT_EQ(by_variable->datastore.url, "sqlite:/y");
   EXPECT_EQ(decode("", R"("store":"sqlite:/x")", Command::add, "", {{"CROFT_STORE", "sqlite:/y"}})->datastore.url,
             "sqlite:/x");
 }
