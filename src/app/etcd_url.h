@@ -13,6 +13,7 @@ struct EtcdPlace {
   std::string ca_file, certificate_file, key_file;
   std::string server_name;  ///< the name in the members' certificates, when it is not their address
   std::string user, password_file;
+  std::string password;  ///< when there is no file of it; never from a URL
 };
 
 /// Reads

@@ -29,13 +29,14 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return opened;
 }
 
-/// Connects nothing: the first call does.
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(const std::string& url, const Clock& clock) {
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock) {
   static os::SystemRandom random;  // outlives every store
-  TRY(EtcdPlace place, parse_etcd_url(url));
   store::etcd::ClientOptions options;
   options.endpoints = std::move(place.endpoints);
   options.user = std::move(place.user);
+  options.password = std::move(place.password);
   if (!place.password_file.empty()) {
     TRY(options.password, os::read_file(place.password_file, kPasswordBytesMax));
     while (!options.password.empty() && options.password.back() == '\n') options.password.pop_back();
@@ -48,13 +49,14 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return store::make_etcd_store(std::move(client), clock, random);
 }
 
-}  // namespace
-
 Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock) {
   if (url.starts_with(kSqliteScheme) && url.substr(kSqliteScheme.size()).starts_with('/')) {
     return open_sqlite(url, mode, clock);
   }
-  if (url.starts_with(kEtcdScheme)) return open_etcd(url, clock);
+  if (url.starts_with(kEtcdScheme)) {
+    TRY(EtcdPlace place, parse_etcd_url(url));
+    return open_etcd_store(std::move(place), clock);
+  }
   return fail(ErrorCode::invalid_argument, "store " + net::echo(url) +
                                                " is not a store this version knows: give sqlite:/absolute/path.db or "
                                                "etcd:https://10.0.0.1:2379,…");

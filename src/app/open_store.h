@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "app/etcd_url.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "edge/croft_ipam.h"
@@ -15,5 +16,8 @@ namespace croft::app {
 /// backend. `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode,
                                                                const Clock& clock);
+
+/// The same for an etcd cluster that something else than a URL names. Connects nothing: the first call does.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock);
 
 }  // namespace croft::app

@@ -34,18 +34,6 @@ core::Owner owner_of(const Caller& caller, const NetworkConfig& config) {
   return {config.name, caller.container_id, caller.interface_name};
 }
 
-std::vector<std::string> texts_of(const std::vector<cni::PoolChoice>& choices) {
-  std::vector<std::string> result;
-  for (const cni::PoolChoice& choice : choices) {
-    if (const auto* name = std::get_if<std::string>(&choice)) {
-      result.push_back(*name);
-    } else {
-      result.push_back(std::get<net::Prefix>(choice).to_string());
-    }
-  }
-  return result;
-}
-
 core::AssignRequest assign_request(const Caller& caller, const NetworkConfig& config, const CroftIpamWorld& world) {
   core::AssignRequest request;
   request.owner = owner_of(caller, config);
@@ -53,8 +41,8 @@ core::AssignRequest assign_request(const Caller& caller, const NetworkConfig& co
   request.node = node_of(config, world);
   request.ipv4 = config.ipam.assign_v4;
   request.ipv6 = config.ipam.assign_v6;
-  request.ipv4_pools = texts_of(config.ipam.v4_pools);
-  request.ipv6_pools = texts_of(config.ipam.v6_pools);
+  request.ipv4_pools = cni::texts_of(config.ipam.v4_pools);
+  request.ipv6_pools = cni::texts_of(config.ipam.v6_pools);
   request.addresses = config.requested_addresses;
   return request;
 }

@@ -47,11 +47,8 @@ class Frame {
       frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
       return {};
     }));
-    const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
-    TRY(const auto config, context.store.get(core::ipam_config_key(), deadline));
-    if (config) {
-      frame.calicos_cooldown_ = std::chrono::seconds{std::get<core::IpamConfig>(config->value).ip_cooldown_seconds};
-    }
+    TRY(const core::IpamConfig config, ipam_config(context));
+    frame.calicos_cooldown_ = std::chrono::seconds{config.ip_cooldown_seconds};
     return frame;
   }
 
@@ -160,6 +157,15 @@ Result<std::vector<core::Pool>> list_pools(const Context& context) {
     return {};
   }));
   return pools;
+}
+
+Result<core::IpamConfig> ipam_config(const Context& context) {
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  TRY(auto record, context.store.get(core::ipam_config_key(), deadline));
+  if (!record) return core::IpamConfig{};
+  auto* config = std::get_if<core::IpamConfig>(&record->value);
+  CROFT_ASSERT(config != nullptr);
+  return std::move(*config);
 }
 
 Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {

@@ -124,6 +124,17 @@ Result<void> make_directories(const std::string& path) {
   return {};
 }
 
+Result<void> make_shared_directories(const std::string& path) {
+  constexpr mode_t kMode = 0777;
+  TRY(const auto there, file_status(path));
+  if (there && there->type == FileStatus::Type::directory) return {};
+  if (there) return fail(system_error("create directory", path, ENOTDIR));
+  const std::string parent = directory_of(path);
+  if (parent != path) TRY_VOID(make_shared_directories(parent));
+  if (::mkdir(path.c_str(), kMode) == 0 || errno == EEXIST) return {};
+  return fail(system_error("create directory", path, errno));
+}
+
 Result<void> create_file(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   const FileDescriptor file(::open(path.c_str(), kFlags, kFileMode));

@@ -44,6 +44,10 @@ struct FileStatus {
 /// a success. Errors: as system_error maps them; invalid_argument when a part of the path is no directory.
 [[nodiscard]] Result<void> make_directories(const std::string& path);
 
+/// Makes a directory and its missing parents for all who may come (0777, less the umask), not durably: for locks and
+/// other things of one boot. An existing directory is a success. Errors as make_directories.
+[[nodiscard]] Result<void> make_shared_directories(const std::string& path);
+
 /// Makes an empty file of mode 0600. Error: already_exists.
 [[nodiscard]] Result<void> create_file(const std::string& path);
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "core/block/affinity.h"
 #include "net/echo.h"
 #include "wire/cni_args.h"
 #include "wire/cni_config_parts.h"
@@ -28,22 +27,6 @@ struct Draft {
   std::string log_file;
   std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
 };
-
-MaybeFault read_plain_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
-  if (auto fault = read_text(at, bytes_max, out)) return fault;
-  if (is_plain_text(out)) return {};
-  return at.bad_value(net::echo(out) + " has control characters");
-}
-
-MaybeFault read_nodename(const JsonAt& at, std::string& out) {
-  std::string name;
-  if (auto fault = read_text(at, kPathBytesMax, name)) return fault;
-  if (!name.empty()) {
-    if (const auto checked = core::check_node_name(name); !checked) return at.bad_value(checked.error().message);
-  }
-  if (!at.value.is_null()) out = name;
-  return {};
-}
 
 // ---- requested addresses
 
@@ -77,16 +60,6 @@ MaybeFault read_runtime_config(const JsonAt& at, Draft& out) {
 }
 
 // ---- ipam
-
-/// Strings "true" and "false" are Calico's form; anything but `exception` means the default.
-MaybeFault read_switch(const JsonAt& at, bool fallback, bool& out) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() == JsonKind::boolean) return read_boolean(at, out);
-  if (at.value.kind() != JsonKind::string) return at.wrong_type("\"true\" or \"false\"");
-  const std::string_view exception = fallback ? "false" : "true";
-  out = (at.value.text() == exception) != fallback;
-  return {};
-}
 
 constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {
     {{"store", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.store); }}}};
@@ -143,36 +116,11 @@ MaybeFault read_top_level(const JsonAt& root, Draft& draft) {
   return draft.needs.attachments ? read_valid_attachments(root, draft.config.valid_attachments) : MaybeFault();
 }
 
-Error error_of(const JsonFault& fault) {
-  const bool type = fault.kind == JsonFault::Kind::wrong_type;
-  return {type ? Code::internal : Code::invalid_network_config, "invalid network config: " + fault.to_string(), {}};
-}
-
 Error missing(std::string_view field) {
   return {Code::invalid_network_config, fmt::format("invalid network config: {} is missing", field), {}};
 }
 
 // ---- CNI_ARGS
-
-std::optional<Error> take_pod_text(const Args& args, std::string_view key, std::string& out) {
-  constexpr std::size_t kBytesMax = 253;  // of a Kubernetes object name
-  const auto it = args.texts.find(key);
-  if (it == args.texts.end()) return {};
-  if (it->second.size() > kBytesMax || !is_plain_text(it->second)) {
-    return Error{
-        Code::invalid_environment,
-        fmt::format("ARGS: {} is not UTF-8 text of at most {} bytes without control characters", key, kBytesMax),
-        net::echo(it->second)};
-  }
-  out = it->second;
-  return {};
-}
-
-std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod) {
-  if (auto error = take_pod_text(args, kPodNameArg, pod.name)) return error;
-  if (auto error = take_pod_text(args, kPodNamespaceArg, pod.namespace_name)) return error;
-  return take_pod_text(args, kPodUidArg, pod.uid);
-}
 
 std::optional<Error> gather_requested(const std::optional<net::Address>& from_args, Draft& draft) {
   std::vector<net::Address>& all = draft.config.requested_addresses;
@@ -201,6 +149,15 @@ std::optional<std::string> unless_empty(const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> texts_of(const std::vector<PoolChoice>& choices) {
+  std::vector<std::string> result;
+  for (const PoolChoice& choice : choices) {
+    const auto* name = std::get_if<std::string>(&choice);
+    result.push_back(name != nullptr ? *name : std::get<net::Prefix>(choice).to_string());
+  }
+  return result;
+}
+
 ConfigNeeds needs_of(Command command) {
   ConfigNeeds needs;
   needs.assignment = command == Command::add || command == Command::status;
@@ -218,7 +175,8 @@ Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const
   if (!version) return version.error();
   Draft draft;
   draft.needs = needs;
-  if (const auto fault = read_top_level(JsonAt{document.root(), nullptr, {}, {}}, draft)) return error_of(*fault);
+  if (const auto fault = read_top_level(JsonAt{document.root(), nullptr, {}, {}}, draft))
+    return config_error_of(*fault);
   if (!needs.lenient && !draft.has_ipam) return missing("ipam");
   if (!needs.lenient && draft.type.empty()) return missing("ipam.type");
   if (needs.assignment) {

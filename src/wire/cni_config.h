@@ -46,6 +46,8 @@ struct ValidAttachments {
 
 /// An entry of `ipv4_pools` or `ipv6_pools`: the name of a pool or its CIDR.
 using PoolChoice = std::variant<std::string, net::Prefix>;
+/// Names and CIDRs as text, in their order.
+[[nodiscard]] std::vector<std::string> texts_of(const std::vector<PoolChoice>& choices);
 
 /// The section `ipam`. Members that DESIGN gives no default are optional here and decided by `app`.
 struct IpamSection {

@@ -3,6 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
+#include "core/block/affinity.h"
+#include "net/echo.h"
+#include "wire/cni_text.h"
+
 namespace croft::wire::cni {
 namespace {
 
@@ -64,6 +70,22 @@ MaybeFault read_previous_result(const JsonAt& at, std::vector<AddressWithLength>
   return read_object<std::vector<AddressWithLength>>(at, kMembers, out);
 }
 
+// ---- CNI_ARGS
+
+std::optional<Error> take_pod_text(const Args& args, std::string_view key, std::string& out) {
+  constexpr std::size_t kBytesMax = 253;  // of a Kubernetes object name
+  const auto it = args.texts.find(key);
+  if (it == args.texts.end()) return {};
+  if (it->second.size() > kBytesMax || !is_plain_text(it->second)) {
+    return Error{
+        Code::invalid_environment,
+        fmt::format("ARGS: {} is not UTF-8 text of at most {} bytes without control characters", key, kBytesMax),
+        net::echo(it->second)};
+  }
+  out = it->second;
+  return {};
+}
+
 }  // namespace
 
 MaybeFault read_valid_attachments(const JsonAt& root, ValidAttachments& out) {
@@ -82,6 +104,42 @@ MaybeFault read_previous_addresses(const JsonAt& root, std::vector<AddressWithLe
   static constexpr std::array<JsonMember<std::vector<AddressWithLength>>, 1> kMembers = {
       {{"prevResult", read_previous_result}}};
   return read_object<std::vector<AddressWithLength>>(root, kMembers, out);
+}
+
+MaybeFault read_plain_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
+  if (auto fault = read_text(at, bytes_max, out)) return fault;
+  if (is_plain_text(out)) return {};
+  return at.bad_value(net::echo(out) + " has control characters");
+}
+
+MaybeFault read_nodename(const JsonAt& at, std::string& out) {
+  std::string name;
+  if (auto fault = read_text(at, kPathBytesMax, name)) return fault;
+  if (!name.empty()) {
+    if (const auto checked = core::check_node_name(name); !checked) return at.bad_value(checked.error().message);
+  }
+  if (!at.value.is_null()) out = name;
+  return {};
+}
+
+MaybeFault read_switch(const JsonAt& at, bool fallback, bool& out) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() == JsonKind::boolean) return read_boolean(at, out);
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("\"true\" or \"false\"");
+  const std::string_view exception = fallback ? "false" : "true";
+  out = (at.value.text() == exception) != fallback;
+  return {};
+}
+
+Error config_error_of(const JsonFault& fault) {
+  const bool type = fault.kind == JsonFault::Kind::wrong_type;
+  return {type ? Code::internal : Code::invalid_network_config, "invalid network config: " + fault.to_string(), {}};
+}
+
+std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod) {
+  if (auto error = take_pod_text(args, kPodNameArg, pod.name)) return error;
+  if (auto error = take_pod_text(args, kPodNamespaceArg, pod.namespace_name)) return error;
+  return take_pod_text(args, kPodUidArg, pod.uid);
 }
 
 }  // namespace croft::wire::cni

@@ -1,6 +1,7 @@
 #pragma once
 
-// How `ipam.pools`, `ipam.ipv4_pools` and `ipam.ipv6_pools` are read. Private to cni_config.cc.
+// How `ipam.pools`, `ipam.ipv4_pools` and `ipam.ipv6_pools` are read. For the decoders
+// of configurations only.
 
 #include <cstddef>
 #include <vector>

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,10 +18,13 @@ using namespace croft;
 struct Personality {
   std::string_view name;
   int (*serve)(const edge::CniHost& host);
+  /// What arguments on the command line lead to; null: they are not looked at, as by every CNI plugin.
+  int (*answer_options)(std::span<char* const> options) = nullptr;
 };
 constexpr std::array kPersonalities = {
     Personality{"croft-ipam", app::serve_croft_ipam},
     Personality{"host-local", app::serve_host_local},
+    Personality{"calico-ipam", app::serve_calico_ipam, app::answer_calico_options},
 };
 
 std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
@@ -40,9 +44,10 @@ edge::NetnsAnswer compare_netns(const std::string& path) {
 }
 
 int refuse_name(std::string_view name) {
-  const wire::cni::Error error{
-      wire::cni::Code::refused,
-      "this plugin has no personality \"" + std::string(name) + "\": install it as croft-ipam or host-local", ""};
+  const wire::cni::Error error{wire::cni::Code::refused,
+                               "this plugin has no personality \"" + std::string(name) +
+                                   "\": install it as croft-ipam, calico-ipam or host-local",
+                               ""};
   static_cast<void>(os::write_standard_output(wire::cni::print_error(error)));
   return 1;
 }
@@ -58,7 +63,9 @@ int main(int argc, char** argv) {
       compare_netns,
   };
   for (const Personality& personality : kPersonalities) {
-    if (personality.name == name) os::end_process(personality.serve(host));
+    if (personality.name != name) continue;
+    const bool has_options = argc > 1 && personality.answer_options != nullptr;
+    os::end_process(has_options ? personality.answer_options({argv + 1, argv + argc}) : personality.serve(host));
   }
   return refuse_name(name);
 }

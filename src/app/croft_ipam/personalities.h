@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "edge/cni_skeleton.h"
 
 namespace croft::app {
@@ -11,5 +13,11 @@ namespace croft::app {
 
 /// The drop-in replacement of the reference plugin host-local (docs/formats/host-local.md).
 [[nodiscard]] int serve_host_local(const edge::CniHost& host);
+
+/// The drop-in replacement of Calico's IPAM plugin (docs/formats/calico-ipam.md).
+[[nodiscard]] int serve_calico_ipam(const edge::CniHost& host);
+/// Its options: `-v` prints the version; any other, `-upgrade` above all, is refused: who calls it would take an exit
+/// without error for the work done. Returns the exit code.
+[[nodiscard]] int answer_calico_options(std::span<char* const> options);
 
 }  // namespace croft::app

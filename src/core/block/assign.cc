@@ -156,10 +156,12 @@ class Assignment {
     return true;
   }
 
-  bool refuse_explicit(const Address& address, const Pool& pool, ErrorCode code, std::string reason) {
+  bool refuse_explicit(const Address& address, const Pool& pool, ErrorCode code, std::string reason,
+                       RefusalCause cause) {
     return refuse({code,
                    fmt::format("requested address {} cannot be assigned", address.to_string()),
-                   {{pool.name, pool.cidr, std::move(reason)}}});
+                   {{pool.name, pool.cidr, std::move(reason)}},
+                   cause});
   }
 
   /// Sheet §3.10.
@@ -170,12 +172,14 @@ class Assignment {
       for (const Pool* p : pools_.pools()) considered.push_back({p->name, p->cidr, "does not contain it"});
       return refuse({considered.empty() ? ErrorCode::no_pool : ErrorCode::refused_by_configuration,
                      fmt::format("requested address {} cannot be assigned: it is in no pool", address.to_string()),
-                     std::move(considered)});
+                     std::move(considered), RefusalCause::address_in_no_pool});
     }
-    const auto refuse_pool = [&](ErrorCode code, std::string reason) {
-      return refuse_explicit(address, *pool, code, std::move(reason));
+    const auto refuse_pool = [&](ErrorCode code, std::string reason, RefusalCause cause = RefusalCause::other) {
+      return refuse_explicit(address, *pool, code, std::move(reason), cause);
     };
-    if (!is_enabled(*pool)) return refuse_pool(ErrorCode::refused_by_configuration, "the pool is disabled");
+    if (!is_enabled(*pool)) {
+      return refuse_pool(ErrorCode::refused_by_configuration, "the pool is disabled", RefusalCause::address_in_no_pool);
+    }
     if (!allows(*pool, request_.use)) {
       return refuse_pool(ErrorCode::refused_by_configuration, "the pool is not for this use (allowedUses)");
     }
@@ -192,11 +196,15 @@ class Assignment {
     if (pools_.config().strict_affinity && (*block)->affinity != request_.node) {
       return refuse_pool(ErrorCode::refused_by_configuration,
                          fmt::format("block {} belongs to {} and affinity is strict", cidr.to_string(),
-                                     (*block)->affinity ? to_string(*(*block)->affinity) : "nobody"));
+                                     (*block)->affinity ? to_string(*(*block)->affinity) : "nobody"),
+                         RefusalCause::address_out_of_bounds);
     }
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
     auto taken = take_address(**block, address, attribute());
-    if (!taken) return refuse_pool(ErrorCode::exhausted, "the address is " + state_text(**block, ordinal));
+    if (!taken) {
+      return refuse_pool(ErrorCode::exhausted, "the address is " + state_text(**block, ordinal),
+                         RefusalCause::address_taken);
+    }
     accept(*std::move(taken), is_new ? pool : nullptr);
     return true;
   }
@@ -478,7 +486,7 @@ class Assignment {
       if (const auto end = search.first_ends.find(pool); end != search.first_ends.end()) {
         reason += "; the first cooling one is free again at " + rfc3339_rounded_up(end->second);
       }
-      considered.push_back({pool->name, pool->cidr, std::move(reason)});
+      considered.push_back({pool->name, pool->cidr, std::move(reason), true});
     }
     const bool strict = pools_.config().strict_affinity;
     return {ErrorCode::exhausted,

@@ -14,6 +14,8 @@ std::string handle_of(const Owner& owner) { return owner.network + "." + owner.c
 
 bool matches(const Owner& owner, const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
   if (handle_id != handle_of(owner)) return false;
+  // Written by another system, which knows an owner by its handle alone.
+  if (find(secondary, kInterfaceKey) == nullptr && find(secondary, kNetworkKey) == nullptr) return true;
   const std::optional<Owner> recorded = owner_of(handle_id, secondary);
   return recorded && recorded->network == owner.network && recorded->container_id == owner.container_id &&
          (recorded->interface_name.empty() || recorded->interface_name == owner.interface_name);

@@ -30,6 +30,8 @@ TEST(Owner, DotsInNamesDoNotMixUpOwners) {
   EXPECT_FALSE(matches(dotted_container, "a.b.c", of_network));
   EXPECT_TRUE(matches(dotted_container, "a.b.c", of_container));
   EXPECT_FALSE(matches(dotted_network, "a.b.c", of_container));
+  // Calico writes neither attribute: its handle is all there is.
+  EXPECT_TRUE(matches(dotted_network, "a.b.c", Map{{"node", "node-a"}}));
 }
 
 TEST(Owner, OtherHandlesHaveNoOwner) {

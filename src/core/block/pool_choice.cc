@@ -99,12 +99,17 @@ void take_serving(const PoolTable& pools, const PoolRequest& request, PoolChoice
 }
 
 Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std::vector<PoolVerdict> considered) {
-  const bool any = std::any_of(pools.pools().begin(), pools.pools().end(),
-                               [&](const Pool* p) { return p->cidr.family() == request.family; });
+  bool any = false;
+  bool any_enabled = false;
+  for (const Pool* pool : pools.pools()) {
+    const bool is_of_family = pool->cidr.family() == request.family;
+    any = any || is_of_family;
+    any_enabled = any_enabled || (is_of_family && is_enabled(*pool));
+  }
   return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
           fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.node,
                       any ? "no pool may be used" : "there is no pool of this family; create one"),
-          std::move(considered), RefusalCause::no_pool_for_node};
+          std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
 }
 
 }  // namespace

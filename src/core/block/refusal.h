@@ -14,20 +14,25 @@ namespace croft::core {
 struct PoolVerdict {
   std::string pool;
   net::Prefix cidr;
-  std::string reason;  ///< one clause, e.g. "disabled", "all 4 blocks are claimed: …"
+  std::string reason;   ///< one clause, e.g. "disabled", "all 4 blocks are claimed: …"
+  bool usable = false;  ///< the request might have used it, had there been an address
   friend bool operator==(const PoolVerdict&, const PoolVerdict&) = default;
 };
 
 /// What stands in the way, for callers that speak another system's language (edge/calico_messages.h).
 enum class RefusalCause : std::uint8_t {
   other,
-  pool_not_usable,    ///< a pool that was asked for does not exist, is not enabled or of the other family
-  no_pool_for_node,   ///< no enabled pool selects the node (and namespace)
-  no_pool_qualified,  ///< pools there are, but none for this use or with blocks of this size
-  full,               ///< every address of the usable pools is taken
-  full_and_strict,    ///< the node's own blocks are full, and strict affinity forbids others
-  block_limit,        ///< another block would be one more than a node may have
-  no_block_to_claim,  ///< claiming blocks is switched off (autoAllocateBlocks)
+  no_pool_enabled,        ///< there is no enabled pool of the family
+  pool_not_usable,        ///< a pool that was asked for does not exist, is not enabled or of the other family
+  no_pool_for_node,       ///< no enabled pool selects the node (and namespace)
+  no_pool_qualified,      ///< pools there are, but none for this use or with blocks of this size
+  full,                   ///< every address of the usable pools is taken
+  full_and_strict,        ///< the node's own blocks are full, and strict affinity forbids others
+  block_limit,            ///< another block would be one more than a node may have
+  no_block_to_claim,      ///< claiming blocks is switched off (autoAllocateBlocks)
+  address_in_no_pool,     ///< no enabled pool has the address that was asked for
+  address_taken,          ///< that address is held, or cooling
+  address_out_of_bounds,  ///< its block is not the node's own, and affinity is strict
 };
 
 /// A request that cannot be granted, as a value: every pool considered and why it was rejected (DESIGN promise 7).

@@ -1,0 +1,65 @@
+#include "edge/calico_ipam.h"
+
+#include <cstdlib>
+
+#include "app/croft_ipam/personalities.h"
+#include "app/open_store.h"
+#include "os/clock.h"
+#include "os/log_file.h"
+#include "os/process.h"
+#include "os/random.h"
+
+namespace croft::app {
+namespace {
+
+using wire::cni::DatastoreChoice;
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_datastore(const DatastoreChoice& choice, edge::OpenMode mode,
+                                                                   const Clock& clock) {
+  if (choice.kind == DatastoreChoice::Kind::kubernetes) {
+    return fail(ErrorCode::refused_by_configuration,
+                "datastore_type \"kubernetes\" (also when none is given) is not yet in this version: set "
+                "datastore_type \"etcdv3\" with etcd_endpoints, or name a store with ipam.store or the variable "
+                "CROFT_STORE");
+  }
+  // Only now: the lock's directory, made before, is for others too.
+  os::make_files_private();
+  if (choice.kind == DatastoreChoice::Kind::store_url) return open_store(choice.url, mode, clock);
+  EtcdPlace place;
+  place.endpoints = choice.endpoints;
+  place.ca_file = choice.ca_cert_file;
+  place.certificate_file = choice.cert_file;
+  place.key_file = choice.key_file;
+  place.user = choice.user;
+  place.password = choice.password;
+  return open_etcd_store(std::move(place), clock);
+}
+
+}  // namespace
+
+int serve_calico_ipam(const edge::CniHost& host) {
+  const os::SystemClock clock;
+  os::SystemRandom random;
+  const edge::CalicoIpamWorld world{
+      [&](const DatastoreChoice& choice, edge::OpenMode mode) { return open_datastore(choice, mode, clock); },
+      clock,
+      random,
+      os::host_name().value_or(""),
+      [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value == nullptr ? "" : value);
+      },
+      os::append_log_line,
+  };
+  return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+}
+
+int answer_calico_options(std::span<char* const> options) {
+  const std::string option = options.front();
+  if (option == "-v" || option == "--v") return os::write_standard_output(std::string(CROFT_VERSION) + "\n") ? 0 : 1;
+  static_cast<void>(os::write_standard_error(
+      option + ": this version knows only -v; taking over the reservations of host-local is not in it\n"));
+  return 1;
+}
+
+}  // namespace croft::app
