@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
+#include "os/grpc_channel.h"
 #include "os/random.h"
 #include "os/relay_fixture.h"
 #include "os/scratch_directory.h"
@@ -125,14 +126,18 @@ class EtcdProcess {
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
+  /// It listens before it serves, so without TLS its first byte is waited for too.
   void wait_for_port() const {
     const os::SystemClock clock;
     os::Endpoint endpoint;
     endpoint.host = "127.0.0.1";
     endpoint.port = port_;
     for (int i = 0; i < 1000; ++i) {
-      if (os::connect_transport(endpoint, nullptr, clock, Deadline::after(clock.now(), std::chrono::seconds{1})))
-        return;
+      const Deadline deadline = Deadline::after(clock.now(), std::chrono::seconds{5});
+      os::GrpcOptions options;
+      options.http2.settings_timeout = std::chrono::seconds{5};
+      const auto channel = os::GrpcChannel::connect(endpoint, nullptr, options, clock, deadline);
+      if (channel && (scheme_ == "https" || (*channel)->wait_until_ready(deadline))) return;
       ASSERT_EQ(::waitpid(pid_, nullptr, WNOHANG), 0) << "etcd ended at once";
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
     }

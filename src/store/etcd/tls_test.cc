@@ -104,6 +104,7 @@ class EtcdTlsTest : public testing::Test {
     ClientOptions options;
     options.endpoints = {server.url()};
     options.security = os::make_tls(files);
+    options.dial_timeout = 5s;
     const auto client = Client::make(std::move(options), clock_, random_).value();
     TxnRequest txn;
     txn.success = {PutRequest{"tls", "1"}};

@@ -30,7 +30,7 @@ class EtcdWatchTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<Client> client_of(const std::string& endpoint) {
     ClientOptions options;
     options.endpoints = {endpoint};
-    options.dial_timeout = 500ms;
+    options.dial_timeout = 2s;
     return Client::make(std::move(options), clock_, random_).value();
   }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
