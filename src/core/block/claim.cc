@@ -51,6 +51,19 @@ ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& o
   return {std::nullopt, all_claimed_text(claimed, std::min(own, claimed)), own < claimed};
 }
 
+/// Where the owner claimed last: a hint, so that the list of its cursors that may have been read will do.
+const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwner& owner) {
+  const Key key = claim_cursor_key(owner, pool.name);
+  return reader.foreign_writers() ? reader.find<ClaimCursor>(key) : reader.get<ClaimCursor>(key);
+}
+
+/// The block of a candidate, asked for with all that a claim of it looks at.
+const Block* look_at(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
+  static_cast<void>(reader.get<HighWaterMark>(high_water_mark_key(candidate)));
+  static_cast<void>(reader.get<Affinity>(affinity_key(owner, candidate)));
+  return reader.get<Block>(block_key(candidate));
+}
+
 /// The indexes of existing blocks in the order of a rotation that begins at `start`.
 void rotate(std::vector<net::Prefix>& blocks, const Pool& pool, std::uint64_t start) {
   const auto first = std::partition_point(
@@ -89,17 +102,13 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
 
 ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
                                   const std::set<net::Prefix>& taken) {
-  const auto* cursor = reader.get<ClaimCursor>(claim_cursor_key(owner, pool.name));
+  const auto* cursor = cursor_of(reader, pool, owner);
   if (!reader.complete()) return {};
   const BlockIndex blocks(pool);
   const std::uint64_t start = blocks.start(owner, cursor);
   const std::uint64_t guesses = std::min(kClaimGuesses, blocks.count());
   for (std::uint64_t i = 0; i < guesses; ++i) {
-    // With all that a claim of it looks at.
-    const net::Prefix candidate = blocks.at(start + i);
-    static_cast<void>(reader.get<Block>(block_key(candidate)));
-    static_cast<void>(reader.get<HighWaterMark>(high_water_mark_key(candidate)));
-    static_cast<void>(reader.get<Affinity>(affinity_key(owner, candidate)));
+    static_cast<void>(look_at(reader, blocks.at(start + i), owner));
   }
   if (!reader.complete()) return {};
   const auto is_out = [&](const net::Prefix& candidate) {
@@ -119,7 +128,7 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
     const net::Prefix candidate = blocks.at(start + i);
     if (existing.contains(candidate) || is_out(candidate)) continue;
     // The list may be older than the block: only the record itself says that there is none.
-    const bool made_meanwhile = reader.get<Block>(block_key(candidate)) != nullptr;
+    const bool made_meanwhile = look_at(reader, candidate, owner) != nullptr;
     if (!reader.complete()) return {};
     if (!made_meanwhile) return {candidate, {}, false};
     existing.insert(candidate);

@@ -51,7 +51,10 @@ std::optional<Prefix> OwnBlocks::any(Reader& reader, const AffinityOwner& node, 
 
 void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family) {
   static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
-  if (reader.foreign_writers()) static_cast<void>(reader.list({Kind::affinity, owned_names_of(node, family)}));
+  if (!reader.foreign_writers()) return;
+  static_cast<void>(reader.list({Kind::affinity, owned_names_of(node, family)}));
+  // Such a store is far away: what a claim asks first comes along.
+  static_cast<void>(reader.list({Kind::claim_cursor, owned_names_of(node)}));
 }
 
 OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family,
