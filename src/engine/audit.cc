@@ -7,7 +7,10 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
+#include "core/block/config_changes.h"
 #include "core/block/draft.h"
+#include "core/block/pool_choice.h"
+#include "engine/register.h"
 
 namespace croft::engine {
 namespace {
@@ -18,26 +21,74 @@ using core::Kind;
 using core::Listing;
 using FindingKind = Finding::Kind;
 
-constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,          Kind::affinity,
-                               Kind::handle, Kind::vacancy,     Kind::high_water_mark};
+constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,           Kind::affinity,
+                               Kind::handle, Kind::vacancy,     Kind::high_water_mark, Kind::node};
+/// How far clocks of nodes may differ before a release counts as one in the future.
+constexpr std::chrono::seconds kClockTolerance{60};
+
+std::string_view text_of(core::AffinityState state) {
+  return state == core::AffinityState::pending ? "pending" : "to be deleted";
+}
 
 class Audit {
  public:
-  Audit(const core::Snapshot& snapshot, const std::optional<LiveAttachments>& live, std::chrono::seconds grace,
-        const Instant& now)
-      : reader_(snapshot), pools_(reader_), live_(live), grace_(grace), now_(now) {}
+  Audit(const Register& reg, const std::optional<LiveAttachments>& live, std::chrono::seconds grace,
+        const std::string& live_node, const Instant& now)
+      : register_(reg),
+        reader_(reg.snapshot),
+        pools_(reader_),
+        live_(live),
+        grace_(grace),
+        live_node_(live_node),
+        now_(now) {}
 
   AuditReport run() {
+    report_unreadable();
+    report_.nodes_recorded = reader_.list({Kind::node, ""}).size();
+    if (const auto valid = core::check_config(pools_.config()); !valid) {
+      add(FindingKind::config_contradicts, "configuration", valid.error().message, "`croft config set`");
+    }
     check_pools();
     for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(key, std::get<Block>(value));
     check_overlaps();
     check_affinities();
     check_vacancies();
     check_handles();
+    finish_counts();
     return std::move(report_);
   }
 
  private:
+  void report_unreadable() {
+    for (const auto& [key, error] : register_.unreadable) {
+      const std::string subject = std::string(core::name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
+      const auto cidr = key.kind == Kind::block ? core::cidr_of(key) : fail(ErrorCode::not_found, "");
+      if (cidr) unreadable_blocks_.insert(cidr->to_string());
+      if (key.name.empty()) unlistable_.insert(key.kind);
+      if (error.code == ErrorCode::newer_version) {
+        add(FindingKind::record_newer, subject, error.message, "upgrade Croft here");
+      } else if (key.kind == Kind::block) {
+        add(FindingKind::block_corrupt, cidr ? "block " + cidr->to_string() : subject, error.message,
+            "restore the store from a backup; its addresses stay taken");
+      } else {
+        add(FindingKind::record_unreadable, subject, error.message, "restore the store from a backup");
+      }
+    }
+  }
+
+  /// Whether a block may be there although it was not read.
+  [[nodiscard]] bool is_unknown(const std::string& block) const {
+    return unlistable_.contains(Kind::block) || unreadable_blocks_.contains(block);
+  }
+
+  void check_selectors(const core::Pool& pool) {
+    for (const auto& selected : {core::selects_node(pool, {}), core::selects_namespace(pool, {})}) {
+      if (selected) continue;
+      add(FindingKind::selector_invalid, "pool " + pool.name, selected.error().message,
+          "correct the selector; until then the pool serves only requests that name it");
+    }
+  }
+
   void add(FindingKind kind, std::string subject, std::string what, std::string remedy) {
     report_.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
   }
@@ -45,6 +96,7 @@ class Audit {
   void check_pools() {
     report_.pools = pools_.pools().size();
     for (const core::Pool* pool : pools_.pools()) {
+      check_selectors(*pool);
       for (const core::Pool* other : pools_.pools()) {
         if (pool->name < other->name && pool->cidr.overlaps(other->cidr)) {
           add(FindingKind::pool_overlap, "pool " + pool->name,
@@ -53,7 +105,7 @@ class Audit {
         }
       }
       // A pool that Calico made has no gateway, and hands out its first and last address too.
-      if (reader_.foreign_writers() && !pool->gateway) continue;
+      if ((reader_.foreign_writers() && !pool->gateway) || unlistable_.contains(Kind::reservation)) continue;
       for (const net::Prefix& reserved : core::reservation_for(*pool).cidrs) {
         if (!pools_.is_reserved(reserved.first())) {
           add(FindingKind::reservation_missing, "pool " + pool->name,
@@ -65,9 +117,12 @@ class Audit {
   }
 
   void check_one_block(const Key& key, const Block& block) {
+    if (block.deleted) return;
     ++report_.blocks;
     const std::string subject = "block " + block.cidr.to_string();
     if (const auto valid = core::check_block(block); !valid) {
+      unreadable_blocks_.insert(block.cidr.to_string());
+      if (const auto cidr = core::cidr_of(key)) unreadable_blocks_.insert(cidr->to_string());
       add(FindingKind::block_corrupt, subject, valid.error().message,
           "restore the store from a backup; its addresses stay taken");
       return;
@@ -85,7 +140,7 @@ class Audit {
                           : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length),
           "release its addresses with `croft ip release`");
     }
-    if (block.affinity && reader_.get<core::Affinity>(core::affinity_key(*block.affinity, block.cidr)) == nullptr) {
+    if (block.affinity && !unlistable_.contains(Kind::affinity) && !has_row(*block.affinity, block.cidr)) {
       add(FindingKind::affinity_missing, subject,
           "it belongs to " + to_string(*block.affinity) + ", which has no claim on it",
           "the next assignment from it is unaffected; delete and re-create the pool when it is empty");
@@ -93,6 +148,15 @@ class Audit {
     check_sequence(block, subject);
     check_room(block, subject);
     check_addresses(block);
+  }
+
+  /// A row that can't be read is one.
+  [[nodiscard]] bool has_row(const core::AffinityOwner& owner, const net::Prefix& cidr) {
+    const Key key = core::affinity_key(owner, cidr);
+    const bool unreadable = std::any_of(register_.unreadable.begin(), register_.unreadable.end(),
+                                        [&](const Unreadable& u) { return u.key == key; });
+    const auto* row = reader_.get<core::Affinity>(key);
+    return unreadable || (row != nullptr && !row->deleted);
   }
 
   void check_sequence(const Block& block, const std::string& subject) {
@@ -116,26 +180,60 @@ class Audit {
   }
 
   void check_addresses(const Block& block) {
+    if (block.affinity && block.affinity->type == core::AffinityOwner::Type::host)
+      ++nodes_[block.affinity->name].blocks;
     const Block current = core::with_cooled_freed(block, pools_.cooldowns_of(block.cidr), now_);
     for (std::uint32_t i = 0; i < current.allocations.size(); ++i) {
       const net::Ordinal ordinal(i);
       const core::Attribute* attribute = core::attribute_of(current, ordinal);
       if (attribute == nullptr) continue;
+      Allocation allocation{net::address_at(block.cidr, ordinal),
+                            block.cidr,
+                            block.affinity,
+                            attribute->handle_id.value_or(""),
+                            core::sequence_of(current, ordinal),
+                            attribute->secondary,
+                            attribute->alternate_owner};
+      const std::size_t findings = report_.findings.size();
       if (attribute->cooling) {
-        ++report_.cooling;
-        continue;
+        check_cooling(*attribute->cooling, allocation);
+      } else {
+        check_held(*attribute, allocation);
       }
-      ++report_.held;
-      const net::Address address = net::address_at(block.cidr, ordinal);
-      if (pools_.is_reserved(address)) {
-        add(FindingKind::reserved_held, address.to_string(),
-            "it is reserved, and held by " + attribute->handle_id.value_or("nobody"),
-            "delete the container that holds it");
-      }
-      if (!attribute->handle_id) continue;
-      ++counts_[*attribute->handle_id][block.cidr.to_string()];
-      if (live_) check_attached(address, *attribute, core::sequence_of(current, ordinal));
+      allocation.problem = report_.findings.size() > findings;
+      report_.allocations.push_back(std::move(allocation));
     }
+  }
+
+  void check_cooling(const core::Cooling& cooling, Allocation& allocation) {
+    ++report_.cooling;
+    allocation.cooling = true;
+    allocation.handle_id = cooling.previous_handle;
+    allocation.attributes = cooling.previous_secondary;
+    // Within one boot only the clock that cannot be set counts.
+    const bool same_boot = cooling.released_at.boot != BootId{} && cooling.released_at.boot == now_.boot;
+    if (same_boot || cooling.released_at.wall <= now_.wall + kClockTolerance) return;
+    add(FindingKind::release_in_future, allocation.address.to_string(),
+        "it cools since " + rfc3339_rounded_up(cooling.released_at.wall) + ", which is yet to come",
+        "set the clocks of the nodes right; it rests until then and its cooldown");
+  }
+
+  void check_held(const core::Attribute& attribute, Allocation& allocation) {
+    ++report_.held;
+    const std::string node = allocation.node();
+    ++(node.empty() ? report_.without_node : nodes_[node].held);
+    report_.borrowed += allocation.borrowed() ? 1 : 0;
+    if (pools_.is_reserved(allocation.address)) {
+      add(FindingKind::reserved_held, allocation.address.to_string(),
+          "it is reserved, and held by " + attribute.handle_id.value_or("nobody"),
+          "delete the container that holds it; once released it stays out of use");
+    }
+    if (!attribute.handle_id) return;
+    ++counts_[*attribute.handle_id][allocation.block.to_string()];
+    if (!live_ || (!live_node_.empty() && node != live_node_)) return;
+    const std::size_t findings = report_.findings.size();
+    check_attached(allocation.address, attribute, allocation.sequence_number);
+    allocation.unattached = report_.findings.size() > findings;
   }
 
   void check_attached(const net::Address& address, const core::Attribute& attribute, core::SequenceNumber sequence) {
@@ -175,15 +273,33 @@ class Audit {
 
   void check_affinities() {
     for (const auto& [key, value] : reader_.list({Kind::affinity, ""})) {
-      if (owner_agrees(key)) continue;
-      add(FindingKind::affinity_stale, "affinity " + key.name, "the block does not exist or belongs to another",
-          "it holds no address; delete and re-create the pool when it is empty");
+      const auto& row = std::get<core::Affinity>(value);
+      if (row.deleted || is_unknown(row.cidr.to_string())) continue;
+      const auto block = blocks_.find(row.cidr);
+      const bool is_owners = block != blocks_.end() && block->second->affinity == row.owner;
+      if (is_owners && row.state == core::AffinityState::confirmed) continue;
+      const std::string subject = "affinity " + key.name;
+      if (is_owners) {
+        add(FindingKind::affinity_unconfirmed, subject,
+            fmt::format("it is {}, though the block is its owner's", text_of(row.state)),
+            "its owner's next assignment mends it; routes are not announced before");
+        continue;
+      }
+      std::string what = block == blocks_.end()    ? "there is no such block"
+                         : block->second->affinity ? "the block belongs to " + to_string(*block->second->affinity)
+                                                   : "the block belongs to nobody";
+      if (row.state != core::AffinityState::confirmed) what += fmt::format("; the claim is {}", text_of(row.state));
+      add(FindingKind::affinity_stale, subject, std::move(what),
+          row.owner.type == core::AffinityOwner::Type::host
+              ? fmt::format("croft affinity release --node {} --cidr {}", row.owner.name, row.cidr.to_string())
+              : "it holds no address");
     }
   }
 
   void check_vacancies() {
     for (const auto& [key, value] : reader_.list({Kind::vacancy, ""})) {
-      if (owner_agrees(key)) continue;
+      const auto cidr = core::cidr_of(key);
+      if (owner_agrees(key) || (cidr && is_unknown(cidr->to_string()))) continue;
       add(FindingKind::vacancy_stale, "vacancy " + key.name, "the block does not exist or belongs to another",
           "nothing to do: assignments look at the block itself");
     }
@@ -195,10 +311,12 @@ class Audit {
       const auto& handle = std::get<core::Handle>(value);
       ++report_.handles;
       seen.insert(handle.id);
-      if (handle.blocks == counts_[handle.id]) continue;
-      add(FindingKind::handle_miscount, "handle " + handle.id, "it counts other addresses than the blocks hold",
-          "delete its container again: a release counts anew");
+      if (!handle.deleted) check_handle(key, handle);
     }
+    for (const auto& unreadable : register_.unreadable) {
+      if (unreadable.key.kind == Kind::handle) seen.insert(unreadable.key.name);
+    }
+    if (unlistable_.contains(Kind::handle)) return;
     for (const auto& [id, blocks] : counts_) {
       if (seen.contains(id) || blocks.empty()) continue;
       add(FindingKind::handle_missing, "handle " + id,
@@ -207,12 +325,62 @@ class Audit {
     }
   }
 
+  void check_handle(const Key& key, const core::Handle& handle) {
+    std::string more, fewer;
+    const auto note = [](std::string& text, const std::string& block, std::uint32_t counted, std::uint32_t held) {
+      text += fmt::format("{}block {}: counts {}, holds {}", text.empty() ? "" : "; ", block, counted, held);
+    };
+    const auto& held = counts_[handle.id];
+    bool is_unknown_somewhere = false;
+    for (const auto& [block, counted] : handle.blocks) {
+      const auto found = held.find(block);
+      const std::uint32_t count = found == held.end() ? 0 : found->second;
+      if (is_unknown(block)) {
+        is_unknown_somewhere = true;
+      } else if (counted != count) {
+        note(counted > count ? more : fewer, block, counted, count);
+      }
+    }
+    for (const auto& [block, count] : held) {
+      if (!handle.blocks.contains(block)) note(fewer, block, 0, count);
+    }
+    const std::string subject = "handle " + handle.id;
+    if (held.empty() && !is_unknown_somewhere) {
+      const auto revision = register_.revisions.find(key);
+      if (revision != register_.revisions.end()) report_.leaked_handles.push_back({handle.id, revision->second});
+      add(FindingKind::handle_empty, subject, more.empty() ? "it names no block" : more,
+          "`croft check --report FILE`, then `croft ip release --from-report FILE`; an ADD under way looks the same");
+    } else if (!more.empty()) {
+      add(FindingKind::handle_miscount, subject, more, "delete its container again: a release counts anew");
+    }
+    if (!fewer.empty()) {
+      add(FindingKind::handle_undercount, subject, fewer,
+          "release the addresses with `croft ip release` once their container is gone: its DEL may leave them");
+    }
+  }
+
+  void finish_counts() {
+    for (auto& [name, count] : nodes_) {
+      count.node = name;
+      report_.nodes.push_back(count);
+    }
+    std::stable_sort(report_.nodes.begin(), report_.nodes.end(),
+                     [](const NodeCount& a, const NodeCount& b) { return a.held > b.held; });
+    std::sort(report_.allocations.begin(), report_.allocations.end(),
+              [](const Allocation& a, const Allocation& b) { return a.address < b.address; });
+  }
+
+  const Register& register_;
   core::Reader reader_;
   core::PoolTable pools_;
   const std::optional<LiveAttachments>& live_;
   const std::chrono::seconds grace_;
+  const std::string& live_node_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;
+  std::set<std::string> unreadable_blocks_;
+  std::set<Kind> unlistable_;
+  std::map<std::string, NodeCount> nodes_;
   std::map<std::string, std::map<std::string, std::uint32_t>> counts_;  // handle -> block -> addresses held
   AuditReport report_;
 };
@@ -249,17 +417,43 @@ std::string_view name_of(Finding::Kind kind) {
       return "sequence_behind";
     case FindingKind::not_attached:
       return "not_attached";
+    case FindingKind::record_unreadable:
+      return "record_unreadable";
+    case FindingKind::record_newer:
+      return "record_newer";
+    case FindingKind::affinity_unconfirmed:
+      return "affinity_unconfirmed";
+    case FindingKind::selector_invalid:
+      return "selector_invalid";
+    case FindingKind::config_contradicts:
+      return "config_contradicts";
+    case FindingKind::handle_empty:
+      return "handle_empty";
+    case FindingKind::handle_undercount:
+      return "handle_undercount";
+    case FindingKind::release_in_future:
+      return "release_in_future";
   }
   return "unknown";
 }
 
+std::string Allocation::node() const {
+  const auto it = attributes.find(core::kNodeKey);
+  return it == attributes.end() ? "" : it->second;
+}
+
+bool Allocation::borrowed() const {
+  const std::string name = node();
+  return !cooling && !name.empty() && (!block_owner || block_owner->name != name);
+}
+
 Result<AuditReport> audit(const Context& context, const std::optional<LiveAttachments>& live,
-                          std::chrono::seconds grace) {
-  Loader loader(context.store, Deadline::after(context.clock.now(), context.time_limit));
+                          std::chrono::seconds grace, const std::string& live_node) {
   core::Missing everything;
   for (const Kind kind : kKindsRead) everything.lists.insert({kind, ""});
-  TRY_VOID(loader.load(everything));
-  return Audit(loader.snapshot(), live, grace, context.clock.now()).run();
+  everything.records.insert(core::ipam_config_key());
+  TRY(const Register found, read_register(context, everything));
+  return Audit(found, live, grace, live_node, context.clock.now()).run();
 }
 
 }  // namespace croft::engine

@@ -59,7 +59,168 @@ TEST_F(AuditTest, Handles) {
   const auto found = findings();
   EXPECT_THAT(found, Contains(HasSubstr("handle_missing handle net.c1")));
   EXPECT_THAT(found, Contains(HasSubstr("handle_miscount handle net.c2")));
-  EXPECT_THAT(found, Contains(HasSubstr("handle_miscount handle net.c3")));
+  EXPECT_THAT(found, Contains(HasSubstr("handle_empty handle net.c3: block 10.1.0.8/29: counts 1, holds 0")));
+}
+
+TEST_F(AuditTest, HandleThatCountsTooFew) {
+  put(core::handle_key("net.c1"), core::Handle{"net.c1", {}, false});
+  EXPECT_THAT(findings(), ElementsAre("handle_undercount handle net.c1: block 10.1.0.8/29: counts 0, holds 1"));
+}
+
+TEST_F(AuditTest, ClaimsThatWereInterrupted) {
+  put(core::affinity_key(node_, block_.cidr),
+      core::Affinity{node_, block_.cidr, core::AffinityState::pending_deletion, false});
+  put(core::affinity_key(node_, prefix("10.1.0.0/29")),
+      core::Affinity{node_, prefix("10.1.0.0/29"), core::AffinityState::pending, false});
+  const core::AffinityOwner other{core::AffinityOwner::Type::host, "node-b"};
+  put(core::affinity_key(other, block_.cidr),
+      core::Affinity{other, block_.cidr, core::AffinityState::confirmed, false});
+  EXPECT_THAT(
+      findings(),
+      testing::UnorderedElementsAre(
+          "affinity_unconfirmed affinity host/node-a/ipv4/10.1.0.8/29: it is to be deleted, though the block is its "
+          "owner's",
+          "affinity_stale affinity host/node-a/ipv4/10.1.0.0/29: there is no such block; the claim is pending",
+          "affinity_stale affinity host/node-b/ipv4/10.1.0.8/29: the block belongs to host:node-a"));
+}
+
+TEST_F(AuditTest, SelectorsThatDoNotParseAndSwitchesThatContradictEachOther) {
+  change_pool("a", [](core::Pool& p) {
+    p.node_selector = "zone ==";
+    p.namespace_selector = "has(";
+  });
+  config([](core::IpamConfig& c) { c.max_blocks_per_host = 3; });
+  const auto found = findings();
+  EXPECT_THAT(found, Contains(HasSubstr("selector_invalid pool a: nodeSelector of pool a does not parse")));
+  EXPECT_THAT(found, Contains(HasSubstr("selector_invalid pool a: namespaceSelector")));
+  EXPECT_THAT(found, Contains(HasSubstr("config_contradicts configuration: maxBlocksPerHost 3 needs")));
+}
+
+TEST_F(AuditTest, ReleaseYetToCome) {
+  del("c1");
+  EXPECT_THAT(findings(), IsEmpty());
+  for (core::Block block = look(context)->pools[0].blocks[0].block; core::Attribute & attribute : block.attributes) {
+    if (!attribute.cooling) continue;
+    attribute.cooling->released_at = Instant{clock.now().wall + 1h, {}, {}};
+    put(core::block_key(block.cidr), block);
+  }
+  EXPECT_THAT(findings(), ElementsAre(HasSubstr("release_in_future 10.1.0.")));
+}
+
+TEST_F(AuditTest, BlocksOfAnotherSizeThanTheirPools) {
+  put(core::block_key(prefix("10.1.0.0/30")), core::new_block(prefix("10.1.0.0/30"), {}, clock.now(), {}));
+  EXPECT_THAT(findings(), Contains("block_without_pool block 10.1.0.0/30: pool a has blocks of /29"));
+}
+
+TEST_F(AuditTest, CountsNodesAndWhatIsBorrowed) {
+  add("c3", "node-b");
+  for (int i = 0; i < 4; ++i) add("d" + std::to_string(i));
+  const auto report = audit(context, {}).value();
+  ASSERT_EQ(report.nodes.size(), 2U);
+  EXPECT_EQ(report.nodes[0].node, "node-a");
+  EXPECT_EQ(report.nodes[0].held, 6U);
+  EXPECT_EQ(report.nodes[1].blocks, 1U);
+  EXPECT_EQ(report.allocations.size(), 7U);
+  EXPECT_EQ(report.borrowed, 0U);
+  EXPECT_EQ(report.without_node, 0U);
+}
+
+TEST_F(AuditTest, TheRuntimeOfOneNodeSaysNothingOfOthers) {
+  add("c3", "node-b");
+  clock.advance(60s);
+  const LiveAttachments none;
+  EXPECT_EQ(audit(context, none).value().findings.size(), 3U);
+  EXPECT_EQ(audit(context, none, kCollectAgeMin, "node-b").value().findings.size(), 1U);
+}
+
+TEST_F(AuditTest, BesideForeignWritersPoolsHaveNoReservations) {
+  put(core::reservation_key("pool-a"), std::nullopt);
+  EXPECT_THAT(findings(), Contains(HasSubstr("reservation_missing")));
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+/// A store in which some records cannot be read, each alone or in a list.
+class DamagedStore : public store::MemoryStore {
+ public:
+  using MemoryStore::MemoryStore;
+  std::map<core::Key, ErrorCode> damaged;
+  std::set<core::Kind> unlistable;
+
+  Result<std::optional<store::Record>> get(const core::Key& key, Deadline deadline) override {
+    if (const auto error = error_of(key)) return fail(*error);
+    return MemoryStore::get(key, deadline);
+  }
+  Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    auto page = MemoryStore::list(request, deadline);
+    for (const store::Record& record : page->records) {
+      if (const auto error = error_of(record.key)) return fail(*error);
+    }
+    return page;
+  }
+  Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override {
+    if (unlistable.contains(request.kind)) return fail(ErrorCode::corrupt, "a key is damaged");
+    return MemoryStore::list_keys(request, deadline);
+  }
+  Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    return store::Store::read(wanted, deadline);
+  }
+
+ private:
+  [[nodiscard]] std::optional<Error> error_of(const core::Key& key) const {
+    if (unlistable.contains(key.kind)) return Error{ErrorCode::corrupt, "a key is damaged", {}};
+    const auto it = damaged.find(key);
+    if (it == damaged.end()) return {};
+    return Error{it->second, "record " + key.name + " is damaged", {}};
+  }
+};
+
+class DamageTest : public AuditTest {
+ protected:
+  std::vector<std::string> found() {
+    std::vector<std::string> texts;
+    const AuditReport report = audit({damaged_, clock, random}, {}).value();
+    for (const Finding& f : report.findings) {
+      texts.push_back(std::string(name_of(f.kind)) + " " + f.subject);
+    }
+    return texts;
+  }
+  DamagedStore damaged_{store.data()};
+};
+
+TEST_F(DamageTest, IsAFindingAndTheRestIsCheckedAllTheSame) {
+  damaged_.damaged = {{core::block_key(block_.cidr), ErrorCode::corrupt}};
+  EXPECT_THAT(found(), ElementsAre("block_corrupt block 10.1.0.8/29"))
+      << "claims, hints and handles of a block that can't be read are not held against it";
+  put(core::handle_key("net.c9"), core::Handle{"net.c9", {{"10.1.0.0/29", 1}}, false});
+  EXPECT_THAT(found(), ElementsAre("block_corrupt block 10.1.0.8/29", "handle_empty handle net.c9"));
+}
+
+TEST_F(DamageTest, OfOtherRecordsAndOfNewerVersions) {
+  damaged_.damaged = {{core::handle_key("net.c1"), ErrorCode::corrupt},
+                      {core::affinity_key(node_, block_.cidr), ErrorCode::newer_version},
+                      {core::ipam_config_key(), ErrorCode::corrupt}};
+  EXPECT_THAT(found(), testing::UnorderedElementsAre("record_unreadable handle net.c1",
+                                                     "record_newer affinity host/node-a/ipv4/10.1.0.8/29",
+                                                     "record_unreadable ipam_config default"));
+}
+
+TEST_F(DamageTest, OfAWholeKind) {
+  damaged_.unlistable = {core::Kind::handle};
+  EXPECT_THAT(found(), ElementsAre("record_unreadable handle (all)"));
+  damaged_.unlistable = {core::Kind::block};
+  EXPECT_THAT(found(), ElementsAre("record_unreadable block (all)"));
+}
+
+TEST_F(DamageTest, AmongManyPagesLosesNothingElse) {
+  for (int i = 0; i < 250; ++i) {
+    const std::string id = "net.h" + std::to_string(1000 + i);
+    put(core::handle_key(id), core::Handle{id, {{"10.1.0.0/29", 1}}, false});
+  }
+  damaged_.damaged = {{core::handle_key("net.h1150"), ErrorCode::corrupt}};
+  const auto all = found();
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& f) { return f.starts_with("handle_empty"); }), 249);
+  EXPECT_THAT(all, Contains("record_unreadable handle net.h1150"));
 }
 
 TEST_F(AuditTest, PoolsReservationsAndSequences) {

@@ -101,6 +101,7 @@ void describe_holder(AddressView& view, const std::string& handle_id,
                      const std::map<std::string, std::string>& secondary) {
   view.handle_id = handle_id;
   view.owner = core::owner_of(handle_id, secondary);
+  view.attributes = secondary;
   view.node = text_of(secondary, core::kNodeKey);
   view.pod = text_of(secondary, core::kPodKey);
   view.namespace_name = text_of(secondary, core::kNamespaceKey);
@@ -112,6 +113,7 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
   view.state = block.states[ordinal.value];
   view.pool = block.pool;
   view.block = block.block.cidr;
+  view.block_owner = block.block.affinity;
   const core::Attribute* attribute = core::attribute_of(block.block, ordinal);
   if (attribute == nullptr) return view;
   view.sequence_number = core::sequence_of(block.block, ordinal);
@@ -123,6 +125,7 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
         core::cooldown_end(cooling.released_at, frame.cooldowns_of(block.block.cidr).of(cooling), now));
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
+    view.alternate_owner = attribute->alternate_owner;
     const auto since = parse_go_utc_text(text_of(attribute->secondary, core::kTimestampKey));
     view.since = since ? rfc3339_rounded_up(*since) : "";
   }
@@ -231,6 +234,35 @@ Result<Overview> look(const Context& context) {
   }
   std::sort(overview.stray_blocks.begin(), overview.stray_blocks.end(), by_cidr);
   return overview;
+}
+
+bool AddressView::borrowed() const {
+  return state == core::AddressState::held && !node.empty() && (!block_owner || block_owner->name != node);
+}
+
+std::string AddressView::type() const {
+  if (attributes.contains("vmi-name")) return "vmi";
+  if (!pod.empty()) return "pod";
+  return text_of(attributes, "type");
+}
+
+Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
+  TRY(const Frame frame, Frame::read(context));
+  TRY(const auto record, context.store.get(core::block_key(cidr), deadline_of(context)));
+  if (!record || std::get<core::Block>(record->value).deleted) {
+    return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
+  }
+  const auto& block = std::get<core::Block>(record->value);
+  TRY_VOID(core::check_block(block));
+  return view_of(frame, block, context.clock.now());
+}
+
+Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block) {
+  if (!block.affinity) return std::optional<core::Affinity>();
+  const core::Key key = core::affinity_key(*block.affinity, block.cidr);
+  TRY(const auto record, context.store.get(key, deadline_of(context)));
+  if (!record) return std::optional<core::Affinity>();
+  return std::optional(std::get<core::Affinity>(record->value));
 }
 
 Result<std::vector<AddressView>> list_addresses(const Context& context) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +64,15 @@ struct AddressView {
   std::string node, pod, namespace_name;
   std::string since;  ///< RFC 3339: held or cooling since; empty when unknown
   std::string until;  ///< RFC 3339: end of the cooldown; empty unless cooling
+  std::optional<core::AffinityOwner> block_owner;
+  /// Everything recorded of the holder, or of the last one while it cools; and of a second one during the migration of
+  /// a virtual machine.
+  std::map<std::string, std::string> attributes, alternate_owner;
+
+  /// Held on a node that is not the owner of its block; also when nobody owns it.
+  [[nodiscard]] bool borrowed() const;
+  /// "pod", "vmi", or what the holder's attribute `type` says (sheet §7, --show-borrowed); empty when unknown.
+  [[nodiscard]] std::string type() const;
 };
 
 /// Everything in one look: pools with their blocks, blocks of no pool, reserved addresses.
@@ -71,6 +81,12 @@ struct Overview {
   std::vector<BlockView> stray_blocks;
 };
 [[nodiscard]] Result<Overview> look(const Context& context);
+
+/// One block. Error: not_found.
+[[nodiscard]] Result<BlockView> show_block(const Context& context, const net::Prefix& cidr);
+
+/// The claim of a block's owner on it; absent when there is none, and for a block of nobody.
+[[nodiscard]] Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block);
 
 /// All addresses that are held, cooling or reserved, ascending.
 [[nodiscard]] Result<std::vector<AddressView>> list_addresses(const Context& context);

@@ -52,4 +52,19 @@ Result<void> delete_pool(const Context& context, const std::string& name) {
   }
 }
 
+Result<core::PoolsSplit> split_pool(const Context& context, const core::PoolSplit& split, bool apply) {
+  if (!context.store.capabilities().atomic_commit) {
+    return fail(ErrorCode::refused_by_configuration,
+                "this store cannot replace a pool in one commit: a pool is not split there");
+  }
+  return transact(context, apply ? TurnTaking::first : TurnTaking::before_writing,
+                  [&](const core::Snapshot& snapshot, const Instant& now) {
+                    auto step = core::plan_split_pool(snapshot, split, now);
+                    if (auto* plan = std::get_if<core::Plan<core::PoolsSplit>>(&step); plan != nullptr && !apply) {
+                      plan->writes.clear();
+                    }
+                    return step;
+                  });
+}
+
 }  // namespace croft::engine

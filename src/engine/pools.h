@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/block/pool_changes.h"
+#include "core/block/pool_split.h"
 #include "engine/transact.h"
 
 namespace croft::engine {
@@ -20,5 +21,10 @@ namespace croft::engine {
 /// Deletes a pool that holds nothing, with its blocks and its reservation; disables it first. When it is in use after
 /// all it stays as it was: refused_for_safety. Error: not_found.
 [[nodiscard]] Result<void> delete_pool(const Context& context, const std::string& name);
+
+/// Replaces a pool by parts of it in one commit (core::plan_split_pool); without `apply` only says what would come.
+/// Error: refused_by_configuration on a store whose commits are not atomic: the pool would be missing for a while.
+[[nodiscard]] Result<core::PoolsSplit> split_pool(const Context& context, const core::PoolSplit& split,
+                                                  bool apply = true);
 
 }  // namespace croft::engine

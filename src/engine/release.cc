@@ -31,10 +31,15 @@ namespace {
 constexpr std::size_t kReleaseBatch = 64;
 
 [[nodiscard]] Result<void> release_batch(const Context& context, const net::Prefix& block,
-                                         const std::vector<core::AddressToRelease>& batch, core::AddressReleases& all) {
+                                         const std::vector<core::AddressToRelease>& batch, bool apply,
+                                         core::AddressReleases& all) {
   TRY(const core::AddressReleases some,
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-        return core::plan_release_addresses(snapshot, block, batch, now);
+        auto step = core::plan_release_addresses(snapshot, block, batch, now);
+        if (auto* plan = std::get_if<core::Plan<core::AddressReleases>>(&step); plan != nullptr && !apply) {
+          plan->writes.clear();
+        }
+        return step;
       }));
   all.released.insert(all.released.end(), some.released.begin(), some.released.end());
   all.not_held.insert(all.not_held.end(), some.not_held.begin(), some.not_held.end());
@@ -102,7 +107,7 @@ Result<core::Released> release_handle(const Context& context, const std::string&
 }
 
 Result<core::AddressReleases> release_addresses(const Context& context,
-                                                const std::vector<core::AddressToRelease>& addresses) {
+                                                const std::vector<core::AddressToRelease>& addresses, bool apply) {
   core::AddressReleases all;
   TRY(const auto blocks, by_block(context, addresses, all.not_held));
   for (const auto& [cidr, wanted] : blocks) {
@@ -111,10 +116,19 @@ Result<core::AddressReleases> release_addresses(const Context& context,
       const std::size_t to = std::min(from + kReleaseBatch, wanted.size());
       const std::vector<core::AddressToRelease> batch(wanted.begin() + static_cast<std::ptrdiff_t>(from),
                                                       wanted.begin() + static_cast<std::ptrdiff_t>(to));
-      TRY_VOID(release_batch(context, cidr, batch, all));
+      TRY_VOID(release_batch(context, cidr, batch, apply, all));
     }
   }
   return all;
+}
+
+Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision) {
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  TRY(const auto record, context.store.get(core::handle_key(handle_id), deadline));
+  if (!record || record->revision != revision) return false;
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_mend_handle(snapshot, handle_id);
+  });
 }
 
 Result<Collected> collect_attachments(const Context& context, const std::string& network,

@@ -14,9 +14,15 @@ namespace croft::engine {
 /// Releases all that a handle holds, whoever its owners are.
 [[nodiscard]] Result<core::Released> release_handle(const Context& context, const std::string& handle_id);
 
-/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match.
+/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Without
+/// `apply` it only says what would come of it.
 [[nodiscard]] Result<core::AddressReleases> release_addresses(const Context& context,
-                                                              const std::vector<core::AddressToRelease>& addresses);
+                                                              const std::vector<core::AddressToRelease>& addresses,
+                                                              bool apply = true);
+
+/// Deletes or corrects the record of a handle that counts addresses which no block holds (core::plan_mend_handle), if
+/// the record still has this revision. False: it was right, has changed, or is gone.
+[[nodiscard]] Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision);
 
 /// What the runtime says is alive: container ID and interface name.
 using ValidAttachments = std::set<std::pair<std::string, std::string>>;

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "app/croft/command_line.h"
 #include "app/croft/json_output.h"
+#include "app/croft/picture.h"
 #include "app/croft/table.h"
 #include "base/time_text.h"
 #include "engine/inspect.h"
@@ -41,6 +44,48 @@ struct Filter {
   return 0;
 }
 
+const char* text_of(const core::Block& block, const std::optional<core::Affinity>& claim) {
+  if (!block.affinity) return "none: nobody owns it";
+  if (!claim || claim->deleted) return "missing (see `croft check`)";
+  switch (claim->state) {
+    case core::AffinityState::pending:
+      return "pending";
+    case core::AffinityState::confirmed:
+      return "confirmed";
+    case core::AffinityState::pending_deletion:
+      return "to be deleted";
+  }
+  return "";
+}
+
+std::string details_of(const engine::BlockView& view, const std::optional<core::Affinity>& claim) {
+  const core::Block& block = view.block;
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) { text += fmt::format("{:<11}{}\n", name, value); };
+  add("Block:", block.cidr.to_string());
+  add("Pool:", view.pool.empty() ? "none" : view.pool);
+  add("Owner:", block.affinity ? to_string(*block.affinity) : "nobody");
+  add("Claim:", text_of(block, claim));
+  add("Claimed:", block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "at an unknown time");
+  add("Sequence:", std::to_string(block.sequence_number.value));
+  add("Usage:", fmt::format("{} addresses: {} held, {} cooling, {} reserved, {} free", view.usage.size, view.usage.held,
+                            view.usage.cooling, view.usage.reserved, view.usage.free()));
+  return text;
+}
+
+[[nodiscard]] Result<int> show(CommandLine& line, const std::string& text) {
+  TRY(const net::Prefix cidr, prefix_argument("CIDR", text));
+  TRY(const engine::Context context, line.open());
+  TRY(const engine::BlockView view, engine::show_block(context, cidr));
+  if (line.json()) {
+    print(line.data(json_of(std::vector{view})));
+    return 0;
+  }
+  TRY(const auto claim, engine::claim_on(context, view.block));
+  print(details_of(view, claim) + "\n" + draw(view, line.in_colour()));
+  return 0;
+}
+
 }  // namespace
 
 void add_block_commands(CLI::App& app, CommandLine& line) {
@@ -52,6 +97,11 @@ void add_block_commands(CLI::App& app, CommandLine& line) {
   command->add_option("--pool", filter->pool, "Only blocks of this pool");
   command->add_option("--node", filter->node, "Only blocks of this node");
   command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list(l, *filter); }; });
+
+  const auto cidr = std::make_shared<std::string>();
+  CLI::App* showing = block->add_subcommand("show", "One block: owner, claim, use, and a picture of its addresses");
+  showing->add_option("CIDR", *cidr, "The block, e.g. 10.1.0.64/26")->required();
+  showing->callback([&line, cidr] { line.run = [cidr](CommandLine& l) { return show(l, *cidr); }; });
 }
 
 }  // namespace croft::app

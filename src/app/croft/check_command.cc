@@ -4,23 +4,73 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/json_output.h"
+#include "app/croft/report.h"
+#include "app/croft/table.h"
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
+#include "os/files.h"
 #include "os/process.h"
 
 namespace croft::app {
 namespace {
 
 struct CheckOptions {
-  std::string cache_directory;
+  std::string cache_directory, node;
   std::int64_t grace_seconds = engine::kCollectAgeMin.count();
+  bool all_addresses = false;
+  bool problem_addresses = false;
+  std::string report_path;
 };
+constexpr std::size_t kNodesShownMax = 20;
+constexpr std::chrono::minutes kCheckLimit{10};
+
+std::string addresses_table(const std::vector<engine::Allocation>& allocations, bool problems_only) {
+  Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
+  for (const engine::Allocation& one : allocations) {
+    if (problems_only && !one.problem) continue;
+    table.add({one.address.to_string(), one.cooling ? "cooling" : "held", one.node(), one.handle_id,
+               std::to_string(one.sequence_number.value), one.borrowed() ? "yes" : "no", one.problem ? "yes" : "no"});
+  }
+  return table.to_string();
+}
+
+std::string nodes_table(const std::vector<engine::NodeCount>& nodes) {
+  Table table({"NODE", "HELD", "BLOCKS"});
+  for (std::size_t i = 0; i < std::min(nodes.size(), kNodesShownMax); ++i) {
+    table.add({nodes[i].node, std::to_string(nodes[i].held), std::to_string(nodes[i].blocks)});
+  }
+  std::string text = table.to_string();
+  if (nodes.size() > kNodesShownMax) text += fmt::format("… and {} more nodes\n", nodes.size() - kNodesShownMax);
+  return text;
+}
+
+std::string text_of(const engine::AuditReport& report, const CheckOptions& options) {
+  std::string text;
+  for (const engine::Finding& finding : report.findings) {
+    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject, finding.what,
+                        finding.remedy);
+  }
+  if (options.all_addresses || options.problem_addresses) {
+    text += addresses_table(report.allocations, !options.all_addresses) + "\n";
+  }
+  if (!report.nodes.empty()) text += nodes_table(report.nodes) + "\n";
+  if (report.without_node > 0) text += fmt::format("{} held addresses record no node\n", report.without_node);
+  text += fmt::format("{} pools, {} blocks, {} handles, {} addresses held ({} borrowed), {} cooling: {}\n",
+                      report.pools, report.blocks, report.handles, report.held, report.borrowed, report.cooling,
+                      report.findings.empty() ? "nothing found" : fmt::format("{} findings", report.findings.size()));
+  return text;
+}
 
 [[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
-  TRY(const engine::Context context, line.open());
+  TRY(engine::Context context, line.open());
+  context.time_limit = kCheckLimit;
   std::optional<engine::LiveAttachments> live;
   if (!options.cache_directory.empty()) {
+    if (context.store.capabilities().foreign_writers && options.node.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "--cni-cache: the store is a cluster's and the cache is one node's; say which with --node");
+    }
     auto cache = edge::read_cni_cache(options.cache_directory);
     if (!cache) return fail(ErrorCode::invalid_argument, "--cni-cache: " + cache.error().message);
     for (const std::string& text : cache->unreadable) {
@@ -28,18 +78,13 @@ struct CheckOptions {
     }
     live = std::move(cache->attachments);
   }
-  TRY(const engine::AuditReport report, engine::audit(context, live, std::chrono::seconds(options.grace_seconds)));
-  if (line.json()) {
-    print(line.data(json_of(report.findings)));
-  } else {
-    for (const engine::Finding& finding : report.findings) {
-      print(fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject, finding.what,
-                        finding.remedy));
-    }
-    print(fmt::format("{} pools, {} blocks, {} handles, {} addresses held, {} cooling: {}\n", report.pools,
-                      report.blocks, report.handles, report.held, report.cooling,
-                      report.findings.empty() ? "nothing found" : fmt::format("{} findings", report.findings.size())));
+  TRY(const engine::AuditReport report,
+      engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
+  if (!options.report_path.empty()) {
+    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live.has_value()};
+    TRY_VOID(os::replace_file_durably(options.report_path, report_of(report, origin)));
   }
+  print(line.json() ? line.data(json_of(report.findings)) : text_of(report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
@@ -52,13 +97,20 @@ void add_check_command(CLI::App& app, CommandLine& line) {
       "--cni-cache", options->cache_directory,
       "Also name addresses held by attachments that the runtime's CNI cache (as a rule /var/lib/cni) does "
       "not know");
+  command->add_option("--node", options->node, "With --cni-cache: the node whose cache it is; others' are passed over");
   command
       ->add_option("--grace-seconds", options->grace_seconds,
                    "With --cni-cache: pass over addresses held for less than this, their ADD may still be under way")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{86400}))
       ->capture_default_str();
+  command->add_flag("--show-all-ips", options->all_addresses, "Also list every address that is held or cools");
+  command->add_flag("--show-problem-ips", options->problem_addresses, "Also list the addresses that findings name");
+  command->add_option("--report", options->report_path,
+                      "Also write a report in calicoctl's form to this file, for `croft ip release --from-report`");
   command->footer(
-      "Changes nothing. Each finding comes with its evidence and what to do. Exit code 3 when there are any.");
+      "Changes nothing. Each finding comes with its evidence and what to do. Exit code 3 when there are any. A record "
+      "that cannot be read is a finding; the rest is checked all the same. Only with --cni-cache does a report name "
+      "addresses as unused.");
   command->callback([&line, options] { line.run = [options](CommandLine& l) { return check(l, *options); }; });
 }
 

@@ -44,8 +44,16 @@ void print(const std::string& text);
 void add_pool_commands(CLI::App& app, CommandLine& line);
 void add_block_commands(CLI::App& app, CommandLine& line);
 void add_ip_commands(CLI::App& app, CommandLine& line);
+void add_node_commands(CLI::App& app, CommandLine& line);
+void add_affinity_commands(CLI::App& app, CommandLine& line);
+void add_config_commands(CLI::App& app, CommandLine& line);
 void add_check_command(CLI::App& app, CommandLine& line);
+void add_explain_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
+/// A verb of the noun ip.
+void add_ip_release_command(CLI::App& ip, CommandLine& line);
+/// A verb of the noun pool.
+void add_pool_split_command(CLI::App& pool, CommandLine& line);
 /// A verb of the noun host-local.
 void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
 

@@ -7,19 +7,13 @@
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
 #include "engine/inspect.h"
-#include "engine/release.h"
 
 namespace croft::app {
 namespace {
 
 struct Filter {
-  std::string pool, node, state;
-};
-
-struct ReleaseOptions {
-  std::string address;
-  std::optional<std::string> handle;
-  std::optional<std::uint64_t> sequence;
+  std::string pool, node, state, pod, handle;
+  bool borrowed = false;
 };
 
 std::string table_of(const std::vector<engine::AddressView>& addresses, bool wide) {
@@ -34,14 +28,45 @@ std::string table_of(const std::vector<engine::AddressView>& addresses, bool wid
   return table.to_string();
 }
 
+/// "pod" or "namespace/pod".
+bool is_pod(const engine::AddressView& a, const std::string& wanted) {
+  return a.pod == wanted || (!a.pod.empty() && a.namespace_name + "/" + a.pod == wanted);
+}
+
+bool is_wanted(const engine::AddressView& a, const Filter& filter) {
+  return (filter.pool.empty() || a.pool == filter.pool) && (filter.node.empty() || a.node == filter.node) &&
+         (filter.state.empty() || core::name_of(a.state) == filter.state) &&
+         (filter.pod.empty() || is_pod(a, filter.pod)) && (filter.handle.empty() || a.handle_id == filter.handle) &&
+         (!filter.borrowed || a.borrowed());
+}
+
+std::string borrowed_table(const std::vector<engine::AddressView>& addresses, std::size_t without_node) {
+  Table table({"ADDRESS", "BORROWING-NODE", "BLOCK", "BLOCK OWNER", "TYPE", "ALLOCATED-TO"});
+  for (const engine::AddressView& a : addresses) {
+    const std::string owner = a.pod.empty() ? a.handle_id : a.namespace_name + "/" + a.pod;
+    table.add({a.address.to_string(), a.node, a.block ? a.block->to_string() : "",
+               a.block_owner ? to_string(*a.block_owner) : "", a.type(), owner});
+  }
+  std::string text = table.to_string();
+  if (without_node > 0) {
+    text += fmt::format("{} held addresses record no node: whether they are borrowed is unknown\n", without_node);
+  }
+  return text;
+}
+
 [[nodiscard]] Result<int> list(CommandLine& line, const Filter& filter) {
   TRY(const engine::Context context, line.open());
   TRY(std::vector<engine::AddressView> addresses, engine::list_addresses(context));
-  std::erase_if(addresses, [&](const engine::AddressView& a) {
-    return (!filter.pool.empty() && a.pool != filter.pool) || (!filter.node.empty() && a.node != filter.node) ||
-           (!filter.state.empty() && core::name_of(a.state) != filter.state);
-  });
-  print(line.json() ? line.data(json_of(addresses)) : table_of(addresses, line.wide()));
+  const auto without_node =
+      static_cast<std::size_t>(std::count_if(addresses.begin(), addresses.end(), [](const engine::AddressView& a) {
+        return a.state == core::AddressState::held && a.node.empty();
+      }));
+  std::erase_if(addresses, [&](const engine::AddressView& a) { return !is_wanted(a, filter); });
+  if (line.json()) {
+    print(line.data(json_of(addresses)));
+  } else {
+    print(filter.borrowed ? borrowed_table(addresses, without_node) : table_of(addresses, line.wide()));
+  }
   return 0;
 }
 
@@ -54,6 +79,8 @@ std::string details_of(const engine::AddressView& a) {
   add("State:", std::string(core::name_of(a.state)));
   add("Pool:", a.pool);
   add("Block:", a.block ? a.block->to_string() : "none claimed yet");
+  if (a.block)
+    add("Owner:", (a.block_owner ? to_string(*a.block_owner) : "nobody") + (a.borrowed() ? " (borrowed)" : ""));
   add("Network:", a.owner ? a.owner->network : "");
   add("Container:", a.owner ? a.owner->container_id : "");
   add("Interface:", a.owner ? a.owner->interface_name : "");
@@ -63,6 +90,8 @@ std::string details_of(const engine::AddressView& a) {
   add("Pod:", a.pod.empty() ? "" : a.namespace_name + "/" + a.pod);
   add("Since:", a.since);
   add("Until:", a.until);
+  for (const auto& [key, value] : a.attributes) text += fmt::format("  {}: {}\n", key, value);
+  for (const auto& [key, value] : a.alternate_owner) text += fmt::format("  (second owner) {}: {}\n", key, value);
   return text;
 }
 
@@ -71,21 +100,6 @@ std::string details_of(const engine::AddressView& a) {
   TRY(const engine::Context context, line.open());
   TRY(const engine::AddressView view, engine::show_address(context, address));
   print(line.json() ? line.data(json_of(std::vector{view})) : details_of(view));
-  return 0;
-}
-
-[[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
-  TRY(const net::Address address, address_argument("ADDRESS", options.address));
-  TRY(const engine::Context context, line.open());
-  core::AddressToRelease wanted{address, options.handle, {}};
-  if (options.sequence) wanted.sequence_number = core::SequenceNumber(*options.sequence);
-  TRY(const core::AddressReleases done, engine::release_addresses(context, {wanted}));
-  if (!done.mismatched.empty()) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} has another holder by now: handle or sequence number differ; `croft ip show {}`",
-                            options.address, options.address));
-  }
-  print(fmt::format("{} {}\n", address.to_string(), done.released.empty() ? "is not held" : "released"));
   return 0;
 }
 
@@ -100,6 +114,9 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   CLI::App* listing = ip->add_subcommand("list", "Addresses that are held, cooling or reserved");
   listing->add_option("--pool", filter->pool, "Only addresses of this pool");
   listing->add_option("--node", filter->node, "Only addresses held on this node");
+  listing->add_option("--pod", filter->pod, "Only addresses of this pod: POD or NAMESPACE/POD");
+  listing->add_option("--handle", filter->handle, "Only addresses of this handle");
+  listing->add_flag("--borrowed", filter->borrowed, "Only addresses held on a node that does not own their block");
   listing->add_option("--state", filter->state, "Only this state")
       ->check(CLI::IsMember({"held", "cooling", "reserved", "quarantined"}));
   listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list(l, *filter); }; });
@@ -109,12 +126,7 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   showing->add_option("ADDRESS", *address, "The address")->required();
   showing->callback([&line, address] { line.run = [address](CommandLine& l) { return show(l, *address); }; });
 
-  const auto options = std::make_shared<ReleaseOptions>();
-  CLI::App* releasing = ip->add_subcommand("release", "Release an address whose holder is gone; it cools first");
-  releasing->add_option("ADDRESS", options->address, "The address")->required();
-  releasing->add_option("--handle", options->handle, "Only if this handle holds it");
-  releasing->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
-  releasing->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
+  add_ip_release_command(*ip, line);
 }
 
 }  // namespace croft::app

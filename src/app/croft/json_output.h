@@ -3,9 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "core/block/explain.h"
 #include "core/block/pool.h"
+#include "core/block/pool_split.h"
+#include "core/block/release.h"
 #include "engine/audit.h"
 #include "engine/inspect.h"
+#include "engine/nodes.h"
 
 namespace croft::app {
 
@@ -14,9 +18,20 @@ namespace croft::app {
 
 // `-o json`: one array of objects and a newline. Member names are a promise to scripts (docs/formats/cli-json.md).
 
-[[nodiscard]] std::string json_of(const std::vector<engine::PoolView>& pools);
+[[nodiscard]] std::string json_of(const std::vector<engine::PoolView>& pools, bool with_blocks = false);
 [[nodiscard]] std::string json_of(const std::vector<engine::BlockView>& blocks);
 [[nodiscard]] std::string json_of(const std::vector<engine::AddressView>& addresses);
 [[nodiscard]] std::string json_of(const std::vector<engine::Finding>& findings);
+[[nodiscard]] std::string json_of(const std::vector<engine::NodeView>& nodes);
+[[nodiscard]] std::string json_of(const core::IpamConfig& config);
+[[nodiscard]] std::string json_of(const core::PoolsSplit& split);
+[[nodiscard]] std::string json_of(const core::Explanation& explanation);
+
+/// What became of addresses and of records of handles that were to go.
+struct ReleaseOutcome {
+  core::AddressReleases addresses;
+  std::vector<std::string> handles_mended, handles_kept;
+};
+[[nodiscard]] std::string json_of(const ReleaseOutcome& outcome);
 
 }  // namespace croft::app

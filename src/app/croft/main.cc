@@ -60,6 +60,7 @@ constexpr const char* kFooter =
     "  croft pool show a\n"
     "  croft ip list -o json\n"
     "  croft check --cni-cache /var/lib/cni\n"
+    "  croft explain --node node-a\n"
     "  croft host-local check --dir /var/lib/cni/networks/cbr0\n";
 
 void add_common(CLI::App& app, CommandLine& line) {
@@ -91,7 +92,11 @@ int run(int argc, char** argv) {
   add_pool_commands(app, line);
   add_block_commands(app, line);
   add_ip_commands(app, line);
+  add_node_commands(app, line);
+  add_affinity_commands(app, line);
+  add_config_commands(app, line);
   add_check_command(app, line);
+  add_explain_command(app, line);
   add_host_local_commands(app, line);
   try {
     app.parse(argc, argv);

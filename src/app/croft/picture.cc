@@ -118,6 +118,8 @@ std::string legend(bool colour) {
          key(Half::reserved, "reserved") + key(Half::free, "free") + "\n";
 }
 
+std::string draw(const engine::BlockView& block, bool colour) { return legend(colour) + draw(block.states, colour); }
+
 std::string draw(const engine::PoolView& pool, bool colour) {
   std::string text = strip(pool, colour);
   if (pool.blocks.empty()) return text + "no block is claimed yet\n";

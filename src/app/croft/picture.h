@@ -14,6 +14,9 @@ namespace croft::app {
 [[nodiscard]] std::string draw(const engine::PoolView& pool, bool colour);
 inline constexpr std::size_t kPictureBlocksMax = 32;
 
+/// One block the same way, with its label and what the signs mean.
+[[nodiscard]] std::string draw(const engine::BlockView& block, bool colour);
+
 /// The same for a run of addresses: lines of two states a character, each line behind two blanks.
 [[nodiscard]] std::string draw(const std::vector<core::AddressState>& states, bool colour);
 /// One line that says what the signs mean.

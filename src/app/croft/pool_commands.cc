@@ -6,6 +6,7 @@
 #include "app/croft/command_line.h"
 #include "app/croft/json_output.h"
 #include "app/croft/picture.h"
+#include "app/croft/pool_usage.h"
 #include "app/croft/table.h"
 #include "engine/inspect.h"
 #include "engine/pools.h"
@@ -58,11 +59,6 @@ struct CreateOptions {
   return 0;
 }
 
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-  return fmt::format("{} ({:.0f}%)", part,
-                     whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
 std::string table_of(const std::vector<engine::PoolView>& pools) {
   Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED",
                "FREE"});
@@ -71,7 +67,7 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
     table.add({pool.name, pool.cidr.to_string(), std::to_string(pool.block_length),
                pool.gateway ? pool.gateway->to_string() : "none", fmt::format("{}s", pool.cooldown.count()),
                pool.disabled ? "true" : "false", std::to_string(view.blocks.size()),
-               percent(view.usage.held, view.usage.size), std::to_string(view.usage.cooling),
+               percent_of(view.usage.held, view.usage.size), std::to_string(view.usage.cooling),
                std::to_string(view.usage.reserved), std::to_string(view.usage.free())});
   }
   return table.to_string();
@@ -84,14 +80,26 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
   return 0;
 }
 
-[[nodiscard]] Result<int> show(CommandLine& line, const std::string& name) {
+struct ShowOptions {
+  std::string name;
+  bool blocks = false;
+};
+
+[[nodiscard]] Result<int> show(CommandLine& line, const ShowOptions& options) {
   TRY(const engine::Context context, line.open());
-  TRY(const engine::PoolView pool, find_pool(context, name));
-  if (line.json()) {
-    print(line.data(json_of(std::vector{pool})));
-  } else {
-    print(table_of({pool}) + "\n" + draw(pool, line.in_colour()));
+  if (options.name.empty()) {
+    TRY(const engine::Overview overview, engine::look(context));
+    print(line.json() ? line.data(json_of(overview.pools, options.blocks)) : usage_table(overview, options.blocks));
+    return 0;
   }
+  TRY(const engine::PoolView pool, find_pool(context, options.name));
+  if (line.json()) {
+    print(line.data(json_of(std::vector{pool}, options.blocks)));
+    return 0;
+  }
+  print(table_of({pool}) + "\n");
+  if (options.blocks) print(usage_table({{pool}, {}}, true) + "\n");
+  print(draw(pool, line.in_colour()));
   return 0;
 }
 
@@ -140,7 +148,13 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create(l, *options); }; });
 
   pool->add_subcommand("list", "All pools with their use")->callback([&line] { line.run = list; });
-  add_named(*pool, line, "show", "One pool, with a picture of its blocks", show);
+  const auto shown = std::make_shared<ShowOptions>();
+  CLI::App* showing =
+      pool->add_subcommand("show", "Use of all pools, or of one with a picture of its blocks: held, cooling, free");
+  showing->add_option("NAME", shown->name, "Name of the pool");
+  showing->add_flag("--show-blocks", shown->blocks, "Also the use of each block");
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show(l, *shown); }; });
+  add_pool_split_command(*pool, line);
   add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
   add_named(*pool, line, "enable", "Hand out from a pool again",

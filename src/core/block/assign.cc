@@ -363,7 +363,7 @@ class Assignment {
 
   /// False with a refusal when the node may have no further block.
   bool may_claim(Search& search) {
-    const std::uint32_t limit = block_limit();
+    const std::uint32_t limit = block_limit_of(request_, pools_.config());
     if (limit > 0) {
       const std::size_t owned =
           search.own.count(reader_, request_.node, search.family, search.usable) + search.newly_owned;
@@ -391,12 +391,6 @@ class Assignment {
         "off (autoAllocateBlocks)",
         net::name_of(search.family), request_.node.name);
     return false;
-  }
-
-  [[nodiscard]] std::uint32_t block_limit() const {
-    const std::uint32_t configured = pools_.config().max_blocks_per_host;
-    if (request_.block_limit == 0) return configured > 0 ? configured : request_.default_block_limit;
-    return configured > 0 ? std::min(configured, request_.block_limit) : request_.block_limit;
   }
 
   bool claim(Search& search, const Prefix& cidr, const Pool& pool) {
@@ -594,6 +588,12 @@ Step<AssignAnswer> plan_assign(const Snapshot& snapshot, const AssignRequest& re
 Step<EnsureAnswer> plan_ensure_block(const Snapshot& snapshot, const AssignRequest& request, net::Family family,
                                      const Instant& now) {
   return Assignment(snapshot, request, now).run_ensure(family);
+}
+
+std::uint32_t block_limit_of(const AssignRequest& request, const IpamConfig& config) {
+  const std::uint32_t configured = config.max_blocks_per_host;
+  if (request.block_limit == 0) return configured > 0 ? configured : request.default_block_limit;
+  return configured > 0 ? std::min(configured, request.block_limit) : request.block_limit;
 }
 
 std::uint64_t rotation_start(const AffinityOwner& owner, std::uint64_t block_count) {

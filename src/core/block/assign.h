@@ -43,6 +43,9 @@ struct AssignRequest {
 };
 inline constexpr std::uint32_t kCalicoBlockLimit = 20;  ///< Calico's default_block_limit
 
+/// The limit of blocks that counts for a request (sheet §3.7); 0: none.
+[[nodiscard]] std::uint32_t block_limit_of(const AssignRequest& request, const IpamConfig& config);
+
 struct AssignedAddress {
   net::Address address;
   std::string pool;       ///< empty when the pool of an address held before is gone

@@ -1,0 +1,166 @@
+"""The operator's commands on one sqlite store: config, node, affinity, block, pool split, explain, check with a damaged
+record, reports and release from them. Neither root nor network.
+
+usage: operator_commands.py BIN_DIR
+"""
+
+import json
+import os
+import sqlite3
+import sys
+
+from lib import World, expect, expect_equal, main, run
+
+FINDINGS, REFUSED = 3, 5  # exit codes
+
+
+class Operator:
+    def __init__(self, world):
+        self.world = world
+        self.store = world.store()
+        self.path = self.store.removeprefix("sqlite:")
+
+    def text(self, *arguments, code=0):
+        done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
+        expect_equal(done.returncode, code, f"exit code of croft {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def data(self, *arguments):
+        return self.world.croft(self.store, *arguments)
+
+    def plugin(self, command, container, node):
+        config = {"cniVersion": "1.0.0", "name": "net", "type": "bridge",
+                  "ipam": {"type": "croft-ipam", "store": self.store, "nodename": node,
+                           "log_file_path": str(self.world.directory / "log")}}
+        env = {**os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
+        done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
+        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+
+
+def config_commands(croft):
+    croft.text("config", "set", "--auto-allocate-blocks", "false", code=1)
+    expect("nothing to set" in croft.text("config", "set", code=2), "config set without an option")
+    croft.text("config", "set", "--strict-affinity", "true", "--max-blocks-per-host", "4")
+    shown = croft.data("config", "show")[0]
+    expect_equal((shown["strictAffinity"], shown["maxBlocksPerHost"], shown["autoAllocateBlocks"]), (True, 4, True),
+                 "config show")
+    expect("strictAffinity" in croft.text("config", "show"), "config show as a table")
+    croft.text("config", "set", "--max-blocks-per-host", "0", "--strict-affinity", "false")
+
+
+def node_commands(croft, node):
+    croft.text("node", "label", "extra", "zone=a", "rack=7")
+    croft.text("node", "label", "extra", "rack-")
+    rows = {row["name"]: row for row in croft.data("node", "list")}
+    expect_equal(rows["extra"]["labels"], {"zone": "a"}, "labels")
+    expect(rows[node]["blocks"] == 1 and rows[node]["held"] == 3, f"node list: {rows}")
+    croft.text("affinity", "claim", "10.1.0.64/27", "--node", "extra")
+    croft.text("affinity", "claim", "10.1.0.64/28", "--node", node, code=REFUSED)
+    expect_equal(len(croft.data("block", "list", "--node", "extra")), 2, "blocks claimed")
+    croft.text("affinity", "release", "--node", "extra", "--cidr", "10.1.0.64/28")
+    croft.text("affinity", "release", "--node", "extra", "--cidr", "10.1.0.64/28", code=1)
+    croft.text("affinity", "release", "--node", node, "--must-be-empty", code=REFUSED)
+    croft.text("node", "remove", "extra")
+    expect("extra" not in {row["name"] for row in croft.data("node", "list")}, "node remove")
+
+
+def views(croft, held, node):
+    block = croft.data("ip", "show", held[0])[0]["block"]
+    text = croft.text("block", "show", block)
+    expect("confirmed" in text and node in text and "█" in text, f"block show: {text}")
+    croft.text("block", "show", "10.1.0.0/29", code=1)
+    text = croft.text("pool", "show", "--show-blocks")
+    expect("GROUPING" in text and block in text and "%" in text, f"pool show: {text}")
+    expect_equal(croft.data("pool", "show", "a", "--show-blocks")[0]["blockUsage"][0]["cidr"], block, "blockUsage")
+    expect_equal([row["address"] for row in croft.data("ip", "list", "--handle", "net.c1")], [held[0]], "by handle")
+    expect_equal(croft.data("ip", "list", "--borrowed"), [], "nothing is borrowed")
+    expect("BORROWING-NODE" in croft.text("ip", "list", "--borrowed"), "ip list --borrowed")
+    text = croft.text("ip", "show", held[0])
+    expect("Handle:    net.c1" in text and "Sequence:" in text and "ifname: eth0" in text, f"ip show: {text}")
+
+
+def explain(croft, node):
+    told = croft.data("explain", "--node", node)[0]
+    expect_equal((told["addresses"][0]["origin"], told["families"][0]["pools"][0]["pool"]), ("own block", "a"), "explain")
+    before = {row["address"] for row in croft.data("ip", "list")}
+    text = croft.text("explain", "--node", "elsewhere", "--pool", "nowhere", code=1)
+    expect("refused (refused_by_configuration): the given pool (nowhere)" in text, f"explain: {text}")
+    expect_equal({row["address"] for row in croft.data("ip", "list")}, before, "explain changes nothing")
+
+
+def split(croft, held):
+    croft.text("pool", "split", "2", "--name", "a", code=1)  # the gateway
+    croft.text("pool", "split", "3", "--name", "a", "--gateways", "none", code=2)
+    croft.text("pool", "split", "2", "--cidr", "10.1.0.0/24", "--gateways", "none", "--dry-run")
+    expect_equal([p["name"] for p in croft.data("pool", "list")], ["a"], "dry run")
+    croft.text("pool", "split", "2", "--cidr", "10.1.0.0/24", "--gateways", "none")
+    expect_equal([(p["name"], p["cidr"]) for p in croft.data("pool", "list")],
+                 [("split-a-0", "10.1.0.0/25"), ("split-a-1", "10.1.0.128/25")], "pool split")
+    for address in held:
+        expect_equal(croft.data("ip", "show", address)[0]["state"], "held", f"{address} after the split")
+
+
+def reports(croft, held):
+    directory = croft.world.directory
+    cache = directory / "cache"
+    (cache / "results").mkdir(parents=True)
+    first, second = directory / "first.json", directory / "second.json"
+    croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(first), code=FINDINGS)
+    report = json.loads(first.read_text())
+    expect_equal({ip for ip, list_ in report["allocations"].items() if not list_[0]["inUse"]}, set(held), "unused")
+    croft.text("ip", "release", held[2])
+    new = croft.plugin("ADD", "c4", "node-z")
+    croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(second),
+               "--show-problem-ips", code=FINDINGS)
+    both = ["--from-report", str(first), "--from-report", str(second)]
+    text = croft.text("ip", "release", *both, "--dry-run")
+    expect(f"{held[0]} would be released" in text and new not in text and held[2] not in text, f"dry run: {text}")
+    expect_equal(croft.data("ip", "show", held[0])[0]["state"], "held", "after a dry run")
+    croft.text("ip", "release", *both)
+    states = {row["address"]: row["state"] for row in croft.data("ip", "list")}
+    expect_equal([states[a] for a in (*held, new)], ["cooling"] * 3 + ["held"], "after the release")
+    foreign = directory / "foreign.json"
+    report["clusterGUID"] = "croft:sqlite:/elsewhere.db"
+    foreign.write_text(json.dumps(report))
+    croft.text("ip", "release", "--from-report", str(foreign), "--force", code=REFUSED)
+    report["clusterGUID"] = "a-guid"
+    foreign.write_text(json.dumps(report))
+    croft.text("ip", "release", "--from-report", str(foreign), code=REFUSED)
+    croft.text("ip", "release", "--from-report", str(foreign), "--force")
+    croft.text("ip", "release", new, "--handle", "net.other", code=REFUSED)
+    croft.text("ip", "release", new, held[0])
+    expect_equal(croft.data("ip", "show", new)[0]["state"], "cooling", "released by address")
+
+
+def damage(croft):
+    """A record that can't be read is a finding; the rest is checked all the same."""
+    connection = sqlite3.connect(croft.path)
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+    table = next(t for t in tables if "value" in {c[1] for c in connection.execute(f"PRAGMA table_info({t})")}
+                 and t != "counters")
+    changed = connection.execute(f"UPDATE {table} SET value=x'7b7d' WHERE name='split-a-1'").rowcount
+    connection.commit()
+    connection.close()
+    expect_equal(changed, 1, "records damaged")
+    text = croft.text("check", code=FINDINGS)
+    expect("record_unreadable: pool split-a-1" in text and "addresses held" in text, f"check: {text}")
+
+
+def test():
+    with World("operator", sys.argv[1]) as world:
+        croft = Operator(world)
+        node = "node-a"
+        croft.text("pool", "create", "a", "--cidr", "10.1.0.0/24", "--block-size", "28")
+        held = [croft.plugin("ADD", f"c{i}", node) for i in (1, 2, 3)]
+        node = croft.data("ip", "show", held[0])[0]["node"]
+        config_commands(croft)
+        node_commands(croft, node)
+        views(croft, held, node)
+        explain(croft, node)
+        split(croft, held)
+        reports(croft, held)
+        damage(croft)
+
+
+main(test)

@@ -1,0 +1,75 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/json_output.h"
+#include "app/croft/table.h"
+#include "engine/config.h"
+
+namespace croft::app {
+namespace {
+
+const char* text_of(bool value) { return value ? "true" : "false"; }
+
+std::string table_of(const core::IpamConfig& config) {
+  Table table({"PROPERTY", "VALUE"});
+  table.add({"strictAffinity", text_of(config.strict_affinity)});
+  table.add({"autoAllocateBlocks", text_of(config.auto_allocate_blocks)});
+  table.add({"maxBlocksPerHost", config.max_blocks_per_host == 0 ? "0 (no limit; calico-ipam: 20)"
+                                                                 : std::to_string(config.max_blocks_per_host)});
+  table.add({"kubeVirtVMAddressPersistence", config.kubevirt_vm_address_persistence.empty()
+                                                 ? "Enabled (not set)"
+                                                 : config.kubevirt_vm_address_persistence});
+  table.add({"ipCooldownSeconds", std::to_string(config.ip_cooldown_seconds)});
+  return table.to_string();
+}
+
+void show(const CommandLine& line, const core::IpamConfig& config) {
+  print(line.json() ? line.data(json_of(config)) : table_of(config));
+}
+
+[[nodiscard]] Result<int> show(CommandLine& line) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::IpamConfig config, engine::read_config(context));
+  show(line, config);
+  return 0;
+}
+
+[[nodiscard]] Result<int> set(CommandLine& line, const core::ConfigChange& change) {
+  const bool any = change.strict_affinity || change.auto_allocate_blocks || change.max_blocks_per_host ||
+                   change.kubevirt_vm_address_persistence || change.ip_cooldown_seconds;
+  if (!any) return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
+  TRY(const engine::Context context, line.open());
+  TRY(const core::IpamConfig config, engine::set_config(context, change));
+  show(line, config);
+  return 0;
+}
+
+}  // namespace
+
+void add_config_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* config = app.add_subcommand("config", "Switches of the whole cluster");
+  config->require_subcommand(1);
+  config->fallthrough();
+  config->add_subcommand("show", "The switches as they are")->callback([&line] {
+    line.run = [](CommandLine& l) { return show(l); };
+  });
+
+  const auto change = std::make_shared<core::ConfigChange>();
+  CLI::App* setting = config->add_subcommand("set", "Change switches; those not named stay as they are");
+  setting->add_option("--strict-affinity", change->strict_affinity,
+                      "true: a node takes addresses from its own blocks only, never from another's");
+  setting->add_option("--auto-allocate-blocks", change->auto_allocate_blocks,
+                      "false: nodes claim no blocks; only with strict affinity");
+  setting->add_option("--max-blocks-per-host", change->max_blocks_per_host,
+                      "Blocks of a family that a node may own, 0: no limit; only with strict affinity");
+  setting->add_option("--kubevirt-vm-address-persistence", change->kubevirt_vm_address_persistence,
+                      "Enabled or Disabled: whether a virtual machine keeps its address when its pod is made anew");
+  setting->add_option("--ip-cooldown-seconds", change->ip_cooldown_seconds,
+                      "Rest of an address between two holders, 0 to 1200 seconds; a pool's longer one counts");
+  setting->footer("Changes nothing that is assigned already. Values that contradict each other are refused.");
+  setting->callback([&line, change] { line.run = [change](CommandLine& l) { return set(l, *change); }; });
+}
+
+}  // namespace croft::app

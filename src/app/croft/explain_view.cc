@@ -1,0 +1,98 @@
+#include "app/croft/explain_view.h"
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+
+namespace croft::app {
+namespace {
+
+std::string labels_text(const core::Labels& labels) {
+  std::string text;
+  for (const auto& [key, value] : labels) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  return text.empty() ? "none" : text;
+}
+
+std::string block_text(const core::OwnBlockFact& block) {
+  if (!block.fault.empty()) return block.fault;
+  std::string text = block.free > 0 ? fmt::format("{} free", block.free) : "full";
+  if (block.cools_until) text += ", the first cooling one is free again at " + rfc3339_rounded_up(*block.cools_until);
+  return text;
+}
+
+std::string lenders_text(const core::PoolFact& fact, const core::Explanation& explanation) {
+  if (fact.to_borrow.empty()) return "nothing to borrow from others' blocks\n";
+  if (explanation.strict_affinity) return "others' blocks have room, but affinity is strict: nothing is borrowed\n";
+  std::string text = "could borrow from";
+  for (const net::Prefix& cidr : fact.to_borrow) text += " " + cidr.to_string();
+  if (fact.to_borrow.size() == core::kExplainBlocksMax) text += " …";
+  return text + "\n";
+}
+
+std::string usable_text(const core::PoolFact& fact, const core::FamilyFacts& facts,
+                        const core::Explanation& explanation) {
+  const std::string indent = "     ";
+  std::string text;
+  for (const core::OwnBlockFact& block : fact.own) {
+    text += indent + fmt::format("own block {}: {}\n", block.cidr.to_string(), block_text(block));
+  }
+  if (fact.own.empty()) text += indent + "no block of its own here\n";
+  if (!explanation.auto_allocate_blocks) {
+    text += indent + "claims nothing: autoAllocateBlocks is off\n";
+  } else if (facts.block_limit > 0 && facts.owned_blocks >= facts.block_limit) {
+    text +=
+        indent + fmt::format("claims nothing: it has {} of at most {} blocks\n", facts.owned_blocks, facts.block_limit);
+  } else if (fact.claimable) {
+    text += indent + fmt::format("could claim block {}\n", fact.claimable->to_string());
+  } else {
+    text += indent + fmt::format("nothing to claim: {}\n", fact.not_claimable);
+  }
+  return text + indent + lenders_text(fact, explanation);
+}
+
+std::string family_text(const core::FamilyFacts& facts, const core::Explanation& explanation) {
+  std::string text =
+      fmt::format("{}: {} blocks of its own, {}\n", net::name_of(facts.family), facts.owned_blocks,
+                  facts.block_limit == 0 ? std::string("no limit") : fmt::format("at most {}", facts.block_limit));
+  std::size_t place = 0;
+  for (const core::PoolFact& fact : facts.pools) {
+    if (fact.usable) {
+      text += fmt::format("  {}. pool {} ({}): {}\n", ++place, fact.pool, fact.cidr.to_string(), fact.selected);
+      text += usable_text(fact, facts, explanation);
+    } else {
+      text += fmt::format("  -  pool {} ({}): {}{}\n", fact.pool, fact.cidr.to_string(), fact.reason,
+                          fact.selected.empty() ? "" : "; " + fact.selected);
+    }
+  }
+  return facts.pools.empty() ? text + "  no pool of this family\n" : text;
+}
+
+std::string answer_text(const core::Explanation& explanation) {
+  if (const auto* refusal = std::get_if<core::Refusal>(&explanation.answer)) {
+    const Error error = core::to_error(*refusal);
+    return fmt::format("Answer: refused ({}): {}\n{}", name_of(error.code), error.message,
+                       error.details.empty() ? "" : "  " + error.details + "\n");
+  }
+  std::string text;
+  for (const core::ExplainedAddress& one : explanation.addresses) {
+    text += fmt::format("Answer: {} of pool {}, {} {}{}\n", one.address.address.to_string(), one.address.pool,
+                        core::name_of(one.origin), one.address.block.to_string(),
+                        one.origin == core::Origin::borrowed || one.origin == core::Origin::taken_over
+                            ? " of " + (one.block_owner.empty() ? std::string("nobody") : one.block_owner)
+                            : std::string());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const core::Explanation& explanation, const core::AssignRequest& request) {
+  std::string text = fmt::format("Node {}: labels {}{}\n", request.node.name, labels_text(explanation.node_labels),
+                                 explanation.node_recorded ? "" : " (it has no record)");
+  text += fmt::format("Switches: strictAffinity {}, autoAllocateBlocks {}\n", explanation.strict_affinity,
+                      explanation.auto_allocate_blocks);
+  for (const core::FamilyFacts& facts : explanation.families) text += family_text(facts, explanation);
+  return text + answer_text(explanation);
+}
+
+}  // namespace croft::app

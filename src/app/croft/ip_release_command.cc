@@ -1,0 +1,142 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/json_output.h"
+#include "app/croft/report.h"
+#include "edge/error_table.h"
+#include "engine/release.h"
+#include "os/files.h"
+
+namespace croft::app {
+namespace {
+
+struct ReleaseOptions {
+  std::vector<std::string> addresses;
+  std::optional<std::string> handle;
+  std::optional<std::uint64_t> sequence;
+  std::vector<std::string> reports;
+  bool force = false;
+  bool dry_run = false;
+};
+
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> wanted_of(const ReleaseOptions& options) {
+  if (options.addresses.size() > 1 && (options.handle || options.sequence)) {
+    return fail(ErrorCode::invalid_argument, "--handle and --sequence go with a single ADDRESS");
+  }
+  std::vector<core::AddressToRelease> wanted;
+  for (const std::string& text : options.addresses) {
+    TRY(const net::Address address, address_argument("ADDRESS", text));
+    wanted.push_back({address, options.handle, {}});
+    if (options.sequence) wanted.back().sequence_number = core::SequenceNumber(*options.sequence);
+  }
+  return wanted;
+}
+
+[[nodiscard]] Result<void> check_origin(const std::string& path, const ReportContent& report,
+                                        const std::string& store_url, bool force) {
+  const std::string cluster = cluster_of(store_url);
+  const bool is_crofts = report.cluster.starts_with("croft:");
+  if (is_crofts && report.cluster != cluster) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is a report of another store ({}; this is {})", path, report.cluster, cluster));
+  }
+  if (force) return {};
+  if (!is_crofts) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} was not made by croft check: nothing tells that it is of this store; --force to use "
+                            "it all the same (handles and sequence numbers still have to match)",
+                            path));
+  }
+  if (report.version != CROFT_VERSION) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} was made by version {}, this is {}: check again, or --force", path, report.version,
+                            CROFT_VERSION));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<ReportContent> read_reports(const ReleaseOptions& options, const std::string& store_url) {
+  std::vector<ReportContent> reports;
+  for (const std::string& path : options.reports) {
+    TRY(const std::string text, os::read_file(path, kReportBytesMax));
+    auto report = parse_report(text);
+    if (!report) return fail(report.error().in(path));
+    TRY_VOID(check_origin(path, *report, store_url, options.force));
+    reports.push_back(*std::move(report));
+  }
+  return intersection_of(reports);
+}
+
+[[nodiscard]] Result<void> mend_handles(const engine::Context& context,
+                                        const std::vector<engine::LeakedHandle>& handles, bool dry_run,
+                                        ReleaseOutcome& outcome) {
+  for (const engine::LeakedHandle& handle : handles) {
+    bool mended = dry_run;
+    if (!dry_run) {
+      TRY(mended, engine::mend_handle(context, handle.id, handle.revision));
+    }
+    (mended ? outcome.handles_mended : outcome.handles_kept).push_back(handle.id);
+  }
+  return {};
+}
+
+std::string text_of(const ReleaseOutcome& outcome, bool dry_run) {
+  std::string text;
+  const auto add = [&](const std::string& subject, const char* what) { text += fmt::format("{} {}\n", subject, what); };
+  for (const auto& address : outcome.addresses.released) {
+    add(address.to_string(), dry_run ? "would be released" : "released");
+  }
+  for (const auto& address : outcome.addresses.not_held) add(address.to_string(), "is not held");
+  for (const auto& address : outcome.addresses.mismatched) {
+    add(address.to_string(), "left alone: it has another holder by now, handle or sequence number differ");
+  }
+  for (const std::string& handle : outcome.handles_mended) {
+    add("handle " + handle, dry_run ? "would be deleted, if it is unchanged" : "deleted: no block holds any of it");
+  }
+  for (const std::string& handle : outcome.handles_kept) add("handle " + handle, "left alone: it has changed");
+  return text;
+}
+
+[[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
+  if (options.addresses.empty() == options.reports.empty()) {
+    return fail(ErrorCode::invalid_argument, "give addresses, or reports with --from-report");
+  }
+  ReportContent content;
+  if (options.reports.empty()) {
+    TRY(content.unused, wanted_of(options));
+  } else {
+    TRY(content, read_reports(options, line.store_url));
+  }
+  TRY(const engine::Context context, line.open());
+  ReleaseOutcome outcome;
+  TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
+  TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
+  const std::string text = text_of(outcome, options.dry_run);
+  print(line.json() ? line.data(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
+  const bool refused = !outcome.addresses.mismatched.empty();
+  return static_cast<int>(refused ? edge::ExitCode::refused_for_safety : edge::ExitCode::fine);
+}
+
+}  // namespace
+
+void add_ip_release_command(CLI::App& ip, CommandLine& line) {
+  const auto options = std::make_shared<ReleaseOptions>();
+  CLI::App* command = ip.add_subcommand("release", "Release addresses whose holders are gone; they cool first");
+  command->add_option("ADDRESS", options->addresses, "The addresses");
+  command->add_option("--handle", options->handle, "Only if this handle holds it");
+  command->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
+  command->add_option("--from-report", options->reports,
+                      "Release what a report of `croft check --report` names as unused, and delete its leaked handles; "
+                      "of several reports only what all of them name");
+  command->add_flag("--force", options->force, "Take a report of another version, or of calicoctl");
+  command->add_flag("--dry-run", options->dry_run, "Only say what would come");
+  command->footer(
+      "From a report each address goes only if the same handle still holds it with the same sequence number, and a "
+      "handle only if its record is unchanged. So nothing has to be locked, and an old report is harmless. Exit code 5 "
+      "when an address was left alone for that, or a report is of another store.");
+  command->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
+}
+
+}  // namespace croft::app

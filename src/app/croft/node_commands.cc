@@ -1,0 +1,188 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/json_output.h"
+#include "app/croft/table.h"
+#include "edge/error_table.h"
+#include "engine/nodes.h"
+#include "net/echo.h"
+
+namespace croft::app {
+namespace {
+
+struct LabelOptions {
+  std::string node;
+  std::vector<std::string> changes;
+};
+
+struct AffinityOptions {
+  std::string node, cidr;
+  bool must_be_empty = false;
+};
+
+std::string labels_text(const std::map<std::string, std::string>& labels) {
+  std::string text;
+  for (const auto& [key, value] : labels) text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+  return text;
+}
+
+[[nodiscard]] Result<int> list(CommandLine& line) {
+  TRY(const engine::Context context, line.open());
+  TRY(const std::vector<engine::NodeView> nodes, engine::list_nodes(context));
+  if (line.json()) {
+    print(line.data(json_of(nodes)));
+    return 0;
+  }
+  Table table({"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"});
+  for (const engine::NodeView& view : nodes) {
+    table.add({view.node.name, std::to_string(view.blocks), std::to_string(view.held), std::to_string(view.borrowed),
+               view.recorded ? "yes" : "no", labels_text(view.node.labels)});
+  }
+  print(table.to_string());
+  return 0;
+}
+
+/// "key=value" sets, "key-" takes away, as kubectl has it.
+[[nodiscard]] Result<core::LabelChanges> label_changes(const std::vector<std::string>& texts) {
+  core::LabelChanges changes;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      changes[text.substr(0, equals)] = text.substr(equals + 1);
+    } else if (text.size() > 1 && text.ends_with('-')) {
+      changes[text.substr(0, text.size() - 1)] = std::nullopt;
+    } else {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} is neither KEY=VALUE nor KEY- (which takes a label away)", net::echo(text)));
+    }
+  }
+  return changes;
+}
+
+[[nodiscard]] Result<int> label(CommandLine& line, const LabelOptions& options) {
+  TRY(const core::LabelChanges changes, label_changes(options.changes));
+  TRY(const engine::Context context, line.open());
+  TRY(const core::Node node, engine::label_node(context, options.node, changes));
+  if (line.json()) {
+    print(line.data(json_of(std::vector{engine::NodeView{node, true, 0, 0, 0}})));
+  } else {
+    print(fmt::format("node/{} labelled: {}\n", node.name, node.labels.empty() ? "none" : labels_text(node.labels)));
+  }
+  return 0;
+}
+
+/// Says what became of blocks; the exit code when some were kept.
+[[nodiscard]] Result<int> tell(const engine::AffinitiesReleased& released) {
+  for (const net::Prefix& cidr : released.released) print(fmt::format("block/{} given up\n", cidr.to_string()));
+  for (const net::Prefix& cidr : released.not_empty) {
+    print(fmt::format("block/{} kept: it holds addresses\n", cidr.to_string()));
+  }
+  if (released.failure) return fail(*released.failure);
+  return static_cast<int>(released.not_empty.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
+}
+
+[[nodiscard]] Result<int> remove(CommandLine& line, const std::string& name) {
+  TRY(const engine::Context context, line.open());
+  TRY(const engine::NodeRemoved removed, engine::remove_node(context, name));
+  TRY(const int code, tell(removed.affinities));
+  if (removed.record_deleted) print(fmt::format("node/{} record deleted\n", name));
+  if (!removed.record_deleted && removed.affinities.released.empty()) print(fmt::format("node/{} has nothing\n", name));
+  return code;
+}
+
+[[nodiscard]] Result<int> release_one(const engine::Context& context, const core::AffinityOwner& owner,
+                                      const AffinityOptions& options) {
+  TRY(const net::Prefix cidr, prefix_argument("--cidr", options.cidr));
+  TRY_VOID(core::check_node_name(owner.name));
+  TRY(const core::AffinityOutcome outcome, engine::release_affinity(context, {owner, cidr, options.must_be_empty, {}}));
+  switch (outcome) {
+    case core::AffinityOutcome::not_there:
+      return fail(ErrorCode::not_found, fmt::format("node {} has no claim on {}", owner.name, cidr.to_string()));
+    case core::AffinityOutcome::not_empty:
+      return tell({{}, {cidr}, {}});
+    case core::AffinityOutcome::belonged_to_others:
+      print(fmt::format("block/{} is another's: the stale claim is gone\n", cidr.to_string()));
+      return 0;
+    case core::AffinityOutcome::released:
+    case core::AffinityOutcome::changed:
+      break;
+  }
+  return tell({{cidr}, {}, {}});
+}
+
+[[nodiscard]] Result<int> release(CommandLine& line, const AffinityOptions& options) {
+  TRY(const engine::Context context, line.open());
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
+  if (!options.cidr.empty()) return release_one(context, owner, options);
+  TRY(const engine::AffinitiesReleased released,
+      engine::release_host_affinities(context, owner, options.must_be_empty));
+  if (released.released.empty() && released.not_empty.empty() && !released.failure) {
+    print(fmt::format("node/{} has no blocks\n", options.node));
+  }
+  return tell(released);
+}
+
+[[nodiscard]] Result<int> claim(CommandLine& line, const AffinityOptions& options) {
+  TRY(const net::Prefix cidr, prefix_argument("CIDR", options.cidr));
+  TRY(const engine::Context context, line.open());
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
+  TRY(const engine::AffinitiesClaimed claimed, engine::claim_affinity(context, owner, cidr));
+  for (const net::Prefix& block : claimed.claimed) {
+    print(fmt::format("block/{} belongs to {}\n", block.to_string(), options.node));
+  }
+  for (const net::Prefix& block : claimed.others) {
+    print(fmt::format("block/{} not claimed: it is another's, or holds addresses\n", block.to_string()));
+  }
+  return static_cast<int>(claimed.others.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
+}
+
+}  // namespace
+
+void add_node_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* node = app.add_subcommand("node", "Nodes: labels that pools select by, blocks, what is held on them");
+  node->require_subcommand(1);
+  node->fallthrough();
+  node->add_subcommand("list", "All nodes that have a record, a block or an address")->callback([&line] {
+    line.run = list;
+  });
+
+  const auto options = std::make_shared<LabelOptions>();
+  CLI::App* labelling = node->add_subcommand("label", "Set or take away labels; makes the node's record when absent");
+  labelling->add_option("NAME", options->node, "Name of the node")->required();
+  labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to take away")->required();
+  labelling->footer("Example: croft node label n1 zone=a rack-");
+  labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label(l, *options); }; });
+
+  const auto name = std::make_shared<std::string>();
+  CLI::App* removing = node->add_subcommand("remove", "Give up the blocks of a node that is gone, and its record");
+  removing->add_option("NAME", *name, "Name of the node")->required();
+  removing->footer(
+      "Empty blocks go; others become nobody's. Addresses stay held until their holders are proven gone. Where "
+      "another program keeps the records of nodes (Calico's etcd), the record stays.");
+  removing->callback([&line, name] { line.run = [name](CommandLine& l) { return remove(l, *name); }; });
+}
+
+void add_affinity_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* affinity = app.add_subcommand("affinity", "Claims of nodes on blocks");
+  affinity->require_subcommand(1);
+  affinity->fallthrough();
+
+  const auto options = std::make_shared<AffinityOptions>();
+  CLI::App* releasing = affinity->add_subcommand("release", "Give up blocks of a node");
+  releasing->add_option("--node", options->node, "The node")->required();
+  releasing->add_option("--cidr", options->cidr, "Only this block");
+  releasing->add_flag("--must-be-empty", options->must_be_empty,
+                      "Keep blocks that hold addresses (exit code 5); otherwise those become nobody's");
+  releasing->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
+
+  const auto wanted = std::make_shared<AffinityOptions>();
+  CLI::App* claiming = affinity->add_subcommand("claim", "Claim every block of a prefix for a node");
+  claiming->add_option("CIDR", wanted->cidr, "A prefix inside an enabled pool, one block or more")->required();
+  claiming->add_option("--node", wanted->node, "The node")->required();
+  claiming->footer("Blocks that are another's stay so; then the exit code is 5.");
+  claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim(l, *wanted); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,119 @@
+#include "app/croft/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/test_world.h"
+
+namespace croft::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using namespace std::chrono_literals;
+
+class ReportTest : public testing::Test, public engine::World {
+ protected:
+  void SetUp() override {
+    pool("a", "10.1.0.0/28", 29);
+    add("c1");
+    add("c2");
+    add("c3");
+    del("c3");
+    put(core::handle_key("net.x"), core::Handle{"net.x", {{"10.1.0.0/29", 1}}, false});
+    clock.advance(10min);
+    add("c4");
+    del("c4");
+  }
+  std::string text(const std::optional<engine::LiveAttachments>& live) {
+    const auto report = engine::audit(context, live).value();
+    return report_of(report, {"1.2.3", "sqlite:/x", clock.now().wall, live.has_value()});
+  }
+};
+
+TEST_F(ReportTest, HasCalicoctlsMembers) {
+  const std::string json = text({});
+  for (const char* name : {"version",
+                           "clusterGUID",
+                           "datastoreLocked",
+                           "clusterInformationRevision",
+                           "clusterType",
+                           "allocations",
+                           "leakedHandles",
+                           "ip",
+                           "handle",
+                           "sequenceNumber",
+                           "pod",
+                           "namespace",
+                           "node",
+                           "type",
+                           "creationTimestamp",
+                           "inUse",
+                           "borrowed",
+                           "coolingDown",
+                           "owners",
+                           "ID",
+                           "UID",
+                           "Revision"}) {
+    EXPECT_THAT(json, HasSubstr("\"" + std::string(name) + "\": ")) << name;
+  }
+}
+
+TEST_F(ReportTest, WithoutTheRuntimeNothingIsUnused) {
+  const ReportContent content = parse_report(text({})).value();
+  EXPECT_THAT(content.unused, IsEmpty());
+  EXPECT_THAT(content.leaked_handles, SizeIs(1));
+  EXPECT_EQ(content.version, "1.2.3");
+  EXPECT_EQ(content.cluster, cluster_of("sqlite:/x"));
+}
+
+TEST_F(ReportTest, WhatTheRuntimeDoesNotKnowIsUnusedWithHandleAndSequenceNumber) {
+  const ReportContent content = parse_report(text(engine::LiveAttachments{{"net", "c1", "eth0"}})).value();
+  ASSERT_THAT(content.unused, SizeIs(1));
+  EXPECT_EQ(content.unused[0].handle_id, "net.c2");
+  const auto shown = engine::show_address(context, content.unused[0].address).value();
+  EXPECT_EQ(content.unused[0].sequence_number, shown.sequence_number);
+}
+
+TEST_F(ReportTest, OfSeveralReportsOnlyWhatAllSay) {
+  const auto both = parse_report(text(engine::LiveAttachments{})).value();
+  const auto one = parse_report(text(engine::LiveAttachments{{"net", "c1", "eth0"}})).value();
+  EXPECT_THAT(both.unused, SizeIs(2));
+  EXPECT_THAT(intersection_of({both, one}).unused, SizeIs(1));
+  EXPECT_THAT(intersection_of({one, both}).leaked_handles, SizeIs(1));
+  auto newer = both;
+  newer.unused[0].sequence_number = core::SequenceNumber(1);
+  newer.leaked_handles.clear();
+  EXPECT_THAT(intersection_of({both, newer}).unused, SizeIs(1)) << "another sequence number is another holder";
+  EXPECT_THAT(intersection_of({both, newer}).leaked_handles, IsEmpty());
+}
+
+TEST(ReportTextTest, BadReportsNameTheMember) {
+  const auto message = [](const char* text) { return parse_report(text).error().message; };
+  EXPECT_THAT(message("{"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(message("{}"), HasSubstr("allocations"));
+  EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": [{"inUse": false}]}})"), HasSubstr("10.0.0.1.handle"));
+  EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": [{"inUse": false, "handle": "h", "sequenceNumber": -1}]}})"),
+              HasSubstr("10.0.0.1.sequenceNumber"));
+  EXPECT_THAT(message(R"({"allocations": {"ten": [{"inUse": false, "handle": "h", "sequenceNumber": 1}]}})"),
+              HasSubstr("ten"));
+  EXPECT_THAT(message(R"({"allocations": {}, "leakedHandles": [{"ID": "h", "Revision": "x1"}]})"),
+              HasSubstr("leakedHandles"));
+}
+
+TEST(ReportTextTest, InDoubtAnAddressIsInUse) {
+  const char* text = R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": 1}],
+                                         "10.0.0.2": [{"handle": "h", "sequenceNumber": 1, "inUse": false,
+                                                       "coolingDown": true}]}})";
+  EXPECT_THAT(parse_report(text).value().unused, IsEmpty());
+}
+
+TEST(ReportTextTest, SequenceNumbersAreExact) {
+  const char* text =
+      R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": 1768471200000000007, "inUse": false}]}})";
+  EXPECT_EQ(parse_report(text).value().unused.at(0).sequence_number, core::SequenceNumber(1768471200000000007U));
+}
+
+}  // namespace
+}  // namespace croft::app

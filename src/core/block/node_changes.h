@@ -1,0 +1,22 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/block/snapshot.h"
+
+namespace croft::core {
+
+/// Labels to set, or, with nothing, to take away.
+using LabelChanges = std::map<std::string, std::optional<std::string>>;
+
+/// Decides new labels of a node; a node without a record gets one. What else the record says stays. Error:
+/// invalid_argument for a name or label that Kubernetes would not take.
+[[nodiscard]] Step<Node> plan_label_node(const Snapshot& snapshot, const std::string& name,
+                                         const LabelChanges& changes);
+
+/// Decides that a node's record goes; false: there was none.
+[[nodiscard]] Step<bool> plan_delete_node(const Snapshot& snapshot, const std::string& name);
+
+}  // namespace croft::core

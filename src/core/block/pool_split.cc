@@ -1,0 +1,169 @@
+#include "core/block/pool_split.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "core/block/draft.h"
+#include "net/echo.h"
+
+namespace croft::core {
+namespace {
+
+Error wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+
+[[nodiscard]] Result<int> part_length(const Pool& pool, std::uint64_t parts) {
+  if (parts < 2 || !std::has_single_bit(parts)) {
+    return fail(wrong(fmt::format("a pool is split into 2, 4, 8 … parts, not {}", parts)));
+  }
+  if (parts > kSplitPartsMax) {
+    return fail(wrong(
+        fmt::format("{} parts are too many for one commit: at most {}; split the parts again", parts, kSplitPartsMax)));
+  }
+  const int length = pool.cidr.length() + std::countr_zero(parts);
+  if (length > pool.block_length) {
+    return fail(wrong(fmt::format("{} parts of pool {} ({}) would be smaller than its blocks of /{}", parts, pool.name,
+                                  pool.cidr.to_string(), pool.block_length)));
+  }
+  return length;
+}
+
+std::optional<net::Address> gateway_of(const Pool& pool, const net::Prefix& part, SplitGateways gateways) {
+  if (!pool.gateway || gateways == SplitGateways::none) return {};
+  return part.contains(*pool.gateway) ? pool.gateway : part.first().next();
+}
+
+/// The state of an address, in the block that contains it if there is one. May leave the reader incomplete.
+[[nodiscard]] Result<AddressState> state_in(Draft& draft, const Pool& pool, const net::Address& address) {
+  const net::Prefix cidr = net::Prefix::containing(address, pool.block_length);
+  TRY(const std::optional<Block> block, draft.block(cidr));
+  return block ? state_of(*block, *net::ordinal_of(cidr, address)) : AddressState::free;
+}
+
+class Split {
+ public:
+  Split(const Snapshot& snapshot, const PoolSplit& split, const Instant& now)
+      : reader_(snapshot),
+        split_(split),
+        generation_(reader_.get<PoolSet>(pool_set_key())),
+        pools_(reader_),
+        draft_(reader_, pools_, now) {}
+
+  Step<PoolsSplit> run() {
+    if (!reader_.complete()) return reader_.missing();
+    const Pool* pool = find();
+    if (pool == nullptr) {
+      return Error{ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(split_.pool)), {}};
+    }
+    const auto length = part_length(*pool, split_.parts);
+    if (!length) return length.error();
+    if (pool->gateway && split_.gateways == SplitGateways::refuse) {
+      return Error{ErrorCode::refused_by_configuration,
+                   fmt::format("pool {} has gateway {}, which lies in one part only: say whether the parts get their "
+                               "first address or none",
+                               pool->name, pool->gateway->to_string()),
+                   {}};
+    }
+    reservation_ = reader_.get<Reservation>(reservation_key(reservation_name_of(*pool)));
+    answer_.before = pool->name;
+    for (std::uint64_t i = 0; i < split_.parts; ++i) {
+      if (const auto added = add_part(*pool, i, pool->cidr.subprefix(i, *length)); !added) return added.error();
+    }
+    if (!reader_.complete()) return reader_.missing();
+    remove(*pool);
+    return Plan<PoolsSplit>{std::move(answer_), std::move(writes_)};
+  }
+
+ private:
+  [[nodiscard]] const Pool* find() const {
+    const auto it = std::find_if(pools_.pools().begin(), pools_.pools().end(), [&](const Pool* p) {
+      return p->name == split_.pool || p->cidr.to_string() == split_.pool;
+    });
+    return it == pools_.pools().end() ? nullptr : *it;
+  }
+
+  [[nodiscard]] Result<void> add_part(const Pool& pool, std::uint64_t index, const net::Prefix& cidr) {
+    Pool part = pool;
+    part.name = fmt::format("split-{}-{}", pool.name, index);
+    part.cidr = cidr;
+    part.gateway = gateway_of(pool, cidr, split_.gateways);
+    part.rest.reset();  // what a foreign format says of one object is not true of another
+    TRY_VOID(check_pool_name(part.name));
+    if (reader_.get<Pool>(pool_key(part.name)) != nullptr) {
+      return fail(ErrorCode::already_exists, "pool " + part.name + " exists already");
+    }
+    if (part.gateway && part.gateway != pool.gateway) {
+      TRY_VOID(check_gateway(pool, part));
+    }
+    // Where the pool keeps its own addresses out of use, its parts do so too.
+    if (reservation_ != nullptr) {
+      TRY_VOID(reserve(pool, part));
+    }
+    writes_.push_back({pool_key(part.name), part, Guard::as_read, false});
+    answer_.parts.push_back(std::move(part));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> check_gateway(const Pool& pool, const Pool& part) {
+    if (!part.cidr.contains(*part.gateway) || part.cidr.length() + 2 > net::bit_length(part.cidr.family())) {
+      return fail(wrong(fmt::format("{} is too small to have a gateway", part.cidr.to_string())));
+    }
+    TRY(const AddressState state, state_in(draft_, pool, *part.gateway));
+    if (state == AddressState::free) {
+      // It must not be taken while the pool is split.
+      depend_on_block(pool, *part.gateway);
+      return {};
+    }
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} would be the gateway of {}, and is {}", part.gateway->to_string(),
+                            part.cidr.to_string(), name_of(state)));
+  }
+
+  void depend_on_block(const Pool& pool, const net::Address& address) {
+    const Key key = block_key(net::Prefix::containing(address, pool.block_length));
+    const bool known = std::any_of(writes_.begin(), writes_.end(), [&](const PlannedWrite& w) { return w.key == key; });
+    if (!known) writes_.push_back({key, std::nullopt, Guard::as_read, true});
+  }
+
+  [[nodiscard]] Result<void> reserve(const Pool& pool, const Pool& part) {
+    Reservation reservation = reservation_for(part);
+    const Key key = reservation_key(reservation.name);
+    if (reader_.get<Reservation>(key) != nullptr) {
+      return fail(ErrorCode::already_exists, "reservation " + reservation.name + " exists already");
+    }
+    for (const net::Prefix& reserved : reservation.cidrs) {
+      TRY(const AddressState state, state_in(draft_, pool, reserved.first()));
+      if (state == AddressState::held) answer_.held_reserved.push_back(reserved.first());
+    }
+    writes_.push_back({key, std::move(reservation), Guard::as_read, false});
+    return {};
+  }
+
+  void remove(const Pool& pool) {
+    if (reservation_ != nullptr) {
+      writes_.push_back({reservation_key(reservation_->name), std::nullopt, Guard::as_read, false});
+    }
+    writes_.push_back({pool_key(pool.name), std::nullopt, Guard::as_read, false});
+    const std::uint64_t generation = generation_ != nullptr ? generation_->generation : 0;
+    writes_.push_back({pool_set_key(), PoolSet{generation + 1}, Guard::as_read, false});
+  }
+
+  Reader reader_;
+  const PoolSplit& split_;
+  // Read before the lists: what changes after them then shows as a conflict on it.
+  const PoolSet* generation_;
+  PoolTable pools_;
+  Draft draft_;
+  const Reservation* reservation_ = nullptr;
+  PoolsSplit answer_;
+  std::vector<PlannedWrite> writes_;
+};
+
+}  // namespace
+
+Step<PoolsSplit> plan_split_pool(const Snapshot& snapshot, const PoolSplit& split, const Instant& now) {
+  return Split(snapshot, split, now).run();
+}
+
+}  // namespace croft::core

@@ -1,0 +1,308 @@
+#include "engine/affinities.h"
+#include "engine/config.h"
+#include "engine/explain.h"
+#include "engine/nodes.h"
+#include "engine/test_world.h"
+
+namespace croft::engine {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using namespace std::chrono_literals;
+
+class OperatorTest : public testing::Test, public World {
+ protected:
+  std::string refusal_of(const core::ConfigChange& change) {
+    const auto done = set_config(context, change);
+    return done ? "done" : std::string(name_of(done.error().code)) + ": " + done.error().message;
+  }
+  Result<core::PoolsSplit> split(std::uint64_t parts, core::SplitGateways gateways, bool apply = true) {
+    return split_pool(context, {"a", parts, gateways}, apply);
+  }
+  std::vector<std::string> pool_names() {
+    std::vector<std::string> names;
+    const std::vector<core::Pool> pools = list_pools(context).value();
+    for (const core::Pool& p : pools) names.push_back(p.name + " " + p.cidr.to_string());
+    return names;
+  }
+  core::Explanation explained(const core::AssignRequest& wanted) {
+    const auto result = explain(context, wanted);
+    EXPECT_TRUE(result) << result.error().message;
+    return result.value();
+  }
+};
+
+// ---------------------------------------------------------------- configuration
+
+TEST_F(OperatorTest, ConfigIsDefaultsUntilSetAndAbsentMembersStay) {
+  EXPECT_EQ(read_config(context).value(), core::IpamConfig());
+  core::ConfigChange change;
+  change.ip_cooldown_seconds = 60;
+  ASSERT_TRUE(set_config(context, change));
+  change = {};
+  change.strict_affinity = true;
+  change.max_blocks_per_host = 3;
+  ASSERT_TRUE(set_config(context, change));
+  const core::IpamConfig config = read_config(context).value();
+  EXPECT_TRUE(config.strict_affinity && config.auto_allocate_blocks);
+  EXPECT_EQ(config.max_blocks_per_host, 3U);
+  EXPECT_EQ(config.ip_cooldown_seconds, 60U);
+}
+
+TEST_F(OperatorTest, ConfigKeepsWhatItDoesNotKnow) {
+  class Rest : public core::ForeignRest {};
+  core::IpamConfig stored;
+  stored.rest = std::make_shared<Rest>();
+  put(core::ipam_config_key(), stored);
+  core::ConfigChange change;
+  change.strict_affinity = true;
+  EXPECT_EQ(set_config(context, change).value().rest, stored.rest);
+  EXPECT_EQ(read_config(context).value().rest, stored.rest);
+}
+
+TEST_F(OperatorTest, ConfigThatContradictsItselfOrItsBoundsIsRefused) {
+  core::ConfigChange change;
+  change.auto_allocate_blocks = false;
+  EXPECT_THAT(refusal_of(change), HasSubstr("refused_by_configuration: autoAllocateBlocks false needs"));
+  change = {};
+  change.max_blocks_per_host = 1;
+  EXPECT_THAT(refusal_of(change), HasSubstr("refused_by_configuration: maxBlocksPerHost 1 needs"));
+  change.strict_affinity = true;
+  EXPECT_EQ(refusal_of(change), "done");
+  change = {};
+  change.strict_affinity = false;  // while the limit is there
+  EXPECT_THAT(refusal_of(change), HasSubstr("maxBlocksPerHost 1 needs"));
+  change = {};
+  change.ip_cooldown_seconds = 1201;
+  EXPECT_THAT(refusal_of(change), HasSubstr("invalid_argument: ipCooldownSeconds 1201 is out of range"));
+  change = {};
+  change.max_blocks_per_host = core::kMaxBlocksPerHostMax + 1;
+  EXPECT_THAT(refusal_of(change), HasSubstr("invalid_argument: maxBlocksPerHost"));
+  change = {};
+  change.kubevirt_vm_address_persistence = "on";
+  EXPECT_THAT(refusal_of(change), HasSubstr("neither Enabled nor Disabled"));
+}
+
+TEST_F(OperatorTest, ConfigThatIsSetAlreadyIsNotWritten) {
+  core::ConfigChange change;
+  change.strict_affinity = true;
+  ASSERT_TRUE(set_config(context, change));
+  const auto before = store.get(core::ipam_config_key(), {}).value()->revision;
+  ASSERT_TRUE(set_config(context, change));
+  EXPECT_EQ(store.get(core::ipam_config_key(), {}).value()->revision, before);
+}
+
+// ---------------------------------------------------------------- splitting a pool
+
+TEST_F(OperatorTest, SplitKeepsSettingsBlocksAndAddresses) {
+  pool("a", "10.1.0.0/24", 28, 77);
+  change_pool("a", [](core::Pool& p) { p.node_selector = "zone == 'a'"; });
+  node("node-a", {{"zone", "a"}});
+  const std::string held = add("c1");
+  const auto done = split(4, core::SplitGateways::none);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->before, "a");
+  EXPECT_THAT(pool_names(), ElementsAre("split-a-0 10.1.0.0/26", "split-a-1 10.1.0.64/26", "split-a-2 10.1.0.128/26",
+                                        "split-a-3 10.1.0.192/26"));
+  for (const core::Pool& part : done->parts) {
+    EXPECT_EQ(part.node_selector, "zone == 'a'");
+    EXPECT_EQ(part.cooldown, 77s);
+    EXPECT_EQ(part.block_length, 28);
+    EXPECT_FALSE(part.gateway);
+  }
+  EXPECT_EQ(add("c1"), held) << "asking again gives the same";
+  EXPECT_THAT(findings(), IsEmpty());
+  EXPECT_EQ(del("c1"), 1U);
+  EXPECT_THAT(add("c2"), Not(HasSubstr(":")));
+}
+
+TEST_F(OperatorTest, SplitOfAGatewayNeedsAWord) {
+  pool("a", "10.1.0.0/24", 26);
+  EXPECT_THAT(split(2, core::SplitGateways::refuse).error().message, HasSubstr("gateway 10.1.0.1"));
+  const auto done = split(2, core::SplitGateways::first_address).value();
+  EXPECT_EQ(done.parts[0].gateway, ip("10.1.0.1"));
+  EXPECT_EQ(done.parts[1].gateway, ip("10.1.0.129"));
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(OperatorTest, SplitDoesNotMakeAHeldAddressAGateway) {
+  pool("a", "10.1.0.0/24", 26);
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.1.0.129")};
+  add(wanted);
+  const auto refused = split(2, core::SplitGateways::first_address);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_THAT(refused.error().message, HasSubstr("10.1.0.129 would be the gateway"));
+  EXPECT_THAT(pool_names(), ElementsAre("a 10.1.0.0/24"));
+}
+
+TEST_F(OperatorTest, SplitNamesHeldAddressesThatItReserves) {
+  pool("a", "10.1.0.0/24", 26);
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.1.0.128")};
+  add(wanted);
+  EXPECT_THAT(split(2, core::SplitGateways::none).value().held_reserved, ElementsAre(ip("10.1.0.128")));
+  EXPECT_EQ(add(wanted).front(), "10.1.0.128");
+}
+
+TEST_F(OperatorTest, SplitRefusesWhatMakesNoSense) {
+  pool("a", "10.1.0.0/26", 28);
+  for (const std::uint64_t parts : {0U, 1U, 3U, 64U}) {
+    EXPECT_EQ(split(parts, core::SplitGateways::none).error().code, ErrorCode::invalid_argument) << parts;
+  }
+  EXPECT_THAT(split(8, core::SplitGateways::none).error().message, HasSubstr("smaller than its blocks"));
+  EXPECT_EQ(split_pool(context, {"b", 2, {}}).error().code, ErrorCode::not_found);
+  put(core::pool_key("split-a-1"), core::make_pool(spec("split-a-1", "10.9.0.0/26", 28)).value());
+  EXPECT_EQ(split(2, core::SplitGateways::none).error().code, ErrorCode::already_exists);
+}
+
+TEST_F(OperatorTest, SplitWithoutApplyingChangesNothing) {
+  pool("a", "10.1.0.0/24", 26);
+  EXPECT_EQ(split(4, core::SplitGateways::none, false).value().parts.size(), 4U);
+  EXPECT_THAT(pool_names(), ElementsAre("a 10.1.0.0/24"));
+}
+
+TEST_F(OperatorTest, SplitNeedsOneCommit) {
+  pool("a", "10.1.0.0/24", 26);
+  store.set_capabilities({.atomic_commit = false});
+  EXPECT_EQ(split(2, core::SplitGateways::none).error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST_F(OperatorTest, SplitOfSixIsTheSame) {
+  pool("a", "fd00:1::/64", 122);
+  change_pool("a", [](core::Pool& p) { p.gateway.reset(); });
+  const auto done = split(32, core::SplitGateways::refuse).value();
+  EXPECT_EQ(done.parts.size(), 32U);
+  EXPECT_EQ(done.parts[31].cidr, prefix("fd00:1:0:0:f800::/69"));
+}
+
+// ---------------------------------------------------------------- nodes and claims
+
+TEST_F(OperatorTest, LabelsAreSetTakenAwayAndChecked) {
+  EXPECT_EQ(label_node(context, "n", {{"zone", "a"}, {"rack", "7"}}).value().labels.size(), 2U);
+  const auto after = label_node(context, "n", {{"rack", std::nullopt}, {"zone", "b"}}).value();
+  EXPECT_EQ(after.labels, (std::map<std::string, std::string>{{"zone", "b"}}));
+  EXPECT_EQ(label_node(context, "n", {{"no key!", "x"}}).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(label_node(context, "no/node", {}).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(OperatorTest, NodesAreThoseWithARecordABlockOrAnAddress) {
+  pool("a", "10.1.0.0/28", 28);
+  node("labelled", {{"zone", "a"}});
+  add("c1", "owner");
+  add("c2", "borrower");
+  const auto nodes = list_nodes(context).value();
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[0].node.name, "borrower");
+  EXPECT_EQ(nodes[0].borrowed, 1U);
+  EXPECT_TRUE(nodes[1].recorded);
+  EXPECT_EQ(nodes[2].blocks, 1U);
+  EXPECT_EQ(nodes[2].borrowed, 0U);
+}
+
+TEST_F(OperatorTest, RemovingANodeGivesUpItsBlocksAndKeepsAddresses) {
+  pool("a", "10.1.0.0/28", 29);
+  node("node-a", {});
+  const std::string held = add("c1");
+  EXPECT_TRUE(remove_node(context, "node-a").value().record_deleted);
+  EXPECT_FALSE(look(context)->pools[0].blocks[0].block.affinity);
+  EXPECT_EQ(show_address(context, ip(held.c_str()))->handle_id, "net.c1");
+  EXPECT_TRUE(show_address(context, ip(held.c_str()))->borrowed());
+  EXPECT_FALSE(remove_node(context, "node-a").value().record_deleted) << "may be repeated";
+}
+
+TEST_F(OperatorTest, WhereOthersKeepNodesTheRecordStays) {
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  node("node-a", {});
+  EXPECT_FALSE(remove_node(context, "node-a").value().record_deleted);
+  EXPECT_EQ(list_nodes(context).value().size(), 1U);
+}
+
+// ---------------------------------------------------------------- explaining
+
+TEST_F(OperatorTest, ExplainTellsEveryPoolInOrderAndWritesNothing) {
+  pool("a", "10.1.0.0/28", 29);
+  pool("b", "10.2.0.0/28", 29);
+  pool("c", "10.3.0.0/28", 29);
+  change_pool("a", [](core::Pool& p) { p.node_selector = "zone == 'x'"; });
+  change_pool("b", [](core::Pool& p) { p.disabled = true; });
+  node("node-a", {{"zone", "a"}});
+  const auto before = store.counts().commit;
+  const core::Explanation told = explained(request("c1"));
+  EXPECT_EQ(store.counts().commit, before);
+  ASSERT_EQ(told.addresses.size(), 1U);
+  EXPECT_EQ(told.addresses[0].origin, core::Origin::new_block);
+  const auto& pools = told.families.at(0).pools;
+  ASSERT_EQ(pools.size(), 3U);
+  EXPECT_EQ(pools[0].pool, "c");
+  EXPECT_TRUE(pools[0].usable && pools[0].claimable);
+  EXPECT_EQ(pools[1].reason, "nodeSelector zone == 'x' does not select node node-a");
+  EXPECT_EQ(pools[1].selected, "the node has zone=a");
+  EXPECT_EQ(pools[2].reason, "disabled");
+  EXPECT_EQ(add("c1"), told.addresses[0].address.address.to_string()) << "what is told is what is done";
+}
+
+TEST_F(OperatorTest, ExplainKnowsOwnBlocksBorrowingAndTakingOver) {
+  pool("a", "10.1.0.0/28", 28);
+  add("c1", "node-a");
+  EXPECT_EQ(explained(request("x")).addresses.at(0).origin, core::Origin::own_block);
+  EXPECT_EQ(explained(request("x")).families[0].pools[0].own.at(0).free, 12U);
+  const core::Explanation other = explained(request("x", "node-b"));
+  EXPECT_EQ(other.addresses.at(0).origin, core::Origin::borrowed);
+  EXPECT_EQ(other.addresses[0].block_owner, "host:node-a");
+  EXPECT_THAT(other.families[0].pools[0].to_borrow, ElementsAre(prefix("10.1.0.0/28")));
+  EXPECT_THAT(other.families[0].pools[0].not_claimable, HasSubstr("claimed"));
+  del("c1");
+  clock.advance(120s);
+  EXPECT_EQ(explained(request("x", "node-b")).addresses.at(0).origin, core::Origin::taken_over);
+}
+
+TEST_F(OperatorTest, ExplainRefusesInTheWordsOfTheRefusal) {
+  pool("a", "10.1.0.0/29", 29);
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
+  del("c0");
+  const core::Explanation told = explained(request("x"));
+  const auto error = core::to_error(std::get<core::Refusal>(told.answer));
+  EXPECT_EQ(add("x"), std::string(name_of(error.code)) + ": " + error.message + " [" + error.details + "]");
+  EXPECT_TRUE(told.families[0].pools[0].own.at(0).cools_until.has_value());
+  EXPECT_TRUE(told.strict_affinity);
+}
+
+TEST_F(OperatorTest, ExplainOfAPoolThatMayNotBeUsed) {
+  pool("a", "10.1.0.0/28", 29);
+  auto wanted = request("x");
+  wanted.ipv4_pools = {"nowhere"};
+  const core::Explanation told = explained(wanted);
+  EXPECT_TRUE(std::holds_alternative<core::Refusal>(told.answer));
+  EXPECT_EQ(told.families[0].pools.at(0).reason, "not the one asked for");
+}
+
+// ---------------------------------------------------------------- releasing
+
+TEST_F(OperatorTest, ReleaseWithoutApplyingChangesNothing) {
+  pool("a", "10.1.0.0/28", 29);
+  const net::Address address = ip(add("c1").c_str());
+  const auto told = release_addresses(context, {{address, {}, {}}}, false).value();
+  EXPECT_THAT(told.released, ElementsAre(address));
+  EXPECT_EQ(show_address(context, address)->state, core::AddressState::held);
+}
+
+TEST_F(OperatorTest, ALeakedHandleGoesOnlyUnchanged) {
+  pool("a", "10.1.0.0/28", 29);
+  put(core::handle_key("net.x"), core::Handle{"net.x", {{"10.1.0.0/29", 1}}, false});
+  const auto leaked = audit(context, {}).value().leaked_handles;
+  ASSERT_EQ(leaked.size(), 1U);
+  put(core::handle_key("net.x"), core::Handle{"net.x", {{"10.1.0.0/29", 2}}, false});
+  EXPECT_FALSE(mend_handle(context, "net.x", leaked[0].revision).value()) << "another revision";
+  const auto again = audit(context, {}).value().leaked_handles;
+  EXPECT_TRUE(mend_handle(context, "net.x", again.at(0).revision).value());
+  EXPECT_FALSE(store.get(core::handle_key("net.x"), {}).value());
+}
+
+}  // namespace
+}  // namespace croft::engine
