@@ -136,7 +136,7 @@ class Judge {
       const net::Address address = view_.address(row);
       if (!nodes_[row.node].absent || facts_.is_tunnel_address(address)) {
         undecided_handles_.push_back(row.handle);
-      } else if (nodes_[row.node].busy) {
+      } else if (nodes_[row.node].busy || view_.is_partial()) {
         undecided_handles_.push_back(row.handle);
         static_cast<void>(remember(row, address));
       } else {
@@ -200,6 +200,7 @@ class Judge {
   }
 
   void judge_affinities() {
+    if (view_.is_partial()) return;
     for (const Affinity& affinity : view_.affinities()) {
       if (affinity.deleted) continue;
       const BlockRow* block = view_.block(affinity.cidr);
@@ -214,6 +215,7 @@ class Judge {
   }
 
   void judge_handles() {
+    if (view_.is_partial()) return;
     for (const std::string& id : view_.stray_handles()) {
       const std::uint64_t identity = handle_identity(id);
       const Sighting first = sighting(before_.stray_handles, identity);

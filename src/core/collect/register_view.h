@@ -43,6 +43,8 @@ class RegisterView {
 
   /// A block that passed check_block. `cooldowns` are those of its pool.
   void add_block(const Block& block, const Cooldowns& cooldowns, const Instant& now);
+  /// There is a block that can't be read: what nothing else bears may be borne there.
+  void set_partial() { partial_ = true; }
   void add_affinity(const Affinity& affinity);
   /// A handle record; one that no allocation bears is kept by its name, up to kStrayHandlesMax of them.
   void add_handle(const std::string& id);
@@ -53,6 +55,7 @@ class RegisterView {
   [[nodiscard]] const std::vector<std::string>& stray_handles() const { return stray_handles_; }
   /// Names of nodes and virtual owners; number kNoNode is the empty one.
   [[nodiscard]] const std::vector<std::string>& nodes() const { return nodes_; }
+  [[nodiscard]] bool is_partial() const { return partial_; }
   [[nodiscard]] std::size_t pod_count() const { return pod_count_; }  ///< allocations held for pods
 
   [[nodiscard]] const BlockRow* block(const net::Prefix& cidr) const;
@@ -72,6 +75,7 @@ class RegisterView {
   std::unordered_map<net::Prefix, std::uint32_t> block_numbers_;
   std::vector<std::uint64_t> handles_;  ///< sorted, made by the first add_handle
   std::size_t pod_count_ = 0;
+  bool partial_ = false;
 };
 
 /// More are seen by the looks after those have gone.
