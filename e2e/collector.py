@@ -1,0 +1,164 @@
+"""The collector on a store that plugins use: ADDs killed after their commit, and pods deleted without a DEL, leave
+addresses; croftd finds them in two looks, says why, and frees them and nothing else. An empty list of pods frees nothing.
+
+usage: collector.py BIN_DIR
+"""
+
+import datetime
+import json
+import signal
+import subprocess
+import sys
+import time
+
+from lib import World, expect, expect_equal, main, run, say
+
+GRACE = "600ms"
+
+
+class Rig:
+    def __init__(self, world):
+        self.world, self.store = world, world.store()
+        self.facts_file = world.directory / "facts.json"
+        self.pods, self.nodes = {}, ["node-a", "node-b"]
+
+    def environment(self, command, pod):
+        return {"CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/var/run/netns/none",
+                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
+                "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod}"}
+
+    def config(self, node):
+        return json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
+            "type": "croft-ipam", "store": self.store, "nodename": node,
+            "log_file_path": str(self.world.directory / "ipam.log")}})
+
+    def add(self, pod, node="node-a"):
+        done = run(self.world.bin / "croft-ipam", stdin=self.config(node), env=self.environment("ADD", pod))
+        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0]
+
+    def add_killed(self, pod, node="node-a"):
+        """The plugin commits and dies before anybody hears its answer: nobody will ever send a DEL."""
+        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=self.environment("ADD", pod), text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdin.write(self.config(node))
+        process.stdin.close()
+        end = time.monotonic() + 15
+        while pod not in [row["pod"] for row in self.world.held(self.store).values()]:
+            expect(time.monotonic() < end, f"{pod} is not recorded")
+        process.kill()
+        process.wait()
+
+    def write_facts(self, **more):
+        text = json.dumps({"nodes": [{"name": n} for n in self.nodes], "complete": True, "pods": [
+            {"namespace": "ns", "name": name, "node": "node-a", "phase": "Running", "addresses": [address]}
+            for name, address in self.pods.items()], **more})
+        draft = self.facts_file.with_suffix(".draft")
+        draft.write_text(text)
+        draft.replace(self.facts_file)
+
+    def command(self, *more):
+        return [str(self.world.bin / "croftd"), "controller", "--store", self.store, "--facts", str(self.facts_file),
+                "--grace", GRACE, "--output", "json", *more]
+
+    def once(self, *more, exit_code=0):
+        """Two looks; what the second one says, and the log."""
+        done = run(*self.command("--once", *more), check=False)
+        expect_equal(done.returncode, exit_code, f"exit code of croftd: {done.stdout}{done.stderr}")
+        looks = [json.loads(line) for line in done.stdout.splitlines()]
+        expect_equal(len(looks), 2, "looks")
+        expect_equal(looks[0]["released"], [], "released by a first look")
+        return looks[1], done.stderr
+
+
+def leaks_with_evidence(rig):
+    rig.pods = {name: rig.add(name) for name in [f"alive-{i}" for i in range(20)]}
+    dead = {name: rig.add(name) for name in ("deleted-0", "deleted-1")}
+    for name in ("killed-0", "killed-1"):
+        rig.add_killed(name)
+    held = rig.world.held(rig.store)
+    leaked = {address for address, row in held.items() if row["pod"].startswith(("deleted", "killed"))}
+    expect_equal(len(leaked), 4, "leaked addresses")
+    rig.write_facts()
+
+    planned, _ = rig.once("--dry-run")
+    expect_equal({e["subject"] for e in planned["released"]}, leaked, "what a dry run would release")
+    expect_equal(rig.world.held(rig.store), held, "held after a dry run")
+    done, log = rig.once()
+    expect_equal({e["subject"] for e in done["released"]}, leaked, "released")
+    for evidence in done["released"]:
+        row = held[evidence["subject"]]
+        expect_equal((evidence["what"], evidence["reason"], evidence["handle"], evidence["sequenceNumber"]),
+                     ("address", "pod_gone", row["handle"], row["sequenceNumber"]), "evidence")
+        expect(f"pod ns/{row['pod']} is not among 20 pods" in evidence["facts"], f"facts: {evidence['facts']}")
+        expect(f"released address {evidence['subject']}: pod_gone" in log, f"log: {log}")
+    expect_equal(set(rig.world.held(rig.store)), set(rig.pods.values()), "held afterwards")
+    expect(dead["deleted-0"] in leaked, "an ADD without DEL is among them")
+    rig.world.croft(rig.store, "check")
+    say("  4 leaks found in two looks, with evidence; a dry run changes nothing; 20 pods keep their addresses")
+
+
+def brake(rig):
+    held = rig.world.held(rig.store)
+    alive, rig.pods = rig.pods, {}
+    rig.write_facts()
+    looked, _ = rig.once(exit_code=3)
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["pods_empty"], "alarms with an empty list")
+    expect_equal(rig.world.held(rig.store), held, "held after an empty list")
+    rig.pods = alive
+    rig.write_facts(complete=False)
+    looked, _ = rig.once(exit_code=3)
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["facts_incomplete"], "alarms with a cut list")
+    old = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
+    rig.write_facts(time=old.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    looked, _ = rig.once(exit_code=3)
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["facts_incomplete"], "alarms with an old list")
+    rig.pods = {name: alive[name] for name in list(alive)[:5]}
+    rig.write_facts()
+    looked, _ = rig.once(exit_code=3)
+    expect_equal([a["alarm"] for a in looked["alarms"]], ["too_many"], "alarms with 15 of 20 dead")
+    expect_equal((len(looked["released"]), looked["keptByBrake"]), (10, 5), "released and kept")
+    looked, _ = rig.once()
+    expect_equal(len(looked["released"]), 5, "released by the pass after it")
+    say("  an empty, cut or old list frees nothing; ten addresses a pass and no more")
+
+
+def bad_facts(rig):
+    rig.facts_file.write_text('{"nodes": [{"name": "n"}], "pods": [{"namespace": "ns", "name": "a", "addresses": ["x"]}]}')
+    done = run(*rig.command("--once"), check=False)
+    expect_equal(done.returncode, 2, f"exit code with bad facts: {done.stderr}")
+    expect("pods[0].addresses[0]" in done.stderr and str(rig.facts_file) in done.stderr, done.stderr)
+    done = run(rig.world.bin / "croftd", "controller", "--store", f"sqlite:{rig.world.directory}/none.db", "--once",
+               check=False)
+    expect_equal(done.returncode, 4, f"exit code without a store: {done.stderr}")
+    say("  bad facts are named by file and member; an absent store is unreachable")
+
+
+def daemon(rig):
+    """As it runs for real: collects what is left over meanwhile, and ends cleanly when told."""
+    rig.write_facts()
+    process = subprocess.Popen(rig.command("--interval", "100ms"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               text=True)
+    rig.world.stack.callback(process.kill)
+    lost = rig.add("lost")
+    for line in process.stdout:
+        if lost in [e["subject"] for e in json.loads(line)["released"]]:
+            break
+    else:
+        expect(False, "the daemon ended by itself")
+    process.send_signal(signal.SIGTERM)
+    process.stdout.read()
+    expect_equal(process.wait(15), 0, "exit code after SIGTERM")
+    expect(lost not in rig.world.held(rig.store), f"{lost} is still held")
+    say("  the daemon collects what is lost while it runs, and ends on SIGTERM")
+
+
+def test():
+    with World("collector", sys.argv[1]) as world:
+        rig = Rig(world)
+        world.croft(rig.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "26",
+                    "--cooldown-seconds", "0")
+        for part in (leaks_with_evidence, brake, bad_facts, daemon):
+            part(rig)
+
+
+main(test)

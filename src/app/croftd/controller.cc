@@ -1,0 +1,170 @@
+// croftd controller: the collector, pass after pass.
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "app/croftd/daemon.h"
+#include "app/croftd/sweep_output.h"
+#include "app/open_store.h"
+#include "edge/error_table.h"
+#include "edge/static_facts.h"
+#include "engine/node_facts.h"
+#include "engine/sweep.h"
+#include "os/process.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Between passes when the grace, and with it the collecting, is off (sheet §6).
+constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
+constexpr milliseconds kIntervalMin{1};
+
+/// A text for a log: what stands in a register that others write may hold anything.
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+struct ControllerOptions {
+  std::string store_url;
+  std::string facts_path;
+  std::int64_t grace_ms = std::chrono::duration_cast<milliseconds>(core::collect::Settings{}.grace).count();
+  std::optional<std::int64_t> interval_ms;
+  bool once = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
+/// The store, its source of facts, and what the looks so far have left.
+class Controller {
+ public:
+  Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened)
+      : options_(options),
+        daemon_(daemon),
+        context_{opened, daemon.clock, daemon.random},
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()) {
+    log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l controller: %v", spdlog::pattern_time_type::utc);
+    sweep_options_.settings.grace = milliseconds(options.grace_ms);
+    sweep_options_.dry_run = options.dry_run;
+    if (options.facts_path.empty()) {
+      source_ = std::make_unique<engine::NodeFacts>(context_);
+    } else {
+      source_ = std::make_unique<edge::StaticFacts>(options.facts_path, facts_age_max(), daemon.clock);
+    }
+  }
+
+  [[nodiscard]] Result<int> run() {
+    log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
+              options_.facts_path.empty() ? "the store's nodes (pods are not known)" : options_.facts_path,
+              options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
+    return options_.once ? run_once() : run_until_stopped();
+  }
+
+ private:
+  [[nodiscard]] milliseconds facts_age_max() const {
+    return options_.grace_ms > 0 ? milliseconds(options_.grace_ms / 2) : interval();
+  }
+
+  [[nodiscard]] milliseconds interval() const {
+    if (options_.interval_ms) return milliseconds(*options_.interval_ms);
+    return options_.grace_ms > 0 ? std::max(milliseconds(options_.grace_ms / 2), kIntervalMin) : kIntervalWithoutGrace;
+  }
+
+  /// The two looks that one conclusion takes.
+  [[nodiscard]] Result<int> run_once() {
+    TRY(engine::SweepReport report, pass());
+    if (options_.grace_ms > 0) {
+      if (daemon_.stop.wait_for(milliseconds(options_.grace_ms))) return static_cast<int>(edge::ExitCode::fine);
+      TRY(report, pass());
+    }
+    if (report.failure) return fail(*report.failure);
+    return static_cast<int>(report.alarms.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+  }
+
+  [[nodiscard]] Result<int> run_until_stopped() {
+    do {
+      if (const auto done = pass(); !done)
+        log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
+    } while (!daemon_.stop.wait_for(interval()));
+    log_.info("told to stop");
+    return static_cast<int>(edge::ExitCode::fine);
+  }
+
+  [[nodiscard]] Result<engine::SweepReport> pass() {
+    TRY(engine::SweepReport report, engine::sweep(context_, *source_, memory_, sweep_options_));
+    const char* what = report.dry_run ? "would release" : "released";
+    for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
+    for (const auto& alarm : report.alarms) log_.warn("{}: {}", name_of(alarm.kind), one_line(alarm.text));
+    log_.info("{}", summary_of(report));
+    if (options_.json && !os::write_standard_output(json_of(report))) {
+      return fail(ErrorCode::internal, "standard output is closed");
+    }
+    return report;
+  }
+
+  const ControllerOptions& options_;
+  Daemon& daemon_;
+  const engine::Context context_;
+  spdlog::logger log_;
+  engine::SweepOptions sweep_options_;
+  std::unique_ptr<engine::FactSource> source_;
+  core::collect::Memory memory_;
+};
+
+[[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
+  auto opened = open_store(options.store_url, edge::OpenMode::existing, daemon.clock);
+  // An absent store is an unreachable one.
+  if (!opened && opened.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::unavailable, opened.error().message);
+  }
+  if (!opened) return fail(opened.error());
+  return Controller(options, daemon, **opened).run();
+}
+
+}  // namespace
+
+void add_controller_command(CLI::App& app, Daemon& daemon) {
+  const auto options = std::make_shared<ControllerOptions>();
+  const CLI::AsNumberWithUnit duration(
+      std::map<std::string, std::int64_t>{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}},
+      CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
+  constexpr std::int64_t kDurationMax = 7LL * 24 * 3'600'000;
+  CLI::App* command =
+      app.add_subcommand("controller", "Collect addresses, blocks, claims and handles that are left over");
+  command->add_option("--store", options->store_url, "Store to work on")
+      ->envname("CROFT_STORE")
+      ->default_val(edge::kDefaultStoreUrl);
+  command->add_option(
+      "--facts", options->facts_path,
+      "JSON file that says which nodes and pods exist; without it the store's nodes are asked, and only "
+      "what belongs to nodes that are gone is collected");
+  command
+      ->add_option("--grace", options->grace_ms,
+                   "How far apart two looks are in which something must look dead; 0s: off")
+      ->transform(duration)
+      ->check(CLI::Range(std::int64_t{0}, kDurationMax))
+      ->default_str("15m");
+  command->add_option("--interval", options->interval_ms, "Between two looks; as a rule half of the grace")
+      ->transform(duration)
+      ->check(CLI::Range(kIntervalMin.count(), kDurationMax));
+  command->add_flag("--once", options->once, "Look, wait for the grace, look again and end");
+  command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
+  command->add_option("--output", options->json, "json: one object a look on standard output")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
+      ->default_str("none");
+  command->footer("Ends with exit code 3 when --once and something held it back (alarms); else as croft.");
+  command->callback(
+      [options, &daemon] { daemon.run = [options, &daemon] { return run_controller(*options, daemon); }; });
+}
+
+}  // namespace croft::app

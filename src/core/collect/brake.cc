@@ -1,0 +1,97 @@
+#include "core/collect/brake.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+
+namespace croft::core::collect {
+namespace {
+
+using Kind = Alarm::Kind;
+
+constexpr std::size_t kAllowanceMin = 10;
+constexpr std::size_t kAllowanceDivisor = 100;  // 1 %
+/// Both clocks are slewed alike; what they differ by beyond the time between two readings is a step.
+constexpr std::chrono::seconds kClockStep{2};
+
+std::optional<Alarm> empty_list(const RegisterView& view, const Facts& facts) {
+  const bool knows_nodes = view.nodes().size() > 1;  // beside the empty name
+  if (facts.node_count() == 0 && knows_nodes) {
+    return Alarm{Kind::nodes_empty,
+                 fmt::format("the list of nodes is empty, the register knows {}", view.nodes().size() - 1)};
+  }
+  if (facts.pods_known() && facts.pod_count() == 0 && view.pod_count() > 0) {
+    return Alarm{Kind::pods_empty,
+                 fmt::format("the list of pods is empty, the register holds {} addresses for pods", view.pod_count())};
+  }
+  return {};
+}
+
+bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
+
+std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
+  if (is_shrunken(before.node_count, facts.node_count())) {
+    return Alarm{Kind::nodes_shrunken,
+                 fmt::format("{} nodes, {} in the look before", facts.node_count(), before.node_count)};
+  }
+  if (facts.pods_known() && is_shrunken(before.pod_count, facts.pod_count())) {
+    return Alarm{Kind::pods_shrunken,
+                 fmt::format("{} pods, {} in the look before", facts.pod_count(), before.pod_count)};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Alarm::Kind kind) {
+  switch (kind) {
+    case Kind::facts_incomplete:
+      return "facts_incomplete";
+    case Kind::facts_stale:
+      return "facts_stale";
+    case Kind::nodes_empty:
+      return "nodes_empty";
+    case Kind::pods_empty:
+      return "pods_empty";
+    case Kind::nodes_shrunken:
+      return "nodes_shrunken";
+    case Kind::pods_shrunken:
+      return "pods_shrunken";
+    case Kind::clock_step:
+      return "clock_step";
+    case Kind::too_many:
+      return "too_many";
+    case Kind::block_corrupt:
+      return "block_corrupt";
+    case Kind::not_done:
+      return "not_done";
+  }
+  return "unknown";
+}
+
+std::size_t allowance(std::size_t held) { return std::max(kAllowanceMin, held / kAllowanceDivisor); }
+
+std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
+                              const Instant& register_read) {
+  if (!facts.complete) {
+    return Alarm{Kind::facts_incomplete, facts.incomplete_because.empty() ? "the source says its lists are not whole"
+                                                                          : facts.incomplete_because};
+  }
+  if (facts.taken_at.boot != register_read.boot || facts.taken_at.since_boot < register_read.since_boot) {
+    return Alarm{Kind::facts_stale,
+                 fmt::format("nodes and pods are as of {}, the register was read at {}",
+                             rfc3339_rounded_up(facts.taken_at.wall), rfc3339_rounded_up(register_read.wall))};
+  }
+  if (auto empty = empty_list(view, facts)) return empty;
+  return shrunken_list(facts, before);
+}
+
+bool clock_stepped(const Instant& before, const Instant& now) {
+  if (before.boot != now.boot || now.since_boot < before.since_boot) return true;
+  const auto step = (now.wall - before.wall) - (now.since_boot - before.since_boot);
+  return step > kClockStep || step < -kClockStep;
+}
+
+}  // namespace croft::core::collect

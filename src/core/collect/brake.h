@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/collect/facts.h"
+#include "core/collect/memory.h"
+#include "core/collect/register_view.h"
+
+namespace croft::core::collect {
+
+/// Something a person should look at: the collector held back.
+struct Alarm {
+  enum class Kind : std::uint8_t {
+    facts_incomplete,  ///< the lists of nodes or pods are not whole
+    facts_stale,       ///< they are older than what was read of the register
+    nodes_empty,       ///< no node exists, and the register knows some
+    pods_empty,        ///< no pod exists, and the register holds addresses for some
+    nodes_shrunken,    ///< less than half the nodes of the look before
+    pods_shrunken,     ///< the same of pods
+    clock_step,        ///< the wall clock was set, or the machine restarted, since the look before
+    too_many,          ///< more is dead than one pass may free
+    block_corrupt,     ///< a block contradicts itself; it was left alone
+    not_done,          ///< something could not be released or mended; the next pass tries again
+  } kind;
+  std::string text;
+};
+/// Stable lower-case name: "pods_shrunken".
+[[nodiscard]] std::string_view name_of(Alarm::Kind kind);
+
+/// How many addresses one pass may free (reliability sheet §1.4): the larger of 10 and 1 % of those held.
+[[nodiscard]] std::size_t allowance(std::size_t held);
+
+/// Why a look at these facts proves nothing at all; absent: it may be judged.
+[[nodiscard]] std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
+                                            const Instant& register_read);
+
+/// Whether somebody set the wall clock between two readings, or the boots differ. Slewing is no step.
+[[nodiscard]] bool clock_stepped(const Instant& before, const Instant& now);
+
+}  // namespace croft::core::collect

@@ -1,0 +1,137 @@
+#include "core/collect/evidence.h"
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "core/block/records.h"
+#include "core/collect/holder.h"
+#include "core/collect/judge.h"
+
+namespace croft::core::collect {
+namespace {
+
+Sighting sighting_of(const Instant& now) { return {now.since_boot, now.wall}; }
+
+std::string absent_node(std::string_view node, const Facts& facts) {
+  return fmt::format("node {} is not among {} nodes", node, facts.node_count());
+}
+
+/// How many addresses of a pod an evidence names; no pod has more in practice.
+constexpr std::size_t kAddressesNamed = 8;
+
+std::string addresses_text(std::span<const net::Address> addresses) {
+  std::string text;
+  for (std::size_t i = 0; i < addresses.size() && i < kAddressesNamed; ++i) {
+    text += (i == 0 ? "" : ", ") + addresses[i].to_string();
+  }
+  return addresses.size() > kAddressesNamed ? text + ", …" : text;
+}
+
+std::string pod_fact(const Holder& holder, const Facts::Pod& pod, const Facts& facts) {
+  const std::string name = fmt::format("pod {}/{}", holder.namespace_name, holder.pod);
+  if (pod.answer == Facts::Pod::Answer::absent) {
+    return fmt::format("{} is not among {} pods", name, facts.pod_count());
+  }
+  if (pod.evicted) return name + " was evicted";
+  if (pod.addresses.empty()) return fmt::format("{} has no address and is bound to no node that exists", name);
+  return fmt::format("{} has the addresses {} and not this one", name, addresses_text(pod.addresses));
+}
+
+}  // namespace
+
+std::string_view name_of(Evidence::What what) {
+  switch (what) {
+    case Evidence::What::address:
+      return "address";
+    case Evidence::What::block:
+      return "block";
+    case Evidence::What::affinity:
+      return "affinity";
+    case Evidence::What::handle:
+      return "handle";
+  }
+  return "unknown";
+}
+
+std::string to_string(const Evidence& evidence) {
+  std::string text =
+      fmt::format("{} {}: {}, since {}, seen again {}", name_of(evidence.what), evidence.subject, evidence.reason,
+                  rfc3339_rounded_up(evidence.first_look.wall), rfc3339_rounded_up(evidence.last_look.wall));
+  if (!evidence.handle.empty()) text += ", handle " + evidence.handle;
+  if (evidence.sequence.value != 0) text += fmt::format(", sequence {}", evidence.sequence.value);
+  for (const std::string& fact : evidence.facts) text += "; " + fact;
+  return text;
+}
+
+std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts& facts, const Instant& now) {
+  const auto ordinal = net::ordinal_of(block.cidr, leak.address);
+  if (!ordinal || state_of(block, *ordinal) != AddressState::held) return {};
+  const Attribute& attribute = *attribute_of(block, *ordinal);
+  if (!attribute.handle_id || handle_identity(*attribute.handle_id) != leak.handle) return {};
+  if (sequence_of(block, *ordinal) != leak.sequence) return {};
+
+  const Holder holder = holder_of(attribute);
+  const bool node_gone = !holder.node.empty() && !facts.has_node(std::string(holder.node));
+  Evidence evidence;
+  Doubt doubt = Doubt::none;
+  if (holder.kind == HolderKind::tunnel) {
+    if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
+  } else if (holder.kind == HolderKind::pod) {
+    const Facts::Pod pod = facts.pod(holder.namespace_name, holder.pod);
+    doubt = doubt_of_pod(facts, pod, leak.address, node_gone);
+    evidence.facts.push_back(facts.pods_known() ? pod_fact(holder, pod, facts) : "pods are not known");
+  }
+  if (doubt == Doubt::none) return {};
+  if (node_gone) evidence.facts.push_back(absent_node(holder.node, facts));
+  evidence.subject = leak.address.to_string();
+  evidence.reason = name_of(doubt);
+  evidence.handle = *attribute.handle_id;
+  evidence.node = holder.node;
+  evidence.namespace_name = holder.namespace_name;
+  evidence.pod = holder.pod;
+  evidence.sequence = leak.sequence;
+  evidence.first_look = leak.first;
+  evidence.last_look = sighting_of(now);
+  return evidence;
+}
+
+Evidence evidence_of(const BlockToRelease& block, const Facts& facts, const Instant& now) {
+  Evidence evidence;
+  evidence.what = Evidence::What::block;
+  evidence.subject = block.release.cidr.to_string();
+  evidence.reason = block.node_gone ? "node_gone" : "surplus";
+  evidence.node = block.release.owner.name;
+  if (block.release.sequence_number) evidence.sequence = *block.release.sequence_number;
+  evidence.first_look = block.first;
+  evidence.last_look = sighting_of(now);
+  evidence.facts.push_back("it holds no address");
+  evidence.facts.push_back(block.node_gone ? absent_node(block.release.owner.name, facts)
+                                           : "its node has another block of the family");
+  return evidence;
+}
+
+Evidence evidence_of(const StrayAffinity& affinity, const Instant& now) {
+  Evidence evidence;
+  evidence.what = Evidence::What::affinity;
+  evidence.subject = affinity_key(affinity.affinity.owner, affinity.affinity.cidr).name;
+  evidence.reason = "stray_affinity";
+  evidence.node = affinity.affinity.owner.name;
+  evidence.first_look = affinity.first;
+  evidence.last_look = sighting_of(now);
+  evidence.facts.push_back("its block does not exist or belongs to another");
+  return evidence;
+}
+
+Evidence evidence_of(const StrayHandle& handle, const Instant& now) {
+  Evidence evidence;
+  evidence.what = Evidence::What::handle;
+  evidence.subject = handle.id;
+  evidence.reason = "stray_handle";
+  evidence.handle = handle.id;
+  evidence.first_look = handle.first;
+  evidence.last_look = sighting_of(now);
+  evidence.facts.push_back("no block holds an address of it");
+  return evidence;
+}
+
+}  // namespace croft::core::collect

@@ -1,0 +1,77 @@
+#include "core/collect/holder.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/block/names.h"
+
+namespace croft::core::collect {
+namespace {
+
+constexpr const char* kTypeKey = "type";
+constexpr std::string_view kTunnelSuffix = "TunnelAddress";
+/// Keys that only an allocation of a virtual machine has.
+constexpr const char* kMachineKeys[] = {"vmi-name", "vmi-uid", "vm-uid", "vmim-uid"};
+
+std::string_view text_of(const Attribute& attribute, const char* key) {
+  const auto it = attribute.secondary.find(key);
+  return it == attribute.secondary.end() ? std::string_view() : std::string_view(it->second);
+}
+
+bool is_machine(const Attribute& attribute) {
+  return !attribute.alternate_owner.empty() ||
+         std::ranges::any_of(kMachineKeys, [&](const char* key) { return attribute.secondary.contains(key); });
+}
+
+}  // namespace
+
+Holder holder_of(const Attribute& attribute) {
+  Holder holder;
+  if (!attribute.handle_id || equals_ignoring_case(*attribute.handle_id, kWindowsReservedHandle)) return holder;
+  holder.node = text_of(attribute, kNodeKey);
+  holder.namespace_name = text_of(attribute, kNamespaceKey);
+  holder.pod = text_of(attribute, kPodKey);
+  if (is_machine(attribute)) return holder;
+  if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
+    holder.kind = HolderKind::tunnel;
+  } else if (!holder.namespace_name.empty() && !holder.pod.empty()) {
+    holder.kind = HolderKind::pod;
+  }
+  return holder;
+}
+
+std::string_view name_of(Doubt doubt) {
+  switch (doubt) {
+    case Doubt::none:
+      return "none";
+    case Doubt::pod_gone:
+      return "pod_gone";
+    case Doubt::pod_evicted:
+      return "pod_evicted";
+    case Doubt::not_the_pods:
+      return "not_the_pods";
+    case Doubt::node_gone:
+      return "node_gone";
+  }
+  return "unknown";
+}
+
+Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const net::Address& address, bool node_gone) {
+  using Answer = Facts::Pod::Answer;
+  const auto doubted = [&](Doubt doubt) { return node_gone ? Doubt::node_gone : doubt; };
+  // A node that was deleted and came back may use as its tunnel's what the register still has for a pod (#3589).
+  if (facts.is_tunnel_address(address)) return Doubt::none;
+  if (!facts.pods_known()) return doubted(Doubt::none);
+  if (pod.answer == Answer::unsure) return Doubt::none;
+  if (pod.answer == Answer::absent) return doubted(Doubt::pod_gone);
+  if (pod.evicted) return doubted(Doubt::pod_evicted);
+  if (pod.has_unreadable_address) return Doubt::none;
+  if (pod.addresses.empty()) {
+    // It may be this ADD that is under way; not so when its node is gone and it runs nowhere (#9618).
+    return node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;
+  }
+  if (std::ranges::find(pod.addresses, address.unmapped()) != pod.addresses.end()) return Doubt::none;
+  return doubted(Doubt::not_the_pods);
+}
+
+}  // namespace croft::core::collect

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/block/block.h"
+#include "core/collect/facts.h"
+
+namespace croft::core::collect {
+
+/// What kind of holder an allocation has, as far as collecting it goes (sheet §6).
+enum class HolderKind : std::uint8_t {
+  pod,     ///< names a pod and its namespace
+  tunnel,  ///< of a node's daemon; lives as long as the node
+  kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
+};
+
+/// Who holds an allocation, out of its attributes. The views live as long as the attribute.
+struct Holder {
+  HolderKind kind = HolderKind::kept;
+  std::string_view namespace_name, pod, node;  ///< empty when not recorded
+};
+[[nodiscard]] Holder holder_of(const Attribute& attribute);
+
+/// Why an allocation looks dead.
+enum class Doubt : std::uint8_t {
+  none,          ///< it does not
+  pod_gone,      ///< no pod has the holder's name
+  pod_evicted,   ///< its pod was evicted
+  not_the_pods,  ///< its pod exists and has other addresses
+  node_gone,     ///< its node does not exist, and no pod proves the address alive
+};
+/// Stable lower-case name: "pod_gone".
+[[nodiscard]] std::string_view name_of(Doubt doubt);
+
+/// Decides whether an address held for a pod looks dead. What counts is the pod's own list of addresses, compared as
+/// values; never where the pod runs (sheet §8.2: #12257, #5044). `node_gone`: the node the allocation names does not
+/// exist.
+[[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const net::Address& address,
+                                 bool node_gone);
+
+}  // namespace croft::core::collect

@@ -1,0 +1,273 @@
+#include "core/collect/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "core/block/records.h"
+
+namespace croft::core::collect {
+namespace {
+
+class Judge {
+ public:
+  Judge(const RegisterView& view, const Facts& facts, const Memory& before, const Settings& settings,
+        const Instant& now)
+      : view_(view),
+        facts_(facts),
+        before_(before),
+        grace_(settings.grace),
+        now_(now),
+        remembers_(before.last_look && !clock_stepped(*before.last_look, now)) {}
+
+  Verdict run() {
+    note_look();
+    note_nodes();
+    judge_held();
+    judge_tunnels();
+    choose_leaks();
+    judge_blocks();
+    judge_affinities();
+    judge_handles();
+    return std::move(verdict_);
+  }
+
+ private:
+  /// How a node stands that the register names.
+  struct NodeState {
+    bool absent = false;     ///< the facts don't have it
+    bool confirmed = false;  ///< it was absent in two looks a grace apart
+    bool busy = false;       ///< holds an address that isn't proven dead
+  };
+
+  [[nodiscard]] Memory& memory() { return verdict_.memory; }
+
+  /// What was seen before is seen again; else it begins now.
+  template <class Map, class Name>
+  [[nodiscard]] Sighting sighting(const Map& seen, const Name& name) const {
+    const auto it = remembers_ ? seen.find(name) : seen.end();
+    return it == seen.end() ? Sighting{now_.since_boot, now_.wall} : it->second;
+  }
+  /// The same for what must not have changed meanwhile.
+  template <class Entry>
+  [[nodiscard]] Sighting sighting_if(const Entry* entry, bool unchanged) const {
+    return remembers_ && entry != nullptr && unchanged ? entry->first : Sighting{now_.since_boot, now_.wall};
+  }
+  /// The facts are what is a grace away from the first look: they may have been taken before `now_`.
+  [[nodiscard]] bool is_old_enough(const Sighting& first) const {
+    return grace_.count() > 0 && facts_.taken_at.since_boot - first.since_boot >= grace_;
+  }
+
+  void note_look() {
+    memory().last_look = now_;
+    memory().node_count = facts_.node_count();
+    memory().pod_count = facts_.pods_known() ? facts_.pod_count() : before_.pod_count;
+    if (before_.last_look && !remembers_) {
+      verdict_.alarms.push_back(
+          {Alarm::Kind::clock_step,
+           fmt::format("the clock was set between the looks of {} and {}: the grace begins anew",
+                       rfc3339_rounded_up(before_.last_look->wall), rfc3339_rounded_up(now_.wall))});
+    }
+  }
+
+  void note_nodes() {
+    nodes_.resize(view_.nodes().size());
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      const std::string& name = view_.nodes()[i];
+      nodes_[i].absent = i != RegisterView::kNoNode && !facts_.has_node(name);
+      if (!nodes_[i].absent) continue;
+      const Sighting first = sighting(before_.absent_nodes, name);
+      memory().absent_nodes.emplace(name, first);
+      nodes_[i].confirmed = is_old_enough(first);
+    }
+  }
+
+  /// Remembers an allocation and tells since when.
+  Sighting remember(const HeldRow& row, const net::Address& address) {
+    const auto it = before_.suspects.find(address);
+    const Memory::Suspect* known = it == before_.suspects.end() ? nullptr : &it->second;
+    const bool unchanged = known != nullptr && known->sequence == row.sequence && known->handle == row.handle;
+    const Sighting first = sighting_if(known, unchanged);
+    memory().suspects.insert_or_assign(address, Memory::Suspect{row.sequence, row.handle, first});
+    return first;
+  }
+
+  void keep(const HeldRow& row) {
+    undecided_handles_.push_back(row.handle);
+    nodes_[row.node].busy = true;
+  }
+
+  void doubt(const HeldRow& row, const net::Address& address, bool node_gone) {
+    ++verdict_.candidates;
+    const Sighting first = remember(row, address);
+    if (!is_old_enough(first) || (node_gone && !nodes_[row.node].confirmed)) return keep(row);
+    ++verdict_.confirmed;
+    confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first});
+  }
+
+  void judge_held() {
+    undecided_handles_.reserve(view_.held().size());
+    for (const HeldRow& row : view_.held()) {
+      if (row.kind == HolderKind::tunnel) continue;
+      if (row.kind == HolderKind::kept) {
+        keep(row);
+        continue;
+      }
+      const net::Address address = view_.address(row);
+      const bool absent = nodes_[row.node].absent;
+      const Doubt why = doubt_of_pod(facts_, facts_.pod_by_identity(row.pod), address, absent);
+      if (why != Doubt::none) {
+        doubt(row, address, why == Doubt::node_gone);
+        continue;
+      }
+      // On a node that is gone a pod's end is believed at once; that the allocation is the same is known by this.
+      if (absent) static_cast<void>(remember(row, address));
+      keep(row);
+    }
+  }
+
+  /// A tunnel's address goes last: when its node is gone and nothing else of the node is alive.
+  void judge_tunnels() {
+    for (const HeldRow& row : view_.held()) {
+      if (row.kind != HolderKind::tunnel) continue;
+      const net::Address address = view_.address(row);
+      if (!nodes_[row.node].absent || facts_.is_tunnel_address(address)) {
+        undecided_handles_.push_back(row.handle);
+      } else if (nodes_[row.node].busy || view_.is_partial()) {
+        undecided_handles_.push_back(row.handle);
+        static_cast<void>(remember(row, address));
+      } else {
+        ++verdict_.candidates;
+        const Sighting first = remember(row, address);
+        if (!is_old_enough(first) || !nodes_[row.node].confirmed) {
+          undecided_handles_.push_back(row.handle);
+          continue;
+        }
+        ++verdict_.confirmed;
+        confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first});
+      }
+    }
+  }
+
+  void choose_leaks() {
+    std::ranges::sort(undecided_handles_);
+    std::erase_if(confirmed_, [&](const Leak& leak) {
+      const bool waits = std::ranges::binary_search(undecided_handles_, leak.handle);
+      if (waits) ++verdict_.waiting_for_handle;
+      return waits;
+    });
+    std::ranges::sort(confirmed_, [](const Leak& a, const Leak& b) {
+      return std::tie(a.first.since_boot, a.handle, a.address) < std::tie(b.first.since_boot, b.handle, b.address);
+    });
+    const std::size_t most = allowance(view_.held().size());
+    if (confirmed_.size() > most) {
+      verdict_.kept_by_brake = confirmed_.size() - most;
+      verdict_.alarms.push_back(
+          {Alarm::Kind::too_many, fmt::format("{} addresses are proven dead, one pass frees {} of {} held: {} are kept "
+                                              "for later passes",
+                                              confirmed_.size(), most, view_.held().size(), verdict_.kept_by_brake)});
+      confirmed_.resize(most);
+    }
+    verdict_.leaks = std::move(confirmed_);
+  }
+
+  static std::size_t family_index(const net::Prefix& cidr) { return cidr.family() == net::Family::v4 ? 0 : 1; }
+
+  void judge_blocks() {
+    std::vector<std::array<std::size_t, 2>> counts(nodes_.size());
+    for (const BlockRow& row : view_.blocks()) {
+      if (row.owner_type == AffinityOwner::Type::host) ++counts[row.owner][family_index(row.cidr)];
+    }
+    for (const BlockRow& row : view_.blocks()) {
+      if (row.has_cooled) verdict_.cooled.push_back(row.cidr);
+      if (row.owner_type != AffinityOwner::Type::host || !row.empty) continue;
+      const auto it = before_.empty_blocks.find(row.cidr);
+      const Memory::EmptyBlock* known = it == before_.empty_blocks.end() ? nullptr : &it->second;
+      const Sighting first = sighting_if(known, known != nullptr && known->sequence == row.sequence);
+      memory().empty_blocks.insert_or_assign(row.cidr, Memory::EmptyBlock{row.sequence, first});
+      const NodeState& node = nodes_[row.owner];
+      std::size_t& left = counts[row.owner][family_index(row.cidr)];
+      const bool surplus = !node.absent && left > 1 && is_old_enough(first);
+      if (!surplus && !node.confirmed) continue;
+      --left;
+      const AffinityOwner owner{AffinityOwner::Type::host, view_.nodes()[row.owner]};
+      const Sighting since = node.confirmed ? memory().absent_nodes.at(owner.name) : first;
+      verdict_.blocks.push_back({{owner, row.cidr, true, row.sequence}, node.confirmed, since});
+    }
+  }
+
+  void judge_affinities() {
+    if (view_.is_partial()) return;
+    for (const Affinity& affinity : view_.affinities()) {
+      if (affinity.deleted) continue;
+      const BlockRow* block = view_.block(affinity.cidr);
+      const bool is_owners = block != nullptr && block->owner_type == affinity.owner.type &&
+                             view_.nodes()[block->owner] == affinity.owner.name;
+      if (is_owners) continue;
+      const std::string name = affinity_key(affinity.owner, affinity.cidr).name;
+      const Sighting first = sighting(before_.stray_affinities, name);
+      memory().stray_affinities.emplace(name, first);
+      if (is_old_enough(first)) verdict_.affinities.push_back({affinity, first});
+    }
+  }
+
+  void judge_handles() {
+    if (view_.is_partial()) return;
+    for (const std::string& id : view_.stray_handles()) {
+      const std::uint64_t identity = handle_identity(id);
+      const Sighting first = sighting(before_.stray_handles, identity);
+      memory().stray_handles.emplace(identity, first);
+      if (is_old_enough(first)) verdict_.handles.push_back({id, first});
+    }
+  }
+
+  const RegisterView& view_;
+  const Facts& facts_;
+  const Memory& before_;
+  const std::chrono::nanoseconds grace_;
+  const Instant now_;
+  const bool remembers_;
+  std::vector<NodeState> nodes_;
+  std::vector<Leak> confirmed_;
+  std::vector<std::uint64_t> undecided_handles_;  ///< that hold an address which isn't proven dead
+  Verdict verdict_;
+};
+
+/// What is done also when nothing may be concluded.
+Verdict keep_all(const RegisterView& view, Alarm alarm, Memory memory) {
+  Verdict verdict;
+  for (const BlockRow& row : view.blocks()) {
+    if (row.has_cooled) verdict.cooled.push_back(row.cidr);
+  }
+  verdict.candidates = memory.suspects.size();
+  verdict.memory = std::move(memory);
+  verdict.alarms.push_back(std::move(alarm));
+  return verdict;
+}
+
+/// A list that shrank may be cut off: what was concluded from it and before is forgotten. The next look is compared
+/// with this one, but never with an empty list.
+Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) {
+  Memory memory;
+  memory.last_look = now;
+  memory.node_count = facts.node_count() > 0 ? facts.node_count() : before.node_count;
+  memory.pod_count = facts.pod_count() > 0 ? facts.pod_count() : before.pod_count;
+  return memory;
+}
+
+}  // namespace
+
+Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before, const Settings& settings,
+              const Instant& register_read, const Instant& now) {
+  if (auto alarm = distrust(view, facts, before, register_read)) {
+    using Kind = Alarm::Kind;
+    const bool proves_nothing = alarm->kind == Kind::facts_incomplete || alarm->kind == Kind::facts_stale;
+    return keep_all(view, *std::move(alarm), proves_nothing ? before : begun_anew(facts, before, now));
+  }
+  return Judge(view, facts, before, settings, now).run();
+}
+
+}  // namespace croft::core::collect

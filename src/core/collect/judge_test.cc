@@ -1,0 +1,620 @@
+#include <functional>
+
+#include "core/block/names.h"
+#include "core/collect/test_scene.h"
+
+namespace croft::core::collect {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+using Texts = std::vector<std::string>;
+
+// ---------------------------------------------------------------- one allocation, by what is known about its holder
+
+struct Case {
+  const char* what;
+  std::function<void(Scene&)> arrange;
+  Texts expected;
+};
+/// Named in the test's output by what it is about.
+void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
+
+class OneAllocation : public testing::TestWithParam<Case> {};
+
+TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
+  Scene scene;
+  scene.crowd();
+  scene.node("n1");
+  scene.block("10.0.0.0/28", "n1");
+  GetParam().arrange(scene);
+  EXPECT_EQ(scene.after_two_looks(), GetParam().expected);
+}
+
+void PodAttributesWithTunnelAddressOfNode(Scene& s) {
+  s.hold_for_pod("10.0.0.3", "web");
+  s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")};
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& tested) {
+  std::string name;
+  for (const char* c = tested.param.what; *c != '\0'; ++c) name += is_alphanumeric(*c) ? *c : '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Judge, OneAllocation,
+    testing::Values(
+        Case{"pod gone", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"); }, {"10.0.0.3 pod_gone"}},
+        Case{"pod alive",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"another pod of the name in another namespace",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"}).namespace_name = "other";
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"pod without reported address", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"), s.pod("web"); }, {}},
+        Case{"pod with an address that can't be read",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.4"}).has_unreadable_address = true;
+             },
+             {}},
+        Case{"pod evicted",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               PodFact& pod = s.pod("web", {"10.0.0.3"});
+               pod.phase = "Failed";
+               pod.reason = "Evicted";
+             },
+             {"10.0.0.3 pod_evicted"}},
+        Case{"pod failed for another reason",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"}).phase = "Failed";
+             },
+             {}},
+        Case{"pod has another address",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 not_the_pods"}},
+        Case{"address is one of several of the pod",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.9.9.9", "fd00::1", "10.0.0.3"});
+             },
+             {}},
+        Case{"pod bound to another node has the address (#12257)",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.3"}, "n0");
+             },
+             {}},
+        Case{"pod bound to another node, address not reported yet",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {}, "n0");
+             },
+             {}},
+        Case{"node gone under a stale name, pod alive with the address (#12257)",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web", "old-name");
+               s.pod("web", {"10.0.0.3"}, "n1");
+             },
+             {}},
+        Case{"IPv6 text differs, value is the same (#5044)",
+             [](Scene& s) {
+               s.block("fd00::/124", "n1");
+               s.hold_for_pod("fd00::a", "web");
+               s.pod("web", {"FD00:0:0:0:0:0:0:A"});
+             },
+             {}},
+        Case{"two entries answer to the pod's name",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web");
+               s.pod("web", {"10.0.0.4"});
+               s.pod("web", {"10.0.0.5"});
+             },
+             {}},
+        Case{
+            "node gone, pod gone", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web", "gone"); }, {"10.0.0.3 node_gone"}},
+        Case{"node gone, pod pending on it (#9618)",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web", "gone");
+               s.pod("web", {}, "gone");
+             },
+             {"10.0.0.3 node_gone"}},
+        Case{"node gone, pod pending on a node that exists",
+             [](Scene& s) {
+               s.hold_for_pod("10.0.0.3", "web", "gone");
+               s.pod("web", {}, "n1");
+             },
+             {}},
+        Case{"no node recorded, pod gone",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}});
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"no pod recorded",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"node", "n1"}});
+             },
+             {}},
+        Case{"no pod recorded, node gone",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"node", "gone"}});
+             },
+             {}},
+        Case{"load balancer",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "lb-1", {{"service", "d/s"}, {"type", "LoadBalancer"}});
+             },
+             {}},
+        Case{"reserved for Windows",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "windows-reserved-ipam-handle", {{"note", "windows host rsvd"}});
+             },
+             {}},
+        Case{"virtual machine",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.vmi.d.vm", {{"pod", "x"}, {"namespace", "d"}, {"vmi-name", "vm"}});
+             },
+             {}},
+        Case{"tunnel of a node that exists",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "vxlan-tunnel-addr-n1", {{"node", "n1"}, {"type", "vxlanTunnelAddress"}});
+             },
+             {}},
+        Case{"tunnel of a node that is gone",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "ipip-tunnel-addr-x", {{"node", "x"}, {"type", "ipipTunnelAddress"}});
+             },
+             {"10.0.0.3 node_gone"}},
+        Case{"tunnel of a node that is gone and has a live pod",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "ipip-tunnel-addr-x", {{"node", "x"}, {"type", "ipipTunnelAddress"}});
+               s.hold_for_pod("10.0.0.4", "web", "x");
+               s.pod("web", {"10.0.0.4"}, "x");
+             },
+             {}},
+        Case{"tunnel and pod of a node that is gone, in one pass",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "ipip-tunnel-addr-x", {{"node", "x"}, {"type", "ipipTunnelAddress"}});
+               s.hold_for_pod("10.0.0.4", "web", "x");
+             },
+             {"10.0.0.3 node_gone", "10.0.0.4 node_gone"}},
+        Case{"a node that came back uses it as its tunnel's (#3589)", PodAttributesWithTunnelAddressOfNode, {}},
+        Case{"pods not known, node exists", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"), s.pods.reset(); }, {}},
+        Case{"pods not known, node gone",
+             [](Scene& s) { s.hold_for_pod("10.0.0.3", "web", "gone"), s.pods.reset(); },
+             {"10.0.0.3 node_gone"}},
+        Case{"one of two addresses of a handle is alive",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}, {"node", "n1"}});
+               s.hold("10.0.0.4", "net.x", {{"pod", "y"}, {"namespace", "d"}, {"node", "n1"}});
+               s.pod("y", {"10.0.0.4"});
+             },
+             {}},
+        Case{"both addresses of a handle are dead, in two families",
+             [](Scene& s) {
+               s.block("fd00::/124", "n1");
+               s.hold_for_pod("10.0.0.3", "web");
+               s.hold_for_pod("fd00::3", "web");
+             },
+             {"10.0.0.3 pod_gone", "fd00::3 pod_gone"}}),
+    name_of_case);
+
+// ---------------------------------------------------------------- time
+
+class Time : public testing::Test, public Scene {
+ protected:
+  void SetUp() override {
+    crowd();
+    node("n1");
+    block("10.0.0.0/28", "n1");
+    hold_for_pod("10.0.0.3", "web");
+  }
+};
+
+TEST_F(Time, OneLookReleasesNothing) {
+  const Verdict verdict = look();
+  EXPECT_EQ(verdict.candidates, 1U);
+  EXPECT_EQ(verdict.confirmed, 0U);
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Time, NothingBeforeTheGrace) {
+  static_cast<void>(look());
+  clock.advance(15min - 1ns);
+  EXPECT_THAT(look().leaks, IsEmpty());
+  clock.advance(1ns);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, GraceOfZeroCountsAndReleasesNothing) {
+  settings.grace = 0ns;
+  EXPECT_THAT(after_two_looks(), IsEmpty());
+  clock.advance(24h);
+  const Verdict verdict = look();
+  EXPECT_EQ(verdict.candidates, 1U);
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Time, APodSeenInBetweenBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  clock.advance(8min);
+  pod("web", {"10.0.0.3"});
+  EXPECT_EQ(look().candidates, 0U);
+  remove_pod("web");
+  clock.advance(8min);
+  EXPECT_EQ(look().candidates, 1U);
+  clock.advance(14min);
+  EXPECT_THAT(look().leaks, IsEmpty());
+  clock.advance(1min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, ANewSequenceNumberBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  release("10.0.0.3");
+  hold_for_pod("10.0.0.3", "web");  // the same handle, another allocation
+  clock.advance(15min);
+  EXPECT_THAT(look().leaks, IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, AnotherHandleBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  release("10.0.0.3");
+  hold("10.0.0.3", "net.successor", {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}});
+  clock.advance(15min);
+  EXPECT_THAT(look().leaks, IsEmpty());
+}
+
+TEST_F(Time, AnAllocationChangedAfterTheSecondLookIsNotProven) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  ASSERT_EQ(verdict.leaks.size(), 1U);
+  release("10.0.0.3");
+  EXPECT_THAT(proven(verdict), ElementsAre("10.0.0.3 unproven"));
+  hold_for_pod("10.0.0.3", "web");
+  EXPECT_THAT(proven(verdict), ElementsAre("10.0.0.3 unproven"));
+}
+
+TEST_F(Time, ASteppedWallClockBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  clock.jump_wall(-1h);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("clock_step"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, ARestartOfTheMachineBeginsTheGraceAnew) {
+  static_cast<void>(look());
+  clock.reboot();
+  clock.advance(1h);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("clock_step"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Time, APodThatEndsOnANodeLongGoneIsReleasedAtOnce) {
+  hold_for_pod("10.0.0.4", "last", "gone");
+  pod("last", {"10.0.0.4"}, "gone");
+  static_cast<void>(look());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+  remove_pod("last");
+  clock.advance(1min);
+  EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 node_gone"));
+}
+
+TEST_F(Time, AnAllocationMadeOnANodeThatIsSaidToBeGoneHasAGraceOfItsOwn) {
+  hold_for_pod("10.0.0.4", "a", "gone");
+  static_cast<void>(look());
+  clock.advance(15min);
+  hold_for_pod("10.0.0.5", "b", "gone");  // so it is alive
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.5"))));
+}
+
+TEST_F(Time, ANodeThatComesBackBeginsTheGraceAnew) {
+  hold_for_pod("10.0.0.4", "last", "n2");
+  pod("last", {"10.0.0.4"}, "n2");
+  static_cast<void>(look());  // n2 absent
+  clock.advance(10min);
+  node("n2");
+  static_cast<void>(look());
+  clock.advance(10min);
+  remove_node("n2");
+  remove_pod("last");
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.4"))));
+}
+
+// ---------------------------------------------------------------- lists that prove nothing
+
+TEST_F(Time, IncompleteFactsReleaseNothingAndForgetNothing) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  Facts cut = facts();
+  cut.complete = false;
+  cut.incomplete_because = "page 3 is missing";
+  const Verdict verdict = judge(view(), cut, memory, settings, clock.now(), clock.now());
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  ASSERT_THAT(alarms(verdict), ElementsAre("facts_incomplete"));
+  EXPECT_EQ(verdict.alarms.front().text, "page 3 is missing");
+  memory = verdict.memory;
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, FactsOlderThanTheRegisterReleaseNothing) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Facts old = facts();
+  clock.advance(1ns);
+  const Verdict verdict = judge(view(), old, memory, settings, clock.now(), clock.now());
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  EXPECT_THAT(alarms(verdict), ElementsAre("facts_stale"));
+}
+
+TEST_F(Time, AnEmptyListOfPodsReleasesNothingHoweverLong) {
+  static_cast<void>(look());
+  const auto all = *pods;
+  pods->clear();
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(15min);
+    const Verdict verdict = look();
+    EXPECT_THAT(alarms(verdict), ElementsAre("pods_empty"));
+    EXPECT_THAT(verdict.leaks, IsEmpty());
+  }
+  pods = all;
+  clock.advance(15min);
+  EXPECT_THAT(look().leaks, IsEmpty()) << "the grace begins anew";
+}
+
+TEST_F(Time, AnEmptyListOfNodesReleasesNothing) {
+  static_cast<void>(look());
+  nodes.clear();
+  clock.advance(15min);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("nodes_empty"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+  EXPECT_THAT(verdict.blocks, IsEmpty());
+}
+
+TEST_F(Time, AListShrunkenByMoreThanHalfReleasesNothingUntilSeenTwiceAGraceApart) {
+  static_cast<void>(look());
+  pods->resize(4);  // of 10
+  clock.advance(15min);
+  EXPECT_THAT(alarms(look()), ElementsAre("pods_shrunken"));
+  clock.advance(15min);
+  const Verdict again = look();
+  EXPECT_THAT(alarms(again), IsEmpty());
+  EXPECT_THAT(again.leaks, IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, AListShrunkenByHalfIsBelieved) {
+  static_cast<void>(look());
+  pods->resize(5);
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, ShrunkenNodesReleaseNothing) {
+  for (int i = 2; i < 8; ++i) node("n" + std::to_string(i));
+  static_cast<void>(look());
+  nodes.resize(3);
+  clock.advance(15min);
+  EXPECT_THAT(alarms(look()), ElementsAre("nodes_shrunken"));
+}
+
+// ---------------------------------------------------------------- the brake
+
+TEST(Brake, AllowsTenOrOnePercent) {
+  EXPECT_EQ(allowance(0), 10U);
+  EXPECT_EQ(allowance(1000), 10U);
+  EXPECT_EQ(allowance(1100), 11U);
+  EXPECT_EQ(allowance(500000), 5000U);
+}
+
+TEST(Brake, LetsTheLongestDeadGoFirstAndSaysWhatItKeeps) {
+  Scene scene;
+  scene.crowd();
+  scene.node("n1");
+  scene.block("10.0.0.0/26", "n1");
+  for (int i = 1; i <= 25; ++i) {
+    if (i == 6) {
+      static_cast<void>(scene.look());
+      scene.clock.advance(1min);
+    }
+    scene.hold_for_pod(("10.0.0." + std::to_string(i)).c_str(), "dead-" + std::to_string(i));
+  }
+  static_cast<void>(scene.look());
+  scene.clock.advance(15min);
+  const Verdict verdict = scene.look();
+  EXPECT_THAT(Scene::alarms(verdict), ElementsAre("too_many"));
+  EXPECT_EQ(verdict.confirmed, 25U);
+  EXPECT_EQ(verdict.kept_by_brake, 15U);
+  ASSERT_EQ(verdict.leaks.size(), 10U);
+  for (int i = 1; i <= 5; ++i) {
+    const std::string address = "10.0.0." + std::to_string(i);
+    EXPECT_THAT(scene.proven(verdict), testing::Contains(address + " pod_gone"));
+  }
+}
+
+// ---------------------------------------------------------------- blocks, claims, handles
+
+class Surplus : public testing::Test, public Scene {
+ protected:
+  void SetUp() override {
+    crowd();
+    node("n1");
+    pod("web", {"10.0.0.3"});
+  }
+  Texts after_grace() {
+    static_cast<void>(look());
+    clock.advance(settings.grace);
+    return blocks_of(look());
+  }
+};
+
+TEST_F(Surplus, AnEmptyBlockGoesWhenTheNodeHasAnother) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  EXPECT_THAT(blocks_of(look()), IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(blocks_of(look()), ElementsAre("10.0.0.16/28 surplus"));
+}
+
+TEST_F(Surplus, TheLastBlockOfAFamilyStays) {
+  block("10.0.0.0/28", "n1");
+  block("fd00::/124", "n1");
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, OfSeveralEmptyBlocksOneStays) {
+  for (const char* cidr : {"10.0.0.0/28", "10.0.0.16/28", "10.0.0.32/28", "fd00::/124", "fd00::10/124"}) {
+    block(cidr, "n1");
+  }
+  EXPECT_EQ(after_grace().size(), 3U);
+}
+
+TEST_F(Surplus, AnyUseBeginsTheGraceAnew) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  static_cast<void>(look());
+  hold_for_pod("10.0.0.17", "web");
+  release("10.0.0.17");
+  clock.advance(15min);
+  EXPECT_THAT(blocks_of(look()), IsEmpty());
+}
+
+TEST_F(Surplus, ABlockWithCoolingAddressesIsNotEmpty) {
+  block("10.0.0.0/28", "n1");
+  Block& cooling = block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  hold_for_pod("10.0.0.17", "web");
+  const net::Ordinal one(1);
+  cooling = stamped(core::release(cooling, {&one, 1}, 30s, clock.now()));
+  const Verdict first = look();
+  EXPECT_THAT(first.cooled, IsEmpty());
+  EXPECT_FALSE(first.memory.empty_blocks.contains(prefix("10.0.0.16/28")));
+  clock.advance(30s);
+  const Verdict second = look();
+  EXPECT_THAT(second.cooled, ElementsAre(prefix("10.0.0.16/28")));
+  EXPECT_TRUE(second.memory.empty_blocks.contains(prefix("10.0.0.16/28")));
+}
+
+TEST_F(Surplus, ABlockWithOnlyWindowsReservationsIsEmpty) {
+  block("10.0.0.0/28", "n1");
+  block("10.0.0.16/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  hold("10.0.0.16", "windows-reserved-ipam-handle", {});
+  EXPECT_THAT(after_grace(), ElementsAre("10.0.0.16/28 surplus"));
+}
+
+TEST_F(Surplus, BlocksOfNobodyAndOfVirtualOwnersStay) {
+  block("10.0.0.0/28", std::nullopt);
+  block("10.0.0.16/28", std::nullopt).affinity = AffinityOwner{AffinityOwner::Type::virtual_owner, "load-balancer"};
+  block("10.0.0.32/28", std::nullopt).affinity = AffinityOwner{AffinityOwner::Type::virtual_owner, "load-balancer"};
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, ANodeThatIsGoneKeepsNoBlock) {
+  block("10.0.0.0/28", "gone");
+  block("10.0.0.16/28", "gone");
+  block("fd00::/124", "gone");
+  EXPECT_THAT(blocks_of(look()), IsEmpty());
+  clock.advance(15min);
+  EXPECT_THAT(blocks_of(look()),
+              ElementsAre("10.0.0.0/28 node_gone", "10.0.0.16/28 node_gone", "fd00::/124 node_gone"));
+}
+
+TEST_F(Surplus, ANodeThatIsGoneKeepsABlockWithAddresses) {
+  block("10.0.0.0/28", "gone");
+  block("10.0.0.16/28", "gone");
+  hold_for_pod("10.0.0.3", "web", "n1");
+  EXPECT_THAT(after_grace(), ElementsAre("10.0.0.16/28 node_gone"));
+}
+
+TEST_F(Surplus, GraceOfZeroReleasesNoBlock) {
+  settings.grace = 0ns;
+  block("10.0.0.0/28", "gone");
+  block("10.0.0.16/28", "n1");
+  block("10.0.0.32/28", "n1");
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
+TEST_F(Surplus, ClaimsWithoutTheirBlockGoAfterTheGrace) {
+  block("10.0.0.0/28", "n1");
+  affinities.push_back({host("n1"), prefix("10.0.0.16/28"), AffinityState::confirmed, false});
+  affinities.push_back({host("n0"), prefix("10.0.0.0/28"), AffinityState::pending, false});
+  EXPECT_THAT(look().affinities, IsEmpty());
+  clock.advance(15min);
+  std::vector<std::string> texts;
+  for (const StrayAffinity& stray : look().affinities) {
+    texts.push_back(to_string(stray.affinity.owner) + " " + stray.affinity.cidr.to_string());
+  }
+  EXPECT_THAT(texts, UnorderedElementsAre("host:n1 10.0.0.16/28", "host:n0 10.0.0.0/28"));
+}
+
+TEST_F(Surplus, HandlesThatNoAllocationBearsGoAfterTheGrace) {
+  block("10.0.0.0/28", "n1");
+  hold_for_pod("10.0.0.3", "web");
+  handles = {"net.web", "net.lost"};
+  EXPECT_THAT(look().handles, IsEmpty());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  ASSERT_EQ(verdict.handles.size(), 1U);
+  EXPECT_EQ(verdict.handles.front().id, "net.lost");
+}
+
+// ---------------------------------------------------------------- evidence
+
+TEST_F(Time, EvidenceTellsBothLooksTheHolderAndWhatProvedIt) {
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->subject, "10.0.0.3");
+  EXPECT_EQ(evidence->handle, "net.web");
+  EXPECT_EQ(evidence->last_look.since_boot - evidence->first_look.since_boot, 15min);
+  EXPECT_EQ(evidence->sequence, sequence_of(blocks.begin()->second, net::Ordinal(3)));
+  EXPECT_THAT(evidence->facts, ElementsAre("pod d/web is not among 10 pods"));
+  EXPECT_THAT(to_string(*evidence), HasSubstr("address 10.0.0.3: pod_gone, since 2026-01-15T10:00:00Z, seen again "
+                                              "2026-01-15T10:15:00Z, handle net.web, sequence "));
+}
+
+TEST_F(Surplus, EvidenceOfAMismatchNamesThePodsAddresses) {
+  block("10.0.0.0/28", "n1");
+  hold_for_pod("10.0.0.4", "web");
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  const auto evidence = prove(verdict.leaks.at(0), blocks.begin()->second, facts(), clock.now());
+  ASSERT_TRUE(evidence);
+  EXPECT_THAT(evidence->facts, ElementsAre("pod d/web has the addresses 10.0.0.3 and not this one"));
+}
+
+}  // namespace
+}  // namespace croft::core::collect

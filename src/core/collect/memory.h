@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "core/block/block.h"
+#include "net/prefix.h"
+
+namespace croft::core::collect {
+
+/// When something was seen so for the first time, all looks since agreeing.
+struct Sighting {
+  std::chrono::nanoseconds since_boot{};  ///< what counts
+  WallTime wall{};                        ///< for people
+  friend bool operator==(const Sighting&, const Sighting&) = default;
+};
+
+/// What earlier looks leave to the next one: not the register, only what looked dead or left over in it. Kept by one
+/// process; a collector that starts anew starts with its first look. About 100 bytes an entry.
+struct Memory {
+  struct Suspect {
+    SequenceNumber sequence;
+    std::uint64_t handle = 0;  ///< handle_identity()
+    Sighting first;
+  };
+  struct EmptyBlock {
+    SequenceNumber sequence;
+    Sighting first;
+  };
+  /// Allocations that look dead, and all of nodes that are absent.
+  std::unordered_map<net::Address, Suspect> suspects;
+  std::map<std::string, Sighting> absent_nodes;
+  std::unordered_map<net::Prefix, EmptyBlock> empty_blocks;
+  std::unordered_map<std::string, Sighting> stray_affinities;  ///< by the name of their key
+  std::unordered_map<std::uint64_t, Sighting> stray_handles;   ///< by handle_identity()
+
+  /// The look before, if it counted.
+  std::optional<Instant> last_look;
+  std::size_t node_count = 0;
+  std::size_t pod_count = 0;
+};
+
+}  // namespace croft::core::collect

@@ -1,0 +1,47 @@
+#include "edge/static_facts.h"
+
+#include <fmt/format.h>
+
+#include "base/time_text.h"
+#include "os/files.h"
+#include "wire/facts.h"
+
+namespace croft::edge {
+namespace {
+
+/// Clocks of two machines differ by so much without anything being wrong.
+constexpr std::chrono::minutes kFutureMax{1};
+
+}  // namespace
+
+Result<core::collect::Facts> StaticFacts::facts() {
+  core::collect::Facts facts;
+  facts.taken_at = clock_.now();
+  auto bytes = os::read_file(path_, wire::kFactsBytesMax);
+  if (!bytes) return fail(bytes.error().in("facts " + path_));
+  auto file = wire::parse_facts(*bytes);
+  if (!file) return fail(file.error().in("facts " + path_));
+  bytes->clear();
+  bytes->shrink_to_fit();
+
+  for (const auto& node : file->nodes) facts.add_node(node);
+  if (file->pods) {
+    facts.set_pods_known();
+    for (const auto& pod : *file->pods) facts.add_pod(pod);
+  }
+  facts.complete = file->complete;
+  if (!file->complete) facts.incomplete_because = path_ + ": complete is not true";
+  if (file->time) {
+    const auto age = facts.taken_at.wall - *file->time;
+    if (age > age_max_ || age < -kFutureMax) {
+      facts.complete = false;
+      facts.incomplete_because =
+          fmt::format("{}: time is {}, more than {} s ago or in the future", path_, rfc3339_rounded_up(*file->time),
+                      std::chrono::duration_cast<std::chrono::seconds>(age_max_).count());
+    }
+  }
+  facts.freeze();
+  return facts;
+}
+
+}  // namespace croft::edge

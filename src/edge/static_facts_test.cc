@@ -1,0 +1,73 @@
+#include "edge/static_facts.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class StaticFactsTest : public testing::Test {
+ protected:
+  void write(const std::string& text) { std::ofstream(path) << text; }
+
+  os::ScratchDirectory directory;
+  const std::string path = directory.path() + "/facts.json";
+  ManualClock clock;
+  StaticFacts source{path, 5min, clock};
+};
+
+TEST_F(StaticFactsTest, IsReadAnewEachTime) {
+  write(R"({"nodes": [{"name": "n1"}], "pods": [{"namespace": "d", "name": "a"}], "complete": true})");
+  const auto first = source.facts();
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_TRUE(first->complete);
+  EXPECT_EQ(first->taken_at, clock.now());
+  EXPECT_TRUE(first->has_node("n1"));
+  EXPECT_EQ(first->pod("d", "a").answer, core::collect::Facts::Pod::Answer::found);
+  write(R"({"nodes": [{"name": "n2"}], "complete": true})");
+  const auto second = source.facts();
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(second->has_node("n1"));
+  EXPECT_FALSE(second->pods_known());
+}
+
+TEST_F(StaticFactsTest, WithoutCompleteItProvesNothing) {
+  write(R"({"nodes": [{"name": "n1"}]})");
+  const auto facts = source.facts();
+  ASSERT_TRUE(facts);
+  EXPECT_FALSE(facts->complete);
+  EXPECT_THAT(facts->incomplete_because, HasSubstr("complete is not true"));
+}
+
+TEST_F(StaticFactsTest, AnOldFileProvesNothing) {
+  write(R"({"nodes": [{"name": "n1"}], "complete": true, "time": "2026-01-15T09:56:00Z"})");
+  EXPECT_TRUE(source.facts()->complete);
+  clock.advance(2min);
+  const auto facts = source.facts();
+  ASSERT_TRUE(facts);
+  EXPECT_FALSE(facts->complete);
+  EXPECT_THAT(facts->incomplete_because, HasSubstr("2026-01-15T09:56:00Z"));
+  clock.jump_wall(-1h);
+  EXPECT_FALSE(source.facts()->complete) << "from the future";
+}
+
+TEST_F(StaticFactsTest, ErrorsNameTheFileAndTheMember) {
+  const auto absent = source.facts();
+  ASSERT_FALSE(absent);
+  EXPECT_THAT(absent.error().message, HasSubstr(path));
+  write(R"({"nodes": [{"name": 7}], "complete": true})");
+  const auto wrong = source.facts();
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr(path + ": nodes[0].name"));
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "core/collect/brake.h"
+#include "core/collect/register_view.h"
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+struct RegisterLook {
+  core::collect::RegisterView view;
+  std::vector<core::collect::Alarm> alarms;  ///< blocks that contradict themselves: they are not in the view
+};
+
+/// Reads what the collector looks at, page by page, so that never more than a page of whole records is in memory:
+/// blocks, affinities, the names of handles. Changes meanwhile may or may not be seen.
+[[nodiscard]] Result<RegisterLook> look_at_register(const Context& context);
+
+}  // namespace croft::engine

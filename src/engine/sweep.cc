@@ -1,0 +1,224 @@
+#include "engine/sweep.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "base/assert.h"
+#include "core/block/release.h"
+#include "engine/register_look.h"
+
+namespace croft::engine {
+namespace {
+
+using core::Snapshot;
+using core::Step;
+using core::collect::Alarm;
+using core::collect::Evidence;
+using core::collect::Leak;
+
+/// In batches, so that no commit outgrows its limit of records: each address may bring a handle.
+constexpr std::size_t kLeaksBatch = 48;
+
+/// What one batch of a block's leaks came to.
+struct Batch {
+  std::vector<Evidence> released;
+  std::size_t changed_meanwhile = 0;
+};
+
+/// Decides the release of leaks of one block: each is proven again in the block as it is now.
+Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks, const core::collect::Facts& facts,
+                       bool dry_run, const Instant& now) {
+  core::Reader reader(snapshot);
+  const net::Prefix cidr = leaks.front().block;
+  const auto* block = reader.get<core::Block>(core::block_key(cidr));
+  if (!reader.complete()) return reader.missing();
+  Batch batch;
+  std::vector<core::AddressToRelease> wanted;
+  if (block != nullptr) {
+    if (const auto valid = core::check_block(*block); !valid) return valid.error();
+  }
+  for (const Leak& leak : leaks) {
+    auto evidence = block != nullptr ? prove(leak, *block, facts, now) : std::nullopt;
+    if (!evidence) {
+      ++batch.changed_meanwhile;
+      continue;
+    }
+    wanted.push_back({leak.address, evidence->handle, leak.sequence});
+    batch.released.push_back(*std::move(evidence));
+  }
+  if (wanted.empty() || dry_run) return core::Plan<Batch>{std::move(batch), {}};
+  auto step = core::plan_release_addresses(snapshot, cidr, wanted, now);
+  if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+  if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+  auto& plan = std::get<core::Plan<core::AddressReleases>>(step);
+  // The same block was just proven to hold them so.
+  CROFT_ASSERT(plan.answer.released.size() == wanted.size());
+  return core::Plan<Batch>{std::move(batch), std::move(plan.writes)};
+}
+
+/// A claim is dropped only while its block is not the owner's: it may have come about since it was looked at.
+Step<bool> plan_stray_affinity(const Snapshot& snapshot, const core::Affinity& stray, const Instant& now) {
+  core::Reader reader(snapshot);
+  const auto* block = reader.get<core::Block>(core::block_key(stray.cidr));
+  const auto* row = reader.get<core::Affinity>(core::affinity_key(stray.owner, stray.cidr));
+  if (!reader.complete()) return reader.missing();
+  const bool is_owners = block != nullptr && block->affinity == stray.owner;
+  if (is_owners || row == nullptr || row->state != stray.state) return core::Plan<bool>{false, {}};
+  auto step = core::plan_release_affinity(snapshot, {stray.owner, stray.cidr, true, {}}, now);
+  if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+  if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+  return core::Plan<bool>{true, std::move(std::get<core::Plan<core::AffinityOutcome>>(step).writes)};
+}
+
+/// One pass, after the facts came.
+class Pass {
+ public:
+  Pass(const Context& context, const core::collect::Facts& facts, const SweepOptions& options, SweepReport& report)
+      : context_(context), facts_(facts), dry_run_(options.dry_run), report_(report) {}
+
+  void run(const core::collect::Verdict& verdict) {
+    release_leaks(verdict.leaks);
+    for (const auto& block : verdict.blocks) release_block(block);
+    for (const auto& affinity : verdict.affinities) drop_affinity(affinity);
+    mend_handles(verdict.handles);
+    free_cooled(verdict.cooled);
+  }
+
+ private:
+  /// What is wrong with one record stays there; a store that is away ends the pass.
+  void note(const Error& error, const std::string& subject) {
+    const bool is_about_the_record = error.code == ErrorCode::corrupt || error.code == ErrorCode::invalid_argument ||
+                                     error.code == ErrorCode::internal || error.code == ErrorCode::newer_version;
+    report_.alarms.push_back({Alarm::Kind::not_done, subject + ": " + error.message});
+    if (!is_about_the_record) report_.failure = error;
+  }
+  [[nodiscard]] bool failed() const { return report_.failure.has_value(); }
+  [[nodiscard]] Instant now() const { return context_.clock.now(); }
+
+  void release_leaks(const std::vector<Leak>& leaks) {
+    std::map<net::Prefix, std::vector<Leak>> by_block;
+    for (const Leak& leak : leaks) by_block[leak.block].push_back(leak);
+    for (const auto& [cidr, all] : by_block) {
+      for (std::size_t at = 0; at < all.size() && !failed(); at += kLeaksBatch) {
+        const std::size_t end = std::min(at + kLeaksBatch, all.size());
+        release_batch({all.begin() + static_cast<std::ptrdiff_t>(at), all.begin() + static_cast<std::ptrdiff_t>(end)});
+      }
+    }
+  }
+
+  void release_batch(const std::vector<Leak>& batch) {
+    auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
+      return plan_leaks(snapshot, batch, facts_, dry_run_, at);
+    });
+    if (!done) {
+      note(done.error(), "block " + batch.front().block.to_string());
+      return;
+    }
+    report_.changed_meanwhile += done->changed_meanwhile;
+    std::ranges::move(done->released, std::back_inserter(report_.released));
+  }
+
+  void release_block(const core::collect::BlockToRelease& block) {
+    if (failed()) return;
+    Evidence evidence = evidence_of(block, facts_, now());
+    if (dry_run_) return report_.released.push_back(std::move(evidence));
+    const auto outcome =
+        transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
+          return core::plan_release_affinity(snapshot, block.release, at);
+        });
+    if (!outcome) {
+      note(outcome.error(), "block " + block.release.cidr.to_string());
+    } else if (*outcome == core::AffinityOutcome::released) {
+      report_.released.push_back(std::move(evidence));
+    } else {
+      ++report_.changed_meanwhile;
+    }
+  }
+
+  void drop_affinity(const core::collect::StrayAffinity& stray) {
+    if (failed()) return;
+    Evidence evidence = evidence_of(stray, now());
+    if (dry_run_) return report_.released.push_back(std::move(evidence));
+    const auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
+      return plan_stray_affinity(snapshot, stray.affinity, at);
+    });
+    count(done, std::move(evidence));
+  }
+
+  void mend_handles(const std::vector<core::collect::StrayHandle>& handles) {
+    for (std::size_t i = 0; i < std::min(handles.size(), kSweepHandlesMax) && !failed(); ++i) {
+      Evidence evidence = evidence_of(handles[i], now());
+      if (dry_run_) {
+        report_.released.push_back(std::move(evidence));
+        continue;
+      }
+      const auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant&) {
+        return core::plan_mend_handle(snapshot, handles[i].id);
+      });
+      count(done, std::move(evidence));
+    }
+  }
+
+  void count(const Result<bool>& done, Evidence evidence) {
+    if (!done) {
+      note(done.error(), std::string(name_of(evidence.what)) + " " + evidence.subject);
+    } else if (*done) {
+      report_.released.push_back(std::move(evidence));
+    } else {
+      ++report_.changed_meanwhile;
+    }
+  }
+
+  void free_cooled(const std::vector<net::Prefix>& blocks) {
+    if (dry_run_) return;
+    for (std::size_t i = 0; i < std::min(blocks.size(), kSweepBlocksMax) && !failed(); ++i) {
+      const auto done = transact(
+          context_, TurnTaking::before_writing,
+          [&](const Snapshot& snapshot, const Instant& at) { return core::plan_free_cooled(snapshot, blocks[i], at); });
+      if (!done) {
+        note(done.error(), "block " + blocks[i].to_string());
+      } else if (*done) {
+        ++report_.cooled_blocks;
+      }
+    }
+  }
+
+  const Context& context_;
+  const core::collect::Facts& facts_;
+  const bool dry_run_;
+  SweepReport& report_;
+};
+
+}  // namespace
+
+Result<SweepReport> sweep(const Context& context, FactSource& source, core::collect::Memory& memory,
+                          const SweepOptions& options) {
+  SweepReport report;
+  report.dry_run = options.dry_run;
+  report.began = context.clock.now();
+  TRY(RegisterLook look, look_at_register(context));
+  const Instant register_read = context.clock.now();
+  TRY(const core::collect::Facts facts, source.facts());
+  const Instant now = context.clock.now();
+  core::collect::Verdict verdict = judge(look.view, facts, memory, options.settings, register_read, now);
+
+  report.blocks = look.view.blocks().size();
+  report.held = look.view.held().size();
+  report.nodes = facts.node_count();
+  report.pods = facts.pod_count();
+  report.pods_known = facts.pods_known();
+  report.candidates = verdict.candidates;
+  report.confirmed = verdict.confirmed;
+  report.waiting_for_handle = verdict.waiting_for_handle;
+  report.kept_by_brake = verdict.kept_by_brake;
+  report.alarms = std::move(look.alarms);
+  std::ranges::move(verdict.alarms, std::back_inserter(report.alarms));
+  memory = std::move(verdict.memory);
+  Pass(context, facts, options, report).run(verdict);
+  report.ended = context.clock.now();
+  return report;
+}
+
+}  // namespace croft::engine

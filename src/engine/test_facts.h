@@ -1,0 +1,47 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/ports.h"
+
+namespace croft::engine {
+
+/// Facts set by hand.
+struct TestFacts final : FactSource {
+  explicit TestFacts(const Clock& clock_of_test) : clock(clock_of_test) {}
+
+  const Clock& clock;
+  std::vector<core::collect::NodeFact> nodes;
+  std::optional<std::vector<core::collect::PodFact>> pods{std::vector<core::collect::PodFact>()};
+  bool complete = true;
+  std::optional<Error> failure;
+
+  void node(const std::string& name) { nodes.push_back({name, {}, {}}); }
+  void pod(const std::string& name, const std::vector<net::Address>& addresses, const std::string& node = "node-a") {
+    pods->push_back({"ns", name, "", node, "Running", "", addresses, false});
+  }
+  void remove_pod(const std::string& name) {
+    std::erase_if(*pods, [&](const core::collect::PodFact& p) { return p.name == name; });
+  }
+  void remove_node(const std::string& name) {
+    std::erase_if(nodes, [&](const core::collect::NodeFact& n) { return n.name == name; });
+  }
+
+  [[nodiscard]] Result<core::collect::Facts> facts() override {
+    if (failure) return fail(*failure);
+    core::collect::Facts facts;
+    facts.taken_at = clock.now();
+    for (const auto& fact : nodes) facts.add_node(fact);
+    if (pods) facts.set_pods_known();
+    for (const auto& fact : pods.value_or(std::vector<core::collect::PodFact>())) facts.add_pod(fact);
+    facts.complete = complete;
+    facts.freeze();
+    return facts;
+  }
+};
+
+}  // namespace croft::engine
