@@ -1,0 +1,133 @@
+#include "os/grpc_frame.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::os {
+namespace {
+
+constexpr std::size_t kPrefixBytes = 5;
+
+constexpr std::array<std::string_view, 17> kCodeNames = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::string_view name_of(GrpcCode code) {
+  const auto index = static_cast<std::size_t>(code);
+  return index < kCodeNames.size() ? kCodeNames[index] : "UNKNOWN";
+}
+
+std::optional<GrpcCode> parse_grpc_code(std::string_view text) {
+  unsigned number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return number < kCodeNames.size() ? static_cast<GrpcCode>(number) : GrpcCode::unknown;
+}
+
+GrpcCode grpc_code_of_http(int http_status) {
+  switch (http_status) {
+    case 400:
+      return GrpcCode::internal;
+    case 401:
+      return GrpcCode::unauthenticated;
+    case 403:
+      return GrpcCode::permission_denied;
+    case 404:
+      return GrpcCode::unimplemented;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return GrpcCode::unavailable;
+    default:
+      return GrpcCode::unknown;
+  }
+}
+
+std::string grpc_timeout_text(std::chrono::nanoseconds span) {
+  constexpr std::int64_t kValueMax = 99'999'999;  // eight digits
+  struct Unit {
+    char letter;
+    std::int64_t nanoseconds;
+  };
+  constexpr std::array<Unit, 6> kUnits = {{{'n', 1},
+                                           {'u', 1'000},
+                                           {'m', 1'000'000},
+                                           {'S', 1'000'000'000},
+                                           {'M', 60'000'000'000},
+                                           {'H', 3'600'000'000'000}}};
+  const std::int64_t wanted = std::max<std::int64_t>(span.count(), 1);
+  for (const Unit& unit : kUnits) {
+    const std::int64_t value = wanted / unit.nanoseconds + (wanted % unit.nanoseconds == 0 ? 0 : 1);
+    if (value <= kValueMax) return fmt::format("{}{}", value, unit.letter);
+  }
+  return fmt::format("{}H", kValueMax);
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int high = text[i] == '%' && i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
+    const int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+    if (low >= 0) {
+      decoded += static_cast<char>(high * 16 + low);
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
+  }
+  return decoded;
+}
+
+std::string grpc_framed(std::string_view message) {
+  std::string framed;
+  framed.reserve(kPrefixBytes + message.size());
+  framed += '\0';
+  for (const int shift : {24, 16, 8, 0}) framed += static_cast<char>((message.size() >> shift) & 0xFF);
+  framed += message;
+  return framed;
+}
+
+Result<std::optional<std::string>> GrpcUnframer::next() {
+  const std::string_view rest = std::string_view(buffer_).substr(taken_);
+  if (rest.empty()) return std::optional<std::string>();
+  if (rest[0] == 1) return fail(ErrorCode::corrupt, "the answer is compressed, which was not offered");
+  if (rest[0] != 0) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("a message begins with the flag {}", static_cast<unsigned char>(rest[0])));
+  }
+  if (rest.size() < kPrefixBytes) return std::optional<std::string>();
+  std::size_t length = 0;
+  for (std::size_t i = 1; i < kPrefixBytes; ++i) length = length << 8 | static_cast<unsigned char>(rest[i]);
+  if (length > message_bytes_max_) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a message of {} bytes is longer than {}", length, message_bytes_max_));
+  }
+  if (rest.size() < kPrefixBytes + length) return std::optional<std::string>();
+  std::optional<std::string> message(std::in_place, rest.substr(kPrefixBytes, length));
+  taken_ += kPrefixBytes + length;
+  // Not after each message: many small ones would be moved again and again.
+  if (taken_ == buffer_.size() || taken_ > buffer_.size() / 2) {
+    buffer_.erase(0, taken_);
+    taken_ = 0;
+  }
+  return message;
+}
+
+}  // namespace croft::os

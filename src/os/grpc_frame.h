@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace croft::os {
+
+/// The codes of gRPC, by their numbers.
+enum class GrpcCode : std::uint8_t {
+  ok = 0,
+  cancelled = 1,
+  unknown = 2,
+  invalid_argument = 3,
+  deadline_exceeded = 4,
+  not_found = 5,
+  already_exists = 6,
+  permission_denied = 7,
+  resource_exhausted = 8,
+  failed_precondition = 9,
+  aborted = 10,
+  out_of_range = 11,
+  unimplemented = 12,
+  internal = 13,
+  unavailable = 14,
+  data_loss = 15,
+  unauthenticated = 16,
+};
+/// "UNAVAILABLE" and so on.
+[[nodiscard]] std::string_view name_of(GrpcCode code);
+/// What `grpc-status` says; nothing when that is no number. A number without a name is `unknown`.
+[[nodiscard]] std::optional<GrpcCode> parse_grpc_code(std::string_view text);
+/// What gRPC prescribes when an answer has no `grpc-status`: 401 unauthenticated, 403 permission_denied, 404
+/// unimplemented, 429, 502, 503, 504 unavailable, 400 internal, else unknown.
+[[nodiscard]] GrpcCode grpc_code_of_http(int http_status);
+
+/// The value of `grpc-timeout`: at most 8 digits and a unit, never longer than the span asked for by more than a unit.
+[[nodiscard]] std::string grpc_timeout_text(std::chrono::nanoseconds span);
+
+/// A `grpc-message` without its percent-encoding; what is no encoding stays as it is.
+[[nodiscard]] std::string percent_decoded(std::string_view text);
+
+/// A message as it travels: not compressed, four bytes of length, the bytes.
+[[nodiscard]] std::string grpc_framed(std::string_view message);
+
+/// Cuts the bytes of a body into messages.
+class GrpcUnframer {
+ public:
+  explicit GrpcUnframer(std::size_t message_bytes_max) : message_bytes_max_(message_bytes_max) {}
+  void add(std::string_view bytes) { buffer_ += bytes; }
+  /// The next whole message; nothing when more bytes are needed. Errors: corrupt (compressed, or a flag that does not
+  /// exist), invalid_argument (longer than the bound): no further call makes sense.
+  [[nodiscard]] Result<std::optional<std::string>> next();
+  /// True when a message has begun and is not whole: at the end of a body it was cut.
+  [[nodiscard]] bool has_rest() const { return buffer_.size() > taken_; }
+
+ private:
+  std::size_t message_bytes_max_;
+  std::string buffer_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace croft::os

@@ -1,0 +1,282 @@
+#include "store/etcd/client.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "store/etcd/dialer.h"
+#include "store/etcd/verdict.h"
+#include "store/etcd/watch_stream.h"
+
+namespace croft::store::etcd {
+namespace {
+
+constexpr std::size_t kEndpointsMax = 16;
+constexpr std::chrono::nanoseconds kPauseMin = std::chrono::milliseconds{25};
+
+}  // namespace
+
+/// The connection all calls share, and the loop that finds a member that answers.
+class Client::Impl {
+ public:
+  Impl(ClientOptions options, std::vector<os::Endpoint> endpoints, const Clock& clock, Random& random)
+      : dialer_(std::move(options), std::move(endpoints), clock),
+        clock_(clock),
+        random_(random),
+        member_(random.next() % dialer_.members()),
+        watch_member_(random.next() % dialer_.members()) {}
+
+  /// The answer's message. `writes`: see verdict_on.
+  [[nodiscard]] Result<std::string> call(std::string_view path, std::string_view message, bool writes,
+                                         Deadline deadline);
+  [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
+
+  [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
+
+ private:
+  using Channel = std::shared_ptr<os::GrpcChannel>;
+  struct Connection {
+    Channel channel;
+    std::string token;  ///< empty: none is needed
+  };
+
+  [[nodiscard]] Result<Connection> connection(Deadline deadline);
+  [[nodiscard]] Result<Connection> connect(Deadline deadline);
+  [[nodiscard]] Result<std::string> log_in(os::GrpcChannel& channel, Deadline deadline);
+  [[nodiscard]] Verdict attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
+                                Deadline deadline, std::optional<std::string>& answer);
+  void give_up(const Channel& channel);
+  void forget_token(const std::string& token);
+  void pause(std::size_t attempt, Deadline deadline);
+  [[nodiscard]] Deadline reply_by(bool writes, Deadline deadline) const;
+
+  Dialer dialer_;
+  const Clock& clock_;
+  std::atomic<std::uint64_t> requests_{0};
+
+  std::mutex mutex_;
+  Random& random_;            ///< guarded by mutex_
+  Connection current_;        ///< guarded by mutex_; without channel: none
+  std::size_t member_;        ///< guarded by mutex_: where `current_` leads to, or where to begin
+  std::size_t watch_member_;  ///< guarded by mutex_
+  bool connecting_ = false;   ///< guarded by mutex_: a thread is in connect()
+  std::condition_variable connected_;
+};
+
+namespace {
+
+std::vector<os::Http2Header> metadata_with(const std::string& token) {
+  if (token.empty()) return {};
+  return {{"token", token}};
+}
+
+}  // namespace
+
+Result<std::string> Client::Impl::log_in(os::GrpcChannel& channel, Deadline deadline) {
+  const ClientOptions& options = dialer_.options();
+  if (options.user.empty()) return std::string();
+  ++requests_;
+  const auto reply =
+      channel.call("/etcdserverpb.Auth/Authenticate", wire::etcd::encode_authenticate(options.user, options.password),
+                   reply_by(false, deadline));
+  if (!reply.status.ok()) return fail(verdict_on(reply.status, false).error.in("etcd login of " + options.user));
+  return wire::etcd::decode_authenticate(reply.message);
+}
+
+/// With `connecting_` set and `mutex_` free.
+Result<Client::Impl::Connection> Client::Impl::connect(Deadline deadline) {
+  std::size_t first = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    first = member_;
+  }
+  TRY(auto dialed, dialer_.dial(first, false, deadline));
+  {
+    const std::lock_guard lock(mutex_);
+    member_ = dialed.member;
+  }
+  auto token = log_in(*dialed.channel, deadline);
+  if (!token) {
+    const std::lock_guard lock(mutex_);
+    member_ = (member_ + 1) % dialer_.members();
+    return fail(token.error());
+  }
+  return Connection{std::move(dialed.channel), *std::move(token)};
+}
+
+Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  while (connecting_) {
+    const auto now = clock_.now();
+    if (deadline.passed(now)) return fail(ErrorCode::deadline_exceeded, "no connection to etcd was made in time");
+    constexpr std::chrono::nanoseconds kSleepMax = std::chrono::hours{1};
+    connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
+  }
+  if (current_.channel && current_.channel->is_usable()) return current_;
+  connecting_ = true;
+  current_ = {};
+  lock.unlock();
+  auto made = connect(deadline);
+  lock.lock();
+  connecting_ = false;
+  connected_.notify_all();
+  if (made) current_ = *made;
+  return made;
+}
+
+/// The others that wait on it go on; new calls look for another member.
+void Client::Impl::give_up(const Channel& channel) {
+  const std::lock_guard lock(mutex_);
+  if (current_.channel != channel) return;
+  current_ = {};
+  member_ = (member_ + 1) % dialer_.members();
+}
+
+void Client::Impl::forget_token(const std::string& token) {
+  const std::lock_guard lock(mutex_);
+  if (current_.token == token) current_ = {};
+}
+
+Deadline Client::Impl::reply_by(bool writes, Deadline deadline) const {
+  const bool elsewhere = !writes && dialer_.members() > 1;
+  const auto span = elsewhere ? std::min(dialer_.options().read_timeout, dialer_.options().request_timeout)
+                              : dialer_.options().request_timeout;
+  return earlier(deadline, Deadline::after(clock_.now(), span));
+}
+
+void Client::Impl::pause(std::size_t attempt, Deadline deadline) {
+  // The other members at once; then slower, and not all clients in step.
+  if (attempt + 1 < dialer_.members()) return;
+  std::chrono::nanoseconds span = kPauseMin * (1 + attempt);
+  {
+    const std::lock_guard lock(mutex_);
+    span += span * static_cast<std::int64_t>(random_.next() % 100) / 100;
+  }
+  const auto left = deadline.at_since_boot - clock_.now().since_boot;
+  if (left > std::chrono::nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
+}
+
+/// One try on one connection. `answer` is set on success; else the verdict counts.
+Verdict Client::Impl::attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
+                              Deadline deadline, std::optional<std::string>& answer) {
+  if (writes) {
+    // A member that takes connections and does nothing else must not get a write whose outcome nobody learns.
+    const auto ready = on.channel->wait_until_ready(deadline);
+    if (!ready) {
+      give_up(on.channel);
+      return {ready.error(), ready.error().code != ErrorCode::permission_denied, false};
+    }
+  }
+  ++requests_;
+  auto reply = on.channel->call(path, message, reply_by(writes, deadline), metadata_with(on.token));
+  if (reply.status.ok()) {
+    answer = std::move(reply.message);
+    return {};
+  }
+  Verdict verdict = verdict_on(reply.status, writes);
+  if (!reply.status.from_server || verdict.try_again) give_up(on.channel);
+  if (verdict.log_in_again) forget_token(on.token);
+  return verdict;
+}
+
+Result<std::string> Client::Impl::call(std::string_view path, std::string_view message, bool writes,
+                                       Deadline deadline) {
+  const std::size_t attempts_max = 2 * dialer_.members() + 1;
+  bool logged_in_again = false;
+  Error last{ErrorCode::unavailable, "", {}};
+  for (std::size_t i = 0; i < attempts_max; ++i) {
+    if (deadline.passed(clock_.now())) {
+      return fail(ErrorCode::deadline_exceeded,
+                  fmt::format("etcd: no answer in time{}{}", last.message.empty() ? "" : ": ", last.message));
+    }
+    const auto on = connection(deadline);
+    if (!on) return fail(on.error());  // all members were tried
+    std::optional<std::string> answer;
+    const Verdict verdict = attempt(*on, path, message, writes, deadline, answer);
+    if (answer) return *std::move(answer);
+    last = verdict.error;
+    const bool log_in_again = verdict.log_in_again && !dialer_.options().user.empty() && !logged_in_again;
+    logged_in_again = logged_in_again || log_in_again;
+    if (!verdict.try_again && !log_in_again) return fail(last.in("etcd"));
+    if (i + 1 < attempts_max && !log_in_again) pause(i, deadline);
+  }
+  return fail(last.in("etcd"));
+}
+
+Result<std::unique_ptr<WatchStream>> Client::Impl::open_watch(Deadline deadline) {
+  std::size_t first = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    // Not the last one again: why its stream ended is not known here.
+    watch_member_ = (watch_member_ + 1) % dialer_.members();
+    first = watch_member_;
+  }
+  TRY(const auto dialed, dialer_.dial(first, true, deadline));
+  TRY(const std::string token, log_in(*dialed.channel, deadline));
+  auto metadata = metadata_with(token);
+  // A member that is cut off from the others would stay silent for ever; so it ends the stream.
+  metadata.push_back({"hasleader", "true"});
+  ++requests_;
+  TRY(auto stream, dialed.channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
+  return std::make_unique<GrpcWatchStream>(std::move(stream), dialer_.options().response_bytes_max);
+}
+
+// ---------------------------------------------------------------- the client
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock& clock, Random& random) {
+  if (options.endpoints.empty() || options.endpoints.size() > kEndpointsMax) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("etcd needs 1 to {} endpoints, not {}", kEndpointsMax, options.endpoints.size()));
+  }
+  std::vector<os::Endpoint> endpoints;
+  for (const std::string& text : options.endpoints) {
+    TRY(auto endpoint, os::Endpoint::parse(text));
+    if (endpoint.secure && !options.security) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} needs TLS files: at least a CA", text));
+    }
+    endpoints.push_back(std::move(endpoint));
+  }
+  return std::unique_ptr<Client>(
+      new Client(std::make_unique<Impl>(std::move(options), std::move(endpoints), clock, random)));
+}
+
+Result<RangeResponse> Client::range(const RangeRequest& request, Deadline deadline) {
+  TRY(const std::string answer, impl_->call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline));
+  return wire::etcd::decode_range(answer);
+}
+
+Result<TxnResponse> Client::txn(const TxnRequest& request, Deadline deadline) {
+  const bool writes = !wire::etcd::is_read_only(request);
+  TRY(const std::string answer, impl_->call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline));
+  auto response = wire::etcd::decode_txn(answer, request);
+  if (!response && writes) return fail(ErrorCode::unknown_outcome, response.error().message);
+  return response;
+}
+
+Result<std::unique_ptr<WatchStream>> Client::open_watch(Deadline deadline) { return impl_->open_watch(deadline); }
+
+Result<void> Client::compact(Revision revision, Deadline deadline) {
+  // It changes no record, and to ask again for what is done is answered with "compacted": as harmless as a read.
+  const auto answer =
+      impl_->call("/etcdserverpb.KV/Compact", wire::etcd::encode_compaction(revision, false), false, deadline);
+  if (!answer && !is_compacted(answer.error())) return fail(answer.error());
+  return {};
+}
+
+Result<StatusResponse> Client::status(Deadline deadline) {
+  TRY(const std::string answer, impl_->call("/etcdserverpb.Maintenance/Status", "", false, deadline));
+  return wire::etcd::decode_status(answer);
+}
+
+Client::Counts Client::counts() const { return impl_->counts(); }
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,385 @@
+#include "store/etcd/client.h"
+
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "store/etcd/etcd_fixture.h"
+
+namespace croft::store::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::etcd::Compare;
+using wire::etcd::DeleteRequest;
+using wire::etcd::PutRequest;
+using wire::etcd::PutResponse;
+using wire::etcd::RequestOp;
+
+TxnRequest put(const std::string& key, const std::string& value) {
+  TxnRequest txn;
+  txn.success = {PutRequest{key, value}};
+  return txn;
+}
+
+TxnRequest create(const std::string& key, const std::string& value) {
+  TxnRequest txn = put(key, value);
+  txn.compares = {Compare::absent(key)};
+  txn.failure = {RangeRequest::one(key)};
+  return txn;
+}
+
+/// One etcd for all tests of the suite: each uses keys of its own.
+class EtcdClientTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (::access(kEtcdProgram, X_OK) != 0) return;
+    server_ = std::make_unique<EtcdProcess>();
+    server_->start();
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  void SetUp() override { CROFT_NEEDS_ETCD(); }
+
+  [[nodiscard]] std::unique_ptr<Client> client_of(std::vector<std::string> endpoints) {
+    ClientOptions options;
+    options.endpoints = std::move(endpoints);
+    options.dial_timeout = 500ms;
+    auto made = Client::make(std::move(options), clock_, random_);
+    EXPECT_TRUE(made) << made.error().message;
+    return *std::move(made);
+  }
+  [[nodiscard]] std::unique_ptr<Client> client() { return client_of({server_->url()}); }
+  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
+
+  [[nodiscard]] std::string value_of(Client& client, const std::string& key) {
+    const auto range = client.range(RangeRequest::one(key), in(10s));
+    if (!range) return "error: " + range.error().message;
+    return range->kvs.empty() ? "absent" : range->kvs[0].value;
+  }
+
+  static std::unique_ptr<EtcdProcess> server_;
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+};
+std::unique_ptr<EtcdProcess> EtcdClientTest::server_;
+
+TEST_F(EtcdClientTest, CreatesOnceAndReadsBack) {
+  const auto etcd = client();
+  const auto made = etcd->txn(create("create", "1"), in(10s));
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(made->succeeded);
+  EXPECT_TRUE(std::holds_alternative<PutResponse>(made->responses.at(0)));
+
+  const auto again = etcd->txn(create("create", "2"), in(10s));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_FALSE(again->succeeded);
+  const auto& there = std::get<RangeResponse>(again->responses.at(0)).kvs.at(0);
+  EXPECT_EQ(there.value, "1");
+  EXPECT_EQ(there.mod_revision, made->revision);
+  EXPECT_EQ(there.version, 1);
+  EXPECT_EQ(etcd->counts().requests, 2U);
+  EXPECT_EQ(etcd->counts().dials, 1U);
+}
+
+TEST_F(EtcdClientTest, ListsPagesByPrefix) {
+  const auto etcd = client();
+  TxnRequest fill;
+  for (const char* key : {"page/a", "page/b", "page/c", "pagf"}) fill.success.emplace_back(PutRequest{key, key});
+  ASSERT_TRUE(etcd->txn(fill, in(10s)));
+  RangeRequest request = RangeRequest::prefix("page/");
+  request.limit = 2;
+  const auto first = etcd->range(request, in(10s));
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->kvs.size(), 2U);
+  EXPECT_TRUE(first->more);
+  EXPECT_EQ(first->count, 3);
+  request.key = first->kvs.back().key + '\0';
+  request.keys_only = true;
+  request.at_revision = first->revision;
+  const auto second = etcd->range(request, in(10s));
+  ASSERT_TRUE(second) << second.error().message;
+  ASSERT_EQ(second->kvs.size(), 1U);
+  EXPECT_EQ(second->kvs[0].key, "page/c");
+  EXPECT_EQ(second->kvs[0].value, "");
+  EXPECT_FALSE(second->more);
+}
+
+TEST_F(EtcdClientTest, ATransactionWithinATransactionTakesTheFirstGuessThatIsFree) {
+  const auto etcd = client();
+  ASSERT_TRUE(etcd->txn(put("guess/1", "taken"), in(10s)));
+  TxnRequest second = create("guess/2", "mine");
+  TxnRequest first = create("guess/1", "mine");
+  first.failure = {std::make_shared<const TxnRequest>(second)};
+  const auto done = etcd->txn(first, in(10s));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_FALSE(done->succeeded);
+  EXPECT_TRUE(std::get<std::shared_ptr<const TxnResponse>>(done->responses.at(0))->succeeded);
+  EXPECT_EQ(value_of(*etcd, "guess/2"), "mine");
+}
+
+TEST_F(EtcdClientTest, DeletesWhatIsUnchanged) {
+  const auto etcd = client();
+  const auto made = etcd->txn(put("delete", "x"), in(10s));
+  ASSERT_TRUE(made) << made.error().message;
+  TxnRequest remove;
+  remove.compares = {Compare::unchanged("delete", made->revision)};
+  remove.success = {DeleteRequest{"delete", "", true}};
+  const auto removed = etcd->txn(remove, in(10s));
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(std::get<wire::etcd::DeleteResponse>(removed->responses.at(0)).previous.at(0).value, "x");
+  const auto again = etcd->txn(remove, in(10s));
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->succeeded);
+}
+
+TEST_F(EtcdClientTest, WhatEtcdRefusesWasNotApplied) {
+  const auto etcd = client();
+  EXPECT_EQ(etcd->txn(put("large", std::string(2U << 20, 'x')), in(10s)).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(value_of(*etcd, "large"), "absent");
+  TxnRequest twice = put("twice", "1");
+  twice.success.emplace_back(PutRequest{"twice", "2"});
+  EXPECT_EQ(etcd->txn(twice, in(10s)).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(etcd->txn(put("", "x"), in(10s)).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(EtcdClientTest, ACompactedRevisionIsTold) {
+  const auto etcd = client();
+  const auto first = etcd->txn(put("compact", "1"), in(10s));
+  const auto second = etcd->txn(put("compact", "2"), in(10s));
+  ASSERT_TRUE(first && second);
+  ASSERT_TRUE(etcd->compact(second->revision, in(10s)));
+  EXPECT_TRUE(etcd->compact(second->revision, in(10s))) << "a second time";
+  RangeRequest old = RangeRequest::one("compact");
+  old.at_revision = first->revision;
+  const auto range = etcd->range(old, in(10s));
+  ASSERT_FALSE(range);
+  EXPECT_TRUE(is_compacted(range.error())) << range.error().message;
+  EXPECT_EQ(range.error().code, ErrorCode::conflict);
+}
+
+TEST_F(EtcdClientTest, TellsItsStatus) {
+  const auto status = client()->status(in(10s));
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_TRUE(status->version.starts_with("3.")) << status->version;
+  EXPECT_NE(status->leader_id, 0U);
+}
+
+TEST_F(EtcdClientTest, SeveralThreadsShareOneConnection) {
+  const auto etcd = client();
+  constexpr int kThreads = 8;
+  constexpr int kEach = 100;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        const std::string key = "thread/" + std::to_string(t);
+        if (!etcd->txn(put(key, std::to_string(i)), in(20s))) ++failed;
+        if (value_of(*etcd, key) != std::to_string(i)) ++failed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(etcd->counts().dials, 1U);
+  EXPECT_EQ(etcd->counts().requests, 2U * kThreads * kEach);
+}
+
+TEST_F(EtcdClientTest, LargeAnswersComeWhole) {
+  const auto etcd = client();
+  const std::string value(1U << 20, 'v');
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(etcd->txn(put("many/" + std::to_string(i), value), in(20s)));
+  const auto range = etcd->range(RangeRequest::prefix("many/"), in(20s));
+  ASSERT_TRUE(range) << range.error().message;
+  ASSERT_EQ(range->kvs.size(), 12U);
+  EXPECT_EQ(range->kvs.back().value, value);
+
+  ClientOptions options;
+  options.endpoints = {server_->url()};
+  options.response_bytes_max = 4U << 20;
+  const auto small = Client::make(std::move(options), clock_, random_).value();
+  EXPECT_EQ(small->range(RangeRequest::prefix("many/"), in(20s)).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(value_of(*small, "many/1"), value) << "it goes on after that";
+}
+
+TEST_F(EtcdClientTest, AnEndpointWithoutServerCostsNothing) {
+  std::string dead;
+  {
+    const os::Listener closed_at_once;
+    dead = closed_at_once.url();
+  }
+  for (int i = 0; i < 4; ++i) {  // it begins with either
+    const auto etcd = client_of({dead, server_->url()});
+    const auto done = etcd->txn(put("rotate", "1"), in(10s));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(etcd->counts().requests, 1U);
+  }
+  const auto nobody = client_of({dead})->txn(put("rotate", "2"), in(10s));
+  ASSERT_FALSE(nobody);
+  EXPECT_EQ(nobody.error().code, ErrorCode::unavailable);
+  EXPECT_NE(nobody.error().message.find(dead), std::string::npos) << nobody.error().message;
+}
+
+TEST_F(EtcdClientTest, AMemberThatNeverAnswersGetsNoWrite) {
+  const os::Listener silent;  // the kernel takes connections
+  for (int i = 0; i < 4; ++i) {
+    const auto etcd = client_of({silent.url(), server_->url()});
+    const auto done = etcd->txn(put("silent", std::to_string(i)), in(10s));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(etcd->counts().requests, 1U) << "nothing went to the silent one";
+    EXPECT_EQ(value_of(*etcd, "silent"), std::to_string(i));
+  }
+  const auto etcd = client_of({silent.url()});
+  EXPECT_EQ(etcd->txn(put("silent", "x"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(etcd->range(RangeRequest::one("silent"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
+}
+
+TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {
+  const auto direct = client();
+  os::Relay relay(os::Listener(), server_->port());
+  const auto etcd = client_of({relay.url()});
+  ASSERT_TRUE(etcd->txn(put("lost", "0"), in(10s)));
+  relay.lose_answers(true);
+  std::thread cutter([&] {
+    while (value_of(*direct, "lost") != "1") std::this_thread::yield();
+    relay.cut();
+  });
+  const auto lost = etcd->txn(put("lost", "1"), in(30s));
+  cutter.join();
+  relay.lose_answers(false);
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::unknown_outcome) << lost.error().message;
+  EXPECT_EQ(value_of(*etcd, "lost"), "1") << "a new connection";
+}
+
+TEST_F(EtcdClientTest, ATimeoutOfAWriteThatWasSentIsAnUnknownOutcome) {
+  os::Relay relay(os::Listener(), server_->port());
+  const auto etcd = client_of({relay.url()});
+  ASSERT_TRUE(etcd->txn(put("late", "0"), in(10s)));
+  relay.lose_requests(true);
+  const auto lost = etcd->txn(put("late", "1"), in(200ms));
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::unknown_outcome) << lost.error().message;
+  EXPECT_EQ(value_of(*client(), "late"), "0");
+  EXPECT_EQ(etcd->counts().requests, 2U) << "not sent twice";
+}
+
+TEST_F(EtcdClientTest, AReadIsAskedAgainElsewhere) {
+  os::Relay relay(os::Listener(), server_->port());
+  ClientOptions options;
+  options.endpoints = {relay.url(), relay.url()};  // two members, as far as it knows
+  options.read_timeout = 300ms;
+  const auto etcd = Client::make(std::move(options), clock_, random_).value();
+  ASSERT_TRUE(etcd->txn(put("reread", "0"), in(10s)));
+  relay.lose_answers(true);
+  std::thread healer([&] {
+    while (relay.accepted() < 2) std::this_thread::yield();
+    relay.lose_answers(false);
+    relay.cut();
+  });
+  EXPECT_EQ(value_of(*etcd, "reread"), "0");
+  healer.join();
+  EXPECT_GE(etcd->counts().requests, 3U);
+}
+
+TEST_F(EtcdClientTest, AConnectionThatEndedWhileIdleIsReplacedBeforeAWrite) {
+  os::Relay relay(os::Listener(), server_->port());
+  const auto etcd = client_of({relay.url()});
+  for (int i = 0; i < 20; ++i) {
+    const auto done = etcd->txn(put("idle", std::to_string(i)), in(10s));
+    ASSERT_TRUE(done) << done.error().message;
+    relay.cut();
+  }
+  EXPECT_EQ(relay.accepted(), 20);
+  EXPECT_EQ(etcd->counts().requests, 20U);
+}
+
+TEST_F(EtcdClientTest, WorksOverAUnixSocket) {
+  const os::ScratchDirectory scratch;
+  os::Relay relay(os::Listener(scratch.file("socket")), server_->port());
+  const auto etcd = client_of({"unix:" + scratch.file("socket")});
+  const auto done = etcd->txn(put("unix", "1"), in(10s));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(value_of(*etcd, "unix"), "1");
+  EXPECT_EQ(client_of({"unix:" + scratch.file("none")})->range(RangeRequest::one("a"), in(1s)).error().code,
+            ErrorCode::unavailable);
+}
+
+TEST(EtcdClientOptions, WrongEndpointsAreNamed) {
+  os::SystemClock clock;
+  os::SystemRandom random;
+  for (const char* endpoint : {"", "10.0.0.1:2379", "http://etcd.local:2379", "http://10.0.0.1",
+                               "https://10.0.0.1:2379", "http://10.0.0.1:2379/path", "http://10.0.0.1:0"}) {
+    ClientOptions options;
+    options.endpoints = {endpoint};
+    const auto made = Client::make(std::move(options), clock, random);
+    ASSERT_FALSE(made) << endpoint;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(made.error().message.find(endpoint), std::string::npos) << made.error().message;
+  }
+  EXPECT_FALSE(Client::make({}, clock, random));
+}
+
+/// A cluster of its own for what would disturb the others.
+class EtcdAloneTest : public EtcdClientTest {
+ protected:
+  static void SetUpTestSuite() {}
+  static void TearDownTestSuite() {}
+};
+
+TEST_F(EtcdAloneTest, AFrozenMemberCostsAReadItsTimeoutAndAWriteItsCertainty) {
+  EtcdProcess frozen;
+  EtcdProcess other;
+  frozen.start();
+  other.start();
+  ClientOptions options;
+  options.endpoints = {frozen.url(), other.url()};
+  options.dial_timeout = 300ms;
+  options.read_timeout = 300ms;
+  options.request_timeout = 600ms;
+  std::unique_ptr<Client> etcd;
+  do {  // one that is connected to the member that freezes
+    etcd = Client::make(options, clock_, random_).value();
+    ASSERT_TRUE(etcd->txn(put("where", "x"), in(10s)));
+  } while (value_of(*client_of({frozen.url()}), "where") != "x");
+  frozen.freeze();
+  EXPECT_EQ(etcd->txn(put("a", "1"), in(10s)).error().code, ErrorCode::unknown_outcome) << "it may come to it yet";
+  const auto next = etcd->txn(put("b", "1"), in(10s));
+  EXPECT_TRUE(next) << next.error().message;
+  EXPECT_EQ(value_of(*client_of({other.url()}), "b"), "1") << "the next went to the other";
+  frozen.thaw();
+}
+
+TEST_F(EtcdAloneTest, GoesOnAfterARestart) {
+  EtcdProcess server;
+  server.start();
+  const auto etcd = client_of({server.url()});
+  ASSERT_TRUE(etcd->txn(put("restart", "1"), in(10s)));
+  server.stop();
+  EXPECT_EQ(etcd->txn(put("restart", "2"), in(10s)).error().code, ErrorCode::unavailable) << "it was not sent";
+  server.start();
+  EXPECT_EQ(value_of(*etcd, "restart"), "1");
+}
+
+TEST_F(EtcdAloneTest, AFullQuotaIsTold) {
+  EtcdProcess server({"--quota-backend-bytes", "200000"});
+  server.start();
+  const auto etcd = client_of({server.url()});
+  Result<TxnResponse> full = fail(ErrorCode::internal, "");
+  for (int i = 0; i < 200; ++i) {
+    full = etcd->txn(put("full/" + std::to_string(i), std::string(10'000, 'x')), in(10s));
+    if (!full) break;
+  }
+  ASSERT_FALSE(full);
+  EXPECT_TRUE(is_no_space(full.error())) << full.error().message;
+  EXPECT_EQ(full.error().code, ErrorCode::unknown_outcome);
+  EXPECT_EQ(value_of(*etcd, "full/0"), std::string(10'000, 'x')) << "reads go on";
+  TxnRequest remove;
+  remove.success = {DeleteRequest{"full/0", "", false}};
+  EXPECT_TRUE(etcd->txn(remove, in(10s))) << "and so do deletions";
+}
+
+}  // namespace
+}  // namespace croft::store::etcd

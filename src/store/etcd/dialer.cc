@@ -1,0 +1,37 @@
+#include "store/etcd/dialer.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+namespace croft::store::etcd {
+
+Result<std::shared_ptr<os::GrpcChannel>> Dialer::dial_one(const os::Endpoint& endpoint, bool ready, Deadline deadline) {
+  ++dials_;
+  os::GrpcOptions options;
+  options.http2.settings_timeout = options_.dial_timeout;
+  options.message_bytes_max = options_.response_bytes_max;
+  TRY(auto channel, os::GrpcChannel::connect(endpoint, options_.security.get(), options, clock_, deadline));
+  if (ready) TRY_VOID(channel->wait_until_ready(deadline));
+  return channel;
+}
+
+Result<Dialer::Dialed> Dialer::dial(std::size_t first, bool ready, Deadline deadline) {
+  ErrorCode code = ErrorCode::unavailable;
+  std::string reasons;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    const Instant now = clock_.now();
+    if (deadline.passed(now)) {
+      return fail(ErrorCode::deadline_exceeded, "no member of etcd could be reached in time" + reasons);
+    }
+    const std::size_t member = (first + i) % endpoints_.size();
+    auto channel = dial_one(endpoints_[member], ready, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
+    if (channel) return Dialed{*std::move(channel), member};
+    reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", channel.error().message);
+    const bool passes = is_transient(channel.error().code);
+    if (!passes) code = channel.error().code;
+  }
+  return fail(code, "no member of etcd can be reached" + reasons);
+}
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "store/etcd/kv.h"
+
+namespace croft::store::etcd {
+
+/// Watches that survive the loss of a connection: it opens another stream, maybe to another member, and goes on after
+/// the last revision that was delivered. For one thread.
+class ResumingWatch {
+ public:
+  /// `kv`, `clock` and `random` must outlive it.
+  ResumingWatch(Kv& kv, const Clock& clock, Random& random) : kv_(kv), clock_(clock), random_(random) {}
+
+  /// Adds a watch, or gives one that ended a new start. `watch.start_revision` must not be 0: begin after a list, at
+  /// its revision + 1, else what happened before the first connection is lost.
+  void watch(const WatchCreate& watch);
+  /// No more updates of it.
+  void forget(std::int64_t id);
+
+  /// Waits for the next update that is not about the connection: `events`, `compacted`, `canceled`; `idle` at the
+  /// deadline, also when no member could be reached (`reason` says why then). After `compacted` and `canceled` the
+  /// watch has ended: list, and give it a new start. Errors: permission_denied, invalid_argument, corrupt.
+  [[nodiscard]] Result<WatchUpdate> next(Deadline deadline);
+
+  /// How often a stream was opened.
+  [[nodiscard]] std::uint64_t connects() const { return connects_; }
+
+ private:
+  [[nodiscard]] Result<void> connect(Deadline deadline);
+  [[nodiscard]] bool note(const WatchUpdate& update);
+  void pause(Deadline deadline);
+
+  Kv& kv_;
+  const Clock& clock_;
+  Random& random_;
+  std::map<std::int64_t, WatchCreate> watches_;  ///< start_revision is where each would resume
+  std::unique_ptr<WatchStream> stream_;
+  std::chrono::nanoseconds pause_{};  ///< before the next connection
+  std::uint64_t connects_ = 0;
+};
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,102 @@
+#include "store/etcd/verdict.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "store/etcd/kv.h"
+
+namespace croft::store::etcd {
+namespace {
+
+using os::GrpcCode;
+
+constexpr std::string_view kCompacted = "required revision has been compacted";
+constexpr std::string_view kNoSpace = "database space exceeded";
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+Error error_of(ErrorCode code, const os::GrpcStatus& status) {
+  return {code, status.from_server ? fmt::format("{} ({})", status.message, name_of(status.code)) : status.message, {}};
+}
+
+/// Nobody knows: an error for reads, something worse for writes.
+Verdict unclear(ErrorCode code_of_read, const os::GrpcStatus& status, bool writes) {
+  if (!writes) return {error_of(code_of_read, status), true, false};
+  return {error_of(ErrorCode::unknown_outcome, status).in("it may or may not have been written"), false, false};
+}
+
+Verdict refused(ErrorCode code, const os::GrpcStatus& status) { return {error_of(code, status), false, false}; }
+
+Verdict on_exhausted(const os::GrpcStatus& status, bool writes) {
+  if (contains(status.message, "too many requests")) return {error_of(ErrorCode::unavailable, status), true, false};
+  if (contains(status.message, "message larger than max")) return refused(ErrorCode::invalid_argument, status);
+  if (contains(status.message, kNoSpace)) {
+    // Usually said before anything is done. But the write that crosses the quota is applied first and answered so too.
+    if (writes) return unclear(ErrorCode::storage_full, status, true);
+    return refused(ErrorCode::storage_full, status);
+  }
+  return unclear(ErrorCode::unavailable, status, writes);
+}
+
+Verdict on_answer(const os::GrpcStatus& status, bool writes) {
+  switch (status.code) {
+    case GrpcCode::invalid_argument:
+      if (contains(status.message, "revision of auth store is old")) {
+        return {error_of(ErrorCode::unavailable, status), false, true};
+      }
+      if (contains(status.message, "user name is empty") || contains(status.message, "authentication failed")) {
+        return refused(ErrorCode::permission_denied, status);
+      }
+      return refused(ErrorCode::invalid_argument, status);
+    case GrpcCode::out_of_range:
+      return refused(contains(status.message, kCompacted) ? ErrorCode::conflict : ErrorCode::invalid_argument, status);
+    case GrpcCode::failed_precondition:
+      if (contains(status.message, "not leader")) return {error_of(ErrorCode::unavailable, status), true, false};
+      return refused(ErrorCode::invalid_argument, status);
+    case GrpcCode::not_found:
+    case GrpcCode::already_exists:
+      return refused(ErrorCode::invalid_argument, status);
+    case GrpcCode::unimplemented:
+      return refused(ErrorCode::invalid_argument, status);
+    case GrpcCode::permission_denied:
+      return refused(ErrorCode::permission_denied, status);
+    case GrpcCode::unauthenticated:
+      return {error_of(ErrorCode::permission_denied, status), false, true};
+    case GrpcCode::resource_exhausted:
+      return on_exhausted(status, writes);
+    case GrpcCode::data_loss:
+      return unclear(ErrorCode::corrupt, status, writes);
+    default:
+      return unclear(ErrorCode::unavailable, status, writes);
+  }
+}
+
+}  // namespace
+
+Verdict verdict_on(const os::GrpcStatus& status, bool writes) {
+  if (status.from_server) return on_answer(status, writes);
+  const bool may_have_written = writes && !status.surely_not_processed;
+  switch (status.code) {
+    case GrpcCode::deadline_exceeded:
+      return unclear(ErrorCode::deadline_exceeded, status, may_have_written);
+    case GrpcCode::resource_exhausted: {
+      // The answer (or, if nothing left, the request) is beyond our own bounds: it will be next time too.
+      Verdict verdict = unclear(ErrorCode::invalid_argument, status, may_have_written);
+      verdict.try_again = false;
+      return verdict;
+    }
+    case GrpcCode::internal:
+      return unclear(ErrorCode::corrupt, status, may_have_written);
+    case GrpcCode::permission_denied:
+      return unclear(ErrorCode::permission_denied, status, may_have_written);
+    default:
+      return unclear(ErrorCode::unavailable, status, may_have_written);
+  }
+}
+
+bool is_compacted(const Error& error) { return contains(error.message, kCompacted); }
+
+bool is_no_space(const Error& error) { return contains(error.message, kNoSpace); }
+
+}  // namespace croft::store::etcd
