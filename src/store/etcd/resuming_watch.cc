@@ -17,21 +17,33 @@ constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
 void ResumingWatch::watch(const WatchCreate& watch) {
   CROFT_ASSERT(watch.id > 0 && watch.start_revision > 0);
   CROFT_ASSERT(!watches_.contains(watch.id));
-  watches_[watch.id] = watch;
+  watches_[watch.id] = {watch, 0};
   // A stream that takes no more is lost, and next() will see to that.
-  if (stream_ && !stream_->add(watch)) stream_.reset();
+  if (stream_ && !start(*stream_, watch.id)) stream_.reset();
 }
 
 void ResumingWatch::forget(std::int64_t id) {
-  if (watches_.erase(id) == 0 || !stream_) return;
-  if (!stream_->cancel(id)) stream_.reset();
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  id_of_server_id_.erase(found->second.server_id);
+  if (stream_ && !stream_->cancel(found->second.server_id)) stream_.reset();
+  watches_.erase(found);
+}
+
+Result<void> ResumingWatch::start(WatchStream& stream, std::int64_t id) {
+  Watched& watched = watches_.at(id);
+  WatchCreate create = watched.create;
+  create.id = watched.server_id = ++last_server_id_;
+  id_of_server_id_[create.id] = id;
+  return stream.add(create);
 }
 
 Result<void> ResumingWatch::connect(Deadline deadline) {
   pause(deadline);
   TRY(auto stream, kv_.open_watch(deadline));
   ++connects_;
-  for (const auto& [id, watch] : watches_) TRY_VOID(stream->add(watch));
+  id_of_server_id_.clear();
+  for (const auto& [id, watched] : watches_) TRY_VOID(start(*stream, id));
   stream_ = std::move(stream);
   return {};
 }
@@ -45,23 +57,25 @@ void ResumingWatch::pause(Deadline deadline) {
   pause_ = std::clamp(pause_ * 2, kPauseMin, kPauseMax);
 }
 
-/// Remembers where to resume; false when the update is not for the caller.
-bool ResumingWatch::note(const WatchUpdate& update) {
+/// Remembers where to resume, and gives the update the caller's id; false when it is not for the caller.
+bool ResumingWatch::note(WatchUpdate& update) {
   using What = WatchUpdate::What;
   if (update.what != What::idle) pause_ = nanoseconds{0};
-  const auto found = watches_.find(update.id);
-  if (found == watches_.end()) return false;  // forgotten, or an answer for all
+  const auto found = id_of_server_id_.find(update.id);
+  if (found == id_of_server_id_.end()) return false;  // forgotten, or an answer for all
+  WatchCreate& create = watches_.at(found->second).create;
+  update.id = found->second;
   switch (update.what) {
     case What::events:
-      found->second.start_revision = update.events.back().kv.mod_revision + 1;
+      create.start_revision = update.events.back().kv.mod_revision + 1;
       return true;
     case What::progress:
       // Sent for this watch, in order behind its events.
-      found->second.start_revision = std::max(found->second.start_revision, update.revision + 1);
+      create.start_revision = std::max(create.start_revision, update.revision + 1);
       return false;
     case What::compacted:
     case What::canceled:
-      watches_.erase(found);
+      forget(found->second);  // the server keeps something of it until it is told
       return true;
     case What::created:
     case What::idle:

@@ -29,14 +29,24 @@ class ResumingWatch {
   [[nodiscard]] std::uint64_t connects() const { return connects_; }
 
  private:
+  /// One watch of the caller. The server knows it by another id, a new one for each start: it keeps the id of a watch
+  /// that it ended, and events of an old start may still be on their way.
+  struct Watched {
+    WatchCreate create;  ///< start_revision is where it would resume
+    std::int64_t server_id = 0;
+  };
+
   [[nodiscard]] Result<void> connect(Deadline deadline);
-  [[nodiscard]] bool note(const WatchUpdate& update);
+  [[nodiscard]] Result<void> start(WatchStream& stream, std::int64_t id);
+  [[nodiscard]] bool note(WatchUpdate& update);
   void pause(Deadline deadline);
 
   Kv& kv_;
   const Clock& clock_;
   Random& random_;
-  std::map<std::int64_t, WatchCreate> watches_;  ///< start_revision is where each would resume
+  std::map<std::int64_t, Watched> watches_;               ///< by the caller's id
+  std::map<std::int64_t, std::int64_t> id_of_server_id_;  ///< of the watches of `stream_` that have not ended
+  std::int64_t last_server_id_ = 0;
   std::unique_ptr<WatchStream> stream_;
   std::chrono::nanoseconds pause_{};  ///< before the next connection
   std::uint64_t connects_ = 0;
