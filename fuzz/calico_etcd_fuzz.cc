@@ -1,7 +1,8 @@
 // Calico's keys and records in etcd.
 //
 // Input: the first byte says what the rest is. `k` a key; `b` a line with a block's CIDR, then its record; `a` the
-// record of an affinity, `h` of a handle, `c` of the IPAM configuration.
+// record of an affinity, `h` of a handle, `c` of the IPAM configuration; `p`, `r` and `n` a line with a name, then the
+// record of a pool, a reservation or a node of that name.
 //
 // Checked: nothing crashes; errors are of the codes they may be of; a key that was read is printed the same, and again
 // after the way through the store's own key; a record that was read, written and read again is the same and is written
@@ -15,6 +16,7 @@
 
 #include "base/assert.h"
 #include "wire/calico_etcd.h"
+#include "wire/calico_resources.h"
 
 namespace {
 
@@ -54,6 +56,14 @@ void try_block(std::string_view bytes) {
   try_record(bytes.substr(std::min(end + 1, bytes.size())), [&](std::string_view b) { return decode_block(key, b); });
 }
 
+/// `decode` reads a name and bytes into a Result.
+template <class Decode>
+void try_resource(std::string_view bytes, Decode decode) {
+  const auto end = std::min(bytes.find('\n'), bytes.size());
+  const std::string name(bytes.substr(0, end));
+  try_record(bytes.substr(std::min(end + 1, bytes.size())), [&](std::string_view b) { return decode(name, b); });
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -76,6 +86,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'c':
       try_record(rest, decode_ipam_config);
+      break;
+    case 'p':
+      try_resource(rest, [](const std::string& name, std::string_view b) {
+        const auto record = decode_pool(name, b);
+        if (record) {
+          const auto pool = effective_pool(*record);
+          CROFT_ASSERT(pool.block_length >= pool.cidr.length() && (pool.disabled || !record->pool.disabled));
+        }
+        return record;
+      });
+      break;
+    case 'r':
+      try_resource(rest, decode_reservation);
+      break;
+    case 'n':
+      try_resource(rest, decode_node);
       break;
     default:
       break;

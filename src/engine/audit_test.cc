@@ -19,10 +19,6 @@ class AuditTest : public testing::Test, public World {
     ASSERT_THAT(findings(), IsEmpty());
     block_ = look(context)->pools[0].blocks[0].block;
   }
-  void put(const core::Key& key, std::optional<core::Value> value) {
-    const store::Write write{key, std::move(value), store::Condition::always(), false};
-    ASSERT_TRUE(store.commit({&write, 1}, {}, {}));
-  }
   const core::AffinityOwner node_{core::AffinityOwner::Type::host, "node-a"};
   core::Block block_;
 };

@@ -8,12 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/time_text.h"
 #include "net/echo.h"
-#include "wire/cni_json.h"
-#include "wire/cni_json_decode.h"
-#include "wire/cni_json_writer.h"
-#include "wire/records.h"
+#include "wire/calico_json.h"
 
 namespace croft::wire::calico {
 namespace {
@@ -24,10 +20,6 @@ using core::Block;
 
 /// The largest block has 4096 addresses (core::check_block).
 constexpr std::size_t kBlockSizeMax = 4096;
-/// More than any name or attribute has; a whole record is limited by its bytes.
-constexpr std::size_t kTextBytesMax = std::size_t{64} << 10;
-/// Known members need 4; what is deeper in an unknown one is damage. Passing on a value goes as deep as it is.
-constexpr std::size_t kDepthMax = 64;
 
 constexpr std::array<std::pair<AffinityState, std::string_view>, 3> kStates = {{
     {AffinityState::pending, "pending"},
@@ -35,67 +27,7 @@ constexpr std::array<std::pair<AffinityState, std::string_view>, 3> kStates = {{
     {AffinityState::pending_deletion, "pendingDeletion"},
 }};
 
-// ---------------------------------------------------------------- reading: pieces
-
-void copy_value(JsonWriter& out, JsonRef value) {
-  const bool is_object = value.kind() == JsonKind::object;
-  switch (value.kind()) {
-    case JsonKind::null:
-      return out.null();
-    case JsonKind::boolean:
-      return out.boolean(value.boolean());
-    case JsonKind::integer:
-    case JsonKind::number:
-      return out.raw(value.text());
-    case JsonKind::string:
-      return out.text(value.text());
-    case JsonKind::array:
-    case JsonKind::object:
-      break;
-  }
-  is_object ? out.begin_object() : out.begin_array();
-  for (auto child = value.first_child(); child; child = child->next_sibling()) {
-    if (is_object) out.key(child->key());
-    copy_value(out, *child);
-  }
-  is_object ? out.end_object() : out.end_array();
-}
-
-RawMember raw_member(JsonRef member) {
-  JsonWriter out(JsonWriter::Layout::compact);
-  copy_value(out, member);
-  return {std::string(member.key()), std::move(out).take()};
-}
-
-/// As read_object, but what is not known goes to `rest`, and a known member must have its exact name and come once.
-template <class T>
-MaybeFault read_kept(const JsonAt& at, std::span<const JsonMember<T>> members, T& out, RawMembers& rest) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  std::vector<bool> seen(members.size());
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    const auto member =
-        std::ranges::find_if(members, [&](const auto& m) { return same_member_name(child->key(), m.name); });
-    if (member == members.end()) {
-      rest.push_back(raw_member(*child));
-      continue;
-    }
-    const JsonAt inner{*child, &at, member->name, {}};
-    const auto place = static_cast<std::size_t>(member - members.begin());
-    if (child->key() != member->name) return inner.bad_value("it is spelled " + net::echo(child->key()));
-    if (seen[place]) return inner.bad_value("it is there twice");
-    seen[place] = true;
-    if (auto fault = member->read(inner, out)) return fault;
-  }
-  return {};
-}
-
-MaybeFault read_number(const JsonAt& at, std::uint32_t max, std::uint32_t& out) {
-  std::int64_t value = out;
-  if (auto fault = read_integer(at, 0, max, value)) return fault;
-  out = static_cast<std::uint32_t>(value);
-  return {};
-}
+// ---------------------------------------------------------------- reading: blocks
 
 MaybeFault read_sequence_number(const JsonAt& at, core::SequenceNumber& out) {
   if (at.value.is_null()) return {};
@@ -105,54 +37,6 @@ MaybeFault read_sequence_number(const JsonAt& at, core::SequenceNumber& out) {
   if (error == std::errc{} && end == text.data() + text.size()) return {};
   return at.bad_value(fmt::format("{} is no unsigned 64-bit number", text.substr(0, 32)));
 }
-
-MaybeFault read_optional_text(const JsonAt& at, std::optional<std::string>& out) {
-  if (at.value.is_null()) return {};
-  return read_text(at, kTextBytesMax, out.emplace());
-}
-
-MaybeFault read_time(const JsonAt& at, WallTime& out) {
-  std::string text;
-  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
-  if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-  const auto time = parse_rfc3339(text);
-  if (!time) return at.bad_value(net::echo(text) + " is no RFC 3339 time");
-  out = *time;
-  return {};
-}
-
-MaybeFault read_prefix(const JsonAt& at, net::Prefix& out) {
-  std::string text;
-  if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-  const auto prefix = net::Prefix::parse(text);
-  if (!prefix) return at.bad_value(prefix.error().message);
-  out = *prefix;
-  return {};
-}
-
-/// Takes an object with each name once; `read_one(at, name, value)` reads a value.
-template <class Map, class ReadOne>
-MaybeFault read_map(const JsonAt& at, Map& out, ReadOne read_one) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    const JsonAt inner{*child, &at, child->key(), {}};
-    typename Map::mapped_type value{};
-    typename Map::key_type name{};
-    if (auto fault = read_one(inner, name, value)) return fault;
-    if (!out.emplace(std::move(name), std::move(value)).second) return inner.bad_value("it is there twice");
-  }
-  return {};
-}
-
-MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out) {
-  return read_map(at, out, [](const JsonAt& inner, std::string& name, std::string& value) {
-    name = inner.name;
-    return read_text(inner, kTextBytesMax, value);
-  });
-}
-
-// ---------------------------------------------------------------- reading: blocks
 
 struct AttributeDraft {
   Attribute attribute;
@@ -330,46 +214,7 @@ constexpr JsonMember<IpamConfigRecord> kConfigMembers[] = {
      }},
 };
 
-Error damaged(const Key& key, std::string_view why) {
-  const auto text = print_key(key);
-  return {ErrorCode::corrupt,
-          fmt::format("Calico's record {} is damaged: {}; it was left as it is",
-                      text ? net::echo(*text) : "without key", why),
-          {}};
-}
-
-/// Reads an object of `members` into `out`. Error: corrupt.
-template <class T>
-[[nodiscard]] Result<void> decode_into(const Key& key, std::string_view bytes, std::span<const JsonMember<T>> members,
-                                       T& out, RawMembers& rest) {
-  const auto document = parse_json(bytes, {.bytes_max = kRecordBytesMax, .depth_max = kDepthMax});
-  if (!document) return fail(damaged(key, document.error().message));
-  const JsonAt root{document->root(), nullptr, {}, {}};
-  if (const auto fault = read_kept(root, members, out, rest)) return fail(damaged(key, fault->to_string()));
-  return {};
-}
-
 // ---------------------------------------------------------------- writing
-
-void write_time(JsonWriter& out, WallTime time) {
-  out.text(rfc3339_rounded_up(std::chrono::floor<std::chrono::seconds>(time)));
-}
-
-void write_texts(JsonWriter& out, const std::map<std::string, std::string>& texts) {
-  out.begin_object();
-  for (const auto& [name, value] : texts) {
-    out.key(name);
-    out.text(value);
-  }
-  out.end_object();
-}
-
-void write_rest(JsonWriter& out, const RawMembers& members) {
-  for (const RawMember& member : members) {
-    out.key(member.name);
-    out.raw(member.json);
-  }
-}
 
 /// Unknown members of entry `index`, or none.
 const RawMembers* rest_of(const BlockRecord& record, std::uint32_t index) {

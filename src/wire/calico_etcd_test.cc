@@ -133,6 +133,13 @@ TEST(CalicoBlock, AbsentListsStayAbsentUntilTheyAreUsed) {
             R"("deleted":false})");
 }
 
+/// Written into etcd by Calico's own library, v3.28.
+TEST(CalicoBlock, WhatTheLibraryWroteIsReadAndWrittenTheSame) {
+  const BlockRecord record = decoded(BlockKey{prefix("10.0.218.64/26")}, golden("library_block"));
+  EXPECT_EQ(record.block.unallocated.order().size(), 58U);
+  EXPECT_EQ(encode(record), golden("library_block"));
+}
+
 TEST(CalicoAffinity, GoldenFiles) {
   struct Row {
     const char* name;

@@ -44,6 +44,14 @@ constexpr EnumTexts<core::AffinityOwner::Type, 2> kOwnerTypes = {{
     {core::AffinityOwner::Type::virtual_owner, "virtual"},
 }};
 
+constexpr EnumTexts<core::TunnelKind, 5> kTunnelKinds = {{
+    {core::TunnelKind::ipip, "ipip"},
+    {core::TunnelKind::vxlan_v4, "vxlan"},
+    {core::TunnelKind::vxlan_v6, "vxlanV6"},
+    {core::TunnelKind::wireguard_v4, "wireguard"},
+    {core::TunnelKind::wireguard_v6, "wireguardV6"},
+}};
+
 // One pair of functions a kind: the members after the version, in the order of docs/formats/records.md.
 
 void write(CanonicalWriter& out, const core::Pool& pool) {
@@ -274,22 +282,34 @@ core::PoolSet read_pool_set(CanonicalReader& in) {
 void write(CanonicalWriter& out, const core::Node& node) {
   out.raw("\"name\":").text(node.name).raw(",\"labels\":").texts(node.labels).raw(",\"orchRefs\":");
   std::string_view separator = "[";
-  for (const core::NodeReference& reference : node.references) {
+  for (const core::OrchestratorRef& reference : node.orchestrators) {
     out.raw(separator).raw("{\"nodeName\":").text(reference.node_name);
     out.raw(",\"orchestrator\":").text(reference.orchestrator).raw("}");
     separator = ",";
   }
-  out.raw(node.references.empty() ? "[]" : "]").raw(",\"tunnelAddresses\":");
+  out.raw(node.orchestrators.empty() ? "[]" : "]").raw(",\"tunnelAddresses\":");
   separator = "[";
-  for (const net::Address& address : node.tunnel_addresses) {
-    out.raw(separator).text(address.to_string());
+  for (const core::TunnelAddress& tunnel : node.tunnels) {
+    out.raw(separator).raw("{\"address\":").text(tunnel.address.to_string()).raw(",\"kind\":");
+    write_enum(out, kTunnelKinds, tunnel.kind);
+    out.raw("}");
     separator = ",";
   }
-  out.raw(node.tunnel_addresses.empty() ? "[]" : "]");
+  out.raw(node.tunnels.empty() ? "[]" : "]");
 }
 
-core::NodeReference read_node_reference(CanonicalReader& in) {
-  core::NodeReference reference;
+core::TunnelAddress read_tunnel(CanonicalReader& in) {
+  core::TunnelAddress tunnel;
+  in.expect("{\"address\":");
+  tunnel.address = read_address(in);
+  in.expect(",\"kind\":");
+  tunnel.kind = read_enum(in, kTunnelKinds);
+  in.expect("}");
+  return tunnel;
+}
+
+core::OrchestratorRef read_node_reference(CanonicalReader& in) {
+  core::OrchestratorRef reference;
   in.expect("{\"nodeName\":");
   reference.node_name = in.text();
   in.expect(",\"orchestrator\":");
@@ -308,14 +328,14 @@ core::Node read_node(CanonicalReader& in) {
   if (!in.accept("[]")) {
     in.expect("[");
     do {
-      node.references.push_back(read_node_reference(in));
+      node.orchestrators.push_back(read_node_reference(in));
     } while (in.another(']'));
   }
   in.expect(",\"tunnelAddresses\":");
   if (in.accept("[]")) return node;
   in.expect("[");
   do {
-    node.tunnel_addresses.push_back(read_address(in));
+    node.tunnels.push_back(read_tunnel(in));
   } while (in.another(']'));
   return node;
 }

@@ -99,7 +99,8 @@ std::vector<Golden> goldens() {
       {core::node_key("node-a"), core::Node{"node-a",
                                             {{"rack", "r1"}, {"zone", "a"}},
                                             {{"k8s", "node-a.example.org"}},
-                                            {*net::Address::parse("10.0.0.66"), *net::Address::parse("fd00::1")}}},
+                                            {{core::TunnelKind::ipip, *net::Address::parse("10.0.0.66")},
+                   {core::TunnelKind::wireguard_v6, *net::Address::parse("fd00::1")}}}},
   };
 }
 

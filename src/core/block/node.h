@@ -1,33 +1,50 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "core/block/foreign_rest.h"
 #include "net/address.h"
 
 namespace croft::core {
 
-/// What another system calls a node (sheet §6: `k8s` and the name of the Kubernetes node).
-struct NodeReference {
-  std::string orchestrator;
-  std::string node_name;
-  friend bool operator==(const NodeReference&, const NodeReference&) = default;
+/// What a node's tunnel is; each kind has one family.
+enum class TunnelKind : std::uint8_t { ipip, vxlan_v4, vxlan_v6, wireguard_v4, wireguard_v6 };
+
+[[nodiscard]] net::Family family_of(TunnelKind kind);
+
+/// An address that a node took from a pool for its own end of a tunnel (block-ipam sheet §3.13).
+struct TunnelAddress {
+  TunnelKind kind = TunnelKind::ipip;
+  net::Address address;
+  friend bool operator==(const TunnelAddress&, const TunnelAddress&) = default;
 };
 
-/// A node of the cluster, as far as address management looks at it: its labels decide which pools select it. `name` is
-/// the key and the name of its affinities' owner.
+/// Under which name an orchestrator knows the node. Kubernetes calls itself `k8s`.
+struct OrchestratorRef {
+  std::string orchestrator;
+  std::string node_name;
+  friend bool operator==(const OrchestratorRef&, const OrchestratorRef&) = default;
+};
+
+/// A node as the allocation of addresses sees it: what pools select it by, and what says that it is still there.
 struct Node {
   std::string name;
   std::map<std::string, std::string> labels;
-  std::vector<NodeReference> references;
-  /// Addresses that the node's daemon uses for tunnels (sheet §3.13); in use as long as the node is there.
-  std::vector<net::Address> tunnel_addresses;
+  std::vector<OrchestratorRef> orchestrators;
+  /// Each kind at most once.
+  std::vector<TunnelAddress> tunnels;
   ForeignRestPtr rest{};
-
   friend bool operator==(const Node&, const Node&) = default;
 };
+
+/// Checks a label by Kubernetes' rules, so that it can move there: the key has 1 to 63 letters, digits, `-`, `_` and
+/// `.`, first and last alphanumeric, behind an optional DNS name of at most 253 bytes and a slash; the value is empty
+/// or as the key's last part. Error: invalid_argument.
+[[nodiscard]] Result<void> check_label(const std::string& key, const std::string& value);
 
 }  // namespace croft::core
