@@ -292,23 +292,24 @@ void Http2Connection::Session::drop(const std::shared_ptr<State>& state) {
 
 // ---------------------------------------------------------------- bytes
 
+/// What nghttp2 wants to send, up to a bound, into `out_`.
+void Http2Connection::Session::refill() {
+  if (out_taken_ == out_.size()) {
+    out_.clear();
+    out_taken_ = 0;
+  }
+  while (!broken_ && out_.size() < kOutBytes) {
+    const std::uint8_t* bytes = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
+    if (size < 0) break_connection({ErrorCode::internal, nghttp2_strerror(static_cast<int>(size)), {}});
+    if (size <= 0) return;
+    out_ += text_of(bytes, static_cast<std::size_t>(size));
+    queued_ += static_cast<std::uint64_t>(size);
+  }
+}
+
 void Http2Connection::Session::flush() {
-  while (!broken_) {
-    if (out_taken_ == out_.size()) {
-      out_.clear();
-      out_taken_ = 0;
-      while (out_.size() < kOutBytes) {
-        const std::uint8_t* bytes = nullptr;
-        const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
-        if (size < 0) {
-          return break_connection({ErrorCode::internal, nghttp2_strerror(static_cast<int>(size)), {}});
-        }
-        if (size == 0) break;
-        out_ += text_of(bytes, static_cast<std::size_t>(size));
-        queued_ += static_cast<std::uint64_t>(size);
-      }
-      if (out_.empty()) return;
-    }
+  for (refill(); !broken_ && out_taken_ < out_.size(); refill()) {
     const auto moved = transport_->write(std::as_bytes(std::span(out_)).subspan(out_taken_));
     if (!moved) {
       // Why it closed may be waiting to be read: a GOAWAY, an answer.
@@ -352,12 +353,10 @@ void Http2Connection::Session::take_bytes(std::span<const std::byte> bytes) {
          fmt::format("{} does not speak HTTP/2: {}", peer_, nghttp2_strerror(static_cast<int>(taken))),
          {}});
   }
+  // When nghttp2 gives up on the peer it says why in the GOAWAY that it makes, see before_send.
+  refill();
   if (nghttp2_session_want_read(session_) != 0) return;
-  // nghttp2 has given up on the peer and says why in the GOAWAY it wants to send.
-  const std::uint8_t* ignored = nullptr;
-  while (violation_.empty() && nghttp2_session_mem_send(session_, &ignored) > 0) {
-  }
-  if (violation_.empty() && goodbye_) {
+  if (violation_.empty()) {
     return break_connection({ErrorCode::unavailable, peer_ + " ended the connection (GOAWAY)", {}});
   }
   break_connection({ErrorCode::corrupt, fmt::format("{} does not speak HTTP/2: {}", peer_, violation_), {}});

@@ -81,6 +81,7 @@ class Http2Connection::Session {
   using nanoseconds = std::chrono::nanoseconds;
 
   void start(const Http2Options& options);
+  void refill();
   void flush();
   void read_available();
   void take_bytes(std::span<const std::byte> bytes);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -48,6 +49,12 @@ struct Listener {
   std::uint16_t port = 0;
 };
 
+/// Without it an answer in several parts waits for the other side's delayed acknowledgement.
+inline void send_at_once(const FileDescriptor& socket) {
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 /// Stands between a client and a server on 127.0.0.1, and can lose what passes. For tests.
 class Relay {
  public:
@@ -89,6 +96,8 @@ class Relay {
     address.sin_port = htons(server_port_);
     FileDescriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ++accepted_;
+    send_at_once(client);
+    send_at_once(server);
     if (::connect(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
     pairs_.push_back({std::move(client), std::move(server), false});
   }

@@ -1,0 +1,44 @@
+// A static process that connects to etcd, reads twice, writes once and ends: what the transport costs a lone plugin.
+// It is built twice, with TLS and without.
+//
+// usage: etcd_process ENDPOINT [CA CERTIFICATE KEY]
+
+#include <cstdio>
+
+#include "os/clock.h"
+#include "os/process.h"
+#include "os/random.h"
+#include "store/etcd/client.h"
+#ifdef CROFT_BENCH_TLS
+#include "os/tls.h"
+#endif
+
+int main(int argc, char** argv) {
+  using namespace croft;
+  using namespace croft::store::etcd;
+  if (argc != 2 && argc != 5) return 2;
+  const os::SystemClock clock;
+  os::SystemRandom random;
+  ClientOptions options;
+  options.endpoints = {argv[1]};
+#ifdef CROFT_BENCH_TLS
+  if (argc == 5) options.security = os::make_tls({argv[2], argv[3], argv[4], ""});
+#endif
+  const auto client = Client::make(std::move(options), clock, random);
+  if (!client) {
+    std::fprintf(stderr, "%s\n", client.error().message.c_str());
+    return 2;
+  }
+  const Deadline deadline = Deadline::after(clock.now(), std::chrono::seconds{10});
+  TxnRequest read;
+  read.success = {RangeRequest::one("bench/a"), RangeRequest::one("bench/b")};
+  TxnRequest write;
+  write.success = {wire::etcd::PutRequest{"bench/a", "x"}};
+  for (const TxnRequest* txn : {&read, &read, &write}) {
+    const auto done = (*client)->txn(*txn, deadline);
+    if (done) continue;
+    std::fprintf(stderr, "%s\n", done.error().message.c_str());
+    return 1;
+  }
+  os::end_process(0);
+}
