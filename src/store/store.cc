@@ -71,10 +71,4 @@ Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& tok
   return Fate::may_still_come;
 }
 
-Result<Revision> Store::position(Deadline) { return fail(ErrorCode::internal, "this store has no watch"); }
-
-Result<std::unique_ptr<Watch>> Store::watch(const WatchScope&, Revision, Deadline) {
-  return fail(ErrorCode::internal, "this store has no watch");
-}
-
 }  // namespace croft::store

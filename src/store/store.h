@@ -177,11 +177,12 @@ class Store {
   [[nodiscard]] virtual Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline);
 
   /// The position from which a watch sees everything that a read begun after this call does not.
-  [[nodiscard]] virtual Result<Revision> position(Deadline deadline);
+  [[nodiscard]] virtual Result<Revision> position(Deadline deadline) = 0;
 
   /// Follows the changes after `after`, a position of this store. Errors: too_old when they are no longer known.
+  /// A watch must end before its store does.
   [[nodiscard]] virtual Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
-                                                             Deadline deadline);
+                                                             Deadline deadline) = 0;
 
   /// A place at the front of the queue of writers: while it lives, other cooperating processes that ask for one wait.
   /// It saves them the conflicts; correctness rests on conditions alone. Commits made meanwhile by the holder's thread

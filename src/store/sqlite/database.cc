@@ -118,11 +118,7 @@ Result<void> Database::check_identity() {
   }
   TRY(const auto version, ask("PRAGMA user_version"));
   const std::int64_t number = std::strtoll(version.value_or("0").c_str(), nullptr, 10);
-  if (number > kSchemaVersion) {
-    return fail(wrong(ErrorCode::newer_version, fmt::format("its tables have version {}, this program knows up to {}; "
-                                                            "upgrade Croft here",
-                                                            number, kSchemaVersion)));
-  }
+  if (number > kSchemaVersion) return fail(newer_version_of(path_, number));
   if (number < 1) return fail(wrong(ErrorCode::corrupt, "its tables have no version; restore it from a backup"));
   // Another journal mode would mean that somebody changed the file; writing in that mode is not what was tested.
   TRY(const auto journal, ask("PRAGMA journal_mode"));

@@ -31,8 +31,17 @@ enum class Sql : std::uint8_t {
   count_log_restart,
   page_count,
   free_page_count,
+  schema_version,
+  last_noted_revision,
+  change_floor,
+  set_change_floor,
+  note_change,
+  change_revision,
+  changes_backwards,
+  forget_changes,
+  forget_all_changes,
 };
-inline constexpr std::size_t kSqlCount = 15;
+inline constexpr std::size_t kSqlCount = 24;
 
 class Database;
 
@@ -81,9 +90,9 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Opens the file, which must exist, and sets and reads back every setting. Comes first, once. Errors: not_found,
-  /// corrupt, newer_version, unavailable, permission_denied; storage_full when Mode::shared needs room for the index
-  /// and there is none: Mode::alone needs none.
+  /// Opens the file, which must exist and may be of an older version, and sets and reads back every setting. Comes
+  /// first, once. Errors: not_found, corrupt, newer_version, unavailable, permission_denied; storage_full when
+  /// Mode::shared needs room for the index and there is none: Mode::alone needs none.
   [[nodiscard]] Result<void> open();
 
   /// The disk has failed in some call: what is on it is not known.
@@ -102,6 +111,11 @@ class Database {
   [[nodiscard]] Result<std::int64_t> number(Sql sql);
   /// Any SQL text, for what is done once: its first column of its first row, or nothing when there is no row.
   [[nodiscard]] Result<std::optional<std::string>> ask(const std::string& text);
+
+  /// The last statement was a change and changed something.
+  [[nodiscard]] bool has_changed_rows() const { return sqlite3_changes(db_) != 0; }
+  /// Of the last INSERT.
+  [[nodiscard]] std::int64_t last_row_id() const { return sqlite3_last_insert_rowid(db_); }
 
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }

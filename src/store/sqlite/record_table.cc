@@ -1,9 +1,11 @@
 #include "store/sqlite/record_table.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "store/sqlite/change_table.h"
 #include "store/sqlite/checksum.h"
 #include "wire/records.h"
 
@@ -125,6 +127,18 @@ std::int64_t overhead_of(const Key& key) {
   return kFixedBytes + 2 * std::ssize(key.name);
 }
 
+[[nodiscard]] Result<void> apply(Database& database, const EncodedWrite& write, std::string_view token,
+                                 std::int64_t revision) {
+  TRY(const auto statement, database.prepare(write.bytes ? Sql::put : Sql::remove));
+  statement->bind(1, write.kind).bind_text(2, write.key->name);
+  if (write.bytes) {
+    statement->bind(3, revision).bind_blob(4, token).bind_blob(6, *write.bytes);
+    statement->bind(5, checksum_of(*write.key, revision, token, *write.bytes));
+  }
+  TRY_VOID(statement->step());
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<Record>> read_record(Database& database, const Key& key) {
@@ -157,6 +171,27 @@ Result<KeyPage> read_key_page(Database& database, const ListRequest& request) {
   return page;
 }
 
+Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
+  ReadAnswer answer;
+  for (const Key& key : wanted.records) {
+    TRY(auto record, read_record(database, key));
+    answer.records.push_back(std::move(record));
+  }
+  // A page without end: a limit is for those who answer in several.
+  const auto whole = [](const core::Listing& listing) {
+    return ListRequest{listing.kind, listing.name_prefix, "", std::numeric_limits<std::int32_t>::max()};
+  };
+  for (const core::Listing& listing : wanted.lists) {
+    TRY(Page page, read_page(database, whole(listing)));
+    answer.lists.push_back(std::move(page.records));
+  }
+  for (const core::Listing& listing : wanted.keys) {
+    TRY(KeyPage page, read_key_page(database, whole(listing)));
+    answer.keys.push_back(std::move(page.keys));
+  }
+  return answer;
+}
+
 Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> writes) {
   Effect effect;
   for (const EncodedWrite& write : writes) {
@@ -176,15 +211,8 @@ Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> write
 Result<void> apply(Database& database, const PendingCommit& commit, Revision revision) {
   for (const EncodedWrite& write : commit.writes) {
     if (write.only_check) continue;
-    TRY(const auto statement, database.prepare(write.bytes ? Sql::put : Sql::remove));
-    statement->bind(1, write.kind).bind_text(2, write.key->name);
-    if (write.bytes) {
-      const auto number = static_cast<std::int64_t>(revision.value);
-      const std::string_view token = view_of(commit.token);
-      statement->bind(3, number).bind_blob(4, token).bind_blob(6, *write.bytes);
-      statement->bind(5, checksum_of(*write.key, number, token, *write.bytes));
-    }
-    TRY_VOID(statement->step());
+    TRY_VOID(apply(database, write, view_of(commit.token), static_cast<std::int64_t>(revision.value)));
+    if (database.has_changed_rows()) TRY_VOID(note_change(database, write.kind, write.key->name, revision));
   }
   return {};
 }

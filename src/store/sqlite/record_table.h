@@ -16,6 +16,9 @@ namespace croft::store {
 [[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request);
 [[nodiscard]] Result<KeyPage> read_key_page(Database& database, const ListRequest& request);
 
+/// Everything, in the order of core::Missing; all of one moment inside a transaction.
+[[nodiscard]] Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted);
+
 /// What a commit would do to the stored bytes.
 struct Effect {
   const Key* failed_condition = nullptr;  ///< the first key whose condition does not hold
@@ -23,6 +26,7 @@ struct Effect {
 };
 [[nodiscard]] Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> writes);
 
+/// Notes the changes too.
 [[nodiscard]] Result<void> apply(Database& database, const PendingCommit& commit, Revision revision);
 
 }  // namespace croft::store

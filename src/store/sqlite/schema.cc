@@ -1,6 +1,9 @@
 #include "store/sqlite/schema.h"
 
+#include <array>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/assert.h"
 #include "os/files.h"
@@ -9,13 +12,22 @@
 namespace croft::store {
 namespace {
 
-constexpr const char* kTables = R"sql(
+constexpr const char* kTablesOfVersion1 = R"sql(
 CREATE TABLE records(
   kind INTEGER NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, token BLOB NOT NULL, checksum INTEGER NOT NULL,
   value BLOB NOT NULL, PRIMARY KEY(kind, name)) STRICT;
 CREATE TABLE counters(id INTEGER PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 INSERT INTO counters VALUES(1, 0), (2, 0);
 )sql";
+
+/// From version 1 to 2. Of what was before nothing is known.
+constexpr std::array kToVersion2{
+    "CREATE TABLE changes(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, kind INTEGER NOT NULL, "
+    "name TEXT NOT NULL) STRICT",
+    "INSERT INTO counters SELECT 3, value FROM counters WHERE id=1",
+    "INSERT INTO counters SELECT 4, value FROM counters WHERE id=1",
+    "PRAGMA user_version=2",
+};
 
 constexpr std::string_view kDraftSuffix = "-new";
 
@@ -32,9 +44,9 @@ constexpr std::string_view kDraftSuffix = "-new";
   int code =
       sqlite3_open_v2(draft.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   const std::string script = fmt::format(
-      "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; BEGIN; {} "
-      "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT; PRAGMA journal_mode=WAL;",
-      kPageBytes, kTables, kApplicationId, kSchemaVersion);
+      "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; BEGIN; {} {}; "
+      "PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;",
+      kPageBytes, kTablesOfVersion1, fmt::join(kToVersion2, "; "), kApplicationId);
   if (code == SQLITE_OK) code = sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr);
   Result<void> written;
   if (code != SQLITE_OK) written = fail(failure_of(db, code, "create", draft).error);
@@ -71,13 +83,31 @@ std::string_view text_of(Sql sql) {
     case Sql::last_revision:
       return "SELECT value FROM counters WHERE id=1";
     case Sql::set_last_revision:
-      return "UPDATE counters SET value=?1 WHERE id=1";
+      return "UPDATE counters SET value=?1 WHERE id IN (1, 4)";
     case Sql::count_log_restart:
       return "UPDATE counters SET value=value+1 WHERE id=2";
     case Sql::page_count:
       return "PRAGMA page_count";
     case Sql::free_page_count:
       return "PRAGMA freelist_count";
+    case Sql::schema_version:
+      return "PRAGMA user_version";
+    case Sql::last_noted_revision:
+      return "SELECT value FROM counters WHERE id=4";
+    case Sql::change_floor:
+      return "SELECT value FROM counters WHERE id=3";
+    case Sql::set_change_floor:
+      return "UPDATE counters SET value=?1 WHERE id=3";
+    case Sql::note_change:
+      return "INSERT INTO changes(revision, kind, name) VALUES(?1, ?2, ?3)";
+    case Sql::change_revision:
+      return "SELECT revision FROM changes WHERE id=?1";
+    case Sql::changes_backwards:
+      return "SELECT revision, kind, name FROM changes ORDER BY id DESC";
+    case Sql::forget_changes:
+      return "DELETE FROM changes WHERE id<=?1";
+    case Sql::forget_all_changes:
+      return "DELETE FROM changes";
   }
   CROFT_ASSERT(false);
 }
@@ -89,6 +119,21 @@ Result<void> create_database(const std::string& path) {
   TRY_VOID(write_draft(draft));
   TRY_VOID(os::sync_file(draft));
   return os::rename_durably(draft, path);
+}
+
+Error newer_version_of(const std::string& path, std::int64_t version) {
+  return {ErrorCode::newer_version,
+          fmt::format("cannot use {}: its tables have version {}, this program knows up to {}; upgrade Croft here",
+                      path, version, kSchemaVersion),
+          {}};
+}
+
+Result<void> upgrade_tables(Database& database) {
+  TRY(const std::int64_t version, database.number(Sql::schema_version));
+  if (version == kSchemaVersion) return {};
+  if (version > kSchemaVersion) return fail(newer_version_of(database.path(), version));
+  for (const char* statement : kToVersion2) TRY_VOID(database.ask(statement));
+  return {};
 }
 
 }  // namespace croft::store

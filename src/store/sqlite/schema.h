@@ -12,8 +12,11 @@ namespace croft::store {
 
 /// In the header of the file: "Crof".
 inline constexpr std::int64_t kApplicationId = 0x43726f66;
-/// In the header of the file: raised when the tables change. Newer ones are refused.
-inline constexpr std::int64_t kSchemaVersion = 1;
+/// In the header of the file: raised when the tables change. Newer ones are refused; older ones are read as they are
+/// and upgraded by the first commit.
+inline constexpr std::int64_t kSchemaVersion = 2;
+/// From this version on changes are noted (change_table.h).
+inline constexpr std::int64_t kVersionWithChanges = 2;
 
 inline constexpr std::int64_t kPageBytes = 4096;
 
@@ -23,5 +26,11 @@ inline constexpr std::int64_t kPageBytes = 4096;
 /// the path names nothing or a whole database. The directory must exist and nothing may be at the path; the store's
 /// lock must be held. What an interrupted creation left is removed.
 [[nodiscard]] Result<void> create_database(const std::string& path);
+
+/// Brings the tables to kSchemaVersion, inside a write transaction: with it they are new or as they were. Does nothing
+/// where they are. Error: newer_version, when a newer program has been here since the file was opened.
+[[nodiscard]] Result<void> upgrade_tables(Database& database);
+
+[[nodiscard]] Error newer_version_of(const std::string& path, std::int64_t version);
 
 }  // namespace croft::store

@@ -10,6 +10,7 @@
 #include "store/sqlite/connection_pool.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/record_table.h"
+#include "store/sqlite/sqlite_watch.h"
 #include "store/sqlite/transaction.h"
 #include "wire/records.h"
 
@@ -119,6 +120,36 @@ class SqliteStoreImpl final : public SqliteStore {
     return page;
   }
 
+  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    ReadAnswer answer;
+    const auto use = [&](Database& database) -> Result<void> {
+      const ReadTransaction as_of_one_moment(database);
+      TRY_VOID(as_of_one_moment.begun());
+      TRY(answer, read_all(database, wanted));
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    return answer;
+  }
+
+  [[nodiscard]] Result<Revision> position(Deadline deadline) override {
+    Revision last;
+    const auto use = [&](Database& database) -> Result<void> {
+      TRY(const std::int64_t number, database.number(Sql::last_revision));
+      last = Revision(static_cast<std::uint64_t>(number));
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    return last;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
+                                                     Deadline deadline) override {
+    auto watch = std::make_unique<SqliteWatch>(connections_, changed_, clock_, scope, after);
+    TRY_VOID(watch->check_position(deadline));
+    return std::unique_ptr<Watch>(std::move(watch));
+  }
+
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
     TRY_VOID(check_writes(writes));
@@ -153,6 +184,7 @@ class SqliteStoreImpl final : public SqliteStore {
     };
     const auto used = connections_.write(group.front()->deadline, use);
     if (!used) results.assign(group.size(), fail(used.error()));
+    changed_.give();
     return results;
   }
 
@@ -178,6 +210,7 @@ class SqliteStoreImpl final : public SqliteStore {
   const Clock& clock_;
   WriterGate gate_;
   ConnectionPool connections_;
+  ChangeSignal changed_;
   CommitQueue queue_;
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> transactions_{0};

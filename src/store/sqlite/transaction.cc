@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "store/sqlite/change_table.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/room.h"
+#include "store/sqlite/schema.h"
 
 namespace croft::store {
 namespace {
@@ -25,7 +27,8 @@ void roll_back(Database& database) {
 /// The commits of a group on their way into one transaction.
 class Group {
  public:
-  Group(Database& database, std::span<PendingCommit* const> commits) : database_(database), commits_(commits) {}
+  Group(Database& database, std::span<PendingCommit* const> commits, bool forget_changes)
+      : database_(database), commits_(commits), forget_changes_(forget_changes) {}
 
   /// Applies all and commits. On failure nothing was applied, unless the error is unknown_outcome.
   [[nodiscard]] Result<void> run() {
@@ -34,6 +37,8 @@ class Group {
     TRY_VOID(begin());
     TRY(const std::int64_t last, database_.number(Sql::last_revision));
     revision_ = Revision(static_cast<std::uint64_t>(last));
+    TRY_VOID(upgrade_tables(database_));
+    TRY_VOID(forget_changes_ ? forget_all_changes(database_, revision_) : begin_changes(database_));
     for (const PendingCommit* commit : commits_) TRY_VOID(add(*commit));
     if (applied_ == 0) return {};  // the caller rolls back
     if (adds_data_ && !log_reserved) return log_reserved;
@@ -85,6 +90,7 @@ class Group {
 
   Database& database_;
   std::span<PendingCommit* const> commits_;
+  const bool forget_changes_;
   Revision revision_;
   std::vector<Result<Revision>> results_;
   std::size_t applied_ = 0;
@@ -92,8 +98,9 @@ class Group {
 };
 
 /// One transaction for all. On failure the same error for each.
-std::vector<Result<Revision>> commit_together(Database& database, std::span<PendingCommit* const> commits) {
-  Group group(database, commits);
+std::vector<Result<Revision>> commit_together(Database& database, std::span<PendingCommit* const> commits,
+                                              bool forget_changes = false) {
+  Group group(database, commits, forget_changes);
   const auto done = group.run();
   roll_back(database);
   if (done) return std::move(group.results());
@@ -113,8 +120,13 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   if (!is_full(results.front())) return results;
   // A log that a reader kept from being started again may be what is full.
   static_cast<void>(database.checkpoint());
-  for (std::size_t i = 0; i < group.size(); ++i)
+  for (std::size_t i = 0; i < group.size(); ++i) {
     results[i] = std::move(commit_together(database, group.subspan(i, 1)).front());
+    // What watches could follow gives its room to the register.
+    if (is_full(results[i])) {
+      results[i] = std::move(commit_together(database, group.subspan(i, 1), /*forget_changes=*/true).front());
+    }
+  }
   return results;
 }
 

@@ -1,0 +1,106 @@
+#include "store/sqlite/change_table.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "store/sqlite/record_table.h"
+#include "store/sqlite/schema.h"
+#include "wire/records.h"
+
+namespace croft::store {
+namespace {
+
+Revision revision_of(std::int64_t number) { return Revision(static_cast<std::uint64_t>(number)); }
+
+[[nodiscard]] Result<void> set_floor(Database& database, std::int64_t floor) {
+  TRY(const auto statement, database.prepare(Sql::set_change_floor));
+  statement->bind(1, floor);
+  TRY_VOID(statement->step());
+  return {};
+}
+
+/// Forgets the changes up to the row `id`.
+[[nodiscard]] Result<void> forget_up_to(Database& database, std::int64_t id) {
+  std::int64_t floor = 0;
+  {
+    TRY(const auto row, database.prepare(Sql::change_revision));
+    row->bind(1, id);
+    TRY(const bool found, row->step());
+    if (!found) return {};
+    floor = row->number(0);
+  }
+  TRY(const auto statement, database.prepare(Sql::forget_changes));
+  statement->bind(1, id);
+  TRY_VOID(statement->step());
+  return set_floor(database, floor);
+}
+
+[[nodiscard]] Result<Key> key_from(const Database& database, std::int64_t kind, std::string_view name) {
+  if (kind < 0 || kind >= static_cast<std::int64_t>(core::kKindCount)) {
+    return fail(
+        ErrorCode::corrupt,
+        fmt::format("{}: a change is of the unknown kind {}; restore the store from a backup", database.path(), kind));
+  }
+  return Key{static_cast<Kind>(kind), std::string(name)};
+}
+
+/// The keys in the scope that changed after the position, the last change first.
+[[nodiscard]] Result<std::vector<Key>> keys_after(Database& database, Revision position, const WatchScope& scope) {
+  std::vector<Key> keys;
+  std::set<Key> seen;
+  TRY(const auto rows, database.prepare(Sql::changes_backwards));
+  for (;;) {
+    TRY(const bool is_row, rows->step());
+    if (!is_row || revision_of(rows->number(0)) <= position) return keys;
+    TRY(Key key, key_from(database, rows->number(1), rows->bytes(2)));
+    if (is_in(scope, key) && seen.insert(key).second) keys.push_back(std::move(key));
+  }
+}
+
+}  // namespace
+
+Result<KnownChanges> known_changes(Database& database) {
+  TRY(const std::int64_t version, database.number(Sql::schema_version));
+  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  if (version < kVersionWithChanges) return KnownChanges{revision_of(last), revision_of(last)};
+  TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
+  TRY(const std::int64_t floor, database.number(Sql::change_floor));
+  return KnownChanges{revision_of(noted == last ? floor : last), revision_of(last)};
+}
+
+Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope) {
+  TRY(std::vector<Key> keys, keys_after(database, position, scope));
+  std::vector<Change> changes;
+  changes.reserve(keys.size());
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    TRY(auto record, read_record(database, *key));
+    changes.push_back({std::move(*key), std::move(record)});
+  }
+  return changes;
+}
+
+Result<void> begin_changes(Database& database) {
+  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
+  return noted == last ? Result<void>() : set_floor(database, last);
+}
+
+Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision) {
+  {
+    TRY(const auto statement, database.prepare(Sql::note_change));
+    statement->bind(1, static_cast<std::int64_t>(revision.value)).bind(2, kind).bind_text(3, name);
+    TRY_VOID(statement->step());
+  }
+  const std::int64_t id = database.last_row_id();
+  if (id % kForgetStep != 0 || id <= kChangesMax) return {};
+  return forget_up_to(database, id - kChangesMax);
+}
+
+Result<void> forget_all_changes(Database& database, Revision last) {
+  TRY_VOID(database.run(Sql::forget_all_changes));
+  return set_floor(database, static_cast<std::int64_t>(last.value));
+}
+
+}  // namespace croft::store

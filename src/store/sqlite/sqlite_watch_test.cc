@@ -1,0 +1,181 @@
+#include "store/sqlite/sqlite_watch.h"
+
+#include <thread>
+
+#include "store/sqlite/change_table.h"
+#include "store/sqlite/store_fixture.h"
+
+namespace croft::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SqliteWatchTest : public SqliteStoreTest {
+ protected:
+  [[nodiscard]] std::unique_ptr<Watch> watch_from(Store& store, Revision position) const {
+    auto watch = store.watch({{}, {{Kind::high_water_mark, ""}}}, position, soon());
+    EXPECT_TRUE(watch) << watch.error().message;
+    return watch ? *std::move(watch) : nullptr;
+  }
+  [[nodiscard]] std::unique_ptr<Watch> watch_from_now(Store& store) const {
+    return watch_from(store, store.position(soon()).value());
+  }
+  [[nodiscard]] ErrorCode refusal_of_watch(Store& store, Revision position) const {
+    const auto watch = store.watch({}, position, soon());
+    return watch ? ErrorCode::internal : watch.error().code;
+  }
+  [[nodiscard]] std::int64_t rows() const {
+    return std::stoll(as_other_program(path(), "SELECT count(*) FROM changes"));
+  }
+
+  /// The store as version 1 left it.
+  void make_version_1() const {
+    ASSERT_TRUE(put(*make(), "old", 1));
+    as_other_program(path(),
+                     "BEGIN; DROP TABLE changes; DELETE FROM counters WHERE id>2; PRAGMA user_version=1; COMMIT");
+  }
+  [[nodiscard]] std::string version() const { return as_other_program(path(), "PRAGMA user_version"); }
+};
+
+TEST_F(SqliteWatchTest, WithNothingNewItReturnsAtItsDeadline) {
+  const auto store = make();
+  const auto watch = watch_from_now(*store);
+  const Deadline deadline = in(50ms);
+  const auto changes = watch->next(deadline);
+  ASSERT_TRUE(changes);
+  EXPECT_TRUE(changes->empty());
+  EXPECT_TRUE(deadline.passed(clock_.now()));
+}
+
+TEST_F(SqliteWatchTest, ACommitOfTheSameProcessWakesIt) {
+  ChangeSignal signal;
+  const std::uint64_t seen = signal.given();
+  std::thread giver([&] { signal.give(); });
+  signal.wait(seen, 1h);  // the test ends, so the wait did
+  giver.join();
+  signal.wait(seen, 1h);  // given already
+}
+
+TEST_F(SqliteWatchTest, OfSeveralChangesOfARecordTheLastInTheOrderOfTheLast) {
+  const auto store = make();
+  const auto watch = watch_from_now(*store);
+  for (const auto& [name, n] : {std::pair{"a", 1}, {"b", 2}, {"a", 3}}) ASSERT_TRUE(put(*store, name, n));
+  const auto changes = watch->next(soon());
+  ASSERT_TRUE(changes);
+  ASSERT_EQ(changes->size(), 2U);
+  EXPECT_EQ((*changes)[0].key, mark_key("b"));
+  EXPECT_EQ((*changes)[1].key, mark_key("a"));
+  EXPECT_EQ((*changes)[1].record->revision, watch->position());
+}
+
+TEST_F(SqliteWatchTest, ADeletionOfNothingIsNoChange) {
+  const auto store = make();
+  const auto watch = watch_from_now(*store);
+  const Write removal{mark_key("none"), std::nullopt, Condition::always()};
+  ASSERT_TRUE(store->commit({&removal, 1}, sample_token(1), soon()));
+  const auto changes = watch->next(Deadline::after(clock_.now(), 0ms));
+  ASSERT_TRUE(changes);
+  EXPECT_TRUE(changes->empty());
+  EXPECT_EQ(watch->position(), store->position(soon()).value()) << "it has moved on nevertheless";
+}
+
+TEST_F(SqliteWatchTest, OldChangesAreForgottenAndThoseWhoNeedThemToldSo) {
+  const auto store = make();
+  const auto lagging = watch_from_now(*store);
+  const Revision start = store->position(soon()).value();
+  std::vector<Write> writes;
+  for (std::size_t i = 0; i < kCommitWritesMax; ++i) {
+    writes.push_back({mark_key(std::to_string(i)), core::HighWaterMark{}, Condition::always()});
+  }
+  const auto commits = static_cast<int>((kChangesMax + kForgetStep) / static_cast<std::int64_t>(kCommitWritesMax)) + 1;
+  for (int i = 0; i < commits; ++i) ASSERT_TRUE(store->commit(writes, sample_token(1), soon()));
+  EXPECT_GE(rows(), kChangesMax);
+  EXPECT_LE(rows(), kChangesMax + kForgetStep);
+  const auto changes = lagging->next(soon());
+  ASSERT_FALSE(changes);
+  EXPECT_EQ(changes.error().code, ErrorCode::too_old);
+  EXPECT_EQ(refusal_of_watch(*store, start), ErrorCode::too_old);
+  // What is in the table is followed to its first whole commit, and not beyond.
+  const Revision last = store->position(soon()).value();
+  const auto known = static_cast<std::uint64_t>(kChangesMax) / kCommitWritesMax - 1;
+  EXPECT_EQ(watch_from(*store, Revision(last.value - known))->next(soon())->size(), kCommitWritesMax);
+}
+
+TEST_F(SqliteWatchTest, APositionOfALaterLifeIsTooOld) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  const Revision last = store->position(soon()).value();
+  EXPECT_EQ(refusal_of_watch(*store, Revision(last.value + 1)), ErrorCode::too_old) << "a backup was restored";
+}
+
+TEST_F(SqliteWatchTest, WhatAProgramWroteThatNotesNoChangesIsNotPassedOver) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  const auto early = watch_from_now(*store);
+  as_other_program(path(), "UPDATE counters SET value=value+1 WHERE id=1");  // as version 1 does
+  EXPECT_EQ(early->next(soon()).error().code, ErrorCode::too_old);
+  ASSERT_TRUE(put(*store, "b", 2));
+  EXPECT_EQ(early->next(soon()).error().code, ErrorCode::too_old);
+  const auto later = watch_from_now(*store);
+  ASSERT_TRUE(put(*store, "c", 3));
+  EXPECT_EQ(later->next(soon())->size(), 1U);
+}
+
+TEST_F(SqliteWatchTest, AnOlderDatabaseIsReadAsItIsAndUpgradedByTheFirstCommit) {
+  make_version_1();
+  const auto store = open(path(), {.verify = true}).value();
+  EXPECT_EQ(read(*store, "old"), 1U);
+  const Revision position = store->position(soon()).value();
+  const auto watch = watch_from(*store, position);
+  EXPECT_EQ(refusal_of_watch(*store, Revision(position.value - 1)), ErrorCode::too_old);
+  EXPECT_EQ(version(), "1") << "reading changes nothing";
+
+  ASSERT_TRUE(put(*store, "new", 2));
+  EXPECT_EQ(version(), "2");
+  const auto changes = watch->next(soon());
+  ASSERT_TRUE(changes) << changes.error().message;
+  ASSERT_EQ(changes->size(), 1U) << "the commit that upgraded is seen too";
+  EXPECT_EQ((*changes)[0].key, mark_key("new"));
+  EXPECT_EQ(read(*store, "old"), 1U);
+  EXPECT_EQ(refusal_of_watch(*store, Revision(position.value - 1)), ErrorCode::too_old);
+  EXPECT_TRUE(put(*make(), "new", 3));
+  EXPECT_TRUE(open(path(), {.verify = true}));
+}
+
+TEST_F(SqliteWatchTest, SeveralUpgradeAtOnce) {
+  make_version_1();
+  const auto first = make();
+  const auto second = make();
+  EXPECT_TRUE(put(*first, "a", 1));
+  EXPECT_TRUE(put(*second, "b", 2));
+  EXPECT_EQ(read(*first, "b"), 2U);
+  EXPECT_EQ(version(), "2");
+}
+
+TEST_F(SqliteWatchTest, ACommitThatIsRefusedUpgradesNothing) {
+  make_version_1();
+  const auto store = make();
+  EXPECT_EQ(create_if_absent(*store, mark_key("old"), core::HighWaterMark{}, sample_token(1), soon()).error().code,
+            ErrorCode::conflict);
+  EXPECT_EQ(version(), "1");
+}
+
+TEST_F(SqliteWatchTest, ANewerProgramThatComesMeanwhileEndsTheWriting) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  as_other_program(path(), "PRAGMA user_version=3");
+  EXPECT_EQ(put(*store, "a", 2).error().code, ErrorCode::newer_version);
+  EXPECT_EQ(read(*store, "a"), 1U);
+}
+
+TEST_F(SqliteWatchTest, WithoutItsTableTheDatabaseIsDamaged) {
+  const auto store = make();
+  const auto watch = watch_from_now(*store);
+  ASSERT_TRUE(put(*store, "a", 1));
+  as_other_program(path(), "DROP TABLE changes");
+  EXPECT_EQ(watch->next(soon()).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(put(*make(), "a", 2).error().code, ErrorCode::corrupt);
+}
+
+}  // namespace
+}  // namespace croft::store
