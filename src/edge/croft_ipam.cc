@@ -152,7 +152,7 @@ Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller,
   const engine::Context context{*store, world.clock, world.random};
   TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
   const core::AssignRequest request = assign_request({}, config, world);
-  return engine::check_status(context, {request.node, request.ipv4, request.ipv6, request.ipv4_pools,
+  return engine::check_status(context, {request.node, request.ipv4 > 0, request.ipv6 > 0, request.ipv4_pools,
                                         request.ipv6_pools, config.ipam.status_when_full});
 }
 

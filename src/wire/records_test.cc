@@ -100,7 +100,7 @@ std::vector<Golden> goldens() {
                                             {{"rack", "r1"}, {"zone", "a"}},
                                             {{"k8s", "node-a.example.org"}},
                                             {{core::TunnelKind::ipip, *net::Address::parse("10.0.0.66")},
-                   {core::TunnelKind::wireguard_v6, *net::Address::parse("fd00::1")}}}},
+                                             {core::TunnelKind::wireguard_v6, *net::Address::parse("fd00::1")}}}},
   };
 }
 
