@@ -92,7 +92,7 @@ template <class UseCase, class IsFinal>
 auto with_cache(const Context& direct, store::Store& cached, UseCase use_case, IsFinal is_final)
     -> Served<typename decltype(use_case(direct))::value_type> {
   FirstTry first_try(cached);
-  const Context context{first_try, direct.clock, direct.random, direct.time_limit};
+  const Context context{first_try, direct.clock, direct.random, direct.time_limit, direct.not_after};
   auto answer = use_case(context);
   if (answer && first_try.ended_in_commit() && is_final(*answer)) return {std::move(answer), true};
   return {use_case(direct), false};
