@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/stop_signal.h"
+
+namespace croft::app {
+
+/// What every subcommand of croftd works with, and what runs when the command line has been read.
+struct Daemon {
+  const Clock& clock;
+  Random& random;
+  os::StopSignal& stop;
+  /// The subcommand that was chosen; returns the exit code, or an error that main() prints.
+  std::function<Result<int>()> run;
+};
+
+// Each adds one subcommand; each in a file of its own.
+void add_agent_command(CLI::App& app, Daemon& daemon);
+
+}  // namespace croft::app

@@ -1,0 +1,59 @@
+// The daemon. Its subcommands:
+//
+//   agent        one on each node: serves the plugins of the node                agent.cc
+
+#include <exception>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "app/croftd/daemon.h"
+#include "edge/error_table.h"
+#include "os/clock.h"
+#include "os/process.h"
+#include "os/random.h"
+
+namespace croft::app {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit codes: 0 fine, 1 error, 2 usage, 3 findings, 4 store unreachable, 5 refused for safety.";
+
+constexpr void (*kSubcommands[])(CLI::App&, Daemon&) = {
+    add_agent_command,
+};
+
+int run(int argc, char** argv) {
+  const os::SystemClock clock;
+  os::SystemRandom random;
+  os::StopSignal stop;
+  Daemon daemon{clock, random, stop, {}};
+  CLI::App app("Croft's daemon: the work that no single call of the plugin can do.", "croftd");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("croftd ") + CROFT_VERSION);
+  app.require_subcommand(1);
+  for (const auto add : kSubcommands) add(app, daemon);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(edge::ExitCode::usage);
+  }
+  const Result<int> code = daemon.run();
+  if (code) return *code;
+  const Error& error = code.error();
+  static_cast<void>(os::write_standard_error(
+      fmt::format("croftd: {}{}{}\n", error.message, error.details.empty() ? "" : "\n  ", error.details)));
+  return static_cast<int>(edge::exit_code_of(error.code));
+}
+
+}  // namespace
+}  // namespace croft::app
+
+int main(int argc, char** argv) {
+  try {
+    return croft::app::run(argc, argv);
+  } catch (const std::exception& error) {
+    static_cast<void>(croft::os::write_standard_error(std::string("croftd: ") + error.what() + "\n"));
+    return static_cast<int>(croft::edge::ExitCode::error);
+  }
+}
