@@ -157,6 +157,7 @@ def stopped(machine):
 
 def odd_sockets(machine):
     path = machine.socket
+    path.unlink(missing_ok=True)
     path.write_text("half a sock")
     machine.call("ADD", "one", via="store")
     path.unlink()
@@ -176,6 +177,7 @@ def odd_sockets(machine):
 @contextlib.contextmanager
 def listener(machine, serve, backlog=16):
     with socket.socket(socket.AF_UNIX) as server:
+        machine.socket.unlink(missing_ok=True)
         server.bind(str(machine.socket))
         server.listen(backlog)
         thread = threading.Thread(target=serve, args=(server,), daemon=True)
@@ -238,6 +240,7 @@ def somebody_elses(machine):
         return
     os.chmod(machine.world.directory, 0o755)
     os.chmod(machine.socket.parent, 0o777)
+    machine.socket.unlink(missing_ok=True)
     child = subprocess.Popen(
         [sys.executable, "-c", "import os, socket, sys\n"
          "os.setuid(65534)\n"
