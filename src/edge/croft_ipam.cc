@@ -1,6 +1,8 @@
 #include "edge/croft_ipam.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -90,23 +92,69 @@ class Decision {
   return world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode);
 }
 
-Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
+/// How a call was served, for the log.
+struct Path {
+  bool by_agent = false;
+  std::string why_not;  ///< the agent is there and did not serve
+
+  [[nodiscard]] std::string text() const {
+    if (by_agent) return " via=agent";
+    return " via=store" + (why_not.empty() ? "" : " agent=\"" + why_not + "\"");
+  }
+};
+
+/// Asks the node's agent, if there is one. Nothing: the plugin goes to the store itself. What an agent does with a call
+/// that was given up here does no harm: it decides on the same records, and the owner has one answer.
+template <class Ask>
+auto through_agent(const CroftIpamWorld& world, const NetworkConfig& config, Path& path, Ask ask)
+    -> std::optional<typename decltype(ask(std::declval<Agent&>(), std::declval<wire::agent::Caller>()))::value_type> {
+  const std::string socket = config.ipam.agent.value_or(world.agent_socket);
+  const auto agent = world.find_agent && socket != kNoAgent ? world.find_agent(socket) : nullptr;
+  if (agent == nullptr) return {};
+  wire::agent::Caller self;
+  self.store = config.ipam.store.value_or(kDefaultStoreUrl);
+  self.node = node_of(config, world).name;
+  auto answer = ask(*agent, std::move(self));
+  if (!answer) {
+    path.why_not = answer.error().message;
+    return {};
+  }
+  path.by_agent = true;
+  return *std::move(answer);
+}
+
+[[nodiscard]] Result<core::AssignAnswer> assign_alone(const CroftIpamWorld& world, const NetworkConfig& config,
+                                                      const core::AssignRequest& request) {
+  TRY(const auto store, open(world, config, OpenMode::create));
+  const engine::Context context{*store, world.clock, world.random};
+  TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
+  return engine::assign(context, request);
+}
+
+Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config,
+                              Path& path) {
   const core::AssignRequest request = assign_request(caller, config, world);
   if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
   }
   TRY_VOID(core::check_node_name(request.node.name));
-  TRY(const auto store, open(world, config, OpenMode::create));
-  const engine::Context context{*store, world.clock, world.random};
-  TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
-  TRY(core::AssignAnswer answer, engine::assign(context, request));
-  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(core::to_error(*refusal));
-  return std::get<core::Assigned>(std::move(answer));
+  auto answer = through_agent(world, config, path, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.assign({std::move(self), config.ipam.pools, request});
+  });
+  if (!answer) {
+    TRY(answer, assign_alone(world, config, request));
+  }
+  if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
+  return std::get<core::Assigned>(*std::move(answer));
 }
 
 [[nodiscard]] Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Caller& caller,
-                                                        const NetworkConfig& config) {
+                                                        const NetworkConfig& config, Path& path) {
+  auto by_agent = through_agent(world, config, path, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), owner_of(caller, config)});
+  });
+  if (by_agent) return *std::move(by_agent);
   const auto store = open(world, config, OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
   if (!store) return fail(store.error());
@@ -146,14 +194,15 @@ Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller,
 
 Checked<cni::AddResult> add(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
   Decision decision(world, config, "ADD", &caller);
-  const auto assigned = assign(world, caller, config);
+  Path path;
+  const auto assigned = assign(world, caller, config, path);
   if (!assigned) return decision.failed(assigned.error());
   std::string text;
   for (const core::AssignedAddress& a : assigned->addresses) {
     text += fmt::format("{}address={} pool={} block={}{}", text.empty() ? "" : " ", a.address.to_string(), a.pool,
                         a.block.to_string(), a.held_before ? " again" : "");
   }
-  decision.succeeded(text);
+  decision.succeeded(text + path.text());
   return result_of(*assigned);
 }
 
@@ -161,9 +210,10 @@ using Failure = std::optional<cni::Error>;
 
 Failure del(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {
   Decision decision(world, config, "DEL", &caller);
-  const auto released = release(world, caller, config);
+  Path path;
+  const auto released = release(world, caller, config, path);
   if (!released) return decision.failed(released.error());
-  decision.succeeded("released=" + list_of(*released));
+  decision.succeeded("released=" + list_of(*released) + path.text());
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "edge/agent.h"
 #include "edge/cni_skeleton.h"
 #include "store/store.h"
 
@@ -27,6 +28,10 @@ struct CroftIpamWorld {
   std::string host_name;
   /// Takes one line for each decision, without newline; never fails.
   std::function<void(const std::string& log_file, const std::string& line)> log;
+  /// The agent behind a socket; null when there is no such socket. Without it every call goes to the store.
+  std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent{};
+  /// The agent's socket when the configuration names none.
+  std::string agent_socket = kDefaultAgentSocket;
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
@@ -34,6 +39,7 @@ inline constexpr const char* kDefaultLogFile = "/var/log/croft/ipam.log";
 
 /// The personality `croft-ipam`: translates between CNI and the engine, decides nothing. `world` must outlive the
 /// plugin. Errors are CNI errors as DESIGN promise 7 numbers them; a refusal's `details` names each pool considered.
+/// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
 /// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
 ///   gateway; without gateway /32 or /128.
 /// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list.

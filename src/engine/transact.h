@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -20,7 +21,15 @@ struct Context {
   Random& random;
   /// For one use case, all its tries included.
   std::chrono::nanoseconds time_limit = std::chrono::seconds(15);
+  /// A moment after which nothing may be begun, however much of the limit is left: the caller goes its own way then.
+  Deadline not_after{};
 };
+
+/// Until when a use case that begins now may go on.
+[[nodiscard]] inline Deadline deadline_of_use_case(const Context& context) {
+  const Deadline limit = Deadline::after(context.clock.now(), context.time_limit);
+  return {std::min(limit.at_since_boot, context.not_after.at_since_boot)};
+}
 
 /// When a use case takes its turn among the writers of the store.
 enum class TurnTaking {
@@ -76,7 +85,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
   using PlanType = std::variant_alternative_t<1, StepType>;
   using Answer = decltype(PlanType::answer);
   return [&]() -> Result<Answer> {
-    const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+    const Deadline deadline = deadline_of_use_case(context);
     std::unique_ptr<store::Store::Turn> turn;
     bool has_turn = false;
     const auto take_turn = [&]() -> Result<void> {

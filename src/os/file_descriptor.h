@@ -26,6 +26,8 @@ class FileDescriptor {
   /// The descriptor, or a negative number when there is none.
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  /// Gives the descriptor away: whoever takes it closes it.
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;

@@ -25,8 +25,20 @@ struct Draft {
   std::string ipam_nodename;
   std::string store;
   std::string log_file;
+  std::string agent;
   std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
 };
+
+/// The path of a socket; longer ones the kernel does not take.
+MaybeFault read_agent(const JsonAt& at, std::string& out) {
+  std::string path;
+  if (auto fault = read_plain_text(at, kSocketPathBytesMax, path)) return fault;
+  if (!path.empty() && path != "none" && path.front() != '/') {
+    return at.bad_value(net::echo(path) + " is neither an absolute path nor \"none\"");
+  }
+  out = std::move(path);
+  return {};
+}
 
 // ---- requested addresses
 
@@ -64,10 +76,11 @@ MaybeFault read_runtime_config(const JsonAt& at, Draft& out) {
 constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {
     {{"store", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.store); }}}};
 
-constexpr std::array<JsonMember<Draft>, 4> kCommonMembers = {
+constexpr std::array<JsonMember<Draft>, 5> kCommonMembers = {
     {{"type", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.type); }},
      {"nodename", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.ipam_nodename); }},
      {"log_file_path", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_file); }},
+     {"agent", [](const JsonAt& a, Draft& d) { return read_agent(a, d.agent); }},
      {"statusWhenFull", [](const JsonAt& a, Draft& d) { return read_boolean(a, d.config.ipam.status_when_full); }}}};
 
 constexpr std::array<JsonMember<Draft>, 6> kAssignmentMembers = {
@@ -188,6 +201,7 @@ Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const
   config.nodename = unless_empty(draft.ipam_nodename.empty() ? draft.top_level_nodename : draft.ipam_nodename);
   config.ipam.store = unless_empty(draft.store);
   config.ipam.log_file = unless_empty(draft.log_file);
+  config.ipam.agent = unless_empty(draft.agent);
   return std::move(config);
 }
 

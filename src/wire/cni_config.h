@@ -26,6 +26,7 @@ inline constexpr std::size_t kRequestedAddressesMax = 16;
 inline constexpr std::size_t kAttachmentsMax = 100'000;
 inline constexpr std::size_t kPreviousAddressesMax = 256;
 inline constexpr std::size_t kPathBytesMax = 4096;  ///< store URL and log file
+inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// One entry of the runtime's list of attachments that still exist.
 struct Attachment {
@@ -53,6 +54,7 @@ using PoolChoice = std::variant<std::string, net::Prefix>;
 struct IpamSection {
   std::optional<std::string> store;     ///< a store URL, unchecked
   std::optional<std::string> log_file;  ///< `log_file_path`
+  std::optional<std::string> agent;     ///< socket of the node's agent, an absolute path or "none"
   std::vector<core::PoolSpec> pools;    ///< each passes core::make_pool; no two share a name or an address
   bool assign_v4 = true;
   bool assign_v6 = false;

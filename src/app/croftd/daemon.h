@@ -22,5 +22,6 @@ struct Daemon {
 
 // Each adds one subcommand; each in a file of its own.
 void add_controller_command(CLI::App& app, Daemon& daemon);
+void add_agent_command(CLI::App& app, Daemon& daemon);
 
 }  // namespace croft::app

@@ -1,6 +1,7 @@
 // The daemon. Its subcommands:
 //
 //   controller   one or several in a cluster: collects what is left over        controller.cc
+//   agent        one on each node: serves the plugins of the node                agent.cc
 
 #include <exception>
 #include <string>
@@ -21,6 +22,7 @@ constexpr const char* kFooter =
 
 constexpr void (*kSubcommands[])(CLI::App&, Daemon&) = {
     add_controller_command,
+    add_agent_command,
 };
 
 int run(int argc, char** argv) {

@@ -1,0 +1,332 @@
+"""The real plugin and the real agent on one sqlite store: the plugin's answers are right whatever becomes of the agent.
+
+usage: agent.py BIN_DIR
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from lib import World, expect, expect_equal, main, say, wait_for
+
+PATIENCE = 1.0  # seconds that the plugin gives its agent
+SLACK = 4.0  # seconds on top, for a machine that is busy with other things
+NODE = "node-a"
+ROUNDS = 200
+
+
+class Machine:
+    """A store, a plugin's configuration, and agents that come and go."""
+
+    def __init__(self, world):
+        self.world = world
+        self.store = world.store()
+        self.socket = world.directory / "run" / "agent.sock"
+        self.socket.parent.mkdir()
+        self.log = world.directory / "ipam.log"
+        world.croft(self.store, "pool", "create", "a", "--cidr", "10.79.0.0/22", "--block-size", "26",
+                    "--cooldown-seconds", "0")
+
+    def config(self, agent=None):
+        return json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
+            "type": "croft-ipam", "store": self.store, "nodename": NODE, "log_file_path": str(self.log),
+            "agent": str(agent or self.socket)}})
+
+    def start(self, command, container, agent=None):
+        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
+        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(self.config(agent))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    @staticmethod
+    def finish(process, what):
+        """The address of an ADD, None for a DEL; both must succeed."""
+        out, err = process.communicate(timeout=30)
+        expect_equal((process.returncode, err), (0, ""), f"{what}: {out}")
+        return json.loads(out)["ips"][0]["address"].split("/")[0] if out else None
+
+    def call(self, command, container, agent=None, via=None):
+        """The answer; with `via` the log must say that this path served."""
+        begin = time.monotonic()
+        answer = self.finish(self.start(command, container, agent), f"{command} {container}")
+        took = time.monotonic() - begin
+        expect(took < PATIENCE + SLACK, f"{command} {container} took {took:.1f} s")
+        line = self.log.read_text().splitlines()[-1]
+        expect(via is None or f"via={via}" in line, f"not served by the {via}: {line}")
+        return answer
+
+    @contextlib.contextmanager
+    def agent(self, node=NODE):
+        errors = open(self.world.directory / "agent.log", "a", encoding="utf-8")
+        process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", self.socket,
+                                    "--node", node, "--log-calls"], stderr=errors)
+        try:
+            wait_for(lambda: process.poll() is not None or self.answers(), "the agent serves")
+            expect(process.poll() is None, f"the agent ended: {(self.world.directory / 'agent.log').read_text()}")
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.wait()
+            errors.close()
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
+
+    def sound(self):
+        self.world.croft(self.store, "check")
+
+
+def through_the_agent(machine):
+    with machine.agent() as agent:
+        first = machine.call("ADD", "one", via="agent")
+        expect_equal(machine.call("ADD", "one", via="agent"), first, "asked again")
+        expect_equal(machine.call("ADD", "one", agent="none", via="store"), first, "asked again past the agent")
+        second = machine.call("ADD", "two", agent="none", via="store")
+        expect(second != first, "two owners, one address")
+        expect_equal(machine.call("ADD", "two", via="agent"), second, "what the plugin added alone")
+        machine.call("DEL", "two", via="agent")
+        machine.call("DEL", "two", via="agent")
+        machine.call("DEL", "one", agent="none", via="store")
+        expect_equal(machine.world.held(machine.store), {}, "held after all DELs")
+        for i in range(110):
+            machine.call("ADD", f"c{i}", via="agent")
+        status = pathlib.Path(f"/proc/{agent.pid}/status").read_text()
+        rss = int([l for l in status.splitlines() if l.startswith("VmRSS")][0].split()[1]) / 1024
+        say(f"the agent with 110 pods: {rss:.1f} MiB")
+        expect(rss <= 40, "the agent's memory: more than 40 MiB")
+        log = (machine.world.directory / "agent.log").read_text()
+        expect(log.count("from=cache") > 100, "the cache hardly ever served")
+        for i in range(110):
+            machine.call("DEL", f"c{i}", via="agent")
+        machine.sound()
+        agent.send_signal(signal.SIGTERM)
+        expect_equal(agent.wait(timeout=15), 0, "exit code after SIGTERM")
+        expect(not machine.socket.exists(), "the socket is gone with its agent")
+    say("ADD and DEL through the agent; SIGTERM ends it in order")
+
+
+def killed(machine):
+    with machine.agent() as agent:
+        address = machine.call("ADD", "one", via="agent")
+        agent.kill()
+        agent.wait()
+        expect_equal(machine.call("ADD", "one", via="store"), address, "asked again after kill -9")
+        machine.call("ADD", "two", via="store")
+    with machine.agent():
+        expect_equal(machine.call("ADD", "one", via="agent"), address, "asked again of the next agent")
+        machine.call("DEL", "one", via="agent")
+        machine.call("DEL", "two", via="agent")
+    machine.sound()
+    say("kill -9: the plugin goes alone, the next agent takes the socket over")
+
+
+def stopped(machine):
+    with machine.agent() as agent:
+        machine.call("ADD", "one", via="agent")
+        agent.send_signal(signal.SIGSTOP)
+        two = machine.call("ADD", "two", via="store")
+        machine.call("DEL", "two", via="store")
+        machine.call("DEL", "one", via="store")
+        one = machine.call("ADD", "one", via="store")
+        agent.send_signal(signal.SIGCONT)
+        # What lay in the socket is too old by now: it must neither free the second `one` nor bring `two` back.
+        wait_for(lambda: "via=agent" in (machine.call("ADD", "late"), machine.log.read_text().splitlines()[-1])[1],
+                 "the agent serves again")
+        held = machine.world.held(machine.store)
+        expect(one in held, f"{one} was freed by a call that came too late")
+        expect_equal(len(held), 2, f"held: {sorted(held)}; {two} came back by a call that came too late")
+        machine.call("DEL", "one", via="agent")
+        machine.call("DEL", "late", via="agent")
+    machine.sound()
+    say("SIGSTOP and SIGCONT: the plugin goes alone in time, late calls do nothing")
+
+
+def odd_sockets(machine):
+    path = machine.socket
+    path.unlink(missing_ok=True)
+    path.write_text("half a sock")
+    machine.call("ADD", "one", via="store")
+    path.unlink()
+    os.mkfifo(path)
+    machine.call("ADD", "one", via="store")
+    path.unlink()
+    path.mkdir()
+    machine.call("ADD", "one", via="store")
+    path.rmdir()
+    path.symlink_to(path)
+    machine.call("ADD", "one", via="store")
+    path.unlink()
+    machine.call("DEL", "one", via="store")
+    say("a file, a FIFO, a directory and a loop of links in the socket's place: the plugin goes alone")
+
+
+@contextlib.contextmanager
+def listener(machine, serve, backlog=16):
+    with socket.socket(socket.AF_UNIX) as server:
+        machine.socket.unlink(missing_ok=True)
+        server.bind(str(machine.socket))
+        server.listen(backlog)
+        thread = threading.Thread(target=serve, args=(server,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            machine.socket.unlink()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+
+
+def odd_servers(machine):
+    kept = []
+
+    def silent(server):
+        with contextlib.suppress(OSError):
+            while True:
+                kept.append(server.accept()[0])
+
+    def closing(server):
+        with contextlib.suppress(OSError):
+            while True:
+                server.accept()[0].close()
+
+    def garbage(server):
+        with contextlib.suppress(OSError):
+            while True:
+                connection = server.accept()[0]
+                kept.append(connection)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + bytes(range(256)))
+
+    for serve in (silent, closing, garbage):
+        with listener(machine, serve):
+            machine.call("ADD", "one", via="store")
+            machine.call("DEL", "one", via="store")
+    for connection in kept:
+        connection.close()
+
+    def nothing(_server):
+        pass
+
+    with listener(machine, nothing, backlog=0):
+        waiting = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(str(machine.socket))
+        begin = time.monotonic()
+        machine.call("ADD", "one", via="store")
+        machine.call("DEL", "one", via="store")
+        say(f"two calls beside a full queue: {time.monotonic() - begin:.2f} s")
+        for one in waiting:
+            one.close()
+    say("servers that say nothing, hang up, talk garbage, or have a full queue: the plugin goes alone in time")
+
+
+def somebody_elses(machine):
+    if os.geteuid() != 0:
+        say("skipped: a socket of another user (needs root)")
+        return
+    os.chmod(machine.world.directory, 0o755)
+    os.chmod(machine.socket.parent, 0o777)
+    machine.socket.unlink(missing_ok=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import os, socket, sys\n"
+         "os.setuid(65534)\n"
+         "s = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\ns.listen(5)\nprint('ready', flush=True)\n"
+         "c = s.accept()[0]\nprint(len(c.recv(100)), flush=True)\n", str(machine.socket)],
+        stdout=subprocess.PIPE, text=True)
+    try:
+        expect_equal(child.stdout.readline(), "ready\n", "the other user's server")
+        machine.call("ADD", "one", via="store")
+        expect_equal(child.stdout.readline(), "0\n", "bytes that the other user got to see")
+        machine.call("DEL", "one", agent="none", via="store")
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        os.chmod(machine.socket.parent, 0o755)
+        machine.socket.unlink(missing_ok=True)
+    say("a socket of another user is not spoken to")
+
+
+def wrong_node(machine):
+    with machine.agent(node="node-b"):
+        machine.call("ADD", "one", via="store")
+        machine.call("DEL", "one", via="store")
+    with machine.agent():
+        second = subprocess.run([machine.world.bin / "croftd", "agent", "--store", machine.store, "--socket",
+                                 machine.socket, "--node", NODE], capture_output=True, text=True, timeout=30,
+                                check=False)
+        expect(second.returncode != 0 and "another agent" in second.stderr, f"a second agent: {second}")
+        machine.call("ADD", "one", via="agent")
+        machine.call("DEL", "one", via="agent")
+    say("an agent of another node does not serve; a second agent is refused")
+
+
+def both_paths_at_once(machine):
+    with machine.agent():
+        paths = [None, "none"]
+        holders = {}
+        for i in range(ROUNDS):
+            names = [f"r{i}", f"s{i % 7}"]
+            calls = [(name, path, machine.start("ADD", name, path)) for name in names for path in paths]
+            for name, _path, process in calls:
+                address = machine.finish(process, f"round {i}: ADD {name}")
+                expect_equal(holders.setdefault(name, address), address, f"round {i}: addresses of {name}")
+            expect_equal(len(set(holders.values())), len(holders), f"round {i}: distinct addresses")
+            gone = [f"r{i}"] + ([f"s{i % 7}"] if i % 3 == 0 else [])
+            calls = [(name, machine.start("DEL", name, path)) for name in gone for path in paths]
+            for name, process in calls:
+                machine.finish(process, f"round {i}: DEL {name}")
+                holders.pop(name, None)
+        expect_equal(len(machine.world.held(machine.store)), len(holders), "held in the end")
+        machine.sound()
+        for name in holders:
+            machine.call("DEL", name)
+    lines = machine.log.read_text()
+    say(f"{ROUNDS} rounds through the agent and past it at once: one owner, one address "
+        f"({lines.count('via=agent')} calls by the agent, {lines.count('via=store')} alone so far)")
+
+
+def health_and_reflection(machine):
+    try:
+        import grpc
+    except ImportError:
+        say("skipped: health and reflection (no python3-grpcio)")
+        return
+    with machine.agent(), grpc.insecure_channel(f"unix:{machine.socket}") as channel:
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        name = b"croft.agent.v1.Agent"
+        for request in (b"", b"\x0a" + bytes([len(name)]) + name):
+            expect_equal(check(request, timeout=10), b"\x08\x01", f"health of {request}")  # SERVING
+        reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        services = next(reflect(iter([b"\x3a\x00"]), timeout=10))  # list_services
+        expect(name in services and b"grpc.health.v1.Health" in services, f"services: {services}")
+        symbol = next(reflect(iter([b"\x22" + bytes([len(name)]) + name]), timeout=10))  # file_containing_symbol
+        expect(b"croft/agent.proto" in symbol, f"reflection of {name}: {symbol[:200]}")
+    say("health and reflection answer")
+
+
+def test():
+    with World("agent", sys.argv[1]) as world:
+        machine = Machine(world)
+        for part in (through_the_agent, killed, stopped, odd_sockets, odd_servers, somebody_elses, wrong_node,
+                     both_paths_at_once, health_and_reflection):
+            part(machine)
+            expect_equal(world.held(machine.store), {}, f"held after {part.__name__}")
+        machine.sound()
+
+
+main(test, 280)

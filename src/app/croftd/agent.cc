@@ -1,0 +1,145 @@
+// croftd agent: serves the plugins of one node over a Unix socket (docs/adr/0007-agent.md).
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "app/croftd/daemon.h"
+#include "app/open_store.h"
+#include "edge/agent_server.h"
+#include "os/process.h"
+#include "store/cached/cached_store.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::seconds;
+
+/// How long calls that are under way may take when the agent is told to end.
+constexpr seconds kDrain{5};
+/// How often it looks at its own state.
+constexpr seconds kLookEvery{1};
+
+struct AgentOptions {
+  std::string store_url = edge::kDefaultStoreUrl;
+  std::string socket = edge::kDefaultAgentSocket;
+  std::string node;
+  std::vector<std::uint32_t> users = {0};
+  std::size_t workers = edge::AgentServerOptions{}.workers;
+  bool log_calls = false;
+};
+
+/// A text for a log: what a caller sent may hold anything.
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+class AgentProgram {
+ public:
+  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened)
+      : options_(options),
+        daemon_(daemon),
+        cached_(opened, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+        world_{cached_,
+               cached_.uncached(),
+               daemon.clock,
+               daemon.random,
+               options.store_url,
+               options.node,
+               [this](wire::agent::AgentStatus& status) { describe_cache(status); },
+               [this](const std::string& line) {
+                 if (options_.log_calls) log_.info("{}", one_line(line));
+               }},
+        service_(world_) {
+    log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l agent: %v", spdlog::pattern_time_type::utc);
+  }
+
+  [[nodiscard]] Result<int> run() {
+    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users, 64}, daemon_.clock));
+    // From here on what is made is for this user alone.
+    os::make_files_private();
+    const store::CacheFollower follower(cached_, daemon_.clock);
+    edge::AgentServerOptions server_options;
+    server_options.workers = options_.workers;
+    TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
+    log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
+    while (!daemon_.stop.wait_for(kLookEvery)) look(follower, *server);
+    log_.info("ending");
+    server->stop(Deadline::after(daemon_.clock.now(), kDrain));
+    return 0;
+  }
+
+ private:
+  void describe_cache(wire::agent::AgentStatus& status) const {
+    const store::CachedStore::State state = cached_.state();
+    status.cache_in_use = state.in_use;
+    status.own_blocks = state.own_blocks;
+    status.known_affinities = state.affinities;
+  }
+
+  /// Says what has changed since the last look: one line a change, not one a call.
+  void look(const store::CacheFollower& follower, const edge::AgentServer& server) {
+    const std::string trouble = follower.trouble();
+    if (trouble != trouble_ && !trouble.empty()) log_.warn("following the store: {}", one_line(trouble));
+    if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
+    trouble_ = trouble;
+    const os::UnixListener::Counts counts = server.connections();
+    const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
+    if (refused != refused_) {
+      log_.warn("refused connections so far: {} of other users, {} over the limit, {} without a descriptor left",
+                counts.foreign_users, counts.too_many, counts.no_descriptors);
+    }
+    refused_ = refused;
+  }
+
+  const AgentOptions& options_;
+  Daemon& daemon_;
+  store::CachedStore cached_;
+  spdlog::logger log_;
+  edge::AgentWorld world_;
+  edge::AgentService service_;
+  std::string trouble_;
+  std::uint64_t refused_ = 0;
+};
+
+[[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
+  AgentOptions options = given;
+  if (options.node.empty()) {
+    TRY(options.node, os::host_name());
+  }
+  TRY_VOID(core::check_node_name(options.node));
+  TRY(const auto opened, open_store(options.store_url, edge::OpenMode::create, daemon.clock));
+  AgentProgram program(options, daemon, *opened);
+  return program.run();
+}
+
+}  // namespace
+
+void add_agent_command(CLI::App& app, Daemon& daemon) {
+  CLI::App* command = app.add_subcommand("agent", "serve the plugins of this node over a Unix socket");
+  command->footer("The plugin needs no agent: without one it goes to the store itself, and gets the same answer.");
+  const auto options = std::make_shared<AgentOptions>();
+  command->add_option("--store", options->store_url, "store URL, written as in the plugins' configuration")
+      ->envname("CROFT_STORE")
+      ->capture_default_str();
+  command->add_option("--socket", options->socket, "where to listen, mode 0600")
+      ->envname("CROFT_AGENT")
+      ->capture_default_str();
+  command->add_option("--node", options->node, "name of this node (default: its host name)")->envname("CROFT_NODE");
+  command->add_option("--user", options->users, "numbers of the users who may connect")->capture_default_str();
+  command->add_option("--workers", options->workers, "calls served at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_flag("--log-calls", options->log_calls, "one line for each call");
+  command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
+}
+
+}  // namespace croft::app

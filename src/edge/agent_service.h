@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/store.h"
+#include "wire/agent_messages.h"
+
+namespace croft::edge {
+
+/// What the agent works with; `app` fills it in. References outlive the service.
+struct AgentWorld {
+  store::Store& cached;  ///< answers from memory, may be behind (engine/with_cache.h)
+  store::Store& direct;  ///< the same store itself
+  const Clock& clock;
+  Random& random;     ///< safe to call from several threads
+  std::string store;  ///< the URL, as the plugins' configuration writes it
+  std::string node;
+  /// Whether the memory is in use, and how much it knows: the members of AgentStatus that have to do with it.
+  std::function<void(wire::agent::AgentStatus& status)> describe_cache;
+  /// Takes one line for each decision, without newline; never fails. May be called from several threads.
+  std::function<void(const std::string& line)> log;
+};
+
+/// The calls of the agent, bytes in and bytes out; knows nothing of sockets and gRPC. Runs the same engine on the same
+/// records as the plugin alone. Safe to call from several threads.
+///
+/// The Errors of the calls say that a call was not served at all: invalid_argument, refused_by_configuration (another
+/// store or node is meant), deadline_exceeded (the caller has gone its own way). What the engine says is an answer.
+class AgentService {
+ public:
+  explicit AgentService(const AgentWorld& world) : world_(world) {}
+
+  /// `not_after`: when the caller stops waiting, as the transport knows it; what the message says counts too.
+  [[nodiscard]] Result<std::string> assign(std::string_view message, Deadline not_after);
+  [[nodiscard]] Result<std::string> release(std::string_view message, Deadline not_after);
+  [[nodiscard]] Result<std::string> status(std::string_view message) const;
+
+ private:
+  [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
+  void count(bool from_cache, bool failed);
+
+  const AgentWorld& world_;
+  std::atomic<std::uint64_t> from_cache_{0};
+  std::atomic<std::uint64_t> from_store_{0};
+  std::atomic<std::uint64_t> failed_{0};
+};
+
+}  // namespace croft::edge

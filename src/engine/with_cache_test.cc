@@ -1,0 +1,278 @@
+#include "engine/with_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/test_world.h"
+#include "store/cached/cached_store.h"
+
+namespace croft::engine {
+namespace {
+
+using store::CachedStore;
+using store::CallCounts;
+
+/// A node with an agent: use cases run on its cached store; what others do runs on a second client of the same store.
+struct AgentWorld {
+  World others;
+  store::MemoryStore beneath{others.store.data()};
+  CachedStore cached{beneath, {core::AffinityOwner::Type::host, "node-a"}, others.clock};
+  SeededRandom random{7};
+  bool from_cache = false;
+
+  Context direct() { return {cached.uncached(), others.clock, random}; }
+  /// Lets the cache see everything.
+  void follow() {
+    for (int i = 0; i < 4; ++i) {
+      const auto done = cached.step(Deadline::after(others.clock.now(), {}));
+      ASSERT_TRUE(done) << done.error().message;
+    }
+  }
+  std::string add(const core::AssignRequest& request) {
+    auto served = with_cache(
+        direct(), cached, [&](const Context& context) { return assign(context, request); },
+        [](const core::AssignAnswer& answer) { return std::holds_alternative<core::Assigned>(answer); });
+    from_cache = served.from_cache;
+    if (!served.answer) return std::string(name_of(served.answer.error().code));
+    if (const auto* refusal = std::get_if<core::Refusal>(&*served.answer)) return refusal->summary;
+    std::string text;
+    for (const auto& a : std::get<core::Assigned>(*served.answer).addresses) {
+      text += (text.empty() ? "" : " ") + a.address.to_string();
+    }
+    return text;
+  }
+  std::string add(const std::string& container) { return add(World::request(container)); }
+  std::size_t del(const std::string& container) {
+    auto served = with_cache(
+        direct(), cached,
+        [&](const Context& context) {
+          return release_owner(context, {"net", container, "eth0"});
+        },
+        [](const core::Released&) { return true; });
+    from_cache = served.from_cache;
+    EXPECT_TRUE(served.answer) << served.answer.error().message;
+    return served.answer ? served.answer->addresses.size() : 0;
+  }
+};
+
+/// What a call cost the store beneath.
+struct Cost {
+  explicit Cost(const store::MemoryStore& store) : store_(store), before_(store.counts()) {}
+  [[nodiscard]] std::uint64_t commits() const { return store_.counts().commit - before_.commit; }
+  [[nodiscard]] std::uint64_t reads() const {
+    const CallCounts now = store_.counts();
+    return now.get + now.get_many + now.list + now.list_keys + now.read -
+           (before_.get + before_.get_many + before_.list + before_.list_keys + before_.read);
+  }
+
+ private:
+  const store::MemoryStore& store_;
+  const CallCounts before_;
+};
+
+TEST(WithCache, AddInABlockWithSpaceAndItsDelCostOneWriteEach) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/16", 26);
+  world.follow();
+  EXPECT_TRUE(world.add("first").starts_with("10.0."));  // claims the block
+  for (int i = 0; i < 40; ++i) {
+    const std::string container = "c" + std::to_string(i);
+    const Cost add(world.beneath);
+    EXPECT_NE(world.add(container), "");
+    EXPECT_TRUE(world.from_cache);
+    EXPECT_EQ(add.commits(), 1U);
+    EXPECT_EQ(add.reads(), 0U);
+    const Cost del(world.beneath);
+    EXPECT_EQ(world.del(container), 1U);
+    EXPECT_TRUE(world.from_cache);
+    EXPECT_EQ(del.commits(), 1U);
+    EXPECT_EQ(del.reads(), 0U);
+  }
+  EXPECT_THAT(world.others.findings(), testing::ElementsAre());
+}
+
+TEST(WithCache, TheFirstBlockIsClaimedWithOneWrite) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/16", 26);
+  world.follow();
+  const Cost cost(world.beneath);
+  EXPECT_NE(world.add("first"), "");
+  EXPECT_TRUE(world.from_cache);
+  EXPECT_EQ(cost.commits(), 1U);
+  EXPECT_EQ(cost.reads(), 0U);
+  EXPECT_THAT(world.others.findings(), testing::ElementsAre());
+}
+
+TEST(WithCache, WhatThePluginAddedAloneIsReleasedWithOneWriteOnceSeen) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/16", 26);
+  world.others.add("alone");
+  world.follow();
+  const Cost cost(world.beneath);
+  EXPECT_EQ(world.del("alone"), 1U);
+  EXPECT_TRUE(world.from_cache);
+  EXPECT_EQ(cost.commits(), 1U);
+  EXPECT_EQ(cost.reads(), 0U);
+}
+
+TEST(WithCache, WhatOthersDidUnseenIsFoundOutByTheCommit) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/24", 28);
+  world.follow();
+  const std::string first = world.add("one");
+  // The plugin alone, unseen by the cache: the same block, the same handles.
+  const std::string second = world.others.add("two");
+  EXPECT_NE(first, second);
+  EXPECT_EQ(world.add("two"), second);
+  EXPECT_FALSE(world.from_cache);
+  const std::string third = world.others.add("three");
+  EXPECT_EQ(world.others.del("one"), 1U);
+  EXPECT_EQ(world.del("one"), 0U);
+  EXPECT_FALSE(world.from_cache);
+  EXPECT_EQ(world.del("three"), 1U);
+  EXPECT_EQ(world.del("two"), 1U);
+  EXPECT_THAT(world.others.findings(), testing::ElementsAre());
+}
+
+TEST(WithCache, ABlockThatTheCacheDoesNotKnowIsNotTakenTwice) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/28", 28);
+  world.follow();
+  const std::string other = world.others.add("other", "node-b");  // the only block, unseen
+  const std::string mine = world.add("mine");
+  EXPECT_FALSE(world.from_cache);
+  EXPECT_NE(mine, other);
+  EXPECT_THAT(world.others.findings(), testing::ElementsAre());
+}
+
+TEST(WithCache, ARefusalIsDecidedOnTheStoreItself) {
+  AgentWorld world;
+  world.follow();
+  EXPECT_EQ(world.add("one").substr(0, 2), "no");  // no pool
+  world.others.pool("a", "10.0.0.0/24", 26);
+  EXPECT_TRUE(world.add("one").starts_with("10.0.0."));  // not seen by the cache yet
+  EXPECT_FALSE(world.from_cache);
+}
+
+TEST(WithCache, AnAnswerWithoutAWriteIsDecidedOnTheStoreItself) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/24", 26);
+  world.follow();
+  const std::string first = world.add("one");
+  world.others.del("one");
+  world.others.add("else");
+  const std::string again = world.add("one");  // the cache says that it holds `first` still
+  EXPECT_FALSE(world.from_cache);
+  EXPECT_NE(again, first);  // it cools
+  EXPECT_EQ(world.add("one"), again);
+  EXPECT_FALSE(world.from_cache);
+}
+
+TEST(WithCache, LostRepliesAreSettled) {
+  for (const auto fault :
+       {store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict, store::Fault::unavailable}) {
+    AgentWorld world;
+    world.others.pool("a", "10.0.0.0/24", 26);
+    world.follow();
+    world.add("one");
+    world.beneath.set_faults(store::FaultScript().on_commit(world.beneath.counts().commit + 1, fault));
+    const std::string two = world.add("two");
+    EXPECT_EQ(two.substr(0, 5), "10.0.") << two;
+    EXPECT_EQ(world.others.add("two"), two);
+    world.follow();
+    EXPECT_EQ(world.add("two"), two);
+    EXPECT_EQ(world.del("two"), 1U);
+    EXPECT_THAT(world.others.findings(), testing::ElementsAre());
+  }
+}
+
+TEST(WithCache, ALaggingWatchIsNotBelieved) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/24", 26);
+  world.follow();
+  world.add("one");
+  EXPECT_TRUE(world.cached.state().in_use);
+  world.others.clock.advance(std::chrono::milliseconds(1100));  // and the watch has not come to our commit
+  world.add("two");
+  EXPECT_FALSE(world.from_cache && world.cached.state().in_use);
+  EXPECT_FALSE(world.cached.state().in_use);
+  world.follow();
+  EXPECT_TRUE(world.cached.state().in_use);
+  world.add("three");
+  EXPECT_TRUE(world.from_cache);
+}
+
+TEST(WithCache, ForgottenHistoryMeansReadingAnew) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/24", 26);
+  world.follow();
+  const auto rebuilt = world.cached.state().rebuilt;
+  world.others.add("one");
+  world.others.store.forget_history();
+  EXPECT_FALSE(world.cached.step(Deadline{}));
+  EXPECT_FALSE(world.cached.state().in_use);
+  world.follow();
+  EXPECT_TRUE(world.cached.state().in_use);
+  EXPECT_EQ(world.cached.state().rebuilt, rebuilt + 1);
+  world.add("two");
+  EXPECT_TRUE(world.from_cache);
+}
+
+TEST(WithCache, ForeignBlocksAreKnownByTheirKeysOnly) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/16", 28);
+  for (int i = 0; i < 50; ++i) world.others.add("c" + std::to_string(i), "node-" + std::to_string(i));
+  world.others.add("mine", "node-a");
+  world.follow();
+  EXPECT_EQ(world.cached.state().affinities, 51U);
+  EXPECT_EQ(world.cached.state().own_blocks, 1U);
+}
+
+/// Random work by the agent, by the plugin alone on the same node and by another node, with the watch let go at random:
+/// whatever the cache believes, the register stays sound, and nobody gets an address twice.
+TEST(WithCache, RandomWorkKeepsTheRegisterSound) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    AgentWorld world;
+    SeededRandom dice(seed);
+    world.others.pool("a", "10.0.0.0/25", 28, 0);
+    world.others.pool("b", "10.0.1.0/26", 28, 0);
+    std::map<std::string, std::string> holds;
+    int by_cache = 0;
+    for (int i = 0; i < 400; ++i) {
+      const std::string container = "c" + std::to_string(dice.next() % 60);
+      std::string answer;
+      switch (dice.next() % 6) {
+        case 0:
+        case 1:
+          answer = world.add(container);
+          if (world.from_cache) ++by_cache;
+          break;
+        case 2:
+          answer = world.others.add(container, dice.next() % 2 == 0 ? "node-a" : "node-b");
+          break;
+        case 3:
+          world.del(container);
+          holds.erase(container);
+          break;
+        case 4:
+          world.others.del(container);
+          holds.erase(container);
+          break;
+        default:
+          if (dice.next() % 8 == 0) world.others.store.forget_history();
+          static_cast<void>(world.cached.step(Deadline{}));
+          if (dice.next() % 8 == 0) world.others.clock.advance(std::chrono::seconds(2));
+      }
+      if (!answer.starts_with("10.")) continue;
+      const auto [held, is_new] = holds.emplace(container, answer);
+      ASSERT_EQ(held->second, answer) << "seed " << seed << ": another address for the same owner";
+      for (const auto& [other, address] : holds) {
+        ASSERT_TRUE(other == container || address != answer) << "seed " << seed << ": two holders of " << answer;
+      }
+    }
+    ASSERT_THAT(world.others.findings(), testing::ElementsAre()) << "seed " << seed;
+    EXPECT_GT(by_cache, 5) << "seed " << seed << ": the cache hardly ever served";
+  }
+}
+
+}  // namespace
+}  // namespace croft::engine

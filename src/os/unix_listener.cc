@@ -1,0 +1,195 @@
+#include "os/unix_listener.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+
+#include <fmt/format.h>
+
+#include "os/directory.h"
+#include "os/files.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+constexpr int kBacklog = 64;
+/// After a failure to accept that is nobody's fault in particular.
+constexpr int kPauseMs = 50;
+
+Error not_ours(const std::string& path, std::string_view why) {
+  return {ErrorCode::already_exists, fmt::format("cannot listen on {}: {}", path, why), {}};
+}
+
+std::optional<ucred> credentials_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return {};
+  return credentials;
+}
+
+/// Whether something listens on a socket's file: a queue that is full has somebody behind it.
+bool somebody_listens(const sockaddr_un& address, socklen_t size) {
+  const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!probe.is_open()) return true;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the interface of sockets
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return true;
+  return errno != ECONNREFUSED && errno != ENOENT;
+}
+
+bool is_out_of_descriptors(int error_number) {
+  return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS || error_number == ENOMEM;
+}
+
+}  // namespace
+
+UnixListener::UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock)
+    : path_(std::move(path)), options_(options), clock_(clock), lock_(path_ + ".lock") {}
+
+UnixListener::~UnixListener() {
+  struct stat status {};
+  if (socket_.is_open() && ::lstat(path_.c_str(), &status) == 0 && status.st_ino == inode_ &&
+      status.st_dev == device_) {
+    ::unlink(path_.c_str());
+  }
+}
+
+Result<std::unique_ptr<UnixListener>> UnixListener::listen(const std::string& path, const UnixListenerOptions& options,
+                                                           const Clock& clock) {
+  std::unique_ptr<UnixListener> listener(new UnixListener(path, options, clock));
+  TRY_VOID(listener->open());
+  return listener;
+}
+
+Result<void> UnixListener::open() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path_.empty() || path_.front() != '/' || path_.size() >= sizeof address.sun_path) {
+    return fail(ErrorCode::invalid_argument, fmt::format("socket \"{}\" must be an absolute path of at most {} bytes",
+                                                         path_, sizeof address.sun_path - 1));
+  }
+  std::copy(path_.begin(), path_.end(), address.sun_path);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path_.size() + 1);
+  TRY_VOID(Directory::make(directory_of(path_)));
+  // Held as long as this process lives: of two that start at once one finds the other.
+  const auto locked = lock_.lock(clock_, Deadline::after(clock_.now(), {}));
+  if (!locked) {
+    if (locked.error().code != ErrorCode::deadline_exceeded) return fail(locked.error());
+    return fail(not_ours(path_, "another agent serves there (" + locked.error().message + ")"));
+  }
+  struct stat status {};
+  if (::lstat(path_.c_str(), &status) == 0) {
+    if (!S_ISSOCK(status.st_mode)) return fail(not_ours(path_, "there is something that is no socket"));
+    if (somebody_listens(address, size)) return fail(not_ours(path_, "another program listens there"));
+    if (::unlink(path_.c_str()) != 0) return fail(system_error("replace", path_, errno));
+  }
+  socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_.is_open()) return fail(system_error("make a socket for", path_, errno));
+  // Before bind: Linux takes the mode of the socket for the file, so that it is never open to others.
+  if (::fchmod(socket_.get(), 0600) != 0) return fail(system_error("restrict", path_, errno));
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the interface of sockets
+  if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    return fail(system_error("listen on", path_, errno));
+  }
+  if (::lstat(path_.c_str(), &status) != 0) return fail(system_error("look at", path_, errno));
+  inode_ = status.st_ino;
+  device_ = status.st_dev;
+  alarm_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!alarm_.is_open() || !spare_.is_open()) return fail(system_error("serve", path_, errno));
+  if (::listen(socket_.get(), kBacklog) != 0) return fail(system_error("listen on", path_, errno));
+  return {};
+}
+
+void UnixListener::wake() const {
+  const std::uint64_t one = 1;
+  // It can't fail: the counter is far from full, and one wake is as good as many.
+  static_cast<void>(!::write(alarm_.get(), &one, sizeof one));
+}
+
+bool UnixListener::may_connect(int connection) const {
+  const auto peer = credentials_of(connection);
+  return peer && std::find(options_.users.begin(), options_.users.end(), peer->uid) != options_.users.end();
+}
+
+/// Somebody waits whom we can't serve: with the spare descriptor he is told so at once, and looks for himself.
+void UnixListener::refuse_without_descriptor() {
+  ++counts_.no_descriptors;
+  spare_ = FileDescriptor();
+  { const FileDescriptor refused(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+  spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!spare_.is_open()) ::poll(nullptr, 0, kPauseMs);  // somebody else took it; not to spin
+}
+
+std::optional<FileDescriptor> UnixListener::take_one() {
+  FileDescriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!connection.is_open()) {
+    if (is_out_of_descriptors(errno)) refuse_without_descriptor();
+    return {};
+  }
+  if (!may_connect(connection.get())) {
+    ++counts_.foreign_users;
+    return {};
+  }
+  if (known_.size() >= options_.connections_max) {
+    ++counts_.too_many;
+    return {};
+  }
+  FileDescriptor second(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 3));
+  if (!second.is_open()) {
+    ++counts_.no_descriptors;
+    return {};
+  }
+  known_.push_back(std::move(second));
+  ++counts_.accepted;
+  counts_.open = known_.size();
+  return connection;
+}
+
+std::optional<FileDescriptor> UnixListener::accept(Deadline deadline) {
+  for (;;) {
+    std::vector<pollfd> wanted{{socket_.get(), POLLIN, 0}, {alarm_.get(), POLLIN, 0}};
+    for (const FileDescriptor& connection : known_) wanted.push_back({connection.get(), POLLRDHUP, 0});
+    const auto now = clock_.now().since_boot;
+    const auto left = std::max(deadline.at_since_boot - now, std::chrono::nanoseconds{0});
+    const auto wait = std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), INT_MAX);
+    const int ready = ::poll(wanted.data(), wanted.size(), static_cast<int>(wait));
+    if (ready < 0 && errno != EINTR) ::poll(nullptr, 0, kPauseMs);
+    if (ready > 0) {
+      // From the back, so that the places before stay what they are.
+      for (std::size_t i = wanted.size(); i-- > 2;) {
+        if (wanted[i].revents != 0) known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(i - 2));
+      }
+      counts_.open = known_.size();
+      if (wanted[1].revents != 0) {
+        std::uint64_t ignored = 0;
+        static_cast<void>(!::read(alarm_.get(), &ignored, sizeof ignored));
+        return {};
+      }
+      if (wanted[0].revents != 0) {
+        if (auto connection = take_one()) return connection;
+      }
+    }
+    if (deadline.passed(clock_.now())) return {};
+  }
+}
+
+Result<std::unique_ptr<Transport>> OwnPeer::secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,
+                                                   const Clock&, Deadline) const {
+  const auto peer = credentials_of(plain->descriptor());
+  if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) return plain;
+  return fail(ErrorCode::permission_denied,
+              fmt::format("{} belongs to user {}, not to root or ourselves", endpoint.text(),
+                          peer ? static_cast<std::int64_t>(peer->uid) : -1));
+}
+
+}  // namespace croft::os

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/file_descriptor.h"
+#include "os/file_lock.h"
+#include "os/transport.h"
+
+namespace croft::os {
+
+struct UnixListenerOptions {
+  std::vector<std::uint32_t> users = {0};  ///< who may connect (SO_PEERCRED)
+  std::size_t connections_max = 64;        ///< open at once; further ones are closed at once
+};
+
+/// A Unix socket with a gate: who connects is checked before a byte is read, connections are counted until they end,
+/// and running out of descriptors refuses connections instead of ending the service. Whoever takes a connection over
+/// owns it; the listener keeps a second descriptor of it to learn of its end.
+/// Not synchronised, but for wake().
+class UnixListener {
+ public:
+  /// Makes the socket, mode 0600, and its directory (0755) when that is missing. A socket that a dead process left is
+  /// replaced. Errors: already_exists when another process listens there or holds `<path>.lock`, or the path is
+  /// something else than a socket; invalid_argument for a path that is too long; else as system_error maps them.
+  [[nodiscard]] static Result<std::unique_ptr<UnixListener>> listen(const std::string& path,
+                                                                    const UnixListenerOptions& options,
+                                                                    const Clock& clock);
+  /// Removes the socket's file, if it is this one's still.
+  ~UnixListener();
+  UnixListener(const UnixListener&) = delete;
+  UnixListener& operator=(const UnixListener&) = delete;
+
+  /// The next connection of somebody who may connect; nothing at the deadline or after wake(). It does not block.
+  [[nodiscard]] std::optional<FileDescriptor> accept(Deadline deadline);
+  /// Ends an accept() of another thread, or the next one.
+  void wake() const;
+
+  struct Counts {
+    std::size_t open = 0;
+    std::uint64_t accepted = 0;
+    std::uint64_t foreign_users = 0;   ///< refused: not among `users`
+    std::uint64_t too_many = 0;        ///< refused: over connections_max
+    std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock);
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] std::optional<FileDescriptor> take_one();
+  void refuse_without_descriptor();
+  [[nodiscard]] bool may_connect(int connection) const;
+
+  const std::string path_;
+  const UnixListenerOptions options_;
+  const Clock& clock_;
+  FileLock lock_;
+  FileDescriptor socket_;
+  FileDescriptor alarm_;               ///< eventfd
+  FileDescriptor spare_;               ///< given up for a moment when there are no others
+  std::vector<FileDescriptor> known_;  ///< of every open connection a second descriptor
+  std::uint64_t inode_ = 0;
+  std::uint64_t device_ = 0;
+  Counts counts_;
+};
+
+/// No TLS, but a look at who listens on a Unix socket: the process must belong to root or to this process's user.
+/// For endpoints of kind unix_socket with `secure` set.
+class OwnPeer final : public TransportSecurity {
+ public:
+  /// Error: permission_denied.
+  [[nodiscard]] Result<std::unique_ptr<Transport>> secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,
+                                                          const Clock& clock, Deadline deadline) const override;
+};
+
+}  // namespace croft::os

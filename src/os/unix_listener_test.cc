@@ -1,0 +1,161 @@
+#include "os/unix_listener.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "os/clock.h"
+#include "os/scratch_directory.h"
+
+namespace croft::os {
+namespace {
+
+class UnixListenerTest : public testing::Test {
+ protected:
+  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
+
+  [[nodiscard]] static FileDescriptor connect(const std::string& path) {
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(path.begin(), path.end(), address.sun_path);
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
+    return socket;
+  }
+  /// Whether the other side has closed, after at most a few seconds.
+  [[nodiscard]] bool is_closed(const FileDescriptor& socket) const {
+    if (!wait_for_descriptor(socket.get(), true, false, clock_, in(std::chrono::seconds(5)))) return false;
+    char byte = 0;
+    return ::recv(socket.get(), &byte, 1, 0) <= 0;
+  }
+
+  ScratchDirectory directory_;
+  std::string path_ = directory_.path() + "/run/agent.sock";
+  SystemClock clock_;
+  UnixListenerOptions options_{{::geteuid()}, 64};
+};
+
+TEST_F(UnixListenerTest, AcceptsWhoMayConnect) {
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  struct stat status {};
+  ASSERT_EQ(::lstat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+  const FileDescriptor client = connect(path_);
+  ASSERT_TRUE(client.is_open());
+  const auto connection = (*listener)->accept(in(std::chrono::seconds(5)));
+  ASSERT_TRUE(connection);
+  EXPECT_EQ((*listener)->counts().open, 1U);
+  EXPECT_FALSE((*listener)->accept(in({})));
+}
+
+TEST_F(UnixListenerTest, OthersAreClosedAtOnce) {
+  options_.users = {::geteuid() + 1};
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const FileDescriptor client = connect(path_);
+  EXPECT_FALSE((*listener)->accept(in({})));
+  EXPECT_TRUE(is_closed(client));
+  EXPECT_EQ((*listener)->counts().foreign_users, 1U);
+}
+
+TEST_F(UnixListenerTest, NoMoreThanSoManyAndAgainWhenSomeHaveLeft) {
+  options_.connections_max = 2;
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  FileDescriptor clients[3];
+  std::vector<FileDescriptor> taken;
+  for (FileDescriptor& client : clients) {
+    client = connect(path_);
+    if (auto connection = (*listener)->accept(in({}))) taken.push_back(*std::move(connection));
+  }
+  EXPECT_EQ(taken.size(), 2U);
+  EXPECT_TRUE(is_closed(clients[2]));
+  EXPECT_EQ((*listener)->counts().too_many, 1U);
+  clients[0] = FileDescriptor();
+  EXPECT_FALSE((*listener)->accept(in({})));
+  EXPECT_EQ((*listener)->counts().open, 1U);
+  // Also when it is our side that ends it.
+  ::shutdown(taken[1].get(), SHUT_RDWR);
+  EXPECT_FALSE((*listener)->accept(in({})));
+  EXPECT_EQ((*listener)->counts().open, 0U);
+  const FileDescriptor again = connect(path_);
+  EXPECT_TRUE((*listener)->accept(in(std::chrono::seconds(5))));
+}
+
+TEST_F(UnixListenerTest, RunningOutOfDescriptorsRefusesAndPasses) {
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const FileDescriptor waiting = connect(path_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const FileDescriptor next(::fcntl(0, F_DUPFD_CLOEXEC, 3));  // the lowest number that is free
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next.get()) + 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto refused = (*listener)->accept(in({}));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(refused);
+  EXPECT_GE((*listener)->counts().no_descriptors, 1U);
+  EXPECT_TRUE(is_closed(waiting));
+  const FileDescriptor client = connect(path_);
+  EXPECT_TRUE((*listener)->accept(in(std::chrono::seconds(5))));
+}
+
+TEST_F(UnixListenerTest, ReplacesADeadOneAndRefusesALiveOne) {
+  {
+    const auto first = UnixListener::listen(path_, options_, clock_);
+    ASSERT_TRUE(first) << first.error().message;
+    const auto second = UnixListener::listen(path_, options_, clock_);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::already_exists) << second.error().message;
+    EXPECT_TRUE(connect(path_).is_open());
+  }
+  EXPECT_NE(::access(path_.c_str(), F_OK), 0);  // gone with its owner
+  // What a killed process leaves: a socket's file that nobody listens on.
+  {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::copy(path_.begin(), path_.end(), address.sun_path);
+    const FileDescriptor dead(::socket(AF_UNIX, SOCK_STREAM, 0));
+    ASSERT_EQ(::bind(dead.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(dead.get(), 1), 0);
+    const auto alive = UnixListener::listen(path_, options_, clock_);  // another program's
+    ASSERT_FALSE(alive);
+    EXPECT_EQ(alive.error().code, ErrorCode::already_exists);
+  }
+  const auto replaced = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(replaced) << replaced.error().message;
+  EXPECT_TRUE(connect(path_).is_open());
+}
+
+TEST_F(UnixListenerTest, LeavesWhatIsNoSocketAlone) {
+  ASSERT_EQ(::mkdir((directory_.path() + "/run").c_str(), 0755), 0);
+  { const FileDescriptor file(::open(path_.c_str(), O_CREAT | O_WRONLY, 0644)); }
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, ErrorCode::already_exists);
+  EXPECT_EQ(::access(path_.c_str(), F_OK), 0);
+  EXPECT_EQ(UnixListener::listen("relative", options_, clock_).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(UnixListener::listen("/" + std::string(200, 'x'), options_, clock_).error().code,
+            ErrorCode::invalid_argument);
+}
+
+TEST_F(UnixListenerTest, WakeEndsTheWait) {
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  std::thread waker([&] { (*listener)->wake(); });
+  EXPECT_FALSE((*listener)->accept(in(std::chrono::hours(1))));
+  waker.join();
+}
+
+}  // namespace
+}  // namespace croft::os

@@ -1,0 +1,373 @@
+#include "store/cached/cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace croft::store {
+namespace {
+
+/// The handles that a block mentions, each once; those of the past holders of cooling addresses are none.
+std::set<std::string> handles_in(const Record& record) {
+  std::set<std::string> ids;
+  const auto* block = std::get_if<core::Block>(&record.value);
+  if (block == nullptr) return ids;
+  for (const core::Attribute& attribute : block->attributes) {
+    if (attribute.handle_id && !attribute.cooling) ids.insert(*attribute.handle_id);
+  }
+  return ids;
+}
+
+/// A name that is none of a block, affinity …: then nothing is known by it.
+std::optional<net::Prefix> block_of(const Key& key) {
+  const auto cidr = core::cidr_of(key);
+  if (!cidr) return {};
+  return *cidr;
+}
+
+}  // namespace
+
+Cache::Cache(core::AffinityOwner node) : node_(std::move(node)), own_names_(core::owned_names_of(node_)) {}
+
+core::Missing Cache::first_read() const {
+  core::Missing wanted;
+  wanted.records = {core::ipam_config_key(), core::node_key(node_.name)};
+  wanted.lists = {{Kind::pool, ""},
+                  {Kind::reservation, ""},
+                  {Kind::affinity, own_names_},
+                  {Kind::vacancy, own_names_},
+                  {Kind::claim_cursor, own_names_}};
+  wanted.keys = {{Kind::affinity, ""}};
+  return wanted;
+}
+
+WatchScope Cache::scope() const {
+  WatchScope scope;
+  scope.records = {core::ipam_config_key(), core::node_key(node_.name)};
+  for (const net::Prefix& cidr : own_) scope.records.push_back(core::block_key(cidr));
+  scope.lists = {{Kind::pool, ""},
+                 {Kind::reservation, ""},
+                 {Kind::affinity, ""},
+                 {Kind::vacancy, own_names_},
+                 {Kind::claim_cursor, own_names_}};
+  return scope;
+}
+
+bool Cache::is_watched(const Key& key) const {
+  switch (key.kind) {
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::affinity:
+    case Kind::ipam_config:
+      return true;
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+      return is_own_name(key.name);
+    case Kind::node:
+      return key == core::node_key(node_.name);
+    case Kind::block: {
+      const auto cidr = block_of(key);
+      return cidr && own_.contains(*cidr);
+    }
+    case Kind::handle:
+    case Kind::high_water_mark:
+    case Kind::pool_set:
+      return false;
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------- coming in
+
+bool Cache::is_newer_than_known(const Record& record) const {
+  const auto own = own_writes_.find(record.key);
+  if (own != own_writes_.end() && own->second > record.revision) return false;
+  const auto known = records_.find(record.key);
+  return known == records_.end() || known->second.revision < record.revision;
+}
+
+void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
+  // Claims first: they say which blocks are the node's own.
+  auto keys = answer.keys.begin();
+  for (const core::Listing& listing : wanted.keys) {
+    for (const Key& key : *keys) {
+      if (listing.kind == Kind::affinity) put_affinity(key, std::nullopt);
+    }
+    ++keys;
+  }
+  for (const auto& list : answer.lists) {
+    for (const Record& record : list) {
+      if (is_newer_than_known(record)) put(record.key, record);
+    }
+  }
+  for (const auto& record : answer.records) {
+    if (record && is_newer_than_known(*record)) put(record->key, *record);
+  }
+}
+
+bool Cache::wants(const Key& key) const {
+  if (records_.contains(key)) return false;
+  if (key.kind == Kind::handle) return mentions_.contains(key.name);
+  const auto cidr = key.kind == Kind::block ? block_of(key) : std::nullopt;
+  return cidr && own_.contains(*cidr);
+}
+
+void Cache::learn(const ReadAnswer& answer) {
+  for (const auto& record : answer.records) {
+    if (record && wants(record->key) && is_newer_than_known(*record)) put(record->key, *record);
+  }
+}
+
+core::Missing Cache::unknown(std::size_t most) const {
+  core::Missing wanted;
+  for (const net::Prefix& cidr : own_) {
+    if (wanted.records.size() == most) return wanted;
+    const Key key = core::block_key(cidr);
+    if (!records_.contains(key)) wanted.records.insert(key);
+  }
+  for (const auto& [id, count] : mentions_) {
+    if (wanted.records.size() == most) return wanted;
+    const Key key = core::handle_key(id);
+    if (!records_.contains(key)) wanted.records.insert(key);
+  }
+  return wanted;
+}
+
+void Cache::apply(const std::vector<Change>& changes, Revision position) {
+  std::map<Key, const Change*> last;  // of several changes of one record only the last matters
+  for (const Change& change : changes) last[change.key] = &change;
+  std::vector<const Change*> in_order;
+  for (const auto& [key, change] : last) {
+    const auto own = own_writes_.find(key);
+    // A write of our own that the watch has not come to is newer than what it tells.
+    const bool is_behind = own != own_writes_.end() && own->second > position;
+    if (is_behind && (!change->record || change->record->revision < own->second)) continue;
+    // What this process wrote or read meanwhile may be newer, too.
+    const auto known = records_.find(key);
+    if (change->record && known != records_.end() && known->second.revision > change->record->revision) continue;
+    in_order.push_back(change);
+  }
+  std::stable_partition(in_order.begin(), in_order.end(),
+                        [](const Change* c) { return c->key.kind == Kind::affinity; });
+  for (const Change* change : in_order) put(change->key, change->record);
+  position_ = std::max(position_, position);
+  std::erase_if(own_writes_, [&](const auto& write) { return write.second <= position_; });
+}
+
+void Cache::committed(std::span<const Write> writes, const WriteToken& token, Revision revision) {
+  const auto take = [&](const auto& is_turn) {
+    for (const Write& write : writes) {
+      if (write.only_check || !is_turn(write.key.kind)) continue;
+      std::optional<Record> record;
+      if (write.value) record = Record{write.key, *write.value, revision, token};
+      const auto known = records_.find(write.key);
+      if (known != records_.end() && known->second.revision > revision) continue;  // the watch was faster
+      put(write.key, std::move(record));
+      if (is_watched(write.key) && revision > position_) own_writes_[write.key] = revision;
+    }
+  };
+  // Claims say which blocks are kept, blocks which handles are.
+  take([](Kind kind) { return kind == Kind::affinity; });
+  take([](Kind kind) { return kind != Kind::affinity && kind != Kind::handle; });
+  take([](Kind kind) { return kind == Kind::handle; });
+}
+
+void Cache::doubt(std::span<const Write> writes) {
+  for (const Write& write : writes) {
+    if (write.key.kind == Kind::handle) records_.erase(write.key);
+    if (write.key.kind == Kind::block) put_block(write.key, std::nullopt);
+  }
+}
+
+// ---------------------------------------------------------------- keeping
+
+void Cache::put(const Key& key, std::optional<Record> record) {
+  switch (key.kind) {
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::ipam_config:
+      return keep(key, std::move(record));
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+      if (is_own_name(key.name)) keep(key, std::move(record));
+      return;
+    case Kind::node:
+      if (key == core::node_key(node_.name)) keep(key, std::move(record));
+      return;
+    case Kind::affinity:
+      if (record) return put_affinity(key, std::move(record));
+      if (affinity_names_.erase(key.name) == 0) return;
+      keep(key, std::nullopt);
+      if (const auto cidr = block_of(key)) {
+        const auto claims = claimed_.find(*cidr);
+        if (claims != claimed_.end() && --claims->second == 0) claimed_.erase(claims);
+        if (is_own_name(key.name)) {
+          put_block(core::block_key(*cidr), std::nullopt);
+          own_.erase(*cidr);
+          ++generation_;
+        }
+      }
+      return;
+    case Kind::block:
+      return put_block(key, std::move(record));
+    case Kind::handle:
+      if (!record || mentions_.contains(key.name)) keep(key, std::move(record));
+      return;
+    case Kind::high_water_mark:
+    case Kind::pool_set:
+      return;
+  }
+}
+
+void Cache::keep(const Key& key, std::optional<Record> record) {
+  if (record) {
+    records_.insert_or_assign(key, *std::move(record));
+  } else {
+    records_.erase(key);
+  }
+}
+
+/// A claim that is there; of others' the content is not kept.
+void Cache::put_affinity(const Key& key, std::optional<Record> record) {
+  const bool is_own = is_own_name(key.name);
+  if (record && is_own) keep(key, std::move(record));
+  if (!affinity_names_.insert(key.name).second) return;
+  const auto cidr = block_of(key);
+  if (!cidr) return;
+  ++claimed_[*cidr];
+  if (is_own && own_.insert(*cidr).second) ++generation_;
+}
+
+void Cache::drop_mentions(const Record& block) {
+  for (const std::string& id : handles_in(block)) {
+    const auto mention = mentions_.find(id);
+    if (mention == mentions_.end() || --mention->second > 0) continue;
+    mentions_.erase(mention);
+    records_.erase(core::handle_key(id));
+  }
+}
+
+void Cache::put_block(const Key& key, std::optional<Record> record) {
+  const auto cidr = block_of(key);
+  if (!cidr || !own_.contains(*cidr)) return;
+  const auto known = records_.find(key);
+  if (record) {
+    for (const std::string& id : handles_in(*record)) ++mentions_[id];
+  }
+  if (known != records_.end()) {
+    const Record before = std::move(known->second);
+    records_.erase(known);
+    drop_mentions(before);
+  }
+  keep(key, std::move(record));
+}
+
+// ---------------------------------------------------------------- answering
+
+std::optional<Record> Cache::find(const Key& key) const {
+  const auto it = records_.find(key);
+  return it == records_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::optional<std::optional<Record>> Cache::record(const Key& key) const {
+  const bool is_held = records_.contains(key);
+  switch (key.kind) {
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::ipam_config:
+      return find(key);
+    case Kind::node:
+      if (key != core::node_key(node_.name)) return {};
+      return find(key);
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+      if (!is_own_name(key.name)) return {};
+      return find(key);
+    case Kind::affinity:
+      if (!is_held && affinity_names_.contains(key.name)) return {};
+      return find(key);
+    case Kind::block: {
+      const auto cidr = block_of(key);
+      if (!is_held && (!cidr || claimed_.contains(*cidr))) return {};
+      return find(key);
+    }
+    case Kind::handle:
+      if (!is_held && mentions_.contains(key.name)) return {};
+      return find(key);
+    case Kind::high_water_mark: {
+      // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
+      const auto cidr = block_of(key);
+      if (!cidr || claimed_.contains(*cidr)) return {};
+      return std::optional<Record>();
+    }
+    case Kind::pool_set:
+      return {};
+  }
+  return {};
+}
+
+bool Cache::holds_all_of(const core::Listing& listing) const {
+  switch (listing.kind) {
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::ipam_config:
+      return true;
+    case Kind::affinity:
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+      return is_own_name(listing.name_prefix);
+    default:
+      return false;
+  }
+}
+
+std::optional<std::vector<Key>> Cache::keys(const core::Listing& listing) const {
+  std::vector<Key> found;
+  if (listing.kind == Kind::block) {
+    for (const auto& [cidr, count] : claimed_) {
+      Key key = core::block_key(cidr);
+      if (key.name.starts_with(listing.name_prefix)) found.push_back(std::move(key));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  if (listing.kind == Kind::affinity) {
+    for (auto it = affinity_names_.lower_bound(listing.name_prefix);
+         it != affinity_names_.end() && it->starts_with(listing.name_prefix); ++it) {
+      found.push_back({Kind::affinity, *it});
+    }
+    return found;
+  }
+  if (!holds_all_of(listing)) return {};
+  for (auto it = records_.lower_bound({listing.kind, listing.name_prefix});
+       it != records_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix);
+       ++it) {
+    found.push_back(it->first);
+  }
+  return found;
+}
+
+std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) const {
+  ReadAnswer answer;
+  for (const Key& key : wanted.records) {
+    auto found = record(key);
+    if (!found) return {};
+    answer.records.push_back(*std::move(found));
+  }
+  for (const core::Listing& listing : wanted.lists) {
+    if (!holds_all_of(listing)) return {};
+    std::vector<Record>& list = answer.lists.emplace_back();
+    for (auto it = records_.lower_bound({listing.kind, listing.name_prefix});
+         it != records_.end() && it->first.kind == listing.kind && it->first.name.starts_with(listing.name_prefix);
+         ++it) {
+      list.push_back(it->second);
+    }
+  }
+  for (const core::Listing& listing : wanted.keys) {
+    auto found = keys(listing);
+    if (!found) return {};
+    answer.keys.push_back(*std::move(found));
+  }
+  return answer;
+}
+
+}  // namespace croft::store

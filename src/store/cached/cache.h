@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/block/affinity.h"
+#include "net/prefix.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+/// What one node knows of the register without asking: pools, reservations, configuration, its own node record, its
+/// vacancies, claim cursors and claims, the contents of its own blocks, and of everybody else's claims the keys.
+///
+/// It is a hint (promise I16 of the reliability sheet). What it says is there may be gone, and from the keys it guesses
+/// what is not there: a block without a claim, a handle that none of the node's own blocks mentions, a high-water mark.
+/// A decision that rests on it counts only when the conditions of its commit have held (engine/with_cache.h).
+/// Not synchronised.
+class Cache {
+ public:
+  explicit Cache(core::AffinityOwner node);
+
+  /// What is to be read first, and then what `unknown()` says.
+  [[nodiscard]] core::Missing first_read() const;
+  /// Takes in what a read found; `wanted` is what was asked. Newer knowledge of a record is not replaced by older.
+  void learn_all(const core::Missing& wanted, const ReadAnswer& answer);
+  /// The same for reads that happened to pass by: only what is unknown is taken from them.
+  void learn(const ReadAnswer& answer);
+  /// Own blocks whose content is not known, and handles they mention: at most `most` of them.
+  [[nodiscard]] core::Missing unknown(std::size_t most) const;
+
+  /// What must be watched. Changes when the node gets or loses a block: then own_blocks_generation() does, too.
+  [[nodiscard]] WatchScope scope() const;
+  [[nodiscard]] std::size_t own_blocks_generation() const { return generation_; }
+
+  /// The changes that a watch of scope() saw, and how far it is now.
+  void apply(const std::vector<Change>& changes, Revision position);
+  /// A commit of this process was done.
+  void committed(std::span<const Write> writes, const WriteToken& token, Revision revision);
+  /// A commit of this process was not done, or nobody knows: what it rested on is to be read anew.
+  void doubt(std::span<const Write> writes);
+  /// Whether a watch of scope() will see a change of this key.
+  [[nodiscard]] bool is_watched(const Key& key) const;
+
+  /// Everything wanted, or nothing when some of it is not known.
+  [[nodiscard]] std::optional<ReadAnswer> answer(const core::Missing& wanted) const;
+  /// One record: absent (the inner optional), or nothing when it is not known.
+  [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
+
+  [[nodiscard]] Revision position() const { return position_; }
+  [[nodiscard]] std::size_t own_block_count() const { return own_.size(); }
+  [[nodiscard]] std::size_t affinity_count() const { return affinity_names_.size(); }
+
+ private:
+  [[nodiscard]] bool is_own_name(const std::string& name) const { return name.starts_with(own_names_); }
+  [[nodiscard]] bool holds_all_of(const core::Listing& listing) const;
+  [[nodiscard]] std::optional<std::vector<Key>> keys(const core::Listing& listing) const;
+  [[nodiscard]] std::optional<Record> find(const Key& key) const;
+  [[nodiscard]] bool is_newer_than_known(const Record& record) const;
+  [[nodiscard]] bool wants(const Key& key) const;
+
+  void put(const Key& key, std::optional<Record> record);
+  void put_affinity(const Key& key, std::optional<Record> record);
+  void put_block(const Key& key, std::optional<Record> record);
+  void keep(const Key& key, std::optional<Record> record);
+  void drop_mentions(const Record& block);
+
+  core::AffinityOwner node_;
+  std::string own_names_;  ///< what the names of the node's own rows begin with
+
+  std::map<Key, Record> records_;                ///< everything that is held with its content
+  std::set<std::string> affinity_names_;         ///< of everybody
+  std::map<net::Prefix, std::size_t> claimed_;   ///< claims by block
+  std::set<net::Prefix> own_;                    ///< blocks the node has a claim on
+  std::map<std::string, std::size_t> mentions_;  ///< in how many own blocks a handle is mentioned
+  std::map<Key, Revision> own_writes_;           ///< done by this process, not yet passed by the watch
+  std::size_t generation_ = 0;
+  Revision position_;
+};
+
+}  // namespace croft::store

@@ -1,0 +1,322 @@
+#include "store/cached/cached_store.h"
+
+#include <algorithm>
+
+#include "store/check_request.h"
+
+namespace croft::store {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// How many records are read together when the follower fills gaps.
+constexpr std::size_t kGapsMax = 64;
+/// How long a step waits for changes, and the follower after a failure.
+constexpr std::chrono::milliseconds kStepWait{500};
+constexpr std::chrono::milliseconds kRetryWait{250};
+
+}  // namespace
+
+CachedStore::CachedStore(Store& beneath, core::AffinityOwner node, const Clock& clock,
+                         const CachedStoreOptions& options)
+    : beneath_(beneath), node_(std::move(node)), clock_(clock), options_(options), uncached_(*this), cache_(node_) {}
+CachedStore::~CachedStore() = default;
+
+// ---------------------------------------------------------------- following
+
+Deadline CachedStore::read_deadline() const { return Deadline::after(clock_.now(), options_.read_limit); }
+
+Result<void> CachedStore::rebuild() {
+  Cache fresh(node_);
+  TRY(const Revision from, beneath_.position(read_deadline()));
+  const core::Missing wanted = fresh.first_read();
+  TRY(const ReadAnswer answer, beneath_.read(wanted, read_deadline()));
+  fresh.learn_all(wanted, answer);
+  for (core::Missing gaps = fresh.unknown(kGapsMax); !gaps.empty();) {
+    TRY(const ReadAnswer found, beneath_.read(gaps, read_deadline()));
+    fresh.learn(found);
+    core::Missing left = fresh.unknown(kGapsMax);
+    if (left.records == gaps.records) break;  // claims without block, handles without record
+    gaps = std::move(left);
+  }
+  fresh.apply({}, from);
+  TRY(watch_, beneath_.watch(fresh.scope(), from, read_deadline()));
+  watched_generation_ = fresh.own_blocks_generation();
+  const std::lock_guard lock(mutex_);
+  std::swap(cache_, fresh);
+  awaited_.clear();
+  in_use_ = true;
+  ++rebuilt_;
+  return {};
+}
+
+Result<void> CachedStore::fill_unknown(Deadline deadline) {
+  core::Missing gaps;
+  {
+    const std::lock_guard lock(mutex_);
+    gaps = cache_.unknown(kGapsMax);
+  }
+  if (gaps.empty()) return {};
+  TRY(const ReadAnswer found, beneath_.read(gaps, deadline));
+  const std::lock_guard lock(mutex_);
+  cache_.learn(found);
+  return {};
+}
+
+Result<void> CachedStore::step(Deadline deadline) {
+  const auto give_up = [&](const Error& error) {
+    watch_.reset();
+    const std::lock_guard lock(mutex_);
+    in_use_ = false;
+    return fail(error);
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (!in_use_) watch_.reset();  // a reader found that it lags
+  }
+  if (!watch_) {
+    const auto rebuilt = rebuild();
+    if (!rebuilt) return give_up(rebuilt.error());
+    return {};
+  }
+  const auto changes = watch_->next(deadline);
+  if (!changes) return give_up(changes.error());
+  std::optional<WatchScope> scope;
+  Revision position;
+  {
+    const std::lock_guard lock(mutex_);
+    position = watch_->position();
+    cache_.apply(*changes, position);
+    while (!awaited_.empty() && awaited_.front().first <= cache_.position()) awaited_.pop_front();
+    if (cache_.own_blocks_generation() != watched_generation_) {
+      scope = cache_.scope();
+      watched_generation_ = cache_.own_blocks_generation();
+    }
+  }
+  if (scope) {
+    auto watch = beneath_.watch(*scope, position, read_deadline());
+    if (!watch) return give_up(watch.error());
+    watch_ = *std::move(watch);
+  }
+  if (changes->empty()) return {};
+  const auto filled = fill_unknown(read_deadline());
+  if (!filled) return give_up(filled.error());
+  return {};
+}
+
+CachedStore::State CachedStore::state() const {
+  const std::lock_guard lock(mutex_);
+  return {in_use_, cache_.own_block_count(), cache_.affinity_count(), rebuilt_, from_memory_, passed_on_};
+}
+
+// ---------------------------------------------------------------- reading
+
+/// A call whose time is over must not go on from memory either: its caller has gone its own way.
+Result<void> CachedStore::check_deadline(Deadline deadline) const {
+  if (!deadline.passed(clock_.now())) return {};
+  return fail(ErrorCode::deadline_exceeded, "the time for this call is over");
+}
+
+/// With mutex_ held.
+bool CachedStore::is_usable_now() {
+  if (in_use_ && !awaited_.empty() && clock_.now().since_boot - awaited_.front().second > options_.lag_max) {
+    in_use_ = false;
+  }
+  return in_use_;
+}
+
+std::optional<ReadAnswer> CachedStore::from_memory(const core::Missing& wanted) {
+  const std::lock_guard lock(mutex_);
+  if (!is_usable_now()) return {};
+  auto answer = cache_.answer(wanted);
+  if (answer) ++from_memory_;
+  return answer;
+}
+
+Result<ReadAnswer> CachedStore::pass_on(const core::Missing& wanted, Deadline deadline) {
+  TRY(ReadAnswer answer, beneath_.read(wanted, deadline));
+  const std::lock_guard lock(mutex_);
+  ++passed_on_;
+  if (in_use_) cache_.learn(answer);
+  return answer;
+}
+
+Result<ReadAnswer> CachedStore::read(const core::Missing& wanted, Deadline deadline) {
+  TRY_VOID(check_deadline(deadline));
+  if (auto answer = from_memory(wanted)) return *std::move(answer);
+  return pass_on(wanted, deadline);
+}
+
+Result<std::optional<Record>> CachedStore::get(const Key& key, Deadline deadline) {
+  core::Missing wanted;
+  wanted.records.insert(key);
+  TRY(ReadAnswer answer, read(wanted, deadline));
+  return std::move(answer.records.front());
+}
+
+Result<std::vector<std::optional<Record>>> CachedStore::get_many(std::span<const Key> keys, Deadline deadline) {
+  core::Missing wanted;
+  wanted.records.insert(keys.begin(), keys.end());
+  TRY(const ReadAnswer answer, read(wanted, deadline));
+  // In the order asked, also with a key asked twice.
+  const std::vector<Key> found(wanted.records.begin(), wanted.records.end());
+  std::vector<std::optional<Record>> records;
+  records.reserve(keys.size());
+  for (const Key& key : keys) {
+    const auto place = std::lower_bound(found.begin(), found.end(), key) - found.begin();
+    records.push_back(answer.records[static_cast<std::size_t>(place)]);
+  }
+  return records;
+}
+
+Result<Page> CachedStore::list(const ListRequest& request, Deadline deadline) {
+  TRY_VOID(check_deadline(deadline));
+  TRY_VOID(check_list(request));
+  core::Missing wanted;
+  wanted.lists.insert({request.kind, request.name_prefix});
+  if (request.after.empty()) {
+    auto answer = from_memory(wanted);
+    if (answer && answer->lists.front().size() <= request.limit) return Page{std::move(answer->lists.front()), false};
+  }
+  return beneath_.list(request, deadline);
+}
+
+Result<KeyPage> CachedStore::list_keys(const ListRequest& request, Deadline deadline) {
+  TRY_VOID(check_deadline(deadline));
+  TRY_VOID(check_list(request));
+  core::Missing wanted;
+  wanted.keys.insert({request.kind, request.name_prefix});
+  if (request.after.empty()) {
+    auto answer = from_memory(wanted);
+    if (answer && answer->keys.front().size() <= request.limit) return KeyPage{std::move(answer->keys.front()), false};
+  }
+  return beneath_.list_keys(request, deadline);
+}
+
+// ---------------------------------------------------------------- writing
+
+Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+  TRY_VOID(check_deadline(deadline));
+  auto committed = beneath_.commit(writes, token, deadline);
+  const std::lock_guard lock(mutex_);
+  if (!in_use_) return committed;
+  if (!committed) {
+    cache_.doubt(writes);
+    return committed;
+  }
+  cache_.committed(writes, token, *committed);
+  const bool will_be_seen = std::any_of(writes.begin(), writes.end(), [&](const Write& write) {
+    return !write.only_check && write.value.has_value() && cache_.is_watched(write.key);
+  });
+  if (will_be_seen && *committed > cache_.position()) awaited_.emplace_back(*committed, clock_.now().since_boot);
+  return committed;
+}
+
+Result<Fate> CachedStore::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+  return beneath_.fate_of(writes, token, deadline);
+}
+
+Result<Revision> CachedStore::position(Deadline deadline) { return beneath_.position(deadline); }
+
+Result<std::unique_ptr<Watch>> CachedStore::watch(const WatchScope& scope, Revision after, Deadline deadline) {
+  return beneath_.watch(scope, after, deadline);
+}
+
+/// The place among this process's writers, and with it the one among all.
+class CachedStore::OwnTurn final : public Store::Turn {
+ public:
+  explicit OwnTurn(std::unique_lock<std::timed_mutex> own) : own_(std::move(own)) {}
+  void hold(std::unique_ptr<Turn> beneath) { beneath_ = std::move(beneath); }
+
+ private:
+  std::unique_lock<std::timed_mutex> own_;
+  std::unique_ptr<Turn> beneath_;  // given back first
+};
+
+Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
+  constexpr nanoseconds kWaitMax = std::chrono::hours{1};
+  const nanoseconds now = clock_.now().since_boot;
+  const nanoseconds left = deadline.at_since_boot > now ? deadline.at_since_boot - now : nanoseconds{0};
+  std::unique_lock<std::timed_mutex> own(turn_, std::min(left, kWaitMax));
+  if (!own.owns_lock()) return fail(ErrorCode::deadline_exceeded, "too many writers wait in this process");
+  auto turn = std::make_unique<OwnTurn>(std::move(own));
+  TRY(auto beneath, beneath_.take_turn(deadline));
+  turn->hold(std::move(beneath));
+  return turn;
+}
+
+Capabilities CachedStore::capabilities() const { return beneath_.capabilities(); }
+
+// ---------------------------------------------------------------- without memory
+
+Result<std::optional<Record>> CachedStore::Uncached::get(const Key& key, Deadline deadline) {
+  core::Missing wanted;
+  wanted.records.insert(key);
+  TRY(ReadAnswer answer, read(wanted, deadline));
+  return std::move(answer.records.front());
+}
+Result<std::vector<std::optional<Record>>> CachedStore::Uncached::get_many(std::span<const Key> keys,
+                                                                           Deadline deadline) {
+  TRY_VOID(whole_.check_deadline(deadline));
+  return whole_.beneath_.get_many(keys, deadline);
+}
+Result<Page> CachedStore::Uncached::list(const ListRequest& request, Deadline deadline) {
+  TRY_VOID(whole_.check_deadline(deadline));
+  return whole_.beneath_.list(request, deadline);
+}
+Result<KeyPage> CachedStore::Uncached::list_keys(const ListRequest& request, Deadline deadline) {
+  TRY_VOID(whole_.check_deadline(deadline));
+  return whole_.beneath_.list_keys(request, deadline);
+}
+Result<ReadAnswer> CachedStore::Uncached::read(const core::Missing& wanted, Deadline deadline) {
+  TRY_VOID(whole_.check_deadline(deadline));
+  return whole_.pass_on(wanted, deadline);
+}
+Result<Revision> CachedStore::Uncached::commit(std::span<const Write> writes, const WriteToken& token,
+                                               Deadline deadline) {
+  return whole_.commit(writes, token, deadline);
+}
+Result<Fate> CachedStore::Uncached::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+  return whole_.fate_of(writes, token, deadline);
+}
+Result<Revision> CachedStore::Uncached::position(Deadline deadline) { return whole_.position(deadline); }
+Result<std::unique_ptr<Watch>> CachedStore::Uncached::watch(const WatchScope& scope, Revision after,
+                                                            Deadline deadline) {
+  return whole_.watch(scope, after, deadline);
+}
+Result<std::unique_ptr<Store::Turn>> CachedStore::Uncached::take_turn(Deadline deadline) {
+  return whole_.take_turn(deadline);
+}
+Capabilities CachedStore::Uncached::capabilities() const { return whole_.capabilities(); }
+
+// ---------------------------------------------------------------- the follower
+
+CacheFollower::CacheFollower(CachedStore& store, const Clock& clock)
+    : store_(store), clock_(clock), thread_([this] { run(); }) {}
+
+CacheFollower::~CacheFollower() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+std::string CacheFollower::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+void CacheFollower::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    const auto done = store_.step(Deadline::after(clock_.now(), kStepWait));
+    lock.lock();
+    trouble_ = done ? "" : done.error().message;
+    if (!done) wake_.wait_for(lock, kRetryWait, [&] { return stopping_; });
+  }
+}
+
+}  // namespace croft::store

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/block/affinity.h"
+#include "store/cached/cache.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+struct CachedStoreOptions {
+  /// How long the watch may stay behind a commit of this process before it counts as broken.
+  std::chrono::nanoseconds lag_max = std::chrono::seconds(1);
+  std::chrono::nanoseconds read_limit = std::chrono::seconds(10);  ///< for one read of the follower
+};
+
+/// A store that answers from memory what one node looks at again and again (cache.h), and passes everything else on to
+/// the store beneath. Commits always go there; after one that was done the memory has it at once.
+///
+/// What it answers from memory may be old or a guess: only an answer that ended in a successful commit may be believed
+/// (engine/with_cache.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered
+/// from memory. Turns are taken here first and then beneath, so that the threads of this process don't meet in
+/// conflicts.
+///
+/// Safe to call from several threads; step() from one. The store beneath and the clock must outlive it.
+class CachedStore final : public Store {
+ public:
+  CachedStore(Store& beneath, core::AffinityOwner node, const Clock& clock, const CachedStoreOptions& options = {});
+  ~CachedStore() override;
+
+  /// The same store without answers from memory. What passes through it is noticed all the same.
+  [[nodiscard]] Store& uncached() { return uncached_; }
+
+  /// One step of following the store: reads everything when nothing is known, else waits for changes until the
+  /// deadline. Errors: those of the store beneath; the next call begins anew.
+  [[nodiscard]] Result<void> step(Deadline deadline);
+
+  struct State {
+    bool in_use = false;
+    std::size_t own_blocks = 0;
+    std::size_t affinities = 0;
+    std::uint64_t rebuilt = 0;      ///< how often everything was read
+    std::uint64_t from_memory = 0;  ///< reads answered
+    std::uint64_t passed_on = 0;
+  };
+  [[nodiscard]] State state() const;
+
+  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
+                                                                    Deadline deadline) override;
+  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        Deadline deadline) override;
+  [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
+                                     Deadline deadline) override;
+  [[nodiscard]] Result<Revision> position(Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
+                                                     Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
+  [[nodiscard]] Capabilities capabilities() const override;
+
+ private:
+  /// Reads go beneath, the rest through the CachedStore.
+  class Uncached final : public Store {
+   public:
+    explicit Uncached(CachedStore& whole) : whole_(whole) {}
+    [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override;
+    [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
+                                                                      Deadline deadline) override;
+    [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+    [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
+    [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+    [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                          Deadline deadline) override;
+    [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
+                                       Deadline deadline) override;
+    [[nodiscard]] Result<Revision> position(Deadline deadline) override;
+    [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
+                                                       Deadline deadline) override;
+    [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
+    [[nodiscard]] Capabilities capabilities() const override;
+
+   private:
+    CachedStore& whole_;
+  };
+
+  class OwnTurn;
+
+  [[nodiscard]] Result<ReadAnswer> pass_on(const core::Missing& wanted, Deadline deadline);
+  [[nodiscard]] std::optional<ReadAnswer> from_memory(const core::Missing& wanted);
+  [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;
+  [[nodiscard]] bool is_usable_now();
+  [[nodiscard]] Result<void> rebuild();
+  [[nodiscard]] Result<void> fill_unknown(Deadline deadline);
+  [[nodiscard]] Deadline read_deadline() const;
+
+  Store& beneath_;
+  const core::AffinityOwner node_;
+  const Clock& clock_;
+  const CachedStoreOptions options_;
+  Uncached uncached_;
+  std::timed_mutex turn_;
+
+  std::unique_ptr<Watch> watch_;        ///< step() only
+  std::size_t watched_generation_ = 0;  ///< step() only
+
+  mutable std::mutex mutex_;  ///< guards all below
+  Cache cache_;
+  bool in_use_ = false;
+  /// Commits of this process that the watch must come to, and when they were done.
+  std::deque<std::pair<Revision, std::chrono::nanoseconds>> awaited_;
+  std::uint64_t rebuilt_ = 0;
+  std::uint64_t from_memory_ = 0;
+  std::uint64_t passed_on_ = 0;
+};
+
+/// Runs CachedStore::step() in a thread of its own, until it is destroyed.
+class CacheFollower {
+ public:
+  CacheFollower(CachedStore& store, const Clock& clock);
+  ~CacheFollower();
+  CacheFollower(const CacheFollower&) = delete;
+  CacheFollower& operator=(const CacheFollower&) = delete;
+
+  /// Why the last step failed; empty when it did not.
+  [[nodiscard]] std::string trouble() const;
+
+ private:
+  void run();
+
+  CachedStore& store_;
+  const Clock& clock_;
+  mutable std::mutex mutex_;  ///< guards both below
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::string trouble_;
+  std::thread thread_;
+};
+
+}  // namespace croft::store
