@@ -67,7 +67,7 @@ class Audit {
       if (key.name.empty()) unlistable_.insert(key.kind);
       if (error.code == ErrorCode::newer_version) {
         add(FindingKind::record_newer, subject, error.message, "upgrade Croft here");
-      } else if (key.kind == Kind::block) {
+      } else if (key.kind == Kind::block && !key.name.empty()) {
         add(FindingKind::block_corrupt, cidr ? "block " + cidr->to_string() : subject, error.message,
             "restore the store from a backup; its addresses stay taken");
       } else {

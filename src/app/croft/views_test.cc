@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/croft/explain_view.h"
 #include "app/croft/json_output.h"
 #include "app/croft/picture.h"
+#include "app/croft/pool_usage.h"
 #include "app/croft/table.h"
+#include "engine/explain.h"
 #include "engine/test_world.h"
 
 namespace croft::app {
@@ -53,6 +56,25 @@ TEST_F(Views, LargePoolsAreSummedUp) {
   EXPECT_THAT(text, HasSubstr("blocks, 2^8 to a half character"));
   pool("six", "fd00::/32", 122);
   EXPECT_THAT(draw(engine::look(context)->pools[2], false), HasSubstr("no block is claimed yet"));
+}
+
+TEST_F(Views, UsageHasSharesAndBlocks) {
+  const std::string text = usage_table(*engine::look(context), true);
+  EXPECT_THAT(text,
+              HasSubstr("pool       a      10.1.0.0/28   -             16      9 (56.2%)   1 (6.25%)   3 (18.8%)"));
+  EXPECT_THAT(text, HasSubstr("block      a      10.1.0.8/29   host:node-a   8       6 (75%)"));
+}
+
+TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {
+  auto request = World::request("x");
+  const std::string told = text_of(*engine::explain(context, request), request);
+  EXPECT_THAT(told, HasSubstr("  1. pool a (10.1.0.0/28): serves all nodes\n"));
+  EXPECT_THAT(told, HasSubstr("own block 10.1.0.8/29: full, the first cooling one is free again at "));
+  EXPECT_THAT(told, HasSubstr("nothing to claim: "));
+  EXPECT_THAT(told, HasSubstr("Answer: 10.1.0.5 of pool a, own block 10.1.0.0/29\n"));
+  request.ipv4_pools = {"nowhere"};
+  EXPECT_THAT(text_of(*engine::explain(context, request), request),
+              HasSubstr("Answer: refused (refused_by_configuration): the given pool (nowhere) does not exist"));
 }
 
 TEST_F(Views, JsonIsOneArrayWithTheNamesThatScriptsRelyOn) {

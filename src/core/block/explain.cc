@@ -98,7 +98,9 @@ class Explaining {
     ClaimChoice claim = choose_block_to_claim(reader_, pools_, pool, request_.node);
     fact.claimable = claim.block;
     fact.not_claimable = std::move(claim.reason);
+    std::size_t looked_at = 0;
     for (const Prefix& cidr : blocks_with_room(reader_, pools_, pool, request_.node)) {
+      if (++looked_at > kExplainLooksMax) break;
       const bool is_own = std::any_of(fact.own.begin(), fact.own.end(), [&](const auto& o) { return o.cidr == cidr; });
       if (!is_own && fact.to_borrow.size() < kExplainBlocksMax) add_lender(fact, cidr);
     }

@@ -31,6 +31,8 @@ struct PoolFact {
   std::vector<net::Prefix> to_borrow;
 };
 inline constexpr std::size_t kExplainBlocksMax = 20;
+/// How many blocks of others are looked at for that, in the order in which they would be searched.
+inline constexpr std::size_t kExplainLooksMax = 100;
 
 /// How an address would be got.
 enum class Origin : std::uint8_t { held_before, own_block, new_block, taken_over, borrowed };
