@@ -230,7 +230,8 @@ TEST_F(CalicoIpamTest, AttributesAreCalicosAndTheInterface) {
 TEST_F(CalicoIpamTest, TheNodesNameByItsSources) {
   pool("a", "10.1.0.0/24", 26);
   const auto node_of = [&](const std::string& container) {
-    for (const auto& view : engine::list_addresses(context()).value()) {
+    const auto views = engine::list_addresses(context()).value();
+    for (const auto& view : views) {
       if (view.handle_id == "net." + container) return view.node;
     }
     return std::string("nobody");
