@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -38,22 +39,29 @@ double status_megabytes(const std::string& name) {
   return 0;
 }
 
-/// Runs something and tells how long it took and by how much memory grew at its peak.
+struct Figures {
+  double seconds = 0;    ///< that passed
+  double processor = 0;  ///< seconds of the processor: what a quiet machine would show
+  double megabytes = 0;  ///< by which memory grew at its peak
+};
+
 template <class Run>
-std::pair<double, double> measured(Run run) {
+Figures measured(Run run) {
   ::malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins here
   const double before = status_megabytes("VmRSS:");
   const auto start = std::chrono::steady_clock::now();
+  const std::clock_t processor = std::clock();
   run();
-  const double seconds = Seconds(std::chrono::steady_clock::now() - start).count();
-  return {seconds, status_megabytes("VmHWM:") - before};
+  return {Seconds(std::chrono::steady_clock::now() - start).count(),
+          static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC, status_megabytes("VmHWM:") - before};
 }
 
 template <class Run>
-std::pair<double, double> report(const char* what, Run run) {
-  const auto figures = measured(run);
-  fmt::print("{:<64} {:>7.3f} s  {:>6.0f} MiB at most\n", what, figures.first, figures.second);
+Figures report(const char* what, Run run) {
+  const Figures figures = measured(run);
+  fmt::print("{:<58} {:>7.3f} s  {:>7.3f} s of processor  {:>5.0f} MiB at most\n", what, figures.seconds,
+             figures.processor, figures.megabytes);
   std::fflush(stdout);
   return figures;
 }
@@ -179,17 +187,20 @@ int run(int argc, char** argv) {
   report("reading the store alone, page by page", [&] { page_through(store); });
   report("making the facts alone", [&] { check(source.facts().has_value(), "facts"); });
 
+  report("looking at the register alone", [&] { check(engine::look_at_register(context).has_value(), "a look"); });
+
   core::collect::Memory memory;
   engine::SweepOptions options;
-  double seconds = 0, megabytes = 0;
+  Figures most;
   const auto pass = [&](const char* what, std::size_t expected) {
-    const auto figures = report(what, [&] {
+    const Figures figures = report(what, [&] {
       const auto done = engine::sweep(context, source, memory, options);
       check(done.has_value() && !done->failure, "a pass");
       check(done->released.size() == expected, "what the pass released");
     });
-    seconds = std::max(seconds, figures.first);
-    megabytes = std::max(megabytes, figures.second);
+    most.seconds = std::max(most.seconds, figures.seconds);
+    most.processor = std::max(most.processor, figures.processor);
+    most.megabytes = std::max(most.megabytes, figures.megabytes);
   };
   pass("first look, all alive", 0);
   cluster.dead_per_hundred = 1;
@@ -204,9 +215,12 @@ int run(int argc, char** argv) {
     const auto done = engine::sweep(context, source, memory, options);
     check(done.has_value() && done->released.size() == dead, "the release");
   });
-  const bool within = seconds <= kSecondsBudget && megabytes <= kMegabytesBudget;
-  fmt::print("a pass: {:.3f} s of {:.0f} s, {:.0f} MiB of {:.0f} MiB, facts and a store in memory included: {}\n",
-             seconds, kSecondsBudget, megabytes, kMegabytesBudget, within ? "within the budget" : "OVER THE BUDGET");
+  const bool within = most.seconds <= kSecondsBudget && most.megabytes <= kMegabytesBudget;
+  fmt::print(
+      "a pass: {:.3f} s ({:.3f} s of processor) of {:.0f} s, {:.0f} MiB of {:.0f} MiB, facts and reading a store "
+      "in memory included: {}\n",
+      most.seconds, most.processor, kSecondsBudget, most.megabytes, kMegabytesBudget,
+      within ? "within the budget" : "OVER THE BUDGET");
   return 0;
 }
 

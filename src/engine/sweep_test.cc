@@ -160,7 +160,8 @@ TEST_F(Sweep, ACorruptBlockIsNamedAndLeftAlone) {
   const std::string dead = add_pod("dead");
   add_pod("other", "node-b");
   put(core::handle_key("net.lost"), core::Handle{"net.lost", {{"10.1.0.0/29", 1}}, false});
-  for (const net::Prefix& cidr : list_block_cidrs(context).value()) {
+  const std::vector<net::Prefix> cidrs = list_block_cidrs(context).value();
+  for (const net::Prefix& cidr : cidrs) {
     if (cidr.contains(ip(dead.c_str()))) continue;
     core::Block bad = std::get<core::Block>(store.get(core::block_key(cidr), Deadline{}).value()->value);
     bad.attributes.clear();
