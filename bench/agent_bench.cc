@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -43,6 +44,7 @@ class AgentProcess {
     const std::string program = bin + "/croftd";
     child_ = ::fork();
     if (child_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // also when this program is killed
       ::execl(program.c_str(), "croftd", "agent", "--store", store.c_str(), "--socket", socket_.c_str(), "--node",
               "bench", "--user", std::to_string(::geteuid()).c_str(), nullptr);
       ::_exit(127);
