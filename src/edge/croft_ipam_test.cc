@@ -60,6 +60,95 @@ TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
   EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 ok"));
 }
 
+/// An agent that answers as it is told, and remembers what it was asked.
+class ToldAgent final : public Agent {
+ public:
+  struct Script {
+    Result<core::AssignAnswer> assign = fail(ErrorCode::unavailable, "no answer in time");
+    Result<std::vector<net::Address>> release = fail(ErrorCode::unavailable, "no answer in time");
+    std::vector<wire::agent::AssignCall> assigns;
+    std::vector<wire::agent::ReleaseCall> releases;
+    std::vector<std::string> sockets;
+  };
+  explicit ToldAgent(Script& script) : script_(script) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall& call) override {
+    script_.assigns.push_back(call);
+    return script_.assign;
+  }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall& call) override {
+    script_.releases.push_back(call);
+    return script_.release;
+  }
+
+ private:
+  Script& script_;
+};
+
+class CroftIpamAgentTest : public CroftIpamTest {
+ protected:
+  void SetUp() override {
+    world_.find_agent = [this](const std::string& socket) {
+      script_.sockets.push_back(socket);
+      return std::make_unique<ToldAgent>(script_);
+    };
+  }
+  ToldAgent::Script script_;
+};
+
+TEST_F(CroftIpamAgentTest, WhatTheAgentAnswersIsTheAnswer) {
+  core::Assigned assigned;
+  assigned.addresses.push_back({net::Address::parse("10.1.0.9").value(),
+                                "a",
+                                net::Prefix::parse("10.1.0.0/24").value(),
+                                {},
+                                net::Prefix::parse("10.1.0.0/28").value(),
+                                core::SequenceNumber(1),
+                                false});
+  script_.assign = core::AssignAnswer(assigned);
+  script_.release = std::vector<net::Address>{assigned.addresses.front().address};
+  EXPECT_THAT(run("ADD", std::string(R"(,"store":"memory:x")") + kPools).out, HasSubstr("\"10.1.0.9/32\""));
+  EXPECT_THAT(log_.back(), HasSubstr("via=agent"));
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0.9 via=agent"));
+  EXPECT_FALSE(exists_) << "the store was opened";
+  ASSERT_EQ(script_.assigns.size(), 1U);
+  EXPECT_EQ(script_.assigns[0].caller.store, "memory:x");
+  EXPECT_EQ(script_.assigns[0].caller.node, "node-a");
+  EXPECT_EQ(script_.assigns[0].pools.size(), 1U);
+  EXPECT_EQ(script_.assigns[0].request.owner, (core::Owner{"net", "c1", "eth0"}));
+  ASSERT_EQ(script_.releases.size(), 1U);
+  EXPECT_EQ(script_.releases[0].caller.store, kDefaultStoreUrl);
+  EXPECT_EQ(script_.sockets, std::vector<std::string>(2, kDefaultAgentSocket));
+}
+
+TEST_F(CroftIpamAgentTest, ARefusalOfTheAgentIsFinal) {
+  script_.assign = core::AssignAnswer(core::Refusal{ErrorCode::exhausted, "nothing is free", {}});
+  const auto answer = run("ADD", kPools);
+  EXPECT_THAT(answer.out, HasSubstr("\"code\": 100"));
+  EXPECT_THAT(answer.out, HasSubstr("nothing is free"));
+}
+
+TEST_F(CroftIpamAgentTest, EveryErrorOfTheAgentMeansGoingAlone) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::internal); ++code) {
+    script_.assign = fail(static_cast<ErrorCode>(code), "it could not");
+    script_.release = fail(static_cast<ErrorCode>(code), "it could not");
+    EXPECT_EQ(run("ADD", kPools).exit_code, 0) << code;
+    EXPECT_THAT(log_.back(), HasSubstr("via=store agent=\"it could not\""));
+    EXPECT_EQ(run("DEL", "").exit_code, 0) << code;
+    EXPECT_THAT(log_.back(), HasSubstr("via=store"));
+    clock_.advance(6s);  // longer than an address of the pool cools
+  }
+}
+
+TEST_F(CroftIpamAgentTest, TheConfigurationSaysWhere) {
+  run("ADD", std::string(R"(,"agent":"/x/y.sock")") + kPools);
+  EXPECT_EQ(script_.sockets, std::vector<std::string>{"/x/y.sock"});
+  run("ADD", std::string(R"(,"agent":"none")") + kPools);
+  EXPECT_EQ(script_.sockets.size(), 1U);
+  EXPECT_THAT(run("ADD", std::string(R"(,"agent":"x")") + kPools).out, HasSubstr("ipam.agent"));
+  EXPECT_EQ(run("DEL", R"(,"agent":"x")").exit_code, 0);  // a release needs none of it
+}
+
 TEST_F(CroftIpamTest, WithoutGatewayItIsASingleAddress) {
   const auto answer = run("ADD", R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","gateway":"none"}])");
   EXPECT_THAT(answer.out, HasSubstr("/32\""));
