@@ -58,7 +58,7 @@ def odd_files(rig):
         for command in ("ADD", "DEL", "CHECK"):
             rig.refused(f"{command} on {name}", (7, 11, 101), name, command, f"sqlite:{d}/{name}")
         rig.refused(f"STATUS on {name}", (50,), name, "STATUS", f"sqlite:{d}/{name}")
-    for url in ("nonsense", "sqlite:", "sqlite:relative.db", "memory:", "etcd:http://127.0.0.1:2379"):
+    for url in ("nonsense", "sqlite:", "sqlite:relative.db", "memory:", "redis:http://127.0.0.1:6379"):
         rig.refused(f"ADD on {url}", (7,), "sqlite:/absolute/path.db", "ADD", url)
 
 

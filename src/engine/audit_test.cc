@@ -133,8 +133,12 @@ TEST_F(AuditTest, TheRuntimeOfOneNodeSaysNothingOfOthers) {
   EXPECT_EQ(audit(context, none, kCollectAgeMin, "node-b").value().findings.size(), 1U);
 }
 
-TEST_F(AuditTest, BesideForeignWritersPoolsHaveNoReservations) {
+TEST_F(AuditTest, BesideForeignWritersPoolsWithoutGatewayNeedNoReservations) {
   put(core::reservation_key("pool-a"), std::nullopt);
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  EXPECT_THAT(findings(), Contains(HasSubstr("reservation_missing")));
+  change_pool("a", [](core::Pool& pool) { pool.gateway.reset(); });
+  store.set_capabilities({.atomic_commit = true});
   EXPECT_THAT(findings(), Contains(HasSubstr("reservation_missing")));
   store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
   EXPECT_THAT(findings(), IsEmpty());

@@ -79,6 +79,10 @@ constexpr std::array kCauses = {
     std::pair{core::RefusalCause::full_and_strict, pb::FULL_AND_STRICT},
     std::pair{core::RefusalCause::block_limit, pb::BLOCK_LIMIT},
     std::pair{core::RefusalCause::no_block_to_claim, pb::NO_BLOCK_TO_CLAIM},
+    std::pair{core::RefusalCause::no_pool_enabled, pb::NO_POOL_ENABLED},
+    std::pair{core::RefusalCause::address_in_no_pool, pb::ADDRESS_IN_NO_POOL},
+    std::pair{core::RefusalCause::address_taken, pb::ADDRESS_TAKEN},
+    std::pair{core::RefusalCause::address_out_of_bounds, pb::ADDRESS_OUT_OF_BOUNDS},
 };
 
 void fill(pb::Refusal& out, const core::Refusal& refusal) {
@@ -89,6 +93,7 @@ void fill(pb::Refusal& out, const core::Refusal& refusal) {
     one.set_pool(verdict.pool);
     one.set_cidr(verdict.cidr.to_string());
     one.set_reason(verdict.reason);
+    one.set_usable(verdict.usable);
   }
   for (const auto& [cause, name] : kCauses) {
     if (cause == refusal.cause) out.set_cause(name);
@@ -105,7 +110,7 @@ void fill(pb::Refusal& out, const core::Refusal& refusal) {
   refusal.summary = in.summary();
   for (const pb::PoolVerdict& verdict : in.considered()) {
     TRY(const net::Prefix cidr, prefix_of("refusal.considered.cidr", verdict.cidr()));
-    refusal.considered.push_back({verdict.pool(), cidr, verdict.reason()});
+    refusal.considered.push_back({verdict.pool(), cidr, verdict.reason(), verdict.usable()});
   }
   for (const auto& [cause, name] : kCauses) {
     if (name == in.cause()) refusal.cause = cause;

@@ -109,7 +109,7 @@ TEST(AgentMessages, OutcomesSurvive) {
 }
 
 TEST(AgentMessages, EveryCauseAndCodeSurvives) {
-  for (int i = 0; i <= static_cast<int>(core::RefusalCause::no_block_to_claim); ++i) {
+  for (int i = 0; i <= static_cast<int>(core::RefusalCause::address_out_of_bounds); ++i) {
     core::Refusal refusal = sample_refusal();
     refusal.cause = static_cast<core::RefusalCause>(i);
     EXPECT_EQ(std::get<core::Refusal>(*decode_assign_outcome(encode(AssignOutcome(refusal)))), refusal) << i;

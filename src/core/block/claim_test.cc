@@ -21,7 +21,7 @@ class Claim : public testing::Test {
     snapshot_.set_list({Kind::pool, ""}, {{pool_key("a"), pool_}});
     snapshot_.set_list({Kind::reservation, ""}, {});
     snapshot_.set(ipam_config_key(), std::nullopt);
-    for (std::uint64_t i = 0; i < kClaimGuesses; ++i) {
+    for (std::uint64_t i = 0; i < 8; ++i) {
       snapshot_.set(high_water_mark_key(at(i)), std::nullopt);
       snapshot_.set(affinity_key(kNode, at(i)), std::nullopt);
     }
