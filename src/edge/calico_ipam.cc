@@ -147,14 +147,48 @@ class HostLock {
                           pod.namespace_name, pod.name));
 }
 
-[[nodiscard]] Result<core::Assigned> assign(const Call& call) {
-  TRY(const core::AssignRequest request, request_of(call));
+/// Asks the node's agent, if there is one; without it, and when it does not serve, the plugin does the work itself.
+template <class Ask>
+auto through_agent(const Call& call, const std::string& node, Ask ask)
+    -> std::optional<typename decltype(ask(std::declval<Agent&>(), std::declval<wire::agent::Caller>()))::value_type> {
+  const CalicoIpamWorld& world = call.world();
+  const bool wanted = world.find_agent && !world.agent_socket.empty() && world.agent_socket != kNoAgent;
+  const auto agent = wanted ? world.find_agent(world.agent_socket) : nullptr;
+  if (agent == nullptr) return {};
+  wire::agent::Caller self;
+  self.store = cni::url_of(call.config().datastore);
+  self.node = node;
+  auto answer = ask(*agent, std::move(self));
+  if (answer) return *std::move(answer);
+  call.warn("the agent did not serve: " + answer.error().message);
+  return {};
+}
+
+[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   TRY(const auto store, world.open_store(call.config().datastore, OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
-  TRY(core::AssignAnswer answer, engine::assign(context, request));
+  return engine::assign(context, request);
+}
+
+[[nodiscard]] Result<core::Assigned> assign(const Call& call) {
+  TRY(const core::AssignRequest request, request_of(call));
+  // Whether a virtual machine's pod may have an address depends on what only the store knows.
+  const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
+  std::optional<core::AssignAnswer> by_agent;
+  if (!may_be_machine) {
+    by_agent = through_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
+      return agent.assign({std::move(self), {}, request});
+    });
+  }
+  core::AssignAnswer answer;
+  if (by_agent) {
+    answer = *std::move(by_agent);
+  } else {
+    TRY(answer, assign_alone(call, request));
+  }
   if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
   return std::get<core::Assigned>(std::move(answer));
 }
@@ -196,7 +230,25 @@ std::optional<std::string> old_handle_of(const Call& call) {
   return handle;
 }
 
+/// The addresses that the node's agent released; nothing when it did not serve.
+std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
+  const auto node = node_name_of(call);
+  if (!node) return {};
+  auto released = through_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), call.owner()});
+  });
+  const std::optional<std::string> old_handle = old_handle_of(call);
+  if (!released || !old_handle) return released;
+  const auto old = through_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), *old_handle});
+  });
+  if (!old) return {};
+  released->insert(released->end(), old->begin(), old->end());
+  return released;
+}
+
 [[nodiscard]] Result<std::vector<net::Address>> release(const Call& call) {
+  if (auto by_agent = release_by_agent(call)) return *std::move(by_agent);
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);

@@ -27,6 +27,9 @@ struct CalicoIpamWorld {
   wire::cni::GetVariable variable;
   /// Takes one line, without newline; the file is replaced when it has outgrown `bytes_max`. Never fails.
   std::function<void(const std::string& log_file, const std::string& line, std::uint64_t bytes_max)> log;
+  /// The agent behind a socket; nothing when there is none there.
+  std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent = {};
+  std::string agent_socket = {};
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.

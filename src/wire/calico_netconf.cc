@@ -289,4 +289,15 @@ Checked<CalicoNetconf> decode_calico_netconf(const JsonDocument& document, const
   return std::move(config);
 }
 
+std::string url_of(const DatastoreChoice& choice) {
+  if (choice.kind == DatastoreChoice::Kind::store_url) return choice.url;
+  if (choice.kind == DatastoreChoice::Kind::kubernetes) return "kube:";
+  std::string url = "etcd:";
+  for (const std::string& endpoint : choice.endpoints) {
+    if (url.back() != ':') url += ',';
+    url += endpoint;
+  }
+  return url;
+}
+
 }  // namespace croft::wire::cni

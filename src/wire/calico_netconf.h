@@ -40,6 +40,9 @@ struct DatastoreChoice {
   friend bool operator==(const DatastoreChoice&, const DatastoreChoice&) = default;
 };
 
+/// The store's URL without files and passwords, as it is compared with an agent's: `etcd:http://10.0.0.1:2379,…`.
+[[nodiscard]] std::string url_of(const DatastoreChoice& choice);
+
 /// A network configuration together with CNI_ARGS and the environment.
 struct CalicoNetconf {
   std::string cni_version;

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/open_store.h"
 #include "os/clock.h"
@@ -50,6 +51,8 @@ int serve_calico_ipam(const edge::CniHost& host) {
         return std::string(value == nullptr ? "" : value);
       },
       os::append_log_line,
+      [&](const std::string& socket) { return find_agent(socket, clock); },
+      agent_socket(),
   };
   return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
 }

@@ -53,7 +53,10 @@ Result<void> CachedStore::rebuild() {
 Result<void> CachedStore::fill_unknown(Deadline deadline) {
   core::Missing gaps;
   {
+    // The watch may be quicker than the answer to a commit of ours, which fills its own gaps.
     const std::lock_guard lock(mutex_);
+    if (!fill_due_ || in_flight_ > 0) return {};
+    fill_due_ = false;
     gaps = cache_.unknown(kGapsMax);
   }
   if (gaps.empty()) return {};
@@ -87,6 +90,7 @@ Result<void> CachedStore::step(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     position = watch_->position();
     cache_.apply(*changes, position);
+    fill_due_ = fill_due_ || !changes->empty();
     while (!awaited_.empty() && awaited_.front().first <= cache_.position()) awaited_.pop_front();
     if (cache_.own_blocks_generation() != watched_generation_) {
       scope = cache_.scope();
@@ -98,7 +102,6 @@ Result<void> CachedStore::step(Deadline deadline) {
     if (!watch) return give_up(watch.error());
     watch_ = *std::move(watch);
   }
-  if (changes->empty()) return {};
   const auto filled = fill_unknown(read_deadline());
   if (!filled) return give_up(filled.error());
   return {};
@@ -197,8 +200,13 @@ Result<KeyPage> CachedStore::list_keys(const ListRequest& request, Deadline dead
 
 Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
   TRY_VOID(check_deadline(deadline));
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+  }
   auto committed = beneath_.commit(writes, token, deadline);
   const std::lock_guard lock(mutex_);
+  --in_flight_;
   if (!in_use_) return committed;
   if (!committed) {
     cache_.doubt(writes);

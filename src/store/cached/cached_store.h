@@ -124,6 +124,8 @@ class CachedStore final : public Store {
   std::uint64_t rebuilt_ = 0;
   std::uint64_t from_memory_ = 0;
   std::uint64_t passed_on_ = 0;
+  std::size_t in_flight_ = 0;  ///< commits whose answer has not come
+  bool fill_due_ = false;      ///< changes came that may have left gaps
 };
 
 /// Runs CachedStore::step() in a thread of its own, until it is destroyed.

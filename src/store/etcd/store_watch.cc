@@ -1,6 +1,7 @@
 #include "store/etcd/store_watch.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,7 +17,7 @@ namespace {
 class StoreWatch final : public Watch {
  public:
   StoreWatch(Store& store, Kv& kv, const Clock& clock, Random& random, const WatchScope& scope, store::Revision after)
-      : store_(store), watch_(kv, clock, random), scope_(scope), position_(after) {
+      : store_(store), kv_(kv), watch_(kv, clock, random), scope_(scope), position_(after) {
     for (const Key& key : scope_.records) add_record(key);
     for (const core::Listing& listing : scope_.lists) add_list(listing);
   }
@@ -33,6 +34,7 @@ class StoreWatch final : public Watch {
       default:
         return std::vector<Change>();
     }
+    note_beside(update.events);
     std::vector<Change> changes;
     for (const Event& event : update.events) {
       TRY_VOID(add_change(event, deadline, changes));
@@ -68,41 +70,71 @@ class StoreWatch final : public Watch {
     }
   }
 
-  /// What an event says about one of the records that are watched.
-  [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
+  /// The watched record that a key is, or is beside of.
+  struct Seen {
+    Key key;
+    bool beside = false;
+  };
+  [[nodiscard]] std::optional<Seen> seen_at(const std::string& place) const {
     for (const Kind kind : kinds_) {
-      if (const auto key = record_at(kind, event.kv.key); key && is_in(scope_, *key)) {
-        if (event.type == Event::Type::deletion) {
-          changes.push_back({*key, std::nullopt});
-          return {};
-        }
-        if (!place_beside(*key)) {
-          TRY(Record record, decode(*key, event.kv, std::nullopt));
-          changes.push_back({*key, std::move(record)});
-          return {};
-        }
-        return add_as_it_is(*key, deadline, changes);
-      }
-      if (const auto key = record_beside(kind, event.kv.key); key && is_in(scope_, *key)) {
-        return add_as_it_is(*key, deadline, changes);
-      }
+      if (auto key = record_at(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), false};
+      if (auto key = record_beside(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), true};
     }
-    return {};
+    return std::nullopt;
   }
 
-  /// A record with something beside it is read again: an event has only one of the two.
-  [[nodiscard]] Result<void> add_as_it_is(const Key& key, Deadline deadline, std::vector<Change>& changes) {
-    TRY(auto record, store_.get(key, deadline));
-    if (!changes.empty() && changes.back().key == key) changes.pop_back();
-    changes.push_back({key, std::move(record)});
+  /// An event has a record or what is beside it: the latter is remembered, so that a change of the record costs no
+  /// reading.
+  void note_beside(const std::vector<Event>& events) {
+    for (const Event& event : events) {
+      const auto seen = seen_at(event.kv.key);
+      if (!seen || !seen->beside) continue;
+      if (event.type == Event::Type::deletion) {
+        beside_[seen->key] = std::nullopt;
+      } else {
+        beside_[seen->key] = event.kv.value;
+      }
+    }
+  }
+
+  [[nodiscard]] Result<std::optional<std::string>> beside_of(const Key& key, Deadline deadline) {
+    const auto place = place_beside(key);
+    if (!place) return std::optional<std::string>();
+    if (const auto known = beside_.find(key); known != beside_.end()) return known->second;
+    TRY(const RangeResponse found, kv_.range(RangeRequest::one(*place), deadline));
+    auto& beside = beside_[key];
+    if (!found.kvs.empty()) beside = found.kvs.front().value;
+    return beside;
+  }
+
+  /// What an event says about one of the records that are watched.
+  [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
+    const auto seen = seen_at(event.kv.key);
+    if (!seen) return {};
+    Change change{seen->key, std::nullopt};
+    if (seen->beside) {
+      // Of one commit with the record itself as a rule; then this says nothing new.
+      const bool known = !changes.empty() && changes.back().key == seen->key && changes.back().record &&
+                         changes.back().record->revision.value == static_cast<std::uint64_t>(event.kv.mod_revision);
+      if (known) return {};
+      TRY(change.record, store_.get(seen->key, deadline));
+    } else if (event.type == Event::Type::deletion) {
+      beside_.erase(seen->key);
+    } else {
+      TRY(const auto beside, beside_of(seen->key, deadline));
+      TRY(change.record, decode(seen->key, event.kv, beside));
+    }
+    changes.push_back(std::move(change));
     return {};
   }
 
   Store& store_;
+  Kv& kv_;
   ResumingWatch watch_;
   const WatchScope scope_;
   store::Revision position_;
   std::set<Kind> kinds_;
+  std::map<Key, std::optional<std::string>> beside_;  ///< what is beside the records of which an event came
   std::int64_t last_id_ = 0;
 };
 
