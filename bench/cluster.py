@@ -42,9 +42,11 @@ def claims(build, world):
     empty = load(build, etcd.store, 40, 1, 1, "prefix=first")
     filled = load(build, etcd.store, blocks * 99 // 100 - 40, 1, 8, "prefix=fill")
     full = load(build, etcd.store, 40, 1, 1, "prefix=last")
+    agents = load(build, etcd.store, 4, 1, 4, "prefix=agent", "agent")
     show(f"etcd, claim in an empty pool of {blocks} blocks", empty)
     show("      filling it to 99 %", filled)
     show("      claim at 99 %", full)
+    show("      claim at 99 %, 4 nodes with agents", agents)
     print(f"claim at 99 % / claim when empty: {full['p50_us'] / empty['p50_us']:.2f} x p50, budget 2")
     etcd.kill()
 
@@ -60,12 +62,15 @@ def beside_calico(build, world):
     for turn in range(3):
         calico = peer("storm", "--hosts", str(HOSTS), "--pods", str(PODS), "--workers", str(WORKERS), "--release",
                       "--prefix", "node", timeout=900)
-        croft = load(build, etcd.store, HOSTS, PODS, WORKERS, "release")
+        alone = load(build, etcd.store, HOSTS, PODS, WORKERS, "release")
+        croft = load(build, etcd.store, HOSTS, PODS, WORKERS, "release", "agent")
         calico["per_second"] = round(calico["assigned"] / calico["seconds"])
         show("etcd, Calico's library", {k: v for k, v in calico.items() if isinstance(v, (int, float))})
-        show("etcd, Croft", croft)
+        show("etcd, Croft without agents", alone)
+        show("etcd, Croft with agents", croft)
         ratios.append(croft["per_second"] / calico["per_second"])
-        print(f"run {turn + 1}: {ratios[-1]:.1f} x Calico's assignments per second, budget 5")
+        print(f"run {turn + 1}: {ratios[-1]:.1f} x Calico's assignments per second, budget 5; without agents "
+              f"{alone['per_second'] / calico['per_second']:.1f} x")
     print(f"median {sorted(ratios)[1]:.1f} x")
 
 

@@ -1,6 +1,7 @@
 // Assigns and releases for many nodes through Croft's engine, in this process, and prints one line of JSON.
 //
-// usage: cluster_load STORE HOSTS PODS WORKERS [release] [prefix=P]
+// usage: cluster_load STORE HOSTS PODS WORKERS [release] [agent] [prefix=P]
+//   agent: each worker keeps the memory of a node's agent (WORKERS must be HOSTS)
 //   STORE: memory: (with a pool of its own, 10.0.0.0/8 in blocks of 26) or etcd:http://…:2379 (pools as they are there)
 //   HOSTS nodes get PODS addresses each; worker i acts for the nodes i mod WORKERS, over a client of its own
 // With PODS 1 every assignment is a claim.
@@ -23,8 +24,10 @@
 #include "engine/assign.h"
 #include "engine/pools.h"
 #include "engine/release.h"
+#include "engine/with_cache.h"
 #include "os/clock.h"
 #include "os/random.h"
+#include "store/cached/cached_store.h"
 #include "store/memory/memory_store.h"
 
 namespace croft::bench {
@@ -36,6 +39,7 @@ struct Load {
   std::string store;
   int hosts = 0, pods = 0, workers = 1;
   bool release = false;
+  bool agent = false;
   std::string prefix = "n";
 };
 
@@ -67,11 +71,21 @@ bool timed(Microseconds& times, Call call) {
   return done;
 }
 
+/// The use case as a lone plugin runs it, or as an agent does, which has the node's blocks in memory.
+template <class UseCase>
+auto decided(const engine::Context& context, UseCase use_case) {
+  auto* cached = dynamic_cast<store::CachedStore*>(&context.store);
+  if (cached == nullptr) return use_case(context);
+  const engine::Context direct{cached->uncached(), context.clock, context.random, context.time_limit};
+  return engine::with_cache(direct, *cached, use_case, [](const auto&) { return true; }).answer;
+}
+
 void assign_all(const engine::Context& context, const Load& load, int worker, Outcome& outcome) {
   for (int pod = 0; pod < load.pods && outcome.failure.empty(); ++pod) {
     for (int host = worker; host < load.hosts; host += load.workers) {
       timed(outcome.assign, [&] {
-        const auto answer = engine::assign(context, request(load, host, pod));
+        const auto answer =
+            decided(context, [&](const engine::Context& c) { return engine::assign(c, request(load, host, pod)); });
         if (!answer) outcome.failure = answer.error().message;
         if (answer && std::holds_alternative<core::Refusal>(*answer)) {
           outcome.failure = std::get<core::Refusal>(*answer).summary;
@@ -86,7 +100,9 @@ void release_all(const engine::Context& context, const Load& load, int worker, O
   for (int host = worker; host < load.hosts && outcome.failure.empty(); host += load.workers) {
     for (int pod = 0; pod < load.pods; ++pod) {
       timed(outcome.release, [&] {
-        const auto released = engine::release_owner(context, request(load, host, pod).owner);
+        const auto released = decided(context, [&](const engine::Context& c) {
+          return engine::release_owner(c, request(load, host, pod).owner);
+        });
         if (!released || released->addresses.size() != 1) outcome.failure = "a release failed";
         return released.has_value();
       });
@@ -145,6 +161,19 @@ int run(const Load& load) {
     }
     stores.push_back(*std::move(opened));
   }
+  std::vector<std::unique_ptr<store::CachedStore>> caches;
+  std::vector<std::unique_ptr<store::CacheFollower>> followers;
+  std::vector<std::unique_ptr<store::Store>> beneath;
+  if (load.agent) {
+    for (int i = 0; i < load.workers; ++i) {
+      const auto node = request(load, i, 0).node;
+      beneath.push_back(std::move(stores[static_cast<std::size_t>(i)]));
+      auto cache = std::make_unique<store::CachedStore>(*beneath.back(), node, clock);
+      followers.push_back(std::make_unique<store::CacheFollower>(*cache, clock));
+      stores[static_cast<std::size_t>(i)] = std::move(cache);
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // the agents have long been there
+  }
   const engine::Context first{*stores.front(), clock, random};
   if (shared) {
     const core::PoolSpec spec{"a", net::Prefix::parse("10.0.0.0/8").value(), 26, {}, std::chrono::seconds{0}, {}};
@@ -194,7 +223,7 @@ int run(const Load& load) {
 int main(int argc, char** argv) {
   croft::bench::Load load;
   if (argc < 5) {
-    std::fprintf(stderr, "usage: cluster_load STORE HOSTS PODS WORKERS [release] [prefix=P]\n");
+    std::fprintf(stderr, "usage: cluster_load STORE HOSTS PODS WORKERS [release] [agent] [prefix=P]\n");
     return 2;
   }
   load.store = argv[1];
@@ -204,6 +233,7 @@ int main(int argc, char** argv) {
   for (int i = 5; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "release") load.release = true;
+    if (option == "agent") load.agent = true;
     if (option.starts_with("prefix=")) load.prefix = option.substr(7);
   }
   return croft::bench::run(load);
