@@ -317,7 +317,7 @@ def plan(mode, draw):
 
 
 def test(options):
-    require_programs("etcd", "etcdctl", "iptables", "iptables-save", "ip")
+    require_programs("etcd", "etcdctl", "iptables", "iptables-save", "ip", "tc")
     require_network_namespaces()
     seconds = (4, 3, 4) if options.mode == "quick" else (10, 6, 10)
     with World("cluster", options.bin_dir) as world:

@@ -56,11 +56,12 @@ class Member:
         self.address = namespace.address
         self.url = f"http://{self.address}:{CLIENT_PORT}"
         self.log = folder / f"m{number}.log"
-        peer = f"http://{self.address}:{PEER_PORT}"
+        self.peer = f"http://{self.address}:{PEER_PORT}"
+        self.data = folder / f"m{number}"
         self.command = ["nsenter", f"--net={namespace.path}", "etcd", "--name", f"m{number}",
-                        "--data-dir", folder / f"m{number}",
+                        "--data-dir", self.data,
                         "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
-                        "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                        "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
                         "--heartbeat-interval", "100", "--election-timeout", "500", "--snapshot-count", "100",
                         "--logger", "zap", "--log-level", "error", *arguments]
 
@@ -73,6 +74,11 @@ class Member:
             self.process.kill()
             self.process.wait()
         self.process = None
+
+    def begin_anew(self):
+        """Its next start is that of a new member of the cluster that is there, with nothing."""
+        shutil.rmtree(self.data)
+        self.command += ["--initial-cluster-state", "existing"]
 
 
 class Cluster:
@@ -90,6 +96,7 @@ class Cluster:
             arguments += ["--quota-backend-bytes", str(quota)]
         self.members = [Member(i, n, self.folder, arguments) for i, n in enumerate(network.members, 1)]
         self.relays = []
+        self.ids = {}  # etcd's own numbers of the members
         self.compacted = False  # old revisions are gone
 
     def __enter__(self):
@@ -126,13 +133,13 @@ class Cluster:
             return None
         members_by_id = self.members_by_id()
         rows = sorted((row["Status"] for row in json.loads(done.stdout)), key=lambda s: -s.get("raftTerm", 0))
-        known = [members_by_id[row["leader"]] for row in rows if row.get("leader")]
+        known = [members_by_id[row["leader"]] for row in rows if row.get("leader") in members_by_id]
         return known[0] if known else None
 
     def members_by_id(self):
-        if not hasattr(self, "ids"):
+        if not self.ids:
             rows = json.loads(self.ctl("member", "list", "-w", "json").stdout)["members"]
-            self.ids = {row["ID"]: self.members[int(row["name"][1:]) - 1] for row in rows}
+            self.ids = {row["ID"]: self.members[int(row["name"][1:]) - 1] for row in rows if row.get("name")}
         return self.ids
 
     def must_know_leader(self):
@@ -279,6 +286,28 @@ def kill_all(cluster, draw):
         cluster.wait_until_healthy()
         time.sleep(2)
     yield
+
+
+@contextlib.contextmanager
+def replace_member(cluster, draw):
+    """One goes for good, and its data; the other two are the cluster, until a new one comes under the same address."""
+    member = draw.choice(cluster.members)
+    rest = cluster.others(member)
+    number, = (number for number, known in cluster.members_by_id().items() if known is member)
+    member.kill()
+
+    def change(*arguments):
+        wait_for(lambda: cluster.ctl("member", *arguments, members=rest, check=False).returncode == 0,
+                 f"member {arguments[0]}", 30)
+    change("remove", f"{number:x}")
+    member.begin_anew()
+    cluster.ids = {}
+    try:
+        yield
+    finally:
+        change("add", f"m{member.number}", f"--peer-urls={member.peer}")
+        cluster.ids = {}
+        member.start()
 
 
 @contextlib.contextmanager
@@ -469,6 +498,24 @@ def lose_packets(cluster, _draw):
         yield
 
 
+@contextlib.contextmanager
+def narrow(cluster, _draw):
+    """256 kbit/s out of each member, to the others and to the clients together."""
+    for member in cluster.members:
+        member.namespace.run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "256kbit", "burst", "16kb",
+                             "latency", "400ms")
+    held_back = 0
+    try:
+        yield
+    finally:
+        for member in cluster.members:
+            shown, = json.loads(member.namespace.run("tc", "-s", "-j", "qdisc", "show", "dev", "eth0", "root").stdout)
+            held_back += shown["overlimits"]
+            member.namespace.run("tc", "qdisc", "del", "dev", "eth0", "root")
+    expect(held_back > 0, "no packet had to wait")
+
+
 NO_SPACE_QUOTA = 16 << 20
-FAULTS = [kill_leader, kill_follower, kill_all, pause_leader, cut_leader, mute_leader, deafen_leader, cut_minority,
-          cut_clients, deafen_clients, reset_clients, drop_replies, compact, defragment, no_space, lose_packets]
+FAULTS = [kill_leader, kill_follower, kill_all, replace_member, pause_leader, cut_leader, mute_leader, deafen_leader,
+          cut_minority, cut_clients, deafen_clients, reset_clients, drop_replies, compact, defragment, no_space,
+          lose_packets, narrow]
