@@ -25,7 +25,7 @@ from etcd_cluster_lib import Cluster, Network
 from lib import (Failure, World, expect, expect_equal, main, require_network_namespaces, require_programs, say,
                  wait_for)
 
-POOLS = {"four": ("10.88.0.0/26", "29", 0), "six": ("fd88::/120", "124", 1)}
+POOLS = {"four": ("10.88.0.0/26", "29", 0), "six": ("fd88::/119", "124", 1)}
 HELD_AT_FIRST, HELD_MAX = 9, 16  # of one worker; all together want more than there is
 CALL_MAX = 60  # seconds; an ADD gives up after a fraction of that
 TRY_AGAIN, FULL = 11, 100
@@ -244,7 +244,7 @@ class Run:
 
     def check(self, cluster, workers):
         wrong = [*checks.overlapping_holds(self.history, cooldown_of), *checks.changed_answers(self.history),
-                 *checks.untrue_refusals(self.history, self.capacity)]
+                 *checks.untrue_refusals(self.history, self.capacity, "no IPv4 address")]
         late = self.check_register(cluster)
         wrong += self.release_all(cluster, workers, late)
         self.check_members_agree(cluster)
@@ -252,7 +252,6 @@ class Run:
         if not cluster.compacted:
             replay = checks.Replay(cluster.all_events())
             wrong += replay.flaws + checks.never_stored(self.history, replay, lambda c: f"net.{c}")
-            expect(replay.versions > len(self.history.calls) / 10, f"{replay.versions} versions of blocks are too few")
             replayed = f"{replay.versions} versions of blocks in {replay.revisions} revisions"
         if wrong:
             raise Failure(f"{len(wrong)} violations, the first:\n  " + "\n  ".join(wrong[:20]))

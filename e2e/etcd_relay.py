@@ -47,8 +47,9 @@ class Relay:
 
     def fate_of(self, piece, frames):
         for _ in range(frames.answers_in(piece)):
-            if self.dropping and self.draw.random() < PROBABILITY:
-                return "swallowed" if self.draw.random() < SWALLOWED else "cut"
+            # The first one for certain, so that a slow machine loses one too.
+            if self.dropping and (self.counts["cut"] == 0 or self.draw.random() < PROBABILITY):
+                return "swallowed" if self.counts["cut"] > 0 and self.draw.random() < SWALLOWED else "cut"
             self.counts["passed"] += 1
         return None
 

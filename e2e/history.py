@@ -94,9 +94,10 @@ def changed_answers(history):
     return wrong
 
 
-def untrue_refusals(history, capacity):
+def untrue_refusals(history, capacity, about=""):
     """Calls that were told "full" although, counting everybody who may have held an address at any time of the call,
-    fewer were in use than there are. Only for pools without a cooldown."""
+    fewer were in use than there are. `about` is in the text of the refusals that are meant: those of the only pool of a
+    family, which must have no cooldown."""
     may_hold = []
     for calls in history.by_container().values():
         begin = None
@@ -110,7 +111,7 @@ def untrue_refusals(history, capacity):
             may_hold.append((begin, FOREVER))
     wrong = []
     for call in history.calls:
-        if call["outcome"] != "refused":
+        if call["outcome"] != "refused" or about not in call.get("said", ""):
             continue
         count = sum(1 for begin, end in may_hold if begin < call["end"] and end > call["begin"])
         if count < capacity:
