@@ -56,7 +56,8 @@ class Worker(threading.Thread):
             "type": "croft-ipam", "store": self.store, "nodename": self.name, "assign_ipv6": True,
             "log_file_path": str(self.run_.world.directory / "ipam.log")}})
         env = {"CNI_COMMAND": op, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.run_.world.bin), "PATH": os.environ["PATH"]}
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.run_.world.bin), "PATH": os.environ["PATH"],
+               "CROFT_AGENT": str(self.run_.world.directory / "no-agent")}
         begin = self.run_.history.now()
         program = ["nsenter", f"--net={self.namespace.path}", self.run_.world.bin / "croft-ipam"]
         with subprocess.Popen(program, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
