@@ -25,11 +25,14 @@ def free_ports(count):
 class Etcd:
     """One member, with its data in the World's directory; it goes with the World."""
 
+    scheme = "http"
+    ctl_flags = ()
+
     def __init__(self, world, *arguments):
         require_programs("etcd", "etcdctl")
         self.world, self.arguments = world, arguments
         self.port, peer = free_ports(2)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{self.scheme}://127.0.0.1:{self.port}"
         self.peer = f"http://127.0.0.1:{peer}"
         self.data = world.directory / f"etcd-{self.port}"
         self.process = None
@@ -56,7 +59,7 @@ class Etcd:
         return f"etcd:{self.url}"
 
     def ctl(self, *arguments, check=True):
-        return run("etcdctl", "--endpoints", self.url, *arguments, check=check,
+        return run("etcdctl", "--endpoints", self.url, *self.ctl_flags, *arguments, check=check,
                    env={**os.environ, "ETCDCTL_API": "3"})
 
     def requests(self):

@@ -1,0 +1,112 @@
+"""Passes connections of clients on to etcd members, and loses answers when it is told to.
+
+usage: etcd_relay.py SEED PORT=ADDRESS:PORT...
+
+It listens on 127.0.0.1. SIGUSR1: from now on an answer is lost with some probability after the member has begun to send
+it, which is when the request is done: either the connection is reset, or nothing comes any more. SIGUSR2: no more, and
+print how many were lost. It knows of HTTP/2 no more than where a frame begins.
+"""
+
+import asyncio
+import json
+import random
+import signal
+import sys
+
+PROBABILITY = 0.15
+SWALLOWED = 0.2  # of the lost ones; a client notices only when its patience ends
+HEADERS = 1
+
+
+class Frames:
+    """Finds where frames begin in a stream that comes in pieces, and the streams whose answer begins there."""
+
+    def __init__(self):
+        self.rest, self.seen = b"", set()
+
+    def answers_in(self, piece):
+        data, begun = self.rest + piece, 0
+        while len(data) >= 9:
+            length, kind = int.from_bytes(data[:3], "big"), data[3]
+            if len(data) < 9 + length:
+                break
+            stream = int.from_bytes(data[5:9], "big")
+            if kind == HEADERS and stream not in self.seen:
+                self.seen.add(stream)
+                begun += 1
+            data = data[9 + length:]
+        self.rest = data
+        return begun
+
+
+class Relay:
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+        self.dropping = False
+        self.counts = {"cut": 0, "swallowed": 0, "passed": 0}
+
+    def fate_of(self, piece, frames):
+        for _ in range(frames.answers_in(piece)):
+            # The first one for certain, so that a slow machine loses one too.
+            if self.dropping and (self.counts["cut"] == 0 or self.draw.random() < PROBABILITY):
+                return "swallowed" if self.counts["cut"] > 0 and self.draw.random() < SWALLOWED else "cut"
+            self.counts["passed"] += 1
+        return None
+
+    async def requests(self, reader, writer):
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()
+
+    async def answers(self, reader, writer):
+        frames = Frames()
+        swallowing = False
+        while piece := await reader.read(65536):
+            fate = None if swallowing else self.fate_of(piece, frames)
+            if fate:
+                self.counts[fate] += 1
+            if fate == "cut":
+                return
+            swallowing = swallowing or fate == "swallowed"
+            if not swallowing:
+                writer.write(piece)
+                await writer.drain()
+
+    async def serve(self, client_reader, client_writer, address, port):
+        try:
+            member_reader, member_writer = await asyncio.wait_for(asyncio.open_connection(address, port), 3)
+        except (OSError, asyncio.TimeoutError):
+            client_writer.transport.abort()
+            return
+        ways = [asyncio.ensure_future(self.requests(client_reader, member_writer)),
+                asyncio.ensure_future(self.answers(member_reader, client_writer))]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        client_writer.transport.abort()
+        member_writer.transport.abort()
+
+    def drop(self, dropping):
+        self.dropping = dropping
+        if not dropping:
+            print(json.dumps(self.counts), flush=True)
+
+
+async def main():
+    relay = Relay(int(sys.argv[1]))
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, relay.drop, True)
+    loop.add_signal_handler(signal.SIGUSR2, relay.drop, False)
+    servers = []
+    for argument in sys.argv[2:]:
+        port, _, target = argument.partition("=")
+        address, _, target_port = target.rpartition(":")
+        servers.append(await asyncio.start_server(
+            lambda r, w, a=address, p=int(target_port): relay.serve(r, w, a, p), "127.0.0.1", int(port)))
+    print("ready", flush=True)
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
