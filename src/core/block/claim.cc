@@ -120,20 +120,25 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   }
   const auto& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
   if (!reader.complete()) return {};
-  std::set<net::Prefix> existing;
-  for (const Key& key : keys) {
-    if (const auto cidr = cidr_of(key); cidr && pool.cidr.contains(cidr->first())) existing.insert(*cidr);
-  }
+  // By name, as the list is ordered: most of a full pool need not be looked at.
+  const auto is_listed = [&](const net::Prefix& candidate) {
+    return std::binary_search(keys.begin(), keys.end(), block_key(candidate));
+  };
+  std::uint64_t made_meanwhile = 0;
   for (std::uint64_t i = 0; i < blocks.count(); ++i) {
     const net::Prefix candidate = blocks.at(start + i);
-    if (existing.contains(candidate) || is_out(candidate)) continue;
+    if (is_listed(candidate) || is_out(candidate)) continue;
     // The list may be older than the block: only the record itself says that there is none.
-    const bool made_meanwhile = look_at(reader, candidate, owner) != nullptr;
+    const Block* block = look_at(reader, candidate, owner);
     if (!reader.complete()) return {};
-    if (!made_meanwhile) return {candidate, {}, false};
-    existing.insert(candidate);
+    if (block == nullptr) return {candidate, {}, false};
+    ++made_meanwhile;
   }
-  return all_claimed(reader, pool, owner, existing.size());
+  const auto in_pool = static_cast<std::uint64_t>(std::count_if(keys.begin(), keys.end(), [&](const Key& key) {
+    const auto cidr = cidr_of(key);
+    return cidr && pool.cidr.contains(cidr->first());
+  }));
+  return all_claimed(reader, pool, owner, in_pool + made_meanwhile);
 }
 
 }  // namespace croft::core

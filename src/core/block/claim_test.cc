@@ -1,5 +1,7 @@
 #include "core/block/claim.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
@@ -35,6 +37,7 @@ class Claim : public testing::Test {
   void listed(std::uint64_t count) {
     std::vector<Key> keys;
     for (std::uint64_t i = 0; i < count; ++i) keys.push_back(block_key(at(i)));
+    std::sort(keys.begin(), keys.end());  // as a store lists them
     snapshot_.set_keys({Kind::block, "ipv4/"}, std::move(keys));
   }
   /// The choice, or nothing when more must be read; `missing_` says what.

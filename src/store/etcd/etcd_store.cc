@@ -274,7 +274,7 @@ class EtcdStore final : public Store {
     RangeResponse next;
     for (;;) {
       for (const KeyValue& kv : page->kvs) {
-        auto key = etcd::record_at(listing.kind, kv.key);
+        auto key = keys_only ? etcd::listed_at(listing.kind, kv.key) : etcd::record_at(listing.kind, kv.key);
         if (key && key->name.starts_with(listing.name_prefix)) TRY_VOID(add(kv, *std::move(key)));
       }
       if (!page->more || page->kvs.empty()) return {};

@@ -115,6 +115,26 @@ std::optional<core::Key> record_at(Kind kind, std::string_view place) {
   return key;
 }
 
+std::optional<core::Key> listed_at(Kind kind, std::string_view place) {
+  // …/assignment/ipv4/block/10.0.0.64-26 is ipv4/10.0.0.64/26
+  const std::string root = calico::blocks_prefix();
+  constexpr std::string_view kBlock = "/block/";
+  constexpr std::size_t kFamilyBytes = 4;
+  if (kind != Kind::block || !place.starts_with(root)) return record_at(kind, place);
+  place.remove_prefix(root.size());
+  const std::size_t dash = place.rfind('-');
+  const std::size_t cidr_at = kFamilyBytes + kBlock.size();
+  if (place.size() <= cidr_at || place.substr(kFamilyBytes, kBlock.size()) != kBlock || dash == place.npos ||
+      dash < cidr_at || (!place.starts_with("ipv4") && !place.starts_with("ipv6"))) {
+    return std::nullopt;
+  }
+  core::Key key{kind, std::string(place.substr(0, kFamilyBytes + 1))};
+  key.name += place.substr(cidr_at, dash - cidr_at);
+  key.name += '/';
+  key.name += place.substr(dash + 1);
+  return key;
+}
+
 std::optional<std::string> place_beside(const core::Key& key) {
   if (beside_name_of(key.kind).empty()) return std::nullopt;
   return fmt::format("{}{}{}", kOwnRoot, beside_name_of(key.kind), key.name);

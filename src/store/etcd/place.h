@@ -20,6 +20,10 @@ namespace croft::store::etcd {
 /// The record of a key of this kind; nothing for a key that belongs to none.
 [[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place);
 
+/// The same for a list of keys alone, which is a hint and may be long: a block's or affinity's CIDR is not parsed, so
+/// that a name may come out that no record can have.
+[[nodiscard]] std::optional<core::Key> listed_at(core::Kind kind, std::string_view place);
+
 /// Where Croft keeps what Calico's record has no place for: beside pools and blocks; nothing for others.
 [[nodiscard]] std::optional<std::string> place_beside(const core::Key& key);
 /// The same for all records of a kind.
