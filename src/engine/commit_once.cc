@@ -1,5 +1,8 @@
 #include "engine/commit_once.h"
 
+#include <chrono>
+#include <thread>
+
 #include <fmt/format.h>
 
 namespace croft::engine {
@@ -37,6 +40,8 @@ Result<store::Revision> commit_once(const Context& context, std::span<const stor
     if (*fate == store::Fate::applied) return revision_of(context, writes.front(), token, deadline);
     if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
     if (deadline.passed(context.clock.now())) return committed;
+    // Nothing has changed yet: the request may be on its way still, or the store in trouble.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 + static_cast<int>(context.random.next() % 10)));
   }
 }
 

@@ -28,7 +28,8 @@ Result<Dialer::Dialed> Dialer::dial(std::size_t first, bool ready, Deadline dead
     auto channel = dial_one(endpoints_[member], ready, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
     if (channel) return Dialed{*std::move(channel), member};
     reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", channel.error().message);
-    const bool passes = is_transient(channel.error().code);
+    // A file that is missing may be on its way: certificates are renewed while plugins run.
+    const bool passes = is_transient(channel.error().code) || channel.error().code == ErrorCode::not_found;
     if (!passes) code = channel.error().code;
   }
   return fail(code, "no member of etcd can be reached" + reasons);
