@@ -40,14 +40,17 @@ def claims(build, world):
                 "--gateway", "none", "--cooldown-seconds", "0")
     blocks = 1 << 12
     empty = load(build, etcd.store, 40, 1, 1, "prefix=first")
-    filled = load(build, etcd.store, blocks * 99 // 100 - 40, 1, 8, "prefix=fill")
+    empty_agent = load(build, etcd.store, 2, 1, 2, "prefix=early", "agent")
+    filled = load(build, etcd.store, blocks * 99 // 100 - 42, 1, 8, "prefix=fill")
     full = load(build, etcd.store, 40, 1, 1, "prefix=last")
-    agents = load(build, etcd.store, 4, 1, 4, "prefix=agent", "agent")
+    agents = load(build, etcd.store, 2, 1, 2, "prefix=agent", "agent")
     show(f"etcd, claim in an empty pool of {blocks} blocks", empty)
     show("      filling it to 99 %", filled)
     show("      claim at 99 %", full)
-    show("      claim at 99 %, 4 nodes with agents", agents)
-    print(f"claim at 99 % / claim when empty: {full['p50_us'] / empty['p50_us']:.2f} x p50, budget 2")
+    show("      empty, 2 nodes with agents", empty_agent)
+    show("      at 99 %, 2 nodes with agents", agents)
+    print(f"claim at 99 % / claim when empty: {full['p50_us'] / empty['p50_us']:.2f} x p50 alone, "
+          f"{agents['p50_us'] / empty_agent['p50_us']:.2f} x with agents, budget 2")
     etcd.kill()
 
 

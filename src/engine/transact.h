@@ -42,7 +42,9 @@ enum class TurnTaking {
 class Loader {
  public:
   Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
-    snapshot_.set_foreign_writers(store.capabilities().foreign_writers);
+    const store::Capabilities can = store.capabilities();
+    snapshot_.set_foreign_writers(can.foreign_writers);
+    snapshot_.set_keys_at_hand(can.keys_at_hand);
   }
 
   /// Reads what is missing into the snapshot.

@@ -133,6 +133,8 @@ struct Capabilities {
   /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies, claim
   /// cursors) is then a hint that may be incomplete.
   bool foreign_writers = false;
+  /// Lists of the keys of blocks come from memory: asking for one is cheaper than looking at a single foreign block.
+  bool keys_at_hand = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 

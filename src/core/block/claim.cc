@@ -106,7 +106,7 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   if (!reader.complete()) return {};
   const BlockIndex blocks(pool);
   const std::uint64_t start = blocks.start(owner, cursor);
-  const std::uint64_t guesses = std::min(kClaimGuesses, blocks.count());
+  const std::uint64_t guesses = reader.keys_at_hand() ? 0 : std::min(kClaimGuesses, blocks.count());
   for (std::uint64_t i = 0; i < guesses; ++i) {
     static_cast<void>(look_at(reader, blocks.at(start + i), owner));
   }

@@ -35,6 +35,10 @@ class Snapshot {
   void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
   [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }
 
+  /// Lists of keys cost nothing (store.h, Capabilities).
+  void set_keys_at_hand(bool keys_at_hand) { keys_at_hand_ = keys_at_hand; }
+  [[nodiscard]] bool keys_at_hand() const { return keys_at_hand_; }
+
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
@@ -51,6 +55,7 @@ class Snapshot {
   std::map<Listing, std::vector<KeyedValue>> lists_;
   std::map<Listing, std::vector<Key>> keys_;
   bool foreign_writers_ = false;
+  bool keys_at_hand_ = false;
 };
 
 /// What a decision needs to see before it can go on.
@@ -96,6 +101,7 @@ class Reader {
   }
 
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
+  [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
 
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }

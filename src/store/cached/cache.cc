@@ -198,7 +198,7 @@ void Cache::put(const Key& key, std::optional<Record> record) {
       if (affinity_names_.erase(key.name) == 0) return;
       keep(key, std::nullopt);
       if (const auto cidr = block_of(key)) {
-        const auto claims = claimed_.find(*cidr);
+        const auto claims = claimed_.find(core::block_key(*cidr).name);
         if (claims != claimed_.end() && --claims->second == 0) claimed_.erase(claims);
         if (is_own_name(key.name)) {
           put_block(core::block_key(*cidr), std::nullopt);
@@ -233,7 +233,7 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   if (!affinity_names_.insert(key.name).second) return;
   const auto cidr = block_of(key);
   if (!cidr) return;
-  ++claimed_[*cidr];
+  ++claimed_[core::block_key(*cidr).name];
   if (is_own && own_.insert(*cidr).second) ++generation_;
 }
 
@@ -287,7 +287,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       return find(key);
     case Kind::block: {
       const auto cidr = block_of(key);
-      if (!is_held && (!cidr || claimed_.contains(*cidr))) return {};
+      if (!is_held && (!cidr || claimed_.contains(core::block_key(*cidr).name))) return {};
       return find(key);
     }
     case Kind::handle:
@@ -296,7 +296,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
     case Kind::high_water_mark: {
       // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
       const auto cidr = block_of(key);
-      if (!cidr || claimed_.contains(*cidr)) return {};
+      if (!cidr || claimed_.contains(core::block_key(*cidr).name)) return {};
       return std::optional<Record>();
     }
     case Kind::pool_set:
@@ -323,11 +323,11 @@ bool Cache::holds_all_of(const core::Listing& listing) const {
 std::optional<std::vector<Key>> Cache::keys(const core::Listing& listing) const {
   std::vector<Key> found;
   if (listing.kind == Kind::block) {
-    for (const auto& [cidr, count] : claimed_) {
-      Key key = core::block_key(cidr);
-      if (key.name.starts_with(listing.name_prefix)) found.push_back(std::move(key));
+    found.reserve(claimed_.size());
+    for (auto it = claimed_.lower_bound(listing.name_prefix);
+         it != claimed_.end() && it->first.starts_with(listing.name_prefix); ++it) {
+      found.push_back({Kind::block, it->first});
     }
-    std::sort(found.begin(), found.end());
     return found;
   }
   if (listing.kind == Kind::affinity) {

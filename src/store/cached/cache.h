@@ -75,7 +75,7 @@ class Cache {
 
   std::map<Key, Record> records_;                ///< everything that is held with its content
   std::set<std::string> affinity_names_;         ///< of everybody
-  std::map<net::Prefix, std::size_t> claimed_;   ///< claims by block
+  std::map<std::string, std::size_t> claimed_;   ///< claims by the name of the block
   std::set<net::Prefix> own_;                    ///< blocks the node has a claim on
   std::map<std::string, std::size_t> mentions_;  ///< in how many own blocks a handle is mentioned
   std::map<Key, Revision> own_writes_;           ///< done by this process, not yet passed by the watch

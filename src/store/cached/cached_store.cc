@@ -253,7 +253,11 @@ Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
   return turn;
 }
 
-Capabilities CachedStore::capabilities() const { return beneath_.capabilities(); }
+Capabilities CachedStore::capabilities() const {
+  Capabilities can = beneath_.capabilities();
+  can.keys_at_hand = true;
+  return can;
+}
 
 // ---------------------------------------------------------------- without memory
 
@@ -295,7 +299,7 @@ Result<std::unique_ptr<Watch>> CachedStore::Uncached::watch(const WatchScope& sc
 Result<std::unique_ptr<Store::Turn>> CachedStore::Uncached::take_turn(Deadline deadline) {
   return whole_.take_turn(deadline);
 }
-Capabilities CachedStore::Uncached::capabilities() const { return whole_.capabilities(); }
+Capabilities CachedStore::Uncached::capabilities() const { return whole_.beneath_.capabilities(); }
 
 // ---------------------------------------------------------------- the follower
 
