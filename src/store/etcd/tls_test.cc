@@ -174,7 +174,7 @@ TEST_F(EtcdTlsTest, FilesThatAreWrongAreNamed) {
   wrong.ca_file = world_->scratch.file("none");
   const auto absent = put_with(wrong, *world_->server);
   ASSERT_FALSE(absent);
-  EXPECT_EQ(absent.error().code, ErrorCode::not_found);
+  EXPECT_EQ(absent.error().code, ErrorCode::unavailable);
   EXPECT_NE(absent.error().message.find(wrong.ca_file), std::string::npos) << absent.error().message;
 
   wrong = files();
