@@ -144,7 +144,10 @@ Microseconds merged(const std::vector<Outcome>& outcomes, Microseconds Outcome::
 int run(const Load& load) {
   const os::SystemClock clock;
   os::SystemRandom random;
+  // In this order, so that a memory ends before the store beneath it, and what follows changes before both.
+  std::vector<std::unique_ptr<store::Store>> beneath;
   std::vector<std::unique_ptr<store::Store>> stores;
+  std::vector<std::unique_ptr<store::CacheFollower>> followers;
   std::vector<store::MemoryStore*> memories;
   const auto shared = load.store == "memory:" ? std::make_shared<store::MemoryStore>() : nullptr;
   for (int i = 0; i < load.workers; ++i) {
@@ -161,9 +164,6 @@ int run(const Load& load) {
     }
     stores.push_back(*std::move(opened));
   }
-  std::vector<std::unique_ptr<store::CachedStore>> caches;
-  std::vector<std::unique_ptr<store::CacheFollower>> followers;
-  std::vector<std::unique_ptr<store::Store>> beneath;
   if (load.agent) {
     for (int i = 0; i < load.workers; ++i) {
       const auto node = request(load, i, 0).node;
