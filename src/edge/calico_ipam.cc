@@ -9,7 +9,7 @@
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
 #include "engine/assign.h"
-#include "engine/inspect.h"
+#include "engine/config.h"
 #include "engine/release.h"
 #include "os/file_lock.h"
 #include "os/files.h"
@@ -139,7 +139,7 @@ class HostLock {
 [[nodiscard]] Result<void> check_no_virtual_machine(const Call& call, const engine::Context& context) {
   const core::PodIdentity& pod = call.config().pod;
   if (!call.config().is_kubernetes() || !pod.name.starts_with("virt-launcher-")) return {};
-  TRY(const core::IpamConfig config, engine::ipam_config(context));
+  TRY(const core::IpamConfig config, engine::read_config(context));
   if (!core::equals_ignoring_case(config.kubevirt_vm_address_persistence, "Enabled")) return {};
   return fail(ErrorCode::refused_by_configuration,
               fmt::format("pod {}/{} runs a virtual machine whose address would have to persist "

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/time_text.h"
 #include "core/block/draft.h"
+#include "engine/config.h"
 
 namespace croft::engine {
 namespace {
@@ -47,7 +48,7 @@ class Frame {
       frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
       return {};
     }));
-    TRY(const core::IpamConfig config, ipam_config(context));
+    TRY(const core::IpamConfig config, read_config(context));
     frame.calicos_cooldown_ = std::chrono::seconds{config.ip_cooldown_seconds};
     return frame;
   }
@@ -160,15 +161,6 @@ Result<std::vector<core::Pool>> list_pools(const Context& context) {
     return {};
   }));
   return pools;
-}
-
-Result<core::IpamConfig> ipam_config(const Context& context) {
-  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
-  TRY(auto record, context.store.get(core::ipam_config_key(), deadline));
-  if (!record) return core::IpamConfig{};
-  auto* config = std::get_if<core::IpamConfig>(&record->value);
-  CROFT_ASSERT(config != nullptr);
-  return std::move(*config);
 }
 
 Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {

@@ -15,9 +15,6 @@ namespace croft::engine {
 /// All pools, ascending by name.
 [[nodiscard]] Result<std::vector<core::Pool>> list_pools(const Context& context);
 
-/// The cluster-wide switches; their defaults when there is no record.
-[[nodiscard]] Result<core::IpamConfig> ipam_config(const Context& context);
-
 /// The CIDRs of all blocks, IPv4 first, without reading the blocks.
 [[nodiscard]] Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context);
 

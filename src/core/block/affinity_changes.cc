@@ -3,17 +3,6 @@
 #include <fmt/format.h>
 
 namespace croft::core {
-namespace {
-
-template <class Answer>
-Step<Answer> finish(const Reader& reader, Draft& draft, Answer answer) {
-  std::vector<PlannedWrite> writes = draft.writes();
-  if (!reader.complete()) return reader.missing();
-  return Plan<Answer>{std::move(answer), std::move(writes)};
-}
-
-}  // namespace
-
 Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const AffinityRelease& release,
                                             const Instant& now) {
   Reader reader(snapshot);

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -90,6 +91,14 @@ class Draft {
   std::map<net::Prefix, Change> changes_;
   std::vector<PlannedWrite> affinities_;
 };
+
+/// The common end of a decision that only drafts changes.
+template <class Answer>
+[[nodiscard]] Step<Answer> finish(const Reader& reader, Draft& draft, Answer answer) {
+  std::vector<PlannedWrite> writes = draft.writes();
+  if (!reader.complete()) return reader.missing();
+  return Plan<Answer>{std::move(answer), std::move(writes)};
+}
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);

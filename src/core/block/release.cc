@@ -10,14 +10,6 @@
 namespace croft::core {
 namespace {
 
-/// The common end of a decision that only drafts changes.
-template <class Answer>
-Step<Answer> finish(const Reader& reader, Draft& draft, Answer answer) {
-  std::vector<PlannedWrite> writes = draft.writes();
-  if (!reader.complete()) return reader.missing();
-  return Plan<Answer>{std::move(answer), std::move(writes)};
-}
-
 /// The block without what is released; nobody's when its owner may not keep it empty.
 Block released_from(Reader& reader, const PoolTable& pools, Block block, const std::vector<net::Ordinal>& ordinals,
                     const Instant& now) {
