@@ -43,6 +43,18 @@ std::string_view name_of(Kind kind) {
       return "pool_set";
     case Kind::node:
       return "node";
+    case Kind::range_allocation:
+      return "range_allocation";
+    case Kind::service:
+      return "service";
+    case Kind::ip_address:
+      return "ip_address";
+    case Kind::service_cidr:
+      return "service_cidr";
+    case Kind::node_range:
+      return "node_range";
+    case Kind::node_range_set:
+      return "node_range_set";
   }
   return "unknown";
 }
@@ -64,6 +76,12 @@ Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
 }
 Key high_water_mark_key(const net::Prefix& cidr) { return {Kind::high_water_mark, cidr_name(cidr)}; }
 Key pool_set_key() { return {Kind::pool_set, "default"}; }
+Key range_allocation_key(std::string_view name) { return {Kind::range_allocation, std::string(name)}; }
+Key service_key(const ServiceName& name) { return {Kind::service, name.to_string()}; }
+Key ip_address_key(const std::string& address) { return {Kind::ip_address, address}; }
+Key service_cidr_key(const std::string& name) { return {Kind::service_cidr, name}; }
+Key node_range_key(const net::Prefix& cidr) { return {Kind::node_range, cidr_name(cidr)}; }
+Key node_range_set_key() { return {Kind::node_range_set, "default"}; }
 
 std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {

@@ -11,6 +11,9 @@
 #include "core/block/node.h"
 #include "core/block/owner.h"
 #include "core/block/pool.h"
+#include "core/range/allocation.h"
+#include "core/range/node_range.h"
+#include "core/service/service.h"
 #include "net/prefix.h"
 
 namespace croft::core {
@@ -55,9 +58,11 @@ struct PoolSet {
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
 };
 
-/// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order.
-using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
-                           PoolSet, Node>;
+/// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order. Service
+/// addresses exist in Kubernetes' form only: as objects where it keeps them so, else as bits of a range.
+using Value =
+    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
+                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet>;
 
 enum class Kind : std::uint8_t {
   pool,
@@ -71,6 +76,12 @@ enum class Kind : std::uint8_t {
   high_water_mark,
   pool_set,
   node,
+  range_allocation,
+  service,
+  ip_address,
+  service_cidr,
+  node_range,
+  node_range_set,
 };
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
 
@@ -99,6 +110,12 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 [[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
 [[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
 [[nodiscard]] Key pool_set_key();                                                              // default
+[[nodiscard]] Key range_allocation_key(std::string_view name);                                 // servicenodeports
+[[nodiscard]] Key service_key(const ServiceName& name);                                        // default/kubernetes
+[[nodiscard]] Key ip_address_key(const std::string& address);                                  // 10.96.0.1
+[[nodiscard]] Key service_cidr_key(const std::string& name);                                   // kubernetes
+[[nodiscard]] Key node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
+[[nodiscard]] Key node_range_set_key();                                                        // default
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

@@ -71,6 +71,12 @@ bool Cache::is_watched(const Key& key) const {
     case Kind::handle:
     case Kind::high_water_mark:
     case Kind::pool_set:
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
       return false;
   }
   return false;
@@ -214,6 +220,12 @@ void Cache::put(const Key& key, std::optional<Record> record) {
       return;
     case Kind::high_water_mark:
     case Kind::pool_set:
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
       return;
   }
 }
@@ -300,6 +312,12 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       return std::optional<Record>();
     }
     case Kind::pool_set:
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
       return {};
   }
   return {};
