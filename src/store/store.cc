@@ -31,6 +31,14 @@ namespace {
 
 }  // namespace
 
+core::KeysInWindow cut_to(const core::KeyWindow& window, KeyPage page) {
+  const auto end =
+      std::find_if(page.keys.begin(), page.keys.end(), [&](const Key& key) { return key.name >= window.before; });
+  const bool more = page.more && end == page.keys.end();
+  page.keys.erase(end, page.keys.end());
+  return {std::move(page.keys), more};
+}
+
 bool is_in(const WatchScope& scope, const Key& key) {
   return std::find(scope.records.begin(), scope.records.end(), key) != scope.records.end() ||
          std::any_of(scope.lists.begin(), scope.lists.end(), [&](const core::Listing& listing) {
@@ -51,6 +59,24 @@ Result<ReadAnswer> Store::read(const core::Missing& wanted, Deadline deadline) {
   for (const core::Listing& listing : wanted.keys) {
     TRY(std::vector<Key> keys, whole_key_list(*this, listing, deadline));
     answer.keys.push_back(std::move(keys));
+  }
+  for (const core::KeyWindow& window : wanted.windows) {
+    const core::Listing& listing = window.listing;
+    TRY(KeyPage page, list_keys({listing.kind, listing.name_prefix, window.after, core::kKeyWindowMax}, deadline));
+    answer.windows.push_back(cut_to(window, std::move(page)));
+  }
+  for (const core::KeyWindow& window : wanted.counts) {
+    core::KeyWindow rest = window;
+    std::uint64_t count = 0;
+    for (bool more = true; more;) {
+      const core::Listing& listing = rest.listing;
+      TRY(KeyPage page, list_keys({listing.kind, listing.name_prefix, rest.after, kListLimitMax}, deadline));
+      const core::KeysInWindow seen = cut_to(rest, std::move(page));
+      count += seen.keys.size();
+      more = seen.more && !seen.keys.empty();
+      if (more) rest.after = seen.keys.back().name;
+    }
+    answer.counts.push_back(count);
   }
   return answer;
 }

@@ -81,12 +81,18 @@ struct KeyPage {
   bool more = false;
 };
 
-/// What read() found, in the order of core::Missing: its records, its lists, its lists of keys.
+/// What read() found, in the order of core::Missing: its records, its lists, its lists of keys, its windows, its
+/// counts.
 struct ReadAnswer {
   std::vector<std::optional<Record>> records;
   std::vector<std::vector<Record>> lists;
   std::vector<std::vector<Key>> keys;
+  std::vector<core::KeysInWindow> windows;
+  std::vector<std::uint64_t> counts;
 };
+
+/// What a window shows of a page of the keys after its beginning.
+[[nodiscard]] core::KeysInWindow cut_to(const core::KeyWindow& window, KeyPage page);
 
 /// What became of a commit whose reply was lost (reliability sheet §1.3).
 enum class Fate : std::uint8_t {
@@ -135,6 +141,8 @@ struct Capabilities {
   bool foreign_writers = false;
   /// Lists of the keys of blocks come from memory: asking for one is cheaper than looking at a single foreign block.
   bool keys_at_hand = false;
+  /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
+  bool cheap_counts = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
+#include "core/block/crowded_pool.h"
 
 namespace croft::core {
 namespace {
@@ -86,6 +88,134 @@ TEST_F(Claim, AllMadeMeanwhileIsAFullPool) {
   ASSERT_TRUE(choice);
   EXPECT_FALSE(choice->block);
   EXPECT_EQ(choice->reason, "all 8 blocks are claimed: 0 by this node and without a free address, 8 by other nodes");
+}
+
+/// A pool large enough for a search by counts: 256 blocks, 10.2.0.0/26 to 10.2.63.192/26, in a store that counts.
+class WideClaim : public Claim {
+ protected:
+  WideClaim() {
+    PoolSpec spec;
+    spec.name = "a";
+    spec.cidr = net::Prefix::parse("10.2.0.0/18").value();
+    pool_ = make_pool(spec).value();
+    snapshot_.set_list({Kind::pool, ""}, {{pool_key("a"), pool_}});
+    snapshot_.set_cheap_counts(true);
+    snapshot_.set(claim_cursor_key(kNode, "a"), ClaimCursor{nth(255)});  // so that it starts at block 0
+  }
+  static net::Prefix block(const std::string& text) { return net::Prefix::parse(text).value(); }
+  [[nodiscard]] net::Prefix nth(std::uint64_t index) const { return pool_.cidr.subprefix(index, 26); }
+  void knows(const net::Prefix& cidr, bool is_there) {
+    snapshot_.set(block_key(cidr),
+                  is_there ? std::optional<Value>(new_block(cidr, kNode, clock_.now(), std::nullopt)) : std::nullopt);
+    snapshot_.set(high_water_mark_key(cidr), std::nullopt);
+    snapshot_.set(affinity_key(kNode, cidr), std::nullopt);
+  }
+  /// Answers everything asked for but records, for a pool in which all blocks are there but the free ones.
+  void answer(const std::vector<std::string>& free, std::size_t shown_max = kKeyWindowMax) {
+    const auto keys_in = [&](const KeyWindow& window) {
+      std::vector<Key> keys;
+      for (std::uint64_t i = 0; i < 256; ++i) {
+        const Key key = block_key(nth(i));
+        const bool is_free = std::find(free.begin(), free.end(), nth(i).to_string()) != free.end();
+        if (!is_free && key.name > window.after && key.name < window.before) keys.push_back(key);
+      }
+      std::sort(keys.begin(), keys.end());
+      return keys;
+    };
+    for (const KeyWindow& window : missing_.counts) snapshot_.set_count(window, keys_in(window).size());
+    for (const KeyWindow& window : missing_.windows) {
+      std::vector<Key> keys = keys_in(window);
+      const bool more = keys.size() > shown_max;
+      keys.resize(std::min(keys.size(), shown_max));
+      snapshot_.set_window(window, {std::move(keys), more});
+    }
+  }
+  /// What is asked for next: the names of blocks, "window" or "list".
+  std::string next() {
+    if (const auto choice = choose()) return choice->block ? "chosen " + choice->block->to_string() : choice->reason;
+    if (!missing_.keys.empty()) return "list";
+    if (!missing_.windows.empty()) return "window";
+    std::string asked;
+    for (const Key& key : missing_.records) asked += key.kind == Kind::block ? key.name : "";
+    return asked;
+  }
+  void guesses_are_taken() {
+    for (std::uint64_t i = 0; i < kClaimGuesses; ++i) knows(nth(i), true);
+  }
+};
+
+TEST_F(WideClaim, CountsAndOnePartOfTheNamesSpareTheList) {
+  const std::vector<std::string> free{"10.2.7.64/26", "10.2.41.0/26", "10.2.41.128/26"};
+  EXPECT_FALSE(choose());
+  EXPECT_EQ(missing_.counts.size(), kCrowdParts - 1) << "asked for together with the guesses";
+  EXPECT_TRUE(missing_.windows.empty() && missing_.keys.empty());
+  guesses_are_taken();
+  answer(free);
+  EXPECT_EQ(next(), "window");
+  EXPECT_EQ(missing_.windows.size(), 1U) << "one part, not several";
+  answer(free);
+  const std::string first = next();
+  ASSERT_THAT(first, testing::AnyOf("ipv4/10.2.7.64/26", "ipv4/10.2.41.0/26"));
+  knows(block(first.substr(5)), false);
+  EXPECT_EQ(next(), "chosen " + first.substr(5));
+}
+
+TEST_F(WideClaim, ABlockMadeAfterThePartWasReadIsPassedOver) {
+  const std::vector<std::string> free{"10.2.41.64/26", "10.2.41.128/26"};
+  EXPECT_FALSE(choose());
+  guesses_are_taken();
+  answer(free);
+  EXPECT_EQ(next(), "window");
+  answer(free);
+  EXPECT_EQ(next(), "ipv4/10.2.41.64/26");
+  knows(block("10.2.41.64/26"), true);  // another node was quicker
+  EXPECT_EQ(next(), "ipv4/10.2.41.128/26");
+  knows(block("10.2.41.128/26"), true);
+  EXPECT_EQ(next(), "list");
+}
+
+TEST_F(WideClaim, CountsThatShowNoGapLeadToTheList) {
+  EXPECT_FALSE(choose());
+  guesses_are_taken();
+  answer({});
+  EXPECT_EQ(next(), "list");
+}
+
+TEST_F(WideClaim, WhatIsBehindTheNamesShownIsNotTakenForFree) {
+  const std::vector<std::string> free{"10.2.41.128/26"};
+  EXPECT_FALSE(choose());
+  guesses_are_taken();
+  answer(free);
+  EXPECT_EQ(next(), "window");
+  answer(free, 0);
+  EXPECT_EQ(next(), "list");
+}
+
+// Whatever is free, a search that ends without the list has found a block that is.
+TEST_F(WideClaim, EveryGapIsFoundOrLeftToTheList) {
+  const Snapshot untouched = snapshot_;
+  std::size_t listed = 0;
+  for (std::uint64_t i = kClaimGuesses; i < 256; ++i) {
+    snapshot_ = untouched;
+    const std::vector<std::string> free{nth(i).to_string()};
+    EXPECT_FALSE(choose());
+    guesses_are_taken();
+    answer(free);
+    const std::string asked = next();
+    listed += asked == "list" ? 1 : 0;
+    if (asked != "window") continue;
+    answer(free);
+    ASSERT_EQ(next(), "ipv4/" + free.front());
+  }
+  EXPECT_LE(listed, kCrowdParts + 8) << "only blocks at the ends of parts, and behind the last, are not in any";
+}
+
+TEST_F(WideClaim, WhereCountsAreDearNothingIsCounted) {
+  snapshot_.set_cheap_counts(false);
+  EXPECT_FALSE(choose());
+  EXPECT_TRUE(missing_.counts.empty());
+  guesses_are_taken();
+  EXPECT_EQ(next(), "list");
 }
 
 }  // namespace

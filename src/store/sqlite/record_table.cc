@@ -189,6 +189,17 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
     TRY(KeyPage page, read_key_page(database, whole(listing)));
     answer.keys.push_back(std::move(page.keys));
   }
+  for (const core::KeyWindow& window : wanted.windows) {
+    const core::Listing& listing = window.listing;
+    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.after, core::kKeyWindowMax}));
+    answer.windows.push_back(cut_to(window, std::move(page)));
+  }
+  for (const core::KeyWindow& window : wanted.counts) {
+    const core::Listing& listing = window.listing;
+    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.after,
+                                               std::numeric_limits<std::int32_t>::max()}));
+    answer.counts.push_back(cut_to(window, std::move(page)).keys.size());
+  }
   return answer;
 }
 
