@@ -29,14 +29,30 @@ namespace {
   return keys;
 }
 
+[[nodiscard]] Result<core::KeysInWindow> look_through(Store& store, const core::KeyWindow& window, Deadline deadline) {
+  const Key first{window.listing.kind, window.from};
+  TRY(const auto at_start, store.get(first, deadline));
+  TRY(KeyPage page,
+      store.list_keys({first.kind, window.listing.name_prefix, window.from, core::kKeyWindowMax}, deadline));
+  return window_of(window, at_start.has_value(), std::move(page));
+}
+
 }  // namespace
 
-core::KeysInWindow cut_to(const core::KeyWindow& window, KeyPage page) {
-  const auto end =
-      std::find_if(page.keys.begin(), page.keys.end(), [&](const Key& key) { return key.name >= window.before; });
-  const bool more = page.more && end == page.keys.end();
-  page.keys.erase(end, page.keys.end());
-  return {std::move(page.keys), more};
+core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after) {
+  core::KeysInWindow seen;
+  const bool is_listed = has_first && window.from.starts_with(window.listing.name_prefix);
+  if (is_listed && window.from < window.before) seen.keys.push_back({window.listing.kind, window.from});
+  for (Key& key : after.keys) {
+    if (key.name >= window.before) return seen;
+    if (seen.keys.size() == core::kKeyWindowMax) {
+      seen.more = true;
+      return seen;
+    }
+    seen.keys.push_back(std::move(key));
+  }
+  seen.more = after.more;
+  return seen;
 }
 
 bool is_in(const WatchScope& scope, const Key& key) {
@@ -61,20 +77,19 @@ Result<ReadAnswer> Store::read(const core::Missing& wanted, Deadline deadline) {
     answer.keys.push_back(std::move(keys));
   }
   for (const core::KeyWindow& window : wanted.windows) {
-    const core::Listing& listing = window.listing;
-    TRY(KeyPage page, list_keys({listing.kind, listing.name_prefix, window.after, core::kKeyWindowMax}, deadline));
-    answer.windows.push_back(cut_to(window, std::move(page)));
+    TRY(core::KeysInWindow seen, look_through(*this, window, deadline));
+    answer.windows.push_back(std::move(seen));
   }
   for (const core::KeyWindow& window : wanted.counts) {
     core::KeyWindow rest = window;
     std::uint64_t count = 0;
     for (bool more = true; more;) {
-      const core::Listing& listing = rest.listing;
-      TRY(KeyPage page, list_keys({listing.kind, listing.name_prefix, rest.after, kListLimitMax}, deadline));
-      const core::KeysInWindow seen = cut_to(rest, std::move(page));
+      TRY(const core::KeysInWindow seen, look_through(*this, rest, deadline));
       count += seen.keys.size();
-      more = seen.more && !seen.keys.empty();
-      if (more) rest.after = seen.keys.back().name;
+      more = seen.more;
+      // The last one comes once more.
+      if (more) rest.from = seen.keys.back().name;
+      count -= more ? 1 : 0;
     }
     answer.counts.push_back(count);
   }

@@ -91,8 +91,9 @@ struct ReadAnswer {
   std::vector<std::uint64_t> counts;
 };
 
-/// What a window shows of a page of the keys after its beginning.
-[[nodiscard]] core::KeysInWindow cut_to(const core::KeyWindow& window, KeyPage page);
+/// What a window shows, for a store that lists: whether there is a record with the name of its beginning, and the page
+/// of at least kKeyWindowMax keys after it.
+[[nodiscard]] core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after);
 
 /// What became of a commit whose reply was lost (reliability sheet §1.3).
 enum class Fate : std::uint8_t {

@@ -47,43 +47,61 @@ CrowdedPool::CrowdedPool(const Pool& pool, std::uint64_t count, std::uint64_t pl
     ends.emplace_back(name_order(block), block);
   }
   std::sort(ends.begin(), ends.end());
-  for (const auto& [order, block] : ends) ends_.push_back(order);
-  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
-    parts_.push_back({{Kind::block, block_names_of(net::Family::v4)},
-                      block_key(ends[i].second).name,
-                      block_key(ends[i + 1].second).name});
+  for (const auto& [order, block] : ends) {
+    ends_.push_back(order);
+    names_.push_back(block_key(block).name);
   }
 }
 
+KeyWindow CrowdedPool::between(std::size_t from, std::size_t to) const {
+  return {{Kind::block, block_names_of(net::Family::v4)}, names_[from], names_[to]};
+}
+
 void CrowdedPool::count(Reader& reader) const {
-  for (const KeyWindow& part : parts_) static_cast<void>(reader.count(part));
+  for (std::size_t group = 0; group < groups(); ++group) {
+    static_cast<void>(reader.count(between(first_part(group), first_part(group + 1))));
+  }
 }
 
 std::size_t CrowdedPool::part_of(const net::Prefix& block) const {
-  const std::uint32_t order = name_order(block);
-  const auto end = std::upper_bound(ends_.begin(), ends_.end(), order);
-  if (end == ends_.begin() || end == ends_.end() || *(end - 1) == order) return parts_.size();
-  return static_cast<std::size_t>(end - ends_.begin()) - 1;
+  const auto end = std::upper_bound(ends_.begin(), ends_.end(), name_order(block));
+  // Before the first end and behind the last there is no part.
+  return end == ends_.begin() || end == ends_.end() ? parts() : static_cast<std::size_t>(end - ends_.begin()) - 1;
 }
 
 std::vector<net::Prefix> CrowdedPool::free_blocks(Reader& reader) const {
-  std::vector<std::uint64_t> room(parts_.size() + 1);
+  if (parts() == 0) return {};
+  std::vector<std::uint64_t> room(parts() + 1);
   for (std::uint64_t i = 0; i < count_; ++i) ++room[part_of(at(i))];
-  std::vector<net::Prefix> found;
-  const std::size_t start = count_ == 0 ? 0 : std::min(part_of(at(place_)), parts_.size());
-  for (std::size_t k = 0; k < parts_.size() && found.empty(); ++k) {
-    const std::size_t chosen = (start + k) % parts_.size();
-    const std::uint64_t* taken = reader.count(parts_[chosen]);
-    if (taken == nullptr || *taken >= room[chosen]) continue;
-    const KeysInWindow* seen = reader.window(parts_[chosen]);
-    if (seen == nullptr) return {};
-    for (std::uint64_t i = 0; i < count_; ++i) {
-      const net::Prefix block = at(place_ + i);
-      if (part_of(block) != chosen) continue;
-      const Key key = block_key(block);
-      const bool is_shown = !seen->more || (!seen->keys.empty() && key < seen->keys.back());
-      if (is_shown && !std::binary_search(seen->keys.begin(), seen->keys.end(), key)) found.push_back(block);
+  for (std::size_t k = 0; k < groups(); ++k) {
+    const std::size_t group = (place_ + k) % groups();
+    const std::size_t from = first_part(group), to = first_part(group + 1);
+    const std::uint64_t* taken = reader.count(between(from, to));
+    std::uint64_t whole = 0;
+    for (std::size_t part = from; part < to; ++part) whole += room[part];
+    if (taken == nullptr || *taken >= whole) continue;
+    for (std::size_t part = from; part < to; ++part) static_cast<void>(reader.count(between(part, part + 1)));
+    if (!reader.complete()) return {};
+    for (std::size_t i = from; i < to; ++i) {
+      const std::size_t part = from + (place_ + i) % (to - from);
+      if (*reader.count(between(part, part + 1)) >= room[part]) continue;
+      const KeysInWindow* seen = reader.window(between(part, part + 1));
+      if (seen == nullptr) return {};
+      std::vector<net::Prefix> found = not_in(*seen, part);
+      if (!found.empty()) return found;
     }
+  }
+  return {};
+}
+
+std::vector<net::Prefix> CrowdedPool::not_in(const KeysInWindow& seen, std::size_t part) const {
+  std::vector<net::Prefix> found;
+  for (std::uint64_t i = 0; i < count_; ++i) {
+    const net::Prefix block = at(place_ + i);
+    if (part_of(block) != part) continue;
+    const Key key = block_key(block);
+    const bool is_shown = !seen.more || (!seen.keys.empty() && key <= seen.keys.back());
+    if (is_shown && !std::binary_search(seen.keys.begin(), seen.keys.end(), key)) found.push_back(block);
   }
   return found;
 }

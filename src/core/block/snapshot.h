@@ -21,12 +21,12 @@ struct Listing {
   friend auto operator<=>(const Listing&, const Listing&) = default;
 };
 
-/// The first kKeyWindowMax keys of a listing with names greater than `after` and less than `before`, names of records
-/// that need not exist: a look into a long list that costs no more than a short one. Both ends, because a store may
+/// The first kKeyWindowMax keys of a listing with names from `from` on and less than `before`, names of records that
+/// need not exist: a look into a long list that costs no more than a short one. Both ends, because a store may
 /// have to go through all that lies between them.
 struct KeyWindow {
   Listing listing;
-  std::string after;
+  std::string from;
   std::string before;
   friend auto operator<=>(const KeyWindow&, const KeyWindow&) = default;
 };

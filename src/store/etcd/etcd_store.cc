@@ -247,10 +247,10 @@ class EtcdStore final : public Store {
   /// Where the keys of a window are; nothing when that is not one range, or an empty one.
   static std::optional<PlaceRange> range_of(const core::KeyWindow& window) {
     const auto ranges = etcd::ranges_of(window.listing);
-    const auto after = etcd::place_of({window.listing.kind, window.after});
+    const auto from = etcd::place_of({window.listing.kind, window.from});
     const auto before = etcd::place_of({window.listing.kind, window.before});
-    if (ranges.size() != 1 || !after || !before) return {};
-    PlaceRange range{std::max(ranges.front().from, *after + '\0'), std::min(ranges.front().to, *before)};
+    if (ranges.size() != 1 || !from || !before) return {};
+    PlaceRange range{std::max(ranges.front().from, *from), std::min(ranges.front().to, *before)};
     if (range.from >= range.to) return {};
     return range;
   }

@@ -71,7 +71,7 @@ class MemoryData {
     for (const core::KeyWindow& window : wanted.counts) {
       std::uint64_t& count = answer.counts.emplace_back();
       for_all(window.listing, [&](const Entries::value_type& e) {
-        count += e.first.name > window.after && e.first.name < window.before ? 1 : 0;
+        count += e.first.name >= window.from && e.first.name < window.before ? 1 : 0;
       });
     }
     return answer;
@@ -144,7 +144,7 @@ class MemoryData {
   core::KeysInWindow keys_in(const core::KeyWindow& window) const {
     core::KeysInWindow seen;
     for_all(window.listing, [&](const Entries::value_type& e) {
-      if (e.first.name <= window.after || e.first.name >= window.before || seen.more) return;
+      if (e.first.name < window.from || e.first.name >= window.before || seen.more) return;
       seen.more = seen.keys.size() == core::kKeyWindowMax;
       if (!seen.more) seen.keys.push_back(e.first);
     });

@@ -191,14 +191,17 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
   }
   for (const core::KeyWindow& window : wanted.windows) {
     const core::Listing& listing = window.listing;
-    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.after, core::kKeyWindowMax}));
-    answer.windows.push_back(cut_to(window, std::move(page)));
+    TRY(const auto first, read_record(database, {listing.kind, window.from}));
+    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.from, core::kKeyWindowMax}));
+    answer.windows.push_back(window_of(window, first.has_value(), std::move(page)));
   }
   for (const core::KeyWindow& window : wanted.counts) {
     const core::Listing& listing = window.listing;
-    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.after,
-                                               std::numeric_limits<std::int32_t>::max()}));
-    answer.counts.push_back(cut_to(window, std::move(page)).keys.size());
+    TRY(const KeyPage page, read_key_page(database, whole(listing)));
+    answer.counts.push_back(
+        static_cast<std::uint64_t>(std::count_if(page.keys.begin(), page.keys.end(), [&](const Key& key) {
+          return key.name >= window.from && key.name < window.before;
+        })));
   }
   return answer;
 }
