@@ -8,6 +8,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from etcd_lib import CalicoPeer, Etcd  # noqa: E402
@@ -40,15 +41,16 @@ def claims(build, world):
                 "--gateway", "none", "--cooldown-seconds", "0")
     blocks = 1 << 12
     empty = load(build, etcd.store, 40, 1, 1, "prefix=first")
-    empty_agent = load(build, etcd.store, 2, 1, 2, "prefix=early", "agent")
-    filled = load(build, etcd.store, blocks * 99 // 100 - 42, 1, 8, "prefix=fill")
-    full = load(build, etcd.store, 40, 1, 1, "prefix=last")
-    agents = load(build, etcd.store, 2, 1, 2, "prefix=agent", "agent")
+    empty_agent = load(build, etcd.store, 4, 1, 4, "prefix=early", "agent")
+    filled = load(build, etcd.store, blocks * 99 // 100 - 44, 1, 8, "prefix=fill")
+    time.sleep(5)  # etcd goes on writing for a while
+    full = load(build, etcd.store, 20, 1, 1, "prefix=last")
+    agents = load(build, etcd.store, 4, 1, 4, "prefix=agent", "agent")
     show(f"etcd, claim in an empty pool of {blocks} blocks", empty)
     show("      filling it to 99 %", filled)
     show("      claim at 99 %", full)
-    show("      empty, 2 nodes with agents", empty_agent)
-    show("      at 99 %, 2 nodes with agents", agents)
+    show("      empty, 4 nodes with agents", empty_agent)
+    show("      at 99 %, 4 nodes with agents", agents)
     print(f"claim at 99 % / claim when empty: {full['p50_us'] / empty['p50_us']:.2f} x p50 alone, "
           f"{agents['p50_us'] / empty_agent['p50_us']:.2f} x with agents, budget 2")
     etcd.kill()

@@ -466,6 +466,20 @@ TEST_F(BesideCalico, BorrowingSeesItsBlocks) {
   EXPECT_THAT(add("c2", "node-c"), StartsWith("exhausted"));
 }
 
+// Among thousands of blocks, all of them somebody's, one ADD must not read them all before it borrows.
+TEST_F(BesideCalico, AClusterWithoutAFreeBlockIsNotSearchedWholeBeforeBorrowing) {
+  bare_pool("wide", "10.8.0.0/19", 29);
+  for (std::uint64_t i = 0; i < 1024; ++i) {
+    foreign_block(kNodeB, prefix("10.8.0.0/19").subprefix(i, 29).to_string().c_str(), 7);
+  }
+  auto wanted = request("c1");
+  wanted.ipv4_pools = {"wide"};
+  const auto reads_before = store.counts().read;
+  EXPECT_THAT(add(wanted), ElementsAre(StartsWith("10.8.")));
+  EXPECT_LE(store.counts().read - reads_before, 12U);
+  EXPECT_EQ(blocks_of(kNodeA), std::vector<std::string>());
+}
+
 TEST_F(BesideCalico, TheLimitCountsItsBlocks) {
   bare_pool("a", "10.1.0.0/28", 30);
   foreign_block(kNodeA, "10.1.0.0/30", 4);

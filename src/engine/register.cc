@@ -109,7 +109,7 @@ class RegisterReader {
 }  // namespace
 
 Result<Register> read_register(const Context& context, const core::Missing& wanted) {
-  CROFT_ASSERT(wanted.keys.empty());
+  CROFT_ASSERT(wanted.keys.empty() && wanted.windows.empty() && wanted.counts.empty());
   return RegisterReader(context).read(wanted);
 }
 

@@ -45,6 +45,7 @@ class Loader {
     const store::Capabilities can = store.capabilities();
     snapshot_.set_foreign_writers(can.foreign_writers);
     snapshot_.set_keys_at_hand(can.keys_at_hand);
+    snapshot_.set_cheap_counts(can.cheap_counts);
   }
 
   /// Reads what is missing into the snapshot.

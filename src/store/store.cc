@@ -29,7 +29,31 @@ namespace {
   return keys;
 }
 
+[[nodiscard]] Result<core::KeysInWindow> look_through(Store& store, const core::KeyWindow& window, Deadline deadline) {
+  const Key first{window.listing.kind, window.from};
+  TRY(const auto at_start, store.get(first, deadline));
+  TRY(KeyPage page,
+      store.list_keys({first.kind, window.listing.name_prefix, window.from, core::kKeyWindowMax}, deadline));
+  return window_of(window, at_start.has_value(), std::move(page));
+}
+
 }  // namespace
+
+core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after) {
+  core::KeysInWindow seen;
+  const bool is_listed = has_first && window.from.starts_with(window.listing.name_prefix);
+  if (is_listed && window.from < window.before) seen.keys.push_back({window.listing.kind, window.from});
+  for (Key& key : after.keys) {
+    if (key.name >= window.before) return seen;
+    if (seen.keys.size() == core::kKeyWindowMax) {
+      seen.more = true;
+      return seen;
+    }
+    seen.keys.push_back(std::move(key));
+  }
+  seen.more = after.more;
+  return seen;
+}
 
 bool is_in(const WatchScope& scope, const Key& key) {
   return std::find(scope.records.begin(), scope.records.end(), key) != scope.records.end() ||
@@ -51,6 +75,23 @@ Result<ReadAnswer> Store::read(const core::Missing& wanted, Deadline deadline) {
   for (const core::Listing& listing : wanted.keys) {
     TRY(std::vector<Key> keys, whole_key_list(*this, listing, deadline));
     answer.keys.push_back(std::move(keys));
+  }
+  for (const core::KeyWindow& window : wanted.windows) {
+    TRY(core::KeysInWindow seen, look_through(*this, window, deadline));
+    answer.windows.push_back(std::move(seen));
+  }
+  for (const core::KeyWindow& window : wanted.counts) {
+    core::KeyWindow rest = window;
+    std::uint64_t count = 0;
+    for (bool more = true; more;) {
+      TRY(const core::KeysInWindow seen, look_through(*this, rest, deadline));
+      count += seen.keys.size();
+      more = seen.more;
+      // The last one comes once more.
+      if (more) rest.from = seen.keys.back().name;
+      count -= more ? 1 : 0;
+    }
+    answer.counts.push_back(count);
   }
   return answer;
 }

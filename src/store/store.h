@@ -81,12 +81,19 @@ struct KeyPage {
   bool more = false;
 };
 
-/// What read() found, in the order of core::Missing: its records, its lists, its lists of keys.
+/// What read() found, in the order of core::Missing: its records, its lists, its lists of keys, its windows, its
+/// counts.
 struct ReadAnswer {
   std::vector<std::optional<Record>> records;
   std::vector<std::vector<Record>> lists;
   std::vector<std::vector<Key>> keys;
+  std::vector<core::KeysInWindow> windows;
+  std::vector<std::uint64_t> counts;
 };
+
+/// What a window shows, for a store that lists: whether there is a record with the name of its beginning, and the page
+/// of at least kKeyWindowMax keys after it.
+[[nodiscard]] core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after);
 
 /// What became of a commit whose reply was lost (reliability sheet §1.3).
 enum class Fate : std::uint8_t {
@@ -135,6 +142,8 @@ struct Capabilities {
   bool foreign_writers = false;
   /// Lists of the keys of blocks come from memory: asking for one is cheaper than looking at a single foreign block.
   bool keys_at_hand = false;
+  /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
+  bool cheap_counts = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 

@@ -22,8 +22,12 @@ using net::Prefix;
 
 /// How long a block must have been empty before another node takes it over (sheet §3.7).
 constexpr std::chrono::minutes kReclaimAgeMin{1};
-/// How many blocks of others are read together when they are searched.
-constexpr std::size_t kWalkBatch = 16;
+/// Blocks of others are read together in growing batches: the first ones often do, and a full pool has thousands.
+constexpr std::size_t kWalkBatchMin = 16;
+constexpr std::size_t kWalkBatchMax = 256;
+/// How many blocks are searched for one that was left empty while there may be others to borrow from: whoever finds
+/// none so soon borrows, and whoever may not borrow searches all.
+constexpr std::size_t kReclaimLookMax = 256;
 
 /// One decision in the making. Every step returns false when the snapshot was incomplete, the request refused or the
 /// data at fault; `run` then says which.
@@ -404,8 +408,10 @@ class Assignment {
 
   /// Takes over an empty block that another node claimed a while ago.
   bool reclaim(Search& search, bool& claimed) {
+    const std::size_t look_max =
+        pools_.config().strict_affinity ? std::numeric_limits<std::size_t>::max() : kReclaimLookMax;
     for (const Pool* pool : search.usable) {
-      const auto found = find_abandoned(*pool);
+      const auto found = find_abandoned(*pool, look_max);
       if (!reader_.complete()) return false;
       if (!found) continue;
       Block block = taken_over(*found);
@@ -417,9 +423,9 @@ class Assignment {
     return true;
   }
 
-  std::optional<Block> find_abandoned(const Pool& pool) {
+  std::optional<Block> find_abandoned(const Pool& pool, std::size_t look_max) {
     std::optional<Block> found;
-    for_blocks_with_room(pool, [&](Block& block) {
+    for_blocks_with_room(pool, look_max, [&](Block& block) {
       const bool is_old =
           !block.affinity_claim_time || *block.affinity_claim_time + kReclaimAgeMin <= draft_.now().wall;
       const bool is_others =
@@ -444,7 +450,7 @@ class Assignment {
   /// Part 4: any block with a free address.
   bool borrow(Search& search) {
     for (const Pool* pool : search.usable) {
-      for_blocks_with_room(*pool, [&](Block& block) {
+      for_blocks_with_room(*pool, std::numeric_limits<std::size_t>::max(), [&](Block& block) {
         if (block.affinity != request_.node) take_all(search, std::move(block));
         return search.missing > 0 && !unfinished();
       });
@@ -455,16 +461,17 @@ class Assignment {
     return true;
   }
 
-  /// Calls `visit` for the blocks of a pool that may have a free address, until it returns false. Blocks that
-  /// contradict themselves are passed over.
+  /// Calls `visit` for the first `look_max` blocks of a pool that may have a free address, until it returns false.
+  /// Blocks that contradict themselves are passed over.
   template <class Visit>
-  void for_blocks_with_room(const Pool& pool, Visit visit) {
+  void for_blocks_with_room(const Pool& pool, std::size_t look_max, Visit visit) {
     const auto blocks = blocks_with_room(reader_, pools_, pool, request_.node);
-    for (std::size_t i = 0; i < blocks.size() && reader_.complete(); ++i) {
-      if (i % kWalkBatch == 0) {
-        for (std::size_t k = i; k < std::min(i + kWalkBatch, blocks.size()); ++k) {
-          static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
-        }
+    const std::size_t count = std::min(blocks.size(), look_max);
+    std::size_t read = 0;
+    for (std::size_t i = 0; i < count && reader_.complete(); ++i) {
+      if (i == read) {
+        read = std::min(i + std::clamp(i, kWalkBatchMin, kWalkBatchMax), count);
+        for (std::size_t k = i; k < read; ++k) static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
         if (!reader_.complete()) return;
       }
       auto block = draft_.block(blocks[i]);
@@ -512,7 +519,7 @@ class Assignment {
       return choice.block;
     }
     for (const Pool* pool : search.usable) {
-      const auto found = find_abandoned(*pool);
+      const auto found = find_abandoned(*pool, std::numeric_limits<std::size_t>::max());
       if (!reader_.complete()) return {};
       if (!found) continue;
       fresh_ = true;

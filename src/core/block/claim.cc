@@ -6,9 +6,23 @@
 #include <fmt/format.h>
 
 #include "core/block/assign.h"
+#include "core/block/crowded_pool.h"
 
 namespace croft::core {
 namespace {
+
+/// Smaller pools are searched block after block.
+constexpr std::uint64_t kStepwiseMin = 64;
+
+/// Independent of rotation_start (FNV-1a where that is FNV-1).
+std::uint64_t second_hash(const AffinityOwner& owner) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : owner.name) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211U;
+  }
+  return hash >> 7;
+}
 
 /// Blocks of one pool as indexes 0..count-1. Pools of more than 2^62 blocks use their first 2^62.
 class BlockIndex {
@@ -19,6 +33,11 @@ class BlockIndex {
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] net::Prefix at(std::uint64_t index) const {
     return pool_.cidr.subprefix(index % count_, pool_.block_length);
+  }
+  /// How far apart the owner looks where the blocks next to each other are taken: every owner in another order, for in
+  /// a crowded pool all who look for the next free one meet at the same. Odd, so that every block comes up.
+  [[nodiscard]] std::uint64_t step(const AffinityOwner& owner) const {
+    return count_ <= kStepwiseMin ? 1 : second_hash(owner) | 1;
   }
   /// Where the owner goes on looking: after its last claim, else at its own place of the rotation.
   [[nodiscard]] std::uint64_t start(const AffinityOwner& owner, const ClaimCursor* cursor) const {
@@ -110,6 +129,9 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   for (std::uint64_t i = 0; i < guesses; ++i) {
     static_cast<void>(look_at(reader, blocks.at(start + i), owner));
   }
+  const CrowdedPool crowd(pool, blocks.count(), start + second_hash(owner));
+  const bool counts = guesses > 0 && reader.cheap_counts();
+  if (counts) crowd.count(reader);
   if (!reader.complete()) return {};
   const auto is_out = [&](const net::Prefix& candidate) {
     return taken.contains(candidate) || wholly_reserved(candidate, pools);
@@ -118,6 +140,15 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
     const net::Prefix candidate = blocks.at(start + i);
     if (reader.get<Block>(block_key(candidate)) == nullptr && !is_out(candidate)) return {candidate, {}, false};
   }
+  if (counts) {
+    for (const net::Prefix& candidate : crowd.free_blocks(reader)) {
+      if (is_out(candidate)) continue;
+      const Block* block = look_at(reader, candidate, owner);
+      if (!reader.complete()) return {};
+      if (block == nullptr) return {candidate, {}, false};
+    }
+    if (!reader.complete()) return {};
+  }
   const auto& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
   if (!reader.complete()) return {};
   // By name, as the list is ordered: most of a full pool need not be looked at.
@@ -125,8 +156,11 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
     return std::binary_search(keys.begin(), keys.end(), block_key(candidate));
   };
   std::uint64_t made_meanwhile = 0;
-  for (std::uint64_t i = 0; i < blocks.count(); ++i) {
-    const net::Prefix candidate = blocks.at(start + i);
+  const std::uint64_t step = blocks.step(owner);
+  for (std::uint64_t i = 0; i < kClaimGuesses + blocks.count(); ++i) {
+    const std::uint64_t far = i < kClaimGuesses ? i : kClaimGuesses + (i - kClaimGuesses) * step;
+    if (i >= kClaimGuesses && far % blocks.count() < kClaimGuesses) continue;  // had its turn
+    const net::Prefix candidate = blocks.at(start + far);
     if (is_listed(candidate) || is_out(candidate)) continue;
     // The list may be older than the block: only the record itself says that there is none.
     const Block* block = look_at(reader, candidate, owner);

@@ -18,9 +18,10 @@ struct ClaimChoice {
 };
 
 /// Chooses a block that does not exist yet and has an address to give: the few after the node's last claim are guessed
-/// first (a read by key each, all at once), then all block keys of the family are listed, once. Ends incomplete (see
-/// Reader) until the guesses or the list have been read. `taken` are blocks that
-/// the same decision has claimed already.
+/// first (a read by key each, all at once), then a crowded pool is searched by counts where those are cheap
+/// (crowded_pool.h), and only then all block keys of the family are listed, once. Ends incomplete (see Reader) until
+/// what it asked for has been read.
+/// `taken` are blocks that the same decision has claimed already.
 [[nodiscard]] ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
                                                 const AffinityOwner& owner, const std::set<net::Prefix>& taken = {});
 

@@ -1,11 +1,15 @@
 #include "core/block/claim.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
+#include "core/block/crowded_pool.h"
 
 namespace croft::core {
 namespace {
@@ -86,6 +90,155 @@ TEST_F(Claim, AllMadeMeanwhileIsAFullPool) {
   ASSERT_TRUE(choice);
   EXPECT_FALSE(choice->block);
   EXPECT_EQ(choice->reason, "all 8 blocks are claimed: 0 by this node and without a free address, 8 by other nodes");
+}
+
+/// A pool large enough for a search by counts: 256 blocks, 10.2.0.0/26 to 10.2.63.192/26, in a store that counts.
+class WideClaim : public Claim {
+ protected:
+  WideClaim() {
+    PoolSpec spec;
+    spec.name = "a";
+    spec.cidr = net::Prefix::parse("10.2.0.0/18").value();
+    pool_ = make_pool(spec).value();
+    snapshot_.set_list({Kind::pool, ""}, {{pool_key("a"), pool_}});
+    snapshot_.set_cheap_counts(true);
+    snapshot_.set(claim_cursor_key(kNode, "a"), ClaimCursor{nth(255)});  // so that it starts at block 0
+  }
+  static net::Prefix block(const std::string& text) { return net::Prefix::parse(text).value(); }
+  [[nodiscard]] net::Prefix nth(std::uint64_t index) const { return pool_.cidr.subprefix(index, 26); }
+  void knows(const net::Prefix& cidr, bool is_there) {
+    snapshot_.set(block_key(cidr),
+                  is_there ? std::optional<Value>(new_block(cidr, kNode, clock_.now(), std::nullopt)) : std::nullopt);
+    snapshot_.set(high_water_mark_key(cidr), std::nullopt);
+    snapshot_.set(affinity_key(kNode, cidr), std::nullopt);
+  }
+  /// Answers everything asked for but records, for a pool in which all blocks are there but the free ones.
+  void answer(const std::vector<std::string>& free, std::size_t shown_max = kKeyWindowMax) {
+    const auto keys_in = [&](const KeyWindow& window) {
+      std::vector<Key> keys;
+      for (std::uint64_t i = 0; i < 256; ++i) {
+        const Key key = block_key(nth(i));
+        const bool is_free = std::find(free.begin(), free.end(), nth(i).to_string()) != free.end();
+        if (!is_free && key.name >= window.from && key.name < window.before) keys.push_back(key);
+      }
+      std::sort(keys.begin(), keys.end());
+      return keys;
+    };
+    for (const KeyWindow& window : missing_.counts) snapshot_.set_count(window, keys_in(window).size());
+    for (const KeyWindow& window : missing_.windows) {
+      std::vector<Key> keys = keys_in(window);
+      const bool more = keys.size() > shown_max;
+      keys.resize(std::min(keys.size(), shown_max));
+      snapshot_.set_window(window, {std::move(keys), more});
+    }
+  }
+  /// What is asked for next: the names of blocks, "window" or "list".
+  std::string next() {
+    if (const auto choice = choose()) return choice->block ? "chosen " + choice->block->to_string() : choice->reason;
+    if (!missing_.keys.empty()) return "list";
+    if (!missing_.windows.empty()) return "window";
+    if (!missing_.counts.empty()) return "counts";
+    std::string asked;
+    for (const Key& key : missing_.records) asked += key.kind == Kind::block ? key.name : "";
+    return asked;
+  }
+  /// Blocks of one group whose count has been asked for, in the order of addresses.
+  std::vector<std::string> in_a_counted_group() {
+    std::vector<std::string> found;
+    for (std::uint64_t i = kClaimGuesses; i < 256; ++i) {
+      const std::string name = block_key(nth(i)).name;
+      const KeyWindow& window = *missing_.counts.begin();
+      if (name >= window.from && name < window.before) found.push_back(nth(i).to_string());
+    }
+    return found;
+  }
+  void guesses_are_taken() {
+    for (std::uint64_t i = 0; i < kClaimGuesses; ++i) knows(nth(i), true);
+  }
+};
+
+TEST_F(WideClaim, CountsAndOnePartOfTheNamesSpareTheList) {
+  EXPECT_FALSE(choose());
+  const std::vector<std::string> free = in_a_counted_group();
+  ASSERT_GE(free.size(), 2U);
+  EXPECT_EQ(missing_.counts.size(), kCrowdParts / kCrowdPartsInGroup) << "asked for together with the guesses";
+  EXPECT_TRUE(missing_.windows.empty() && missing_.keys.empty());
+  guesses_are_taken();
+  answer(free);
+  EXPECT_EQ(next(), "counts");
+  answer(free);
+  EXPECT_EQ(next(), "window");
+  EXPECT_EQ(missing_.windows.size(), 1U) << "one part, not several";
+  answer(free);
+  const std::string asked = next();
+  ASSERT_TRUE(asked.starts_with("ipv4/"));
+  EXPECT_THAT(free, testing::Contains(asked.substr(5)));
+  knows(block(asked.substr(5)), false);
+  EXPECT_EQ(next(), "chosen " + asked.substr(5));
+}
+
+TEST_F(WideClaim, ABlockMadeAfterThePartWasReadIsPassedOver) {
+  EXPECT_FALSE(choose());
+  const std::vector<std::string> free = in_a_counted_group();
+  guesses_are_taken();
+  answer(free);
+  EXPECT_EQ(next(), "counts");
+  answer(free);
+  EXPECT_EQ(next(), "window");
+  answer(free);
+  std::set<std::string> asked;
+  for (std::string gap = next(); gap != "list"; gap = next()) {
+    ASSERT_TRUE(gap.starts_with("ipv4/") && asked.insert(gap).second) << gap;
+    knows(block(gap.substr(5)), true);  // another node was quicker
+  }
+  EXPECT_GE(asked.size(), 2U);
+}
+
+TEST_F(WideClaim, CountsThatShowNoGapLeadToTheList) {
+  EXPECT_FALSE(choose());
+  guesses_are_taken();
+  answer({});
+  EXPECT_EQ(next(), "list");
+}
+
+TEST_F(WideClaim, WhatIsBehindTheNamesShownIsNotTakenForFree) {
+  EXPECT_FALSE(choose());
+  const std::vector<std::string> free{in_a_counted_group().front()};
+  guesses_are_taken();
+  answer(free);
+  EXPECT_EQ(next(), "counts");
+  answer(free);
+  EXPECT_EQ(next(), "window");
+  answer(free, 0);
+  EXPECT_EQ(next(), "list");
+}
+
+// Whatever is free, a search that ends without the list has found a block that is.
+TEST_F(WideClaim, EveryGapIsFoundOrLeftToTheList) {
+  const Snapshot untouched = snapshot_;
+  std::size_t found = 0;
+  for (std::uint64_t i = kClaimGuesses; i < 256; ++i) {
+    snapshot_ = untouched;
+    const std::vector<std::string> free{nth(i).to_string()};
+    EXPECT_FALSE(choose());
+    guesses_are_taken();
+    answer(free);
+    if (next() == "list") continue;
+    answer(free);
+    if (next() == "list") continue;
+    answer(free);
+    ASSERT_EQ(next(), "ipv4/" + free.front());
+    ++found;
+  }
+  EXPECT_GE(found, 240U) << "only what lies behind the last end is in no part";
+}
+
+TEST_F(WideClaim, WhereCountsAreDearNothingIsCounted) {
+  snapshot_.set_cheap_counts(false);
+  EXPECT_FALSE(choose());
+  EXPECT_TRUE(missing_.counts.empty());
+  guesses_are_taken();
+  EXPECT_EQ(next(), "list");
 }
 
 }  // namespace

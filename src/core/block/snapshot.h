@@ -21,6 +21,23 @@ struct Listing {
   friend auto operator<=>(const Listing&, const Listing&) = default;
 };
 
+/// The first kKeyWindowMax keys of a listing with names from `from` on and less than `before`, names of records that
+/// need not exist: a look into a long list that costs no more than a short one. Both ends, because a store may
+/// have to go through all that lies between them.
+struct KeyWindow {
+  Listing listing;
+  std::string from;
+  std::string before;
+  friend auto operator<=>(const KeyWindow&, const KeyWindow&) = default;
+};
+inline constexpr std::size_t kKeyWindowMax = 256;
+
+/// What a window shows: every key between its ends, up to the last one of `keys` when there are more.
+struct KeysInWindow {
+  std::vector<Key> keys;
+  bool more = false;
+};
+
 using KeyedValue = std::pair<Key, Value>;
 
 /// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
@@ -30,6 +47,8 @@ class Snapshot {
   void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
   void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
   void set_keys(const Listing& listing, std::vector<Key> keys) { keys_[listing] = std::move(keys); }
+  void set_window(const KeyWindow& window, KeysInWindow keys) { windows_[window] = std::move(keys); }
+  void set_count(const KeyWindow& window, std::uint64_t count) { counts_[window] = count; }
 
   /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
   void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
@@ -39,10 +58,16 @@ class Snapshot {
   void set_keys_at_hand(bool keys_at_hand) { keys_at_hand_ = keys_at_hand; }
   [[nodiscard]] bool keys_at_hand() const { return keys_at_hand_; }
 
+  /// Counting keys is far cheaper than listing them (store.h, Capabilities).
+  void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
+  [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
+
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
   [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const { return find_in(keys_, listing); }
+  [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) const { return find_in(windows_, window); }
+  [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) const { return find_in(counts_, window); }
 
  private:
   template <class Map>
@@ -54,8 +79,11 @@ class Snapshot {
   std::map<Key, std::optional<Value>> records_;
   std::map<Listing, std::vector<KeyedValue>> lists_;
   std::map<Listing, std::vector<Key>> keys_;
+  std::map<KeyWindow, KeysInWindow> windows_;
+  std::map<KeyWindow, std::uint64_t> counts_;
   bool foreign_writers_ = false;
   bool keys_at_hand_ = false;
+  bool cheap_counts_ = false;
 };
 
 /// What a decision needs to see before it can go on.
@@ -63,7 +91,11 @@ struct Missing {
   std::set<Key> records;
   std::set<Listing> lists;  ///< with values
   std::set<Listing> keys;   ///< keys only
-  [[nodiscard]] bool empty() const { return records.empty() && lists.empty() && keys.empty(); }
+  std::set<KeyWindow> windows;
+  std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
+  [[nodiscard]] bool empty() const {
+    return records.empty() && lists.empty() && keys.empty() && windows.empty() && counts.empty();
+  }
 };
 
 /// Reads a snapshot for a decision and notes what is not in it. After a read that may have been incomplete the decision
@@ -100,8 +132,23 @@ class Reader {
     return found != nullptr ? *found : kNoKeys;
   }
 
+  /// Null when unknown (then noted).
+  [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) {
+    const auto* found = snapshot_.window(window);
+    if (found == nullptr) missing_.windows.insert(window);
+    return found;
+  }
+
+  /// Null when unknown (then noted).
+  [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) {
+    const auto* found = snapshot_.count(window);
+    if (found == nullptr) missing_.counts.insert(window);
+    return found;
+  }
+
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
+  [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
 
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }

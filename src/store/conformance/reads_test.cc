@@ -81,6 +81,38 @@ TEST_P(StoreConformance, PagesFollowEachOtherWithoutGapOrRepeat) {
   }
 }
 
+TEST_P(StoreConformance, AWindowShowsTheKeysFromItsBeginningOn) {
+  std::vector<Write> writes;
+  for (std::size_t i = 0; i < core::kKeyWindowMax + 3; ++i) {
+    writes.push_back(put(fmt::format("n{:03}", i), i));
+    if (writes.size() < kCommitWritesMax && i != core::kKeyWindowMax + 2) continue;
+    ASSERT_TRUE(commit(std::exchange(writes, {})));
+  }
+  const core::Listing listing{Kind::high_water_mark, "n"};
+  const auto key = [](const char* name) { return Key{Kind::high_water_mark, name}; };
+  core::Missing wanted;
+  wanted.records = {key("n001")};
+  wanted.windows = {
+      {listing, "n000", "n999"}, {listing, "n0015", "n005"}, {listing, "n257", "n999"}, {listing, "n9", "n99"}};
+  wanted.counts = wanted.windows;
+  const auto answer = store_->read(wanted, soon());
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->counts, (std::vector<std::uint64_t>{core::kKeyWindowMax + 3, 3, 2, 0})) << "they have no limit";
+  ASSERT_EQ(answer->windows.size(), 4U);
+  EXPECT_EQ(answer->records.size(), 1U);
+  EXPECT_EQ(answer->windows[0].keys.size(), core::kKeyWindowMax);
+  EXPECT_EQ(answer->windows[0].keys.front(), key("n000"));
+  EXPECT_EQ(answer->windows[0].keys.back(), key("n255"));
+  EXPECT_TRUE(answer->windows[0].more);
+  EXPECT_EQ(answer->windows[1].keys, (std::vector<Key>{key("n002"), key("n003"), key("n004")}))
+      << "nor need its ends be";
+  EXPECT_FALSE(answer->windows[1].more);
+  EXPECT_EQ(answer->windows[2].keys, (std::vector<Key>{key("n257"), key("n258")}));
+  EXPECT_FALSE(answer->windows[2].more);
+  EXPECT_TRUE(answer->windows[3].keys.empty());
+  EXPECT_FALSE(answer->windows[3].more);
+}
+
 TEST_P(StoreConformance, LimitsOfAList) {
   for (const std::size_t limit : {std::size_t{0}, kListLimitMax + 1}) {
     ListRequest request;

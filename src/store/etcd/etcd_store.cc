@@ -104,6 +104,19 @@ class EtcdStore final : public Store {
     };
     for (const core::Listing& listing : wanted.lists) add_list(listing, false);
     for (const core::Listing& listing : wanted.keys) add_list(listing, true);
+    const std::size_t windows_at = txn.success.size();
+    for (const core::KeyWindow& window : wanted.windows) {
+      const auto range = range_of(window);
+      if (!range) return Store::read(wanted, deadline);
+      txn.success.emplace_back(range_over(*range, static_cast<std::int64_t>(core::kKeyWindowMax), true));
+    }
+    for (const core::KeyWindow& window : wanted.counts) {
+      const auto range = range_of(window);
+      if (!range) return Store::read(wanted, deadline);
+      RangeRequest count = range_over(*range, 0, false);
+      count.count_only = true;
+      txn.success.emplace_back(std::move(count));
+    }
     if (txn.success.size() > kOpsMax) return Store::read(wanted, deadline);
     if (txn.success.empty()) return ReadAnswer{};
     TRY(const TxnResponse response, kv_->txn(txn, deadline));
@@ -154,6 +167,19 @@ class EtcdStore final : public Store {
     }
     for (const core::Listing& listing : wanted.lists) answer.lists.push_back(std::move(lists[listing]));
     for (const core::Listing& listing : wanted.keys) answer.keys.push_back(std::move(key_lists[listing]));
+    op = windows_at;
+    for (const core::KeyWindow& window : wanted.windows) {
+      const auto& found = std::get<RangeResponse>(response.responses[op++]);
+      core::KeysInWindow& seen = answer.windows.emplace_back();
+      seen.more = found.more;
+      for (const KeyValue& kv : found.kvs) {
+        auto key = etcd::listed_at(window.listing.kind, kv.key);
+        if (key && key->name.starts_with(window.listing.name_prefix)) seen.keys.push_back(*std::move(key));
+      }
+    }
+    for (std::size_t i = 0; i < wanted.counts.size(); ++i) {
+      answer.counts.push_back(static_cast<std::uint64_t>(std::get<RangeResponse>(response.responses[op++]).count));
+    }
     return answer;
   }
 
@@ -212,11 +238,22 @@ class EtcdStore final : public Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .shared = true, .durable = true, .foreign_writers = true};
+    return {.atomic_commit = true, .shared = true, .durable = true, .foreign_writers = true, .cheap_counts = true};
   }
 
  private:
   static Revision revision_of(const KeyValue& kv) { return Revision(static_cast<std::uint64_t>(kv.mod_revision)); }
+
+  /// Where the keys of a window are; nothing when that is not one range, or an empty one.
+  static std::optional<PlaceRange> range_of(const core::KeyWindow& window) {
+    const auto ranges = etcd::ranges_of(window.listing);
+    const auto from = etcd::place_of({window.listing.kind, window.from});
+    const auto before = etcd::place_of({window.listing.kind, window.before});
+    if (ranges.size() != 1 || !from || !before) return {};
+    PlaceRange range{std::max(ranges.front().from, *from), std::min(ranges.front().to, *before)};
+    if (range.from >= range.to) return {};
+    return range;
+  }
 
   /// One or two operations a key: the record, and what is beside it.
   [[nodiscard]] static Result<void> add_gets(std::span<const Key> keys, TxnRequest& txn) {

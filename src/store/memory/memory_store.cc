@@ -67,6 +67,13 @@ class MemoryData {
       auto& keys = answer.keys.emplace_back();
       for_all(listing, [&](const Entries::value_type& e) { keys.push_back(e.first); });
     }
+    for (const core::KeyWindow& window : wanted.windows) answer.windows.push_back(keys_in(window));
+    for (const core::KeyWindow& window : wanted.counts) {
+      std::uint64_t& count = answer.counts.emplace_back();
+      for_all(window.listing, [&](const Entries::value_type& e) {
+        count += e.first.name >= window.from && e.first.name < window.before ? 1 : 0;
+      });
+    }
     return answer;
   }
 
@@ -132,6 +139,16 @@ class MemoryData {
          ++it) {
       add(*it);
     }
+  }
+
+  core::KeysInWindow keys_in(const core::KeyWindow& window) const {
+    core::KeysInWindow seen;
+    for_all(window.listing, [&](const Entries::value_type& e) {
+      if (e.first.name < window.from || e.first.name >= window.before || seen.more) return;
+      seen.more = seen.keys.size() == core::kKeyWindowMax;
+      if (!seen.more) seen.keys.push_back(e.first);
+    });
+    return seen;
   }
 
   bool holds(const Write& write) const {

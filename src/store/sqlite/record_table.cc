@@ -189,6 +189,20 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
     TRY(KeyPage page, read_key_page(database, whole(listing)));
     answer.keys.push_back(std::move(page.keys));
   }
+  for (const core::KeyWindow& window : wanted.windows) {
+    const core::Listing& listing = window.listing;
+    TRY(const auto first, read_record(database, {listing.kind, window.from}));
+    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.from, core::kKeyWindowMax}));
+    answer.windows.push_back(window_of(window, first.has_value(), std::move(page)));
+  }
+  for (const core::KeyWindow& window : wanted.counts) {
+    const core::Listing& listing = window.listing;
+    TRY(const KeyPage page, read_key_page(database, whole(listing)));
+    answer.counts.push_back(
+        static_cast<std::uint64_t>(std::count_if(page.keys.begin(), page.keys.end(), [&](const Key& key) {
+          return key.name >= window.from && key.name < window.before;
+        })));
+  }
   return answer;
 }
 
