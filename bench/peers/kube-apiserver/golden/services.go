@@ -26,7 +26,9 @@ func port(name string, protocol corev1.Protocol, number, node int32) corev1.Serv
 }
 
 // A spec with what the apiserver's defaults fill in.
-func spec(kind corev1.ServiceType, policy corev1.IPFamilyPolicy, addresses []string, ports ...corev1.ServicePort) corev1.ServiceSpec {
+func spec(
+	kind corev1.ServiceType, policy corev1.IPFamilyPolicy, addresses []string, ports ...corev1.ServicePort,
+) corev1.ServiceSpec {
 	s := corev1.ServiceSpec{
 		Type: kind, Ports: ports, Selector: map[string]string{"app": "web"}, SessionAffinity: corev1.ServiceAffinityNone,
 		ClusterIP: addresses[0], ClusterIPs: addresses, IPFamilyPolicy: &policy,
@@ -103,7 +105,9 @@ func manyFields() Object {
 	s.LoadBalancerClass = ptr.To("example.com/anycast")
 	s.PublishNotReadyAddresses = true
 	s.SessionAffinity = corev1.ServiceAffinityClientIP
-	s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](600)}}
+	s.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+		ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](600)},
+	}
 	s.TrafficDistribution = ptr.To("PreferClose")
 	object := service("many_fields", m, s)
 	object.Object.(*corev1.Service).Status = corev1.ServiceStatus{
