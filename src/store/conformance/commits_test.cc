@@ -128,7 +128,7 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
   pool.cidr = net::Prefix::parse("10.0.0.0/8").value();
   pool.block_length = 26;
   pool.gateway = net::Address::parse("10.0.0.1").value();
-  const std::vector<std::pair<Key, Value>> records = {
+  std::vector<std::pair<Key, Value>> records = {
       {core::pool_key("a"), pool},
       {core::reservation_key("r"), core::Reservation{"r", {block.cidr}}},
       {{Kind::ipam_config, "default"}, core::IpamConfig{true, false, 5, "Enabled", 60}},
@@ -150,6 +150,7 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::node_range_set_key(), core::NodeRangeSet{7, {{pool.cidr, 24}}, {block.cidr}, {3}}},
   };
   ASSERT_EQ(records.size(), core::kKindCount);
+  std::erase_if(records, [&](const auto& record) { return !backend_->writes(record.first.kind); });
   for (const auto& [key, value] : records) ASSERT_TRUE(create_if_absent(*store_, key, value, sample_token(1), soon()));
   store_ = backend_->open();
   for (const auto& [key, value] : records) {
