@@ -11,6 +11,7 @@ namespace croft::app {
 namespace {
 
 constexpr std::string_view kScheme = "etcd:";
+constexpr std::string_view kKubernetes = "kubernetes";
 constexpr std::size_t kEndpointsMax = 16;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -30,17 +31,24 @@ std::string from_environment(const char* name) {
 
 [[nodiscard]] Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {
   const std::pair<std::string_view, std::string*> options[] = {
-      {"ca", &place.ca_file},   {"cert", &place.certificate_file},
-      {"key", &place.key_file}, {"name", &place.server_name},
-      {"user", &place.user},    {"password-file", &place.password_file},
+      {"ca", &place.ca_file},
+      {"cert", &place.certificate_file},
+      {"key", &place.key_file},
+      {"name", &place.server_name},
+      {"user", &place.user},
+      {"password-file", &place.password_file},
+      {kKubernetes, &place.kubernetes_prefix},
   };
   for (const auto& [option, target] : options) {
     if (option != name) continue;
+    if (option == kKubernetes && value.empty()) {
+      return fail(ErrorCode::invalid_argument, "store: kubernetes= names no prefix: give kubernetes=/registry");
+    }
     *target = std::move(value);
     return {};
   }
   return fail(ErrorCode::invalid_argument, "store: etcd knows no option " + net::echo(std::string(name)) +
-                                               "; it has ca, cert, key, name, user and password-file");
+                                               "; it has ca, cert, key, name, user, password-file and kubernetes");
 }
 
 }  // namespace

@@ -14,12 +14,14 @@ struct EtcdPlace {
   std::string server_name;  ///< the name in the members' certificates, when it is not their address
   std::string user, password_file;
   std::string password;  ///< when there is no file of it; never from a URL
+  /// The kube-apiservers' --etcd-prefix, when Services are those of Kubernetes; empty: they are Croft's own.
+  std::string kubernetes_prefix;
 };
 
 /// Reads
-/// `etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=FILE&cert=FILE&key=FILE&name=NAME&user=U&password-file=F`. For
-/// https, files that are not given come from the environment as Calico's plugin reads it: ETCD_CA_CERT_FILE,
-/// ETCD_CERT_FILE, ETCD_KEY_FILE. Error: invalid_argument naming the part.
+/// `etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=FILE&cert=FILE&key=FILE&name=NAME&user=U&password-file=F`, and
+/// `kubernetes=/registry`. For https, files that are not given come from the environment as Calico's plugin reads it:
+/// ETCD_CA_CERT_FILE, ETCD_CERT_FILE, ETCD_KEY_FILE. Error: invalid_argument naming the part.
 [[nodiscard]] Result<EtcdPlace> parse_etcd_url(const std::string& url);
 
 }  // namespace croft::app

@@ -31,7 +31,11 @@ constexpr std::size_t kPasswordBytesMax = 4096;
 
 }  // namespace
 
-Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock) {
+Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
+  std::unique_ptr<store::etcd::Registry> kubernetes;
+  if (registry != nullptr) {
+    TRY(kubernetes, registry(place));
+  }
   static os::SystemRandom random;  // outlives every store
   store::etcd::ClientOptions options;
   options.endpoints = std::move(place.endpoints);
@@ -46,16 +50,17 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
         os::make_tls({place.ca_file, place.certificate_file, place.key_file, std::move(place.server_name)});
   }
   TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
-  return store::make_etcd_store(std::move(client), clock, random);
+  return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock) {
+Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock,
+                                                 RegistryMaker registry) {
   if (url.starts_with(kSqliteScheme) && url.substr(kSqliteScheme.size()).starts_with('/')) {
     return open_sqlite(url, mode, clock);
   }
   if (url.starts_with(kEtcdScheme)) {
     TRY(EtcdPlace place, parse_etcd_url(url));
-    return open_etcd_store(std::move(place), clock);
+    return open_etcd_store(std::move(place), clock, registry);
   }
   return fail(ErrorCode::invalid_argument, "store " + net::echo(url) +
                                                " is not a store this version knows: give sqlite:/absolute/path.db or "

@@ -7,17 +7,23 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "edge/croft_ipam.h"
+#include "store/etcd/registry.h"
 #include "store/store.h"
 
 namespace croft::app {
+
+/// What a program that works on Kubernetes' records gives to open_store: kubernetes_registry. Others don't link it.
+using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const EtcdPlace&);
+[[nodiscard]] Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place);
 
 /// Opens a store by its URL: `sqlite:/absolute/path.db`. The one place that chooses a backend. Errors: invalid_argument
 /// naming the URL, not_found for an absent store with OpenMode::existing, else those of the
 /// backend. `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode,
-                                                               const Clock& clock);
+                                                               const Clock& clock, RegistryMaker registry = nullptr);
 
 /// The same for an etcd cluster that something else than a URL names. Connects nothing: the first call does.
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock);
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock,
+                                                                    RegistryMaker registry = nullptr);
 
 }  // namespace croft::app

@@ -6,37 +6,10 @@
 #include "wire/cni_text.h"
 
 namespace croft::wire::calico {
-namespace {
-
-void copy_value(JsonWriter& out, JsonRef value) {
-  const bool is_object = value.kind() == JsonKind::object;
-  switch (value.kind()) {
-    case JsonKind::null:
-      return out.null();
-    case JsonKind::boolean:
-      return out.boolean(value.boolean());
-    case JsonKind::integer:
-    case JsonKind::number:
-      return out.raw(value.text());
-    case JsonKind::string:
-      return out.text(value.text());
-    case JsonKind::array:
-    case JsonKind::object:
-      break;
-  }
-  is_object ? out.begin_object() : out.begin_array();
-  for (auto child = value.first_child(); child; child = child->next_sibling()) {
-    if (is_object) out.key(child->key());
-    copy_value(out, *child);
-  }
-  is_object ? out.end_object() : out.end_array();
-}
-
-}  // namespace
 
 RawMember raw_member(JsonRef member) {
   JsonWriter out(JsonWriter::Layout::compact);
-  copy_value(out, member);
+  copy_json(out, member);
   return {std::string(member.key()), std::move(out).take()};
 }
 

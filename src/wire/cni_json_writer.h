@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "wire/cni_json.h"
+
 namespace croft::wire {
 
 /// Writes JSON byte for byte as Go's encoding/json does: json.MarshalIndent with four blanks, or json.Marshal when
@@ -50,5 +52,8 @@ class JsonWriter {
   bool has_content_ = false;             ///< the innermost open object or array has
   bool after_key_ = false;
 };
+
+/// Writes a value that was read; goes as deep as it is.
+void copy_json(JsonWriter& out, JsonRef value);
 
 }  // namespace croft::wire

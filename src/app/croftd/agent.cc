@@ -116,7 +116,7 @@ class AgentProgram {
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
-  TRY(const auto opened, open_store(options.store_url, edge::OpenMode::create, daemon.clock));
+  TRY(const auto opened, open_store(options.store_url, edge::OpenMode::create, daemon.clock, kubernetes_registry));
   AgentProgram program(options, daemon, *opened);
   return program.run();
 }

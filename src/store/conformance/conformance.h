@@ -20,6 +20,8 @@ class ConformanceBackend {
   /// One more client of the store; those opened before may be open still or closed. A durable store keeps its content
   /// while no client is open.
   [[nodiscard]] virtual std::unique_ptr<Store> open() = 0;
+  /// False for kinds that belong to somebody else and are only read here.
+  [[nodiscard]] virtual bool writes(Kind) const { return true; }
 };
 
 struct BackendCase {

@@ -86,7 +86,10 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
 
 }  // namespace
 
-StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {
+StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now) {
+  if (const Registry* registry = places.registry_of(core::kind_of(value))) {
+    return {registry->encode(value, uid_of(token), now), {}};
+  }
   if (!is_calicos(core::kind_of(value))) {
     return {fmt::format("{}{}{}{}}}", kTokenStart, hex_of(token), kRecordStart, wire::encode_record(value)), {}};
   }
@@ -105,9 +108,12 @@ StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {
   return bytes;
 }
 
-Result<Record> decode(const Key& key, const wire::etcd::KeyValue& kv, const std::optional<std::string>& beside) {
+Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                      const std::optional<std::string>& beside) {
   Record record;
-  if (is_calicos(key.kind)) {
+  if (const Registry* registry = places.registry_of(key.kind)) {
+    TRY(record.value, registry->decode(key, kv.key, kv.value));
+  } else if (is_calicos(key.kind)) {
     auto value = wire::calico::decode_value(key, kv.value);
     if (!value) return fail(value.error().in(kv.key));
     TRY(record.value, with_beside(*std::move(value), beside));
@@ -119,13 +125,37 @@ Result<Record> decode(const Key& key, const wire::etcd::KeyValue& kv, const std:
   return record;
 }
 
-bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored) {
-  if (!is_calicos(key.kind)) {
+bool is_written_by(const Places& places, const Key& key, const Value& value, const WriteToken& token,
+                   std::string_view stored) {
+  if (const Registry* registry = places.registry_of(key.kind)) {
+    if (registry->uid_in(key, stored) == uid_of(token)) return true;
+  } else if (!is_calicos(key.kind)) {
     const auto own = split_own(stored);
     return own && own->token == token;
+  } else if (const auto uid = wire::calico::uid_in(key, stored); uid && *uid == uid_of(token)) {
+    return true;
   }
-  if (const auto uid = wire::calico::uid_in(key, stored); uid && *uid == uid_of(token)) return true;
-  return encode(value, token, WallTime{}).value == stored;
+  return encode(places, value, token, WallTime{}).value == stored;
+}
+
+bool names_its_commit(const Places& places, const Write& write) {
+  if (!write.value) return false;
+  switch (write.key.kind) {
+    case Kind::range_allocation:
+    case Kind::ipam_config:
+    case Kind::block:
+    case Kind::affinity:
+    case Kind::handle:
+      return false;
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::node:
+      return write.condition.kind == Condition::Kind::absent;  // its UID
+    case Kind::ip_address:
+      return std::get<core::IpAddressObject>(*write.value).uid.empty();
+    default:
+      return places.registry_of(write.key.kind) == nullptr;
+  }
 }
 
 }  // namespace croft::store::etcd

@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/etcd/place.h"
 #include "store/store.h"
 #include "wire/calico_records.h"
 #include "wire/etcd_api.h"
 
-// The bytes of records in etcd: Calico's in its own form, Croft's with their write token.
+// The bytes of records in etcd: Calico's and Kubernetes' in their own form, Croft's with their write token.
 namespace croft::store::etcd {
 
 /// What is stored for a record: the value of its key, and that of the key beside it (nothing: none).
@@ -18,14 +19,19 @@ struct StoredBytes {
   std::optional<std::string> beside;
 };
 
-[[nodiscard]] StoredBytes encode(const Value& value, const WriteToken& token, WallTime now);
+[[nodiscard]] StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now);
 
 /// The record in a key's value and the one beside it. Error: corrupt or newer_version, naming the key.
-[[nodiscard]] Result<Record> decode(const Key& key, const wire::etcd::KeyValue& kv,
+[[nodiscard]] Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
                                     const std::optional<std::string>& beside);
 
 /// Whether what is stored was written by a commit with this value and token: by the token where the format has it,
 /// else because it is what that commit would have written.
-[[nodiscard]] bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored);
+[[nodiscard]] bool is_written_by(const Places& places, const Key& key, const Value& value, const WriteToken& token,
+                                 std::string_view stored);
+
+/// Whether what a put stores names its commit, so that is_written_by needs no luck: somebody else may have written the
+/// same bytes.
+[[nodiscard]] bool names_its_commit(const Places& places, const Write& write);
 
 }  // namespace croft::store::etcd

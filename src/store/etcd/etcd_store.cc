@@ -51,8 +51,8 @@ const KeyValue* only_one(const wire::etcd::ResponseOp& response) {
 
 class EtcdStore final : public Store {
  public:
-  EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random)
-      : kv_(std::move(kv)), clock_(clock), random_(random) {}
+  EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry)
+      : kv_(std::move(kv)), clock_(clock), random_(random), registry_(std::move(registry)), places_(registry_.get()) {}
 
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override {
     TRY(auto records, get_many({&key, 1}, deadline));
@@ -94,16 +94,18 @@ class EtcdStore final : public Store {
       std::size_t op;
     };
     std::vector<Part> parts;
-    const auto add_list = [&](const core::Listing& listing, bool keys_only) {
-      for (const PlaceRange& range : etcd::ranges_of(listing)) {
+    const auto add_list = [&](const core::Listing& listing, bool keys_only) -> Result<void> {
+      TRY(const std::vector<PlaceRange> ranges, places_.ranges_of(listing));
+      for (const PlaceRange& range : ranges) {
         parts.push_back({listing, keys_only, range, txn.success.size()});
         txn.success.emplace_back(range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only));
         const auto beside = etcd::places_beside(listing.kind);
         if (!keys_only && beside) txn.success.emplace_back(range_beside(listing, *beside));
       }
+      return {};
     };
-    for (const core::Listing& listing : wanted.lists) add_list(listing, false);
-    for (const core::Listing& listing : wanted.keys) add_list(listing, true);
+    for (const core::Listing& listing : wanted.lists) TRY_VOID(add_list(listing, false));
+    for (const core::Listing& listing : wanted.keys) TRY_VOID(add_list(listing, true));
     const std::size_t windows_at = txn.success.size();
     for (const core::KeyWindow& window : wanted.windows) {
       const auto range = range_of(window);
@@ -159,7 +161,7 @@ class EtcdStore final : public Store {
           [&](const KeyValue& kv, Key key) -> Result<void> {
             const auto known = beside.find(key);
             TRY(Record record,
-                etcd::decode(key, kv, known == beside.end() ? std::nullopt : std::optional(known->second)));
+                etcd::decode(places_, key, kv, known == beside.end() ? std::nullopt : std::optional(known->second)));
             found.push_back(std::move(record));
             return {};
           },
@@ -173,7 +175,7 @@ class EtcdStore final : public Store {
       core::KeysInWindow& seen = answer.windows.emplace_back();
       seen.more = found.more;
       for (const KeyValue& kv : found.kvs) {
-        auto key = etcd::listed_at(window.listing.kind, kv.key);
+        auto key = places_.listed_at(window.listing.kind, kv.key);
         if (key && key->name.starts_with(window.listing.name_prefix)) seen.keys.push_back(*std::move(key));
       }
     }
@@ -204,12 +206,11 @@ class EtcdStore final : public Store {
 
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
                                      Deadline deadline) override {
-    const auto put = std::find_if(writes.begin(), writes.end(), [](const Write& w) { return w.value.has_value(); });
-    const Write& witness = put != writes.end() ? *put : writes.front();
-    TRY(const std::string place, etcd::place_of(witness.key));
+    const Write& witness = witness_of(writes);
+    TRY(const std::string place, places_.place_of(witness.key));
     TRY(const RangeResponse found, kv_->range(RangeRequest::one(place), deadline));
     const KeyValue* kv = found.kvs.empty() ? nullptr : &found.kvs.front();
-    if (kv != nullptr && witness.value && etcd::is_written_by(witness.key, *witness.value, token, kv->value)) {
+    if (kv != nullptr && witness.value && etcd::is_written_by(places_, witness.key, *witness.value, token, kv->value)) {
       return Fate::applied;
     }
     switch (witness.condition.kind) {
@@ -224,7 +225,7 @@ class EtcdStore final : public Store {
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
-    TRY(const std::string place, etcd::place_of(core::pool_set_key()));
+    TRY(const std::string place, places_.place_of(core::pool_set_key()));
     RangeRequest request = RangeRequest::one(place);
     request.count_only = true;
     TRY(const RangeResponse found, kv_->range(request, deadline));
@@ -232,7 +233,9 @@ class EtcdStore final : public Store {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after, Deadline) override {
-    return etcd::make_watch(*this, *kv_, clock_, random_, scope, after);
+    for (const Key& key : scope.records) TRY_VOID(places_.check_kind(key.kind));
+    for (const core::Listing& listing : scope.lists) TRY_VOID(places_.check_kind(listing.kind));
+    return etcd::make_watch(*this, *kv_, places_, clock_, random_, scope, after);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
@@ -245,20 +248,28 @@ class EtcdStore final : public Store {
   static Revision revision_of(const KeyValue& kv) { return Revision(static_cast<std::uint64_t>(kv.mod_revision)); }
 
   /// Where the keys of a window are; nothing when that is not one range, or an empty one.
-  static std::optional<PlaceRange> range_of(const core::KeyWindow& window) {
-    const auto ranges = etcd::ranges_of(window.listing);
-    const auto from = etcd::place_of({window.listing.kind, window.from});
-    const auto before = etcd::place_of({window.listing.kind, window.before});
-    if (ranges.size() != 1 || !from || !before) return {};
-    PlaceRange range{std::max(ranges.front().from, *from), std::min(ranges.front().to, *before)};
+  [[nodiscard]] std::optional<PlaceRange> range_of(const core::KeyWindow& window) const {
+    const auto ranges = places_.ranges_of(window.listing);
+    const auto from = places_.place_of({window.listing.kind, window.from});
+    const auto before = places_.place_of({window.listing.kind, window.before});
+    if (!ranges || ranges->size() != 1 || !from || !before) return {};
+    PlaceRange range{std::max(ranges->front().from, *from), std::min(ranges->front().to, *before)};
     if (range.from >= range.to) return {};
     return range;
   }
 
+  /// The write by which a commit is recognised: best one that names it.
+  [[nodiscard]] const Write& witness_of(std::span<const Write> writes) const {
+    const auto names = [&](const Write& write) { return etcd::names_its_commit(places_, write); };
+    if (const auto named = std::find_if(writes.begin(), writes.end(), names); named != writes.end()) return *named;
+    const auto put = std::find_if(writes.begin(), writes.end(), [](const Write& w) { return w.value.has_value(); });
+    return put != writes.end() ? *put : writes.front();
+  }
+
   /// One or two operations a key: the record, and what is beside it.
-  [[nodiscard]] static Result<void> add_gets(std::span<const Key> keys, TxnRequest& txn) {
+  [[nodiscard]] Result<void> add_gets(std::span<const Key> keys, TxnRequest& txn) const {
     for (const Key& key : keys) {
-      TRY(std::string place, etcd::place_of(key));
+      TRY(std::string place, places_.place_of(key));
       txn.success.emplace_back(RangeRequest::one(std::move(place)));
       if (auto beside = etcd::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
     }
@@ -266,15 +277,15 @@ class EtcdStore final : public Store {
   }
 
   /// The record that the operations from `op` on asked for; `op` moves behind them.
-  [[nodiscard]] static Result<std::optional<Record>> record_from(const Key& key, const TxnResponse& response,
-                                                                 std::size_t& op) {
+  [[nodiscard]] Result<std::optional<Record>> record_from(const Key& key, const TxnResponse& response,
+                                                          std::size_t& op) const {
     const KeyValue* kv = only_one(response.responses[op++]);
     std::optional<std::string> beside;
     if (etcd::place_beside(key)) {
       if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
     }
     if (kv == nullptr) return std::optional<Record>();
-    TRY(Record record, etcd::decode(key, *kv, beside));
+    TRY(Record record, etcd::decode(places_, key, *kv, beside));
     return std::optional(std::move(record));
   }
 
@@ -311,7 +322,7 @@ class EtcdStore final : public Store {
     RangeResponse next;
     for (;;) {
       for (const KeyValue& kv : page->kvs) {
-        auto key = keys_only ? etcd::listed_at(listing.kind, kv.key) : etcd::record_at(listing.kind, kv.key);
+        auto key = keys_only ? places_.listed_at(listing.kind, kv.key) : places_.record_at(listing.kind, kv.key);
         if (key && key->name.starts_with(listing.name_prefix)) TRY_VOID(add(kv, *std::move(key)));
       }
       if (!page->more || page->kvs.empty()) return {};
@@ -349,9 +360,10 @@ class EtcdStore final : public Store {
     std::size_t left = request.limit;
     std::string after;
     if (!request.after.empty()) {
-      if (const auto place = etcd::place_of({request.kind, request.after})) after = *place;
+      if (const auto place = places_.place_of({request.kind, request.after})) after = *place;
     }
-    for (const PlaceRange& range : etcd::ranges_of(listing)) {
+    TRY(const std::vector<PlaceRange> ranges, places_.ranges_of(listing));
+    for (const PlaceRange& range : ranges) {
       PlaceRange rest = range;
       if (after >= rest.from) rest.from = after + '\0';
       while (rest.from < rest.to) {
@@ -361,7 +373,7 @@ class EtcdStore final : public Store {
         std::vector<Key> keys;
         std::vector<const KeyValue*> kvs;
         for (const KeyValue& kv : page.kvs) {
-          auto key = etcd::record_at(request.kind, kv.key);
+          auto key = places_.record_at(request.kind, kv.key);
           const bool listed =
               key && key->name.starts_with(request.name_prefix) && (request.after.empty() || key->name > request.after);
           if (!listed) continue;
@@ -403,7 +415,7 @@ class EtcdStore final : public Store {
       }
       const auto known = beside.find(keys[i]);
       TRY(Record record,
-          etcd::decode(keys[i], *kvs[i], known == beside.end() ? std::nullopt : std::optional(known->second)));
+          etcd::decode(places_, keys[i], *kvs[i], known == beside.end() ? std::nullopt : std::optional(known->second)));
       add(std::move(record));
     }
     return {};
@@ -411,7 +423,8 @@ class EtcdStore final : public Store {
 
   [[nodiscard]] Result<void> add_write(const Write& write, const WriteToken& token, TxnRequest& txn,
                                        std::vector<const Key*>& compared) const {
-    TRY(std::string place, etcd::place_of(write.key));
+    TRY(std::string place, places_.place_of(write.key));
+    if (const etcd::Registry* registry = places_.registry_of(write.key.kind)) TRY_VOID(registry->check_write(write));
     if (write.condition.kind != Condition::Kind::any) {
       compared.push_back(&write.key);
       // An absent key has the revision 0 to etcd; to the contract it has none.
@@ -431,7 +444,7 @@ class EtcdStore final : public Store {
       if (beside) txn.success.emplace_back(DeleteRequest{*beside, {}, false});
       return {};
     }
-    etcd::StoredBytes bytes = etcd::encode(*write.value, token, clock_.now().wall);
+    etcd::StoredBytes bytes = etcd::encode(places_, *write.value, token, clock_.now().wall);
     txn.success.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
     if (!beside) return {};
     if (bytes.beside) {
@@ -473,12 +486,15 @@ class EtcdStore final : public Store {
   const std::unique_ptr<etcd::Kv> kv_;
   const Clock& clock_;
   Random& random_;
+  const std::unique_ptr<etcd::Registry> registry_;
+  const etcd::Places places_;
 };
 
 }  // namespace
 
-std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random) {
-  return std::make_unique<EtcdStore>(std::move(kv), clock, random);
+std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random,
+                                       std::unique_ptr<etcd::Registry> registry) {
+  return std::make_unique<EtcdStore>(std::move(kv), clock, random, std::move(registry));
 }
 
 }  // namespace croft::store

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/etcd/kv.h"
+#include "store/etcd/registry.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -15,6 +16,11 @@ namespace croft::store {
 ///
 /// A record that can't be read makes the call that finds it fail (corrupt, naming the key); a key under Calico's
 /// prefixes that is none of Calico's is passed over.
-[[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random);
+///
+/// `registry` has the records of Kubernetes; without one their kinds are refused (invalid_argument). A commit of a
+/// range allocation alone whose reply was lost is recognised by its bytes: somebody else may have written the same.
+/// Commit it with a record of Croft's own where that matters.
+[[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random,
+                                                     std::unique_ptr<etcd::Registry> registry = nullptr);
 
 }  // namespace croft::store

@@ -4,6 +4,7 @@
 
 #include "store/conformance/conformance.h"
 #include "store/etcd/etcd_fixture.h"
+#include "store/etcd/kubernetes_registry.h"
 
 namespace croft::store {
 namespace {
@@ -38,8 +39,9 @@ class EtcdBackend final : public ConformanceBackend {
     EXPECT_TRUE(done) << done.error().message;
   }
   [[nodiscard]] std::unique_ptr<Store> open() override {
-    return make_etcd_store(connect(clock_, random_), clock_, random_);
+    return make_etcd_store(connect(clock_, random_), clock_, random_, etcd::make_kubernetes_registry({}).value());
   }
+  [[nodiscard]] bool writes(Kind kind) const override { return kind != Kind::service_cidr; }
 
  private:
   os::SystemClock clock_;

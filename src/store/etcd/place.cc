@@ -16,8 +16,6 @@ using core::Kind;
 
 constexpr std::string_view kOwnRoot = "/croft/v1/";
 
-std::string own_root_of(Kind kind) { return fmt::format("{}{}/", kOwnRoot, core::name_of(kind)); }
-
 std::string_view beside_name_of(Kind kind) {
   switch (kind) {
     case Kind::pool:
@@ -51,7 +49,37 @@ std::vector<std::string> affinity_prefixes(std::string_view parts) {
   return {prefix ? *prefix : calico::affinities_prefix(type)};
 }
 
-std::vector<std::string> prefixes_of(const core::Listing& listing) {
+}  // namespace
+
+bool is_calicos(Kind kind) {
+  switch (kind) {
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::ipam_config:
+    case Kind::block:
+    case Kind::affinity:
+    case Kind::handle:
+    case Kind::node:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Result<void> Places::check_kind(Kind kind) const {
+  const bool needs_registry = kind == Kind::range_allocation || kind == Kind::ip_address || kind == Kind::service_cidr;
+  if (!needs_registry || registry_ != nullptr) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("this program has no part for Kubernetes' records in etcd ({}): use croft or croftd",
+                          core::name_of(kind)));
+}
+
+std::string Places::root_of(Kind kind) const {
+  if (const Registry* registry = registry_of(kind)) return registry->root_of(kind);
+  return fmt::format("{}{}/", kOwnRoot, core::name_of(kind));
+}
+
+std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const {
   const std::string_view parts = whole_parts(listing.name_prefix);
   switch (listing.kind) {
     case Kind::pool:
@@ -61,7 +89,7 @@ std::vector<std::string> prefixes_of(const core::Listing& listing) {
     case Kind::node:
       return {calico::resources_prefix(calico::ResourceKey::Kind::node) + listing.name_prefix};
     case Kind::ipam_config: {
-      const auto key = place_of(core::ipam_config_key());
+      const auto key = calico::print_key(calico::IpamConfigKey{});
       CROFT_ASSERT(key.has_value());
       return {*key};
     }
@@ -77,34 +105,27 @@ std::vector<std::string> prefixes_of(const core::Listing& listing) {
     case Kind::claim_cursor:
     case Kind::high_water_mark:
     case Kind::pool_set:
-      return {own_root_of(listing.kind) + listing.name_prefix};
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
+      return {root_of(listing.kind) + listing.name_prefix};
   }
   CROFT_ASSERT(false);
 }
 
-}  // namespace
-
-bool is_calicos(Kind kind) {
-  switch (kind) {
-    case Kind::vacancy:
-    case Kind::claim_cursor:
-    case Kind::high_water_mark:
-    case Kind::pool_set:
-      return false;
-    default:
-      return true;
-  }
-}
-
-Result<std::string> place_of(const core::Key& key) {
-  if (!is_calicos(key.kind)) return own_root_of(key.kind) + key.name;
+Result<std::string> Places::place_of(const core::Key& key) const {
+  TRY_VOID(check_kind(key.kind));
+  if (!is_calicos(key.kind)) return root_of(key.kind) + key.name;
   TRY(const calico::Key place, calico::key_of(key));
   return calico::print_key(place);
 }
 
-std::optional<core::Key> record_at(Kind kind, std::string_view place) {
+std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) const {
   if (!is_calicos(kind)) {
-    const std::string root = own_root_of(kind);
+    const std::string root = root_of(kind);
     if (!place.starts_with(root) || place.size() == root.size()) return std::nullopt;
     return core::Key{kind, std::string(place.substr(root.size()))};
   }
@@ -115,7 +136,7 @@ std::optional<core::Key> record_at(Kind kind, std::string_view place) {
   return key;
 }
 
-std::optional<core::Key> listed_at(Kind kind, std::string_view place) {
+std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) const {
   // …/assignment/ipv4/block/10.0.0.64-26 is ipv4/10.0.0.64/26
   const std::string root = calico::blocks_prefix();
   constexpr std::string_view kBlock = "/block/";
@@ -151,7 +172,8 @@ std::optional<core::Key> record_beside(Kind kind, std::string_view place) {
   return core::Key{kind, std::string(place.substr(root->size()))};
 }
 
-std::vector<PlaceRange> ranges_of(const core::Listing& listing) {
+Result<std::vector<PlaceRange>> Places::ranges_of(const core::Listing& listing) const {
+  TRY_VOID(check_kind(listing.kind));
   std::vector<PlaceRange> ranges;
   for (std::string& prefix : prefixes_of(listing)) {
     std::string end = wire::etcd::end_of_prefix(prefix);

@@ -8,21 +8,14 @@
 #include "base/result.h"
 #include "core/block/records.h"
 #include "core/block/snapshot.h"
+#include "store/etcd/registry.h"
 
-// Where records are in etcd: Calico's under Calico's keys, Croft's own under /croft/v1/ (docs/formats/calico.md).
+// Where records are in etcd: Calico's under Calico's keys, Croft's own under /croft/v1/ (docs/formats/calico.md),
+// Kubernetes' where the registry says (docs/formats/kubernetes.md).
 namespace croft::store::etcd {
 
 /// True for the kinds that Calico has.
 [[nodiscard]] bool is_calicos(core::Kind kind);
-
-/// The key of a record. Error: invalid_argument for a name that can have none.
-[[nodiscard]] Result<std::string> place_of(const core::Key& key);
-/// The record of a key of this kind; nothing for a key that belongs to none.
-[[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place);
-
-/// The same for a list of keys alone, which is a hint and may be long: a block's or affinity's CIDR is not parsed, so
-/// that a name may come out that no record can have.
-[[nodiscard]] std::optional<core::Key> listed_at(core::Kind kind, std::string_view place);
 
 /// Where Croft keeps what Calico's record has no place for: beside pools and blocks; nothing for others.
 [[nodiscard]] std::optional<std::string> place_beside(const core::Key& key);
@@ -37,8 +30,34 @@ struct PlaceRange {
   std::string to;
 };
 
-/// The ranges, ascending, that hold every key of a listing, and maybe others: whoever lists filters by name. The order
-/// of keys in them is the order of names.
-[[nodiscard]] std::vector<PlaceRange> ranges_of(const core::Listing& listing);
+/// The way between records and keys. The registry, if there is one, must outlive it.
+class Places {
+ public:
+  explicit Places(const Registry* registry) : registry_(registry) {}
+
+  /// Error: invalid_argument for a kind that only a registry has, where there is none.
+  [[nodiscard]] Result<void> check_kind(core::Kind kind) const;
+  /// Nothing where the kind is not the registry's.
+  [[nodiscard]] const Registry* registry_of(core::Kind kind) const {
+    return registry_ != nullptr && registry_->has(kind) ? registry_ : nullptr;
+  }
+
+  /// The key of a record. Error: invalid_argument for a name that can have none, and as check_kind.
+  [[nodiscard]] Result<std::string> place_of(const core::Key& key) const;
+  /// The record of a key of this kind; nothing for a key that belongs to none.
+  [[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place) const;
+  /// The same for a list of keys alone, which is a hint and may be long: a block's or affinity's CIDR is not parsed, so
+  /// that a name may come out that no record can have.
+  [[nodiscard]] std::optional<core::Key> listed_at(core::Kind kind, std::string_view place) const;
+  /// The ranges, ascending, that hold every key of a listing, and maybe others: whoever lists filters by name. The
+  /// order of keys in them is the order of names. Error: as check_kind.
+  [[nodiscard]] Result<std::vector<PlaceRange>> ranges_of(const core::Listing& listing) const;
+
+ private:
+  [[nodiscard]] std::string root_of(core::Kind kind) const;
+  [[nodiscard]] std::vector<std::string> prefixes_of(const core::Listing& listing) const;
+
+  const Registry* registry_;
+};
 
 }  // namespace croft::store::etcd

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/place.h"
 #include "store/etcd/resuming_watch.h"
@@ -16,8 +17,9 @@ namespace {
 
 class StoreWatch final : public Watch {
  public:
-  StoreWatch(Store& store, Kv& kv, const Clock& clock, Random& random, const WatchScope& scope, store::Revision after)
-      : store_(store), kv_(kv), watch_(kv, clock, random), scope_(scope), position_(after) {
+  StoreWatch(Store& store, Kv& kv, const Places& places, const Clock& clock, Random& random, const WatchScope& scope,
+             store::Revision after)
+      : store_(store), kv_(kv), places_(places), watch_(kv, clock, random), scope_(scope), position_(after) {
     for (const Key& key : scope_.records) add_record(key);
     for (const core::Listing& listing : scope_.lists) add_list(listing);
   }
@@ -58,12 +60,14 @@ class StoreWatch final : public Watch {
   }
 
   void add_record(const Key& key) {
-    if (auto place = place_of(key)) add_range(*std::move(place), "", key.kind);
+    if (auto place = places_.place_of(key)) add_range(*std::move(place), "", key.kind);
     if (auto beside = place_beside(key)) add_range(*std::move(beside), "", key.kind);
   }
 
   void add_list(const core::Listing& listing) {
-    for (PlaceRange& range : ranges_of(listing)) add_range(std::move(range.from), std::move(range.to), listing.kind);
+    auto ranges = places_.ranges_of(listing);
+    CROFT_ASSERT(ranges.has_value());
+    for (PlaceRange& range : *ranges) add_range(std::move(range.from), std::move(range.to), listing.kind);
     if (const auto root = places_beside(listing.kind)) {
       const std::string prefix = *root + listing.name_prefix;
       add_range(prefix, wire::etcd::end_of_prefix(prefix), listing.kind);
@@ -77,7 +81,7 @@ class StoreWatch final : public Watch {
   };
   [[nodiscard]] std::optional<Seen> seen_at(const std::string& place) const {
     for (const Kind kind : kinds_) {
-      if (auto key = record_at(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), false};
+      if (auto key = places_.record_at(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), false};
       if (auto key = record_beside(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), true};
     }
     return std::nullopt;
@@ -122,7 +126,7 @@ class StoreWatch final : public Watch {
       beside_.erase(seen->key);
     } else {
       TRY(const auto beside, beside_of(seen->key, deadline));
-      TRY(change.record, decode(seen->key, event.kv, beside));
+      TRY(change.record, decode(places_, seen->key, event.kv, beside));
     }
     changes.push_back(std::move(change));
     return {};
@@ -130,6 +134,7 @@ class StoreWatch final : public Watch {
 
   Store& store_;
   Kv& kv_;
+  const Places& places_;
   ResumingWatch watch_;
   const WatchScope scope_;
   store::Revision position_;
@@ -140,9 +145,9 @@ class StoreWatch final : public Watch {
 
 }  // namespace
 
-std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Clock& clock, Random& random, const WatchScope& scope,
-                                  store::Revision after) {
-  return std::make_unique<StoreWatch>(store, kv, clock, random, scope, after);
+std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Places& places, const Clock& clock, Random& random,
+                                  const WatchScope& scope, store::Revision after) {
+  return std::make_unique<StoreWatch>(store, kv, places, clock, random, scope, after);
 }
 
 }  // namespace croft::store::etcd

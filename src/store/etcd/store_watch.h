@@ -3,13 +3,14 @@
 #include <memory>
 
 #include "store/etcd/kv.h"
+#include "store/etcd/place.h"
 #include "store/store.h"
 
 namespace croft::store::etcd {
 
 /// A watch of records over etcd's watches. It survives the loss of a connection. `store` reads what a change leaves
-/// open; all arguments must outlive it.
-[[nodiscard]] std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Clock& clock, Random& random,
-                                                const WatchScope& scope, store::Revision after);
+/// open; all arguments but the scope must outlive it. Its kinds must be such as `places` has.
+[[nodiscard]] std::unique_ptr<Watch> make_watch(Store& store, Kv& kv, const Places& places, const Clock& clock,
+                                                Random& random, const WatchScope& scope, store::Revision after);
 
 }  // namespace croft::store::etcd

@@ -1,0 +1,189 @@
+"""What a real kube-apiserver keeps in etcd of Service addresses and node ports: in each form and version, exactly what
+its Services hold, and it takes the same form back from somebody else.
+
+usage: kube_apiserver.py BIN_DIR VERSION
+"""
+
+import sys
+
+from kube_apiserver_lib import JSON, KubeApiserver, Refused
+from kube_storage import MAGIC, Range, addresses_of, ports_of
+from lib import World, expect, expect_equal, main, say, wait_for
+
+V4, V6, PORTS = "10.96.0.0/24", "fd00:10:96::/112", "30000-30127"
+SELECTOR = {"app": "web"}
+
+
+def held(services):
+    addresses, ports = set(), set()
+    for service in services:
+        addresses |= addresses_of(service)
+        ports |= ports_of(service)
+    return addresses, ports
+
+
+def check(kube, bitmaps):
+    """What etcd holds is what the Services hold: read by key and by the REST API, and to the byte."""
+    addresses, ports = held(kube.services())
+    expect_equal(held(kube.stored_services()), (addresses, ports), "stored Services beside those of the REST API")
+    ranges = kube.ranges()
+    wanted = {"servicenodeports": Range.of(PORTS, ports)}
+    if bitmaps:
+        wanted["serviceips"] = Range.of(V4, {a for a in addresses if ":" not in a})
+        wanted["secondaryserviceips"] = Range.of(V6, {a for a in addresses if ":" in a})
+        expect_equal(kube.ip_addresses(), {}, "objects of addresses")
+    else:
+        expect_equal(set(kube.ip_addresses()), addresses, "objects of addresses")
+        for service in kube.services():
+            meta = service["metadata"]
+            for address in addresses_of(service):
+                expect_equal(kube.ip_addresses()[address], ("services", meta["namespace"], meta["name"]), address)
+        expect_equal(kube.service_cidrs(), {"kubernetes": [V4, V6]}, "objects of ranges")
+    expect_equal(set(ranges), set(wanted), "keys of ranges")
+    raw = kube.raw("ranges/")
+    for name, value in wanted.items():
+        expect_equal((ranges[name].text, ranges[name].members), (value.text, value.members), name)
+        if raw[f"ranges/{name}"].startswith(MAGIC):
+            expect_equal(raw[f"ranges/{name}"], value.encode(), f"bytes of {name}")
+    return addresses, ports
+
+
+def port(number, protocol="TCP", **more):
+    return {"name": f"{protocol.lower()}-{number}", "port": number, "protocol": protocol, **more}
+
+
+def each_type(kube, bitmaps):
+    create = kube.create_service
+    create("plain", {"selector": SELECTOR, "ports": [port(80)]})
+    create("asked", {"clusterIP": "10.96.0.10", "ports": [port(80)]})
+    create("last", {"clusterIP": "10.96.0.254", "ports": [port(80)]})
+    both = create("both", {"ipFamilyPolicy": "RequireDualStack", "ports": [port(80)],
+                           "clusterIP": "10.96.0.11", "clusterIPs": ["10.96.0.11", "fd00:10:96::ffff"]})
+    expect_equal(addresses_of(both), {"10.96.0.11", "fd00:10:96::ffff"}, "asked for one of each family")
+    drawn = create("drawn", {"ipFamilyPolicy": "PreferDualStack", "ports": [port(80)]})
+    expect_equal(len(addresses_of(drawn)), 2, "given one of each family")
+    create("headless", {"clusterIP": "None", "selector": SELECTOR, "ports": [port(80)]})
+    create("elsewhere", {"type": "ExternalName", "externalName": "db.example.com"})
+
+    dns = create("dns", {"type": "NodePort", "ports": [port(53, nodePort=30053), port(53, "UDP", nodePort=30053)]})
+    expect_equal(ports_of(dns), {30053}, "one number in two protocols")
+    shared = create("shared", {"type": "NodePort", "ports": [port(53), port(53, "UDP")]})
+    expect_equal(len(ports_of(shared)), 1, "given one number for two protocols")
+    several = create("several", {"type": "NodePort", "ports": [port(80), port(443), port(9999, "SCTP")]})
+    expect_equal(len(ports_of(several)), 3, "given three numbers")
+
+    local = create("local", {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [port(80)],
+                             "allocateLoadBalancerNodePorts": False, "healthCheckNodePort": 30118})
+    expect_equal(ports_of(local), {30118}, "the health check's port alone")
+    balanced = create("balanced", {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [port(80)]})
+    expect_equal(len(ports_of(balanced)), 2, "a port and the health check's")
+
+    addresses, ports = check(kube, bitmaps)
+    expect({"10.96.0.1", "10.96.0.10", "10.96.0.254", "fd00:10:96::ffff"} <= addresses, f"addresses: {addresses}")
+    expect({30053, 30118} <= ports, f"ports: {ports}")
+    say(f"{len(kube.services())} Services with {len(addresses)} addresses and {len(ports)} node ports")
+
+
+def refusals(kube, bitmaps):
+    """What it refuses leaves no bit behind."""
+    before = check(kube, bitmaps)
+    asked = (({"clusterIP": "10.96.0.10", "ports": [port(80)]}, "provided IP is already allocated"),
+             ({"clusterIP": "10.97.0.10", "ports": [port(80)]}, "10.97.0.10"),
+             ({"type": "NodePort", "ports": [port(80, nodePort=30053)]}, "provided port is already allocated"),
+             ({"type": "NodePort", "ports": [port(80, nodePort=30128)]}, "provided port is not in the valid range"))
+    for spec, text in asked:
+        try:
+            made = kube.create_service("refused", spec)
+        except Refused as refused:
+            expect_equal(refused.code, 422, str(refused))
+            expect(text in refused.message, f"{text!r} is not in {refused.message!r}")
+        else:
+            expect(False, f"made: {made['spec']}")
+    expect_equal(check(kube, bitmaps), before, "after the refusals")
+    say("four refusals, nothing taken")
+
+
+def changes(kube, bitmaps):
+    """Given back, taken anew, kept."""
+    kube.delete_service("several")
+    kube.delete_service("both")
+    addresses, _ = check(kube, bitmaps)
+    expect("10.96.0.11" not in addresses and "fd00:10:96::ffff" not in addresses, "given back")
+    service = kube.get_service("plain")
+    service["spec"]["type"] = "NodePort"
+    expect_equal(len(ports_of(kube.update_service(service))), 1, "a port with the new type")
+    check(kube, bitmaps)
+    service = kube.get_service("balanced")
+    service["spec"]["type"], kept = "ClusterIP", addresses_of(service)
+    service["spec"].pop("externalTrafficPolicy", None)
+    after = kube.update_service(service)
+    expect_equal((ports_of(after), addresses_of(after)), (set(), kept), "ports given back with the type, address kept")
+    check(kube, bitmaps)
+    say("given back and taken by delete and update")
+
+
+def believes_what_it_reads(kube, bitmaps):
+    """A bit that this test has set, in its own encoding, refuses a port, and an address where a bitmap decides."""
+    ranges = kube.ranges()
+    free = next(p for p in range(30010, 30128) if p not in ranges["servicenodeports"].members)
+    forms = [("servicenodeports", free, {"type": "NodePort", "ports": [port(80, nodePort=free)]})]
+    if bitmaps:
+        forms.append(("serviceips", "10.96.0.99", {"clusterIP": "10.96.0.99", "ports": [port(80)]}))
+        forms.append(("secondaryserviceips", "fd00:10:96::abcd",
+                      {"clusterIP": "fd00:10:96::abcd", "ipFamilies": ["IPv6"], "ports": [port(80)]}))
+    for name, member, spec in forms:
+        kept = kube.raw("ranges/")[f"ranges/{name}"]
+        kube.put_raw(f"ranges/{name}", Range.of(ranges[name].text, ranges[name].members | {member}).encode())
+        try:
+            made = kube.create_service("planted", spec)
+        except Refused as refused:
+            expect("already allocated" in refused.message, refused.message)
+        else:
+            expect(False, f"{member} was planted, and made: {made['spec']}")
+        kube.put_raw(f"ranges/{name}", kept)
+    check(kube, bitmaps)
+    say(f"believes the bits that somebody else has set in {', '.join(name for name, *_ in forms)}")
+
+
+def in_json(kube, bitmaps):
+    """The other form: what is there is read in the old one, what is written is written in the new one."""
+    before = check(kube, bitmaps)
+    kube.restart(media=JSON)
+    kube.create_service("later", {"type": "NodePort", "ipFamilyPolicy": "RequireDualStack", "ports": [port(80)]})
+    after = check(kube, bitmaps)
+    expect(before[0] < after[0] and before[1] < after[1], "one more of each")
+    metadata = b'"metadata":{"creationTimestamp":null}' if kube.version == "1.32" else b'"metadata":{}'
+    for key, value in kube.raw("ranges/").items():
+        start = b'{"kind":"RangeAllocation","apiVersion":"v1",' + metadata + b',"range":"'
+        expect(value.startswith(start) and value.endswith(b'"}\n'), f"{key} in JSON: {value!r}")
+    say("the same in JSON")
+
+
+def repair(kube, bitmaps):
+    """A bitmap that has gone is made anew from the Services by the repair that every start does first."""
+    kube.kill()
+    for key in kube.raw("ranges/"):
+        kube.delete_raw(key)
+    kube.start()
+    wait_for(lambda: "servicenodeports" in kube.ranges(), "the key is there again")
+    check(kube, bitmaps)
+    say("made anew from the Services")
+
+
+def test():
+    version = sys.argv[2]
+    bitmaps = version == "1.32"
+    with World("kube", sys.argv[1]) as world:
+        with KubeApiserver(world, version, addresses=f"{V4},{V6}", ports=PORTS) as kube:
+            say(f"kube-apiserver {version} was ready after {kube.started_in:.1f} s")
+            check(kube, bitmaps)
+            each_type(kube, bitmaps)
+            refusals(kube, bitmaps)
+            changes(kube, bitmaps)
+            believes_what_it_reads(kube, bitmaps)
+            in_json(kube, bitmaps)
+            repair(kube, bitmaps)
+
+
+if __name__ == "__main__":
+    main(test, 3500)

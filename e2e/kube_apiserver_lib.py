@@ -1,0 +1,222 @@
+"""A real kube-apiserver on a real etcd for end-to-end tests.
+
+    with World("kube", sys.argv[1]) as world:
+        with KubeApiserver(world, "1.32", addresses="10.96.0.0/24,fd00:10:96::/112") as kube:
+            kube.create_service("web", {"type": "NodePort", "ports": [{"port": 80}]})
+            kube.ranges()["serviceips"].members
+
+VERSIONS are those that bench/peers/build-kubernetes builds. A test skips itself where there is no Go to build them;
+CROFT_KUBE_APISERVER_DIR names a directory that has them already.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import pathlib
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from etcd_lib import Etcd, free_ports
+from etcd_tls import Authority
+from kube_storage import Range, decode_ip_address, decode_service, decode_service_cidr
+from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
+
+VERSIONS = ("1.32", "1.36")  # the first has Service addresses in bitmaps, the second as objects
+PROTOBUF, JSON = "application/vnd.kubernetes.protobuf", "application/json"
+PREFIX = "/registry/"
+TOKEN = "the-only-user"
+
+
+class Refused(Failure):
+    """The apiserver answered with a Status that is no success."""
+
+    def __init__(self, code, status):
+        self.code, self.reason, self.message = code, status.get("reason", ""), status.get("message", "")
+        super().__init__(f"{code} {self.reason}: {self.message}")
+
+
+def program(world, version):
+    """The kube-apiserver of a version, built if need be."""
+    cache = pathlib.Path(os.environ.get("CROFT_KUBE_APISERVER_DIR", world.bin.parent / "peers"))
+    path = cache / f"kube-apiserver-{version}"
+    if not path.exists():
+        source = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "build-kubernetes"
+        done = subprocess.run([source, cache, version], capture_output=True, text=True, timeout=3600, check=False)
+        if done.returncode == SKIPPED:
+            skip(done.stderr.strip().splitlines()[-1])
+        if done.returncode != 0:
+            raise Failure(done.stderr)
+    return path
+
+
+class KubeApiserver:
+    """One kube-apiserver, and the etcd that it has to itself unless it is given one. It goes with its `with`, or else
+    with the World. `arguments` are further flags."""
+
+    def __init__(self, world, version, addresses="10.96.0.0/24", ports="30000-32767", media=PROTOBUF, etcd=None,
+                 arguments=()):
+        require_programs("openssl")
+        self.world, self.version, self.program = world, version, program(world, version)
+        self.addresses, self.ports, self.media, self.arguments = addresses, ports, media, arguments
+        self.etcd = etcd or Etcd(world)
+        self.port, = free_ports(1)
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.folder = world.directory / f"kube-{self.port}"
+        self.folder.mkdir()
+        self.process, self.started_in = None, None
+        self._make_files()
+        world.stack.callback(self.kill)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_why):
+        self.kill()
+
+    def _make_files(self):
+        self.ca = Authority(self.folder, "kube")
+        self.certificate, self.key = self.ca.sign("kube-apiserver", "IP:127.0.0.1,DNS:localhost")
+        self.account_key = self.folder / "accounts.key"
+        run("openssl", "genrsa", "-out", self.account_key, "2048")
+        self.tokens = self.folder / "tokens.csv"
+        self.tokens.write_text(f"{TOKEN},admin,1\n")
+        self.tls = ssl.create_default_context(cafile=str(self.ca.certificate))
+
+    def start(self, patience=120):
+        """Starts it and waits until its first repair of the ranges is written and its own Service exists, which it
+        makes some time after it has called itself ready."""
+        begin = time.monotonic()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.program, "--etcd-servers", self.etcd.url, "--bind-address", "127.0.0.1",
+                 "--secure-port", str(self.port), "--cert-dir", self.folder,
+                 "--tls-cert-file", self.certificate, "--tls-private-key-file", self.key,
+                 "--service-account-issuer", "https://kube.invalid", "--service-account-key-file", self.account_key,
+                 "--service-account-signing-key-file", self.account_key,
+                 "--authorization-mode", "AlwaysAllow", "--anonymous-auth=false", "--token-auth-file", self.tokens,
+                 "--service-cluster-ip-range", self.addresses, "--service-node-port-range", self.ports,
+                 "--storage-media-type", self.media,
+                 # Loopback can't be the address of the Service `kubernetes`, and nobody looks for its endpoints.
+                 "--advertise-address", "192.0.2.1", "--endpoint-reconciler-type", "none", *self.arguments],
+                stdout=log, stderr=log)
+        wait_for(self._is_ready, f"kube-apiserver {self.version} is ready", patience)
+        self.started_in = time.monotonic() - begin
+        wait_for(self._has_own_service, f"kube-apiserver {self.version} has made its own Service", patience)
+
+    def restart(self, **changes):
+        """Stops it and starts it again, with other `addresses`, `ports`, `media` or `arguments`; the etcd stays."""
+        self.kill()
+        for name in changes:
+            if name not in ("addresses", "ports", "media", "arguments"):
+                raise TypeError(name)
+        vars(self).update(changes)
+        self.start()
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    @property
+    def log(self):
+        return self.folder / "log"
+
+    def _is_ready(self):
+        if self.process.poll() is not None:
+            lines = self.log.read_text(errors="replace").splitlines()
+            raise Failure(f"kube-apiserver {self.version} ended with {self.process.returncode}: "
+                          + "\n".join(lines[-15:]))
+        with contextlib.suppress(OSError, Refused):
+            return self._send("GET", "/readyz") == b"ok"
+        return False
+
+    def _has_own_service(self):
+        with contextlib.suppress(Refused):
+            return self.get_service("kubernetes")
+        return None
+
+    # ------------------------------------------------------------ its REST API
+
+    def _send(self, method, path, body=None):
+        request = urllib.request.Request(self.url + path, method=method, headers={
+            "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Accept": "application/json"})
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(request, data, timeout=30, context=self.tls) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            try:
+                status = json.loads(text)
+            except ValueError:
+                status = {"message": text.decode(errors="replace")}
+            raise Refused(error.code, status) from error
+
+    def call(self, method, path, body=None):
+        """One request; the decoded answer. Raises Refused for any status that is no success."""
+        return json.loads(self._send(method, path, body))
+
+    @staticmethod
+    def _services(namespace, name=""):
+        return f"/api/v1/namespaces/{namespace}/services" + (f"/{name}" if name else "")
+
+    def create_service(self, name, spec, namespace="default"):
+        """The Service as it was made, with what was allocated to it."""
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+        return self.call("POST", self._services(namespace), body)
+
+    def get_service(self, name, namespace="default"):
+        return self.call("GET", self._services(namespace, name))
+
+    def update_service(self, service):
+        meta = service["metadata"]
+        return self.call("PUT", self._services(meta["namespace"], meta["name"]), service)
+
+    def delete_service(self, name, namespace="default"):
+        return self.call("DELETE", self._services(namespace, name))
+
+    def services(self):
+        """All Services of all namespaces."""
+        return self.call("GET", "/api/v1/services")["items"]
+
+    # ------------------------------------------------------------ its keys in etcd
+
+    def _etcd(self, call, **body):
+        encoded = {key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+                   for key, value in body.items()}
+        request = urllib.request.Request(f"{self.etcd.url}/v3/kv/{call}", json.dumps(encoded).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def raw(self, prefix):
+        """Key (without PREFIX) -> its bytes, of all keys below a prefix such as `ranges/`."""
+        begin = (PREFIX + prefix).encode()
+        kvs = self._etcd("range", key=begin, range_end=begin[:-1] + bytes([begin[-1] + 1])).get("kvs", [])
+        return {base64.b64decode(kv["key"]).decode()[len(PREFIX):]: base64.b64decode(kv.get("value", "")) for kv in kvs}
+
+    def put_raw(self, key, value):
+        self._etcd("put", key=(PREFIX + key).encode(), value=value)
+
+    def delete_raw(self, key):
+        self._etcd("deleterange", key=(PREFIX + key).encode())
+
+    def ranges(self):
+        """`serviceips`, `secondaryserviceips`, `servicenodeports` -> Range, of those that exist."""
+        return {key.split("/")[1]: Range.decode(value) for key, value in self.raw("ranges/").items()}
+
+    def stored_services(self):
+        return [decode_service(value) for value in self.raw("services/specs/").values()]
+
+    def ip_addresses(self):
+        """Address -> (resource, namespace, name) of what holds it."""
+        return {address: holder for _, address, holder in map(decode_ip_address, self.raw("ipaddresses/").values())}
+
+    def service_cidrs(self):
+        """Name -> CIDRs."""
+        return {name: cidrs for _, name, cidrs in map(decode_service_cidr, self.raw("servicecidrs/").values())}

@@ -1,0 +1,45 @@
+#include "app/etcd_url.h"
+
+#include <gtest/gtest.h>
+
+#include "app/open_store.h"
+
+namespace croft::app {
+namespace {
+
+TEST(EtcdUrl, ServicesOfKubernetesAreAskedForByTheirPrefix) {
+  const auto plain = parse_etcd_url("etcd:http://10.0.0.1:2379");
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->kubernetes_prefix, "");
+  const auto place = parse_etcd_url("etcd:http://10.0.0.1:2379?user=u&kubernetes=/registry");
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_EQ(place->kubernetes_prefix, "/registry");
+  EXPECT_EQ(place->user, "u");
+}
+
+TEST(EtcdUrl, NoPrefixAndNoOptionOfEtcdAreRefused) {
+  for (const char* url : {"etcd:http://10.0.0.1:2379?kubernetes=", "etcd:http://10.0.0.1:2379?kubernetes",
+                          "etcd:http://10.0.0.1:2379?kubernete=/registry"}) {
+    const auto place = parse_etcd_url(url);
+    ASSERT_FALSE(place) << url;
+    EXPECT_EQ(place.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(place.error().message.find("kubernetes"), std::string::npos) << place.error().message;
+  }
+}
+
+TEST(EtcdUrl, TheRegistryHasServicesOnlyWhenAskedTo) {
+  EtcdPlace place;
+  const auto own = kubernetes_registry(place);
+  ASSERT_TRUE(own);
+  EXPECT_FALSE((*own)->has(core::Kind::service));
+  EXPECT_EQ((*own)->root_of(core::Kind::range_allocation), "/registry/ranges/");
+  place.kubernetes_prefix = "/other";
+  const auto of_kubernetes = kubernetes_registry(place);
+  ASSERT_TRUE(of_kubernetes);
+  EXPECT_EQ((*of_kubernetes)->root_of(core::Kind::service), "/other/services/specs/");
+  place.kubernetes_prefix = "other";
+  EXPECT_FALSE(kubernetes_registry(place));
+}
+
+}  // namespace
+}  // namespace croft::app

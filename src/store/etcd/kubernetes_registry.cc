@@ -1,0 +1,124 @@
+#include "store/etcd/kubernetes_registry.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "net/echo.h"
+#include "wire/cni_text.h"
+#include "wire/kube_objects.h"
+
+namespace croft::store::etcd {
+namespace {
+
+namespace kube = wire::kube;
+
+/// `default/web`. Error: corrupt.
+[[nodiscard]] Result<core::ServiceName> service_name_in(const Key& key) {
+  const std::size_t slash = key.name.find('/');
+  if (slash == key.name.npos) {
+    return fail(ErrorCode::corrupt, fmt::format("Service {} is in no namespace", net::echo(key.name)));
+  }
+  return core::ServiceName{key.name.substr(0, slash), key.name.substr(slash + 1)};
+}
+
+class KubernetesRegistry final : public Registry {
+ public:
+  explicit KubernetesRegistry(KubernetesOptions options) : options_(std::move(options)) {}
+
+  [[nodiscard]] bool has(Kind kind) const override {
+    return kind == Kind::range_allocation || kind == Kind::ip_address || kind == Kind::service_cidr ||
+           (kind == Kind::service && options_.services);
+  }
+
+  [[nodiscard]] std::string root_of(Kind kind) const override {
+    switch (kind) {
+      case Kind::range_allocation:
+        return options_.prefix + "/ranges/";
+      case Kind::ip_address:
+        return options_.prefix + "/ipaddresses/";
+      case Kind::service_cidr:
+        return options_.prefix + "/servicecidrs/";
+      case Kind::service:
+        return options_.prefix + "/services/specs/";
+      default:
+        CROFT_ASSERT(false);
+    }
+  }
+
+  [[nodiscard]] Result<void> check_write(const Write& write) const override {
+    if (write.only_check) return {};
+    if (write.key.kind == Kind::service) {
+      return fail(ErrorCode::read_only, fmt::format("Service {} is Kubernetes' own and read-only here: change it with "
+                                                    "kubectl",
+                                                    net::echo(write.key.name)));
+    }
+    if (write.key.kind == Kind::service_cidr) {
+      return fail(ErrorCode::read_only, fmt::format("ServiceCIDR {} is Kubernetes' own and read-only here: change it "
+                                                    "with kubectl",
+                                                    net::echo(write.key.name)));
+    }
+    const bool is_change = write.value && write.condition.kind != Condition::Kind::absent;
+    if (write.key.kind == Kind::ip_address && is_change) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("IPAddress {} can't be changed, as in Kubernetes: delete it and make it again",
+                              net::echo(write.key.name)));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const override {
+    switch (key.kind) {
+      case Kind::range_allocation: {
+        TRY(auto range, kube::decode_range_allocation(place, bytes));
+        return Value(std::move(range));
+      }
+      case Kind::ip_address: {
+        TRY(auto object, kube::decode_ip_address(place, key.name, bytes));
+        return Value(std::move(object));
+      }
+      case Kind::service_cidr: {
+        TRY(auto object, kube::decode_service_cidr(place, key.name, bytes));
+        return Value(std::move(object));
+      }
+      case Kind::service: {
+        TRY(const auto name, service_name_in(key));
+        TRY(auto service, kube::decode_service(place, name, bytes));
+        return Value(std::move(service));
+      }
+      default:
+        CROFT_ASSERT(false);
+    }
+  }
+
+  [[nodiscard]] std::string encode(const Value& value, const std::string& uid, WallTime now) const override {
+    if (const auto* range = std::get_if<core::RangeAllocation>(&value)) return kube::encode_range_allocation(*range);
+    const auto* object = std::get_if<core::IpAddressObject>(&value);
+    CROFT_ASSERT(object != nullptr);
+    return kube::encode_ip_address(*object, uid, now);
+  }
+
+  [[nodiscard]] std::string uid_in(const Key& key, std::string_view bytes) const override {
+    if (key.kind != Kind::ip_address) return {};
+    const auto object = kube::decode_ip_address(key.name, key.name, bytes);
+    return object ? object->uid : std::string();
+  }
+
+ private:
+  const KubernetesOptions options_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Registry>> make_kubernetes_registry(KubernetesOptions options) {
+  const std::string& prefix = options.prefix;
+  if (!prefix.starts_with('/') || prefix.ends_with('/') || !wire::is_plain_text(prefix)) {
+    return fail(ErrorCode::invalid_argument, "kubernetes=" + net::echo(prefix) +
+                                                 " is no prefix of keys in etcd: give that of the kube-apiservers' "
+                                                 "--etcd-prefix, such as /registry");
+  }
+  return std::make_unique<KubernetesRegistry>(std::move(options));
+}
+
+}  // namespace croft::store::etcd

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "store/etcd/registry.h"
+
+namespace croft::store::etcd {
+
+struct KubernetesOptions {
+  std::string prefix = "/registry";  ///< --etcd-prefix of the kube-apiservers
+  /// Services are Kubernetes' own too, and read-only: who writes them past a kube-apiserver goes past its defaults,
+  /// its admission and the locks of its allocators. Else they are Croft's own records.
+  bool services = false;
+};
+
+/// Kubernetes' ranges, IPAddresses and ServiceCIDRs (docs/formats/kubernetes.md): range allocations are read and
+/// written, IPAddresses made and deleted, ServiceCIDRs read. Error: invalid_argument for a prefix that is none.
+[[nodiscard]] Result<std::unique_ptr<Registry>> make_kubernetes_registry(KubernetesOptions options);
+
+}  // namespace croft::store::etcd

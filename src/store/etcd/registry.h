@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/store.h"
+
+namespace croft::store::etcd {
+
+/// Where and how records of somebody else's objects are stored: those of Kubernetes, as a kube-apiserver keeps them. A
+/// store without a registry refuses their kinds, and a program without need of them does not link their codec.
+class Registry {
+ public:
+  Registry() = default;
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+  virtual ~Registry() = default;
+
+  /// Whether records of this kind are the registry's.
+  [[nodiscard]] virtual bool has(Kind kind) const = 0;
+  /// What stands in front of a record's name in its key. `kind` is one of the registry's.
+  [[nodiscard]] virtual std::string root_of(Kind kind) const = 0;
+  /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
+  [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
+
+  /// Errors as those of wire/kube_objects.h.
+  [[nodiscard]] virtual Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const = 0;
+  /// The bytes of a value that check_write lets pass. A new object that has a UID gets `uid` and the time `now`.
+  [[nodiscard]] virtual std::string encode(const Value& value, const std::string& uid, WallTime now) const = 0;
+  /// The UID of a stored object; empty when it has none.
+  [[nodiscard]] virtual std::string uid_in(const Key& key, std::string_view bytes) const = 0;
+};
+
+}  // namespace croft::store::etcd
