@@ -1,5 +1,8 @@
 #include "core/space/dense_bitmap.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/assert.h"
 
 namespace croft::core::space {
@@ -26,6 +29,31 @@ void DenseBitmap::add_level(std::uint32_t bits) {
   ++level_count_;
   words_.resize(words_.size() + bits / kWordBits, 0);
   if (bits % kWordBits != 0) words_.push_back(kFull << bits % kWordBits);
+}
+
+/// Level 0 is as it should be, but for the bits past its end; makes everything else so.
+void DenseBitmap::count_and_summarise() {
+  next_ = 0;
+  free_count_ = 0;
+  if (size_ % kWordBits != 0) words_[size_ / kWordBits] |= kFull << size_ % kWordBits;
+  for (const std::uint64_t word : std::span(words_).first(word_count())) {
+    free_count_ += static_cast<std::uint32_t>(kWordBits - static_cast<std::uint32_t>(std::popcount(word)));
+  }
+  for (std::size_t level = 1; level < level_count_; ++level) {
+    const auto below = std::span(words_).subspan(level_start_[level - 1], level_bits_[level]);
+    const auto words = std::span(words_).subspan(level_start_[level], (below.size() + kWordBits - 1) / kWordBits);
+    std::ranges::fill(words, 0);
+    if (below.size() % kWordBits != 0) words.back() = kFull << below.size() % kWordBits;
+    for (std::size_t bit = 0; bit < below.size(); ++bit) {
+      words[bit / kWordBits] |= std::uint64_t{below[bit] == kFull} << bit % kWordBits;
+    }
+  }
+}
+
+std::uint64_t DenseBitmap::taken_word(std::size_t index) const {
+  CROFT_ASSERT(index < word_count());
+  const bool cut = index == size_ / kWordBits;
+  return cut ? words_[index] & (mask_of(size_) - 1) : words_[index];
 }
 
 bool DenseBitmap::is_free(Ordinal ordinal) const {
@@ -69,8 +97,8 @@ std::optional<Ordinal> DenseBitmap::take_next() {
   return ordinal;
 }
 
-std::optional<Ordinal> DenseBitmap::next_free_at_or_after(Ordinal from) const {
-  std::uint32_t bit = from.value;
+std::uint32_t DenseBitmap::find_free(std::uint32_t from) const {
+  std::uint32_t bit = from;
   for (std::size_t level = 0; level < level_count_ && bit < level_bits_[level]; ++level) {
     const std::uint64_t clear = ~word_of(level, bit) & kFull << bit % kWordBits;
     if (clear != 0) {
@@ -79,7 +107,7 @@ std::optional<Ordinal> DenseBitmap::next_free_at_or_after(Ordinal from) const {
     }
     bit = bit / kWordBits + 1;
   }
-  return std::nullopt;
+  return size_;
 }
 
 std::optional<Ordinal> DenseBitmap::next_free(Ordinal from) const {
@@ -88,14 +116,14 @@ std::optional<Ordinal> DenseBitmap::next_free(Ordinal from) const {
 }
 
 /// The first free ordinal below a clear bit of `level`.
-Ordinal DenseBitmap::descend(std::size_t level, std::uint32_t bit) const {
+std::uint32_t DenseBitmap::descend(std::size_t level, std::uint32_t bit) const {
   while (level > 0) {
     --level;
     const std::uint64_t word = word_of(level, bit * kWordBits);
     CROFT_ASSERT(word != kFull);
     bit = bit * kWordBits + static_cast<std::uint32_t>(std::countr_one(word));
   }
-  return Ordinal{bit};
+  return bit;
 }
 
 }  // namespace croft::core::space

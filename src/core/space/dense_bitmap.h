@@ -42,10 +42,22 @@ class DenseBitmap {
 
   /// The first free ordinal at or after `from`, without wrapping; nullopt when there is none. `from` may lie past the
   /// end.
-  [[nodiscard]] std::optional<Ordinal> next_free_at_or_after(Ordinal from) const;
+  [[nodiscard]] std::optional<Ordinal> next_free_at_or_after(Ordinal from) const {
+    const std::uint32_t found = find_free(from.value);
+    return found == size_ ? std::nullopt : std::optional(Ordinal{found});
+  }
 
   /// The same, then on from 0: nullopt only when no ordinal is free.
   [[nodiscard]] std::optional<Ordinal> next_free(Ordinal from) const;
+
+  /// The whole space as words: ordinal `o` is bit o % 64 of word o / 64, set when it is taken. Bits past the end are
+  /// clear. `index` must be below word_count().
+  [[nodiscard]] std::uint64_t taken_word(std::size_t index) const;
+  [[nodiscard]] std::size_t word_count() const { return size_ / kWordBits + (size_ % kWordBits != 0 ? 1 : 0); }
+  /// The same form in: replaces what is taken by the bits of word_at(index), for each index below word_count() once and
+  /// ascending; bits past the end are ignored. take_next() begins anew. O(size / 64), not a step an ordinal.
+  template <class F>
+  void set_words(F&& word_at);
 
   /// Looks at every word of level 0: O(size / 64 + taken).
   template <class F>
@@ -65,7 +77,11 @@ class DenseBitmap {
   [[nodiscard]] static std::uint64_t mask_of(std::uint32_t bit) { return std::uint64_t{1} << bit % kWordBits; }
 
   void add_level(std::uint32_t bits);
-  [[nodiscard]] Ordinal descend(std::size_t level, std::uint32_t bit) const;
+  void count_and_summarise();
+  /// next_free_at_or_after as a plain number, size_ for none. An optional that crosses a call is written in two pieces
+  /// and read back in one, which costs more than the search.
+  [[nodiscard]] std::uint32_t find_free(std::uint32_t from) const;
+  [[nodiscard]] std::uint32_t descend(std::size_t level, std::uint32_t bit) const;
 
   std::uint32_t size_;
   std::uint32_t free_count_;
@@ -84,6 +100,12 @@ void DenseBitmap::for_each_taken(F&& f) const {
     for (; taken != 0; taken &= taken - 1) f(Ordinal{start + static_cast<std::uint32_t>(std::countr_zero(taken))});
     if (size_ - start <= kWordBits) return;  // also keeps `start` from wrapping near 2^32
   }
+}
+
+template <class F>
+void DenseBitmap::set_words(F&& word_at) {
+  for (std::size_t index = 0; index < word_count(); ++index) words_[index] = word_at(index);
+  count_and_summarise();
 }
 
 static_assert(Space<DenseBitmap>);
