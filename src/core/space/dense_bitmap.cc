@@ -1,5 +1,7 @@
 #include "core/space/dense_bitmap.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 
 namespace croft::core::space {
@@ -26,6 +28,26 @@ void DenseBitmap::add_level(std::uint32_t bits) {
   ++level_count_;
   words_.resize(words_.size() + bits / kWordBits, 0);
   if (bits % kWordBits != 0) words_.push_back(kFull << bits % kWordBits);
+}
+
+DenseBitmap DenseBitmap::from_words(std::uint32_t size, std::span<const std::uint64_t> words) {
+  DenseBitmap space(size);
+  for (std::size_t i = 0; i < std::min(words.size(), space.word_count()); ++i) {
+    space.words_[i] |= words[i];
+    space.free_count_ -= static_cast<std::uint32_t>(std::popcount(space.taken_word(i)));
+  }
+  for (std::size_t level = 1; level < space.level_count_; ++level) {
+    for (std::uint32_t bit = 0; bit < space.level_bits_[level]; ++bit) {
+      if (space.words_[space.level_start_[level - 1] + bit] == kFull) space.word_of(level, bit) |= mask_of(bit);
+    }
+  }
+  return space;
+}
+
+std::uint64_t DenseBitmap::taken_word(std::size_t index) const {
+  CROFT_ASSERT(index < word_count());
+  const bool cut = index == size_ / kWordBits;
+  return cut ? words_[index] & (mask_of(size_) - 1) : words_[index];
 }
 
 bool DenseBitmap::is_free(Ordinal ordinal) const {

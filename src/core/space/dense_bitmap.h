@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/space/space.h"
@@ -29,6 +30,10 @@ class DenseBitmap {
   /// All ordinals free. `size` may be 0.
   explicit DenseBitmap(std::uint32_t size);
 
+  /// The space in which the ordinals of the set bits are taken: ordinal `o` is bit o % 64 of word o / 64. Words that
+  /// are absent count as zeros; bits past the end are ignored. O(size / 64), not a step an ordinal.
+  [[nodiscard]] static DenseBitmap from_words(std::uint32_t size, std::span<const std::uint64_t> words);
+
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] std::uint32_t free_count() const { return free_count_; }
   [[nodiscard]] bool is_free(Ordinal ordinal) const;
@@ -46,6 +51,11 @@ class DenseBitmap {
 
   /// The same, then on from 0: nullopt only when no ordinal is free.
   [[nodiscard]] std::optional<Ordinal> next_free(Ordinal from) const;
+
+  /// The same form back, word by word: the taken ones of the ordinals from 64 * index on, bits past the end clear.
+  /// `index` must be below word_count().
+  [[nodiscard]] std::uint64_t taken_word(std::size_t index) const;
+  [[nodiscard]] std::size_t word_count() const { return size_ / kWordBits + (size_ % kWordBits != 0 ? 1 : 0); }
 
   /// Looks at every word of level 0: O(size / 64 + taken).
   template <class F>

@@ -68,6 +68,27 @@ TEST_P(DenseBitmapBorders, EmptyingMakesTheSummariesForget) {
   for (std::uint32_t i = 0; i < GetParam(); ++i) ASSERT_EQ(bitmap.next_free_at_or_after(Ordinal{i}), Ordinal{i});
 }
 
+std::vector<std::uint64_t> words_of(const DenseBitmap& bitmap) {
+  std::vector<std::uint64_t> words;
+  for (std::size_t i = 0; i < bitmap.word_count(); ++i) words.push_back(bitmap.taken_word(i));
+  return words;
+}
+
+TEST_P(DenseBitmapBorders, BuiltOfWordsAllButOneSetItFindsTheOne) {
+  const std::uint32_t size = GetParam();
+  // All bits of all words, past the end too.
+  std::vector<std::uint64_t> words(size / 64 + 1, ~std::uint64_t{0});
+  const std::uint32_t hole = size / 2;
+  words[hole / 64] &= ~(std::uint64_t{1} << hole % 64);
+  DenseBitmap bitmap = DenseBitmap::from_words(size, words);
+  EXPECT_EQ(bitmap.free_count(), 1U);
+  EXPECT_EQ(bitmap.next_free(Ordinal{size - 1}), Ordinal{hole});
+  EXPECT_EQ(bitmap.take_next(), Ordinal{hole});
+  EXPECT_EQ(bitmap.next_free(Ordinal{0}), std::nullopt);
+  EXPECT_EQ(taken_of(bitmap).size(), size);
+  EXPECT_EQ(words_of(bitmap), words_of(full(size)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, DenseBitmapBorders, testing::ValuesIn(kBorderSizes),
                          [](const auto& size) { return std::to_string(size.param); });
 
@@ -99,6 +120,17 @@ TEST(DenseBitmap, NothingIsFreeInASpaceOfNone) {
   EXPECT_TRUE(taken_of(bitmap).empty());
 }
 
+TEST(DenseBitmap, WordsThatAreAbsentAreFreeAndThoseTooManyIgnored) {
+  const std::vector<std::uint64_t> words{0x8000000000000001U, 0xffU, 0xffU};
+  EXPECT_EQ(taken_of(DenseBitmap::from_words(66, words)), (std::vector<std::uint32_t>{0, 63, 64, 65}));
+  EXPECT_EQ(DenseBitmap::from_words(66, words).free_count(), 62U);
+  EXPECT_EQ(words_of(DenseBitmap::from_words(66, words)), (std::vector<std::uint64_t>{0x8000000000000001U, 3}));
+  EXPECT_EQ(taken_of(DenseBitmap::from_words(5000, words)).size(), 18U);
+  EXPECT_EQ(DenseBitmap::from_words(5000, {}).free_count(), 5000U);
+  EXPECT_EQ(DenseBitmap::from_words(0, words).free_count(), 0U);
+  EXPECT_EQ(DenseBitmap::from_words(0, words).word_count(), 0U);
+}
+
 TEST(DenseBitmap, ACopyIsItsOwn) {
   DenseBitmap bitmap(10);
   DenseBitmap copy = bitmap;
@@ -111,6 +143,7 @@ TEST(DenseBitmapDeathTest, AnOrdinalOutsideStopsTheProcess) {
   EXPECT_DEATH(static_cast<void>(bitmap.is_free(Ordinal{64})), "size_");
   EXPECT_DEATH(static_cast<void>(bitmap.take(Ordinal{64})), "size_");
   EXPECT_DEATH(static_cast<void>(bitmap.give_back(Ordinal{64})), "size_");
+  EXPECT_DEATH(static_cast<void>(bitmap.taken_word(1)), "word_count");
 }
 
 /// The free ordinals in a std::set: slow, and plainly right.
@@ -181,6 +214,18 @@ RC_GTEST_PROP(DenseBitmapProperty, BehavesAsASetOfFreeOrdinals, ()) {
     RC_ASSERT(bitmap.next_free(Ordinal{place}) == model.wrapping(place));
   }
   RC_ASSERT(taken_of(bitmap) == model.taken());
+
+  // Built of its words, it is the same space, and stays so.
+  DenseBitmap rebuilt = DenseBitmap::from_words(size, words_of(bitmap));
+  RC_ASSERT(taken_of(rebuilt) == model.taken());
+  RC_ASSERT(rebuilt.free_count() == model.free.size());
+  model.next = 0;
+  while (const auto next = model.take_next()) RC_ASSERT(rebuilt.take_next() == next);
+  RC_ASSERT(rebuilt.take_next() == std::nullopt);
+  for (std::uint32_t i = 0; i < size; i += 7) {
+    RC_ASSERT(rebuilt.give_back(Ordinal{i}));
+    RC_ASSERT(rebuilt.next_free(Ordinal{0}) == Ordinal{0});
+  }
 }
 
 }  // namespace

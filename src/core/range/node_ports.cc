@@ -1,0 +1,170 @@
+#include "core/range/node_ports.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "net/echo.h"
+
+namespace croft::core::range {
+namespace {
+
+constexpr int kPortMax = 65535;
+
+Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\v\f\r";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+}
+
+/// A text from outside as it stands when that is harmless, as the reference repeats it; else as net::echo makes it so.
+std::string shown(std::string_view text) {
+  const std::string quoted = net::echo(text);
+  return quoted.size() == text.size() + 2 ? std::string(text) : quoted;
+}
+
+/// Go's strconv.Atoi: decimal, one sign allowed.
+[[nodiscard]] Result<std::int64_t> atoi(std::string_view text) {
+  std::string_view digits = text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  std::int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stopped, code] = std::from_chars(digits.data(), end, value);
+  const bool signs = text.starts_with("+-");
+  if (!signs && code == std::errc() && stopped == end) return value;
+  const bool number = !signs && code == std::errc::result_out_of_range && stopped == end;
+  return fail(refused(
+      fmt::format("strconv.Atoi: parsing {}: {}", net::echo(text), number ? "value out of range" : "invalid syntax")));
+}
+
+struct Ends {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+/// `value` has no blanks around it and is not empty.
+[[nodiscard]] Result<Ends> ends_of(std::string_view value) {
+  const std::size_t hyphen = value.find('-');
+  const std::size_t plus = value.find('+');
+  if (hyphen != value.npos && plus != value.npos) {
+    return fail(refused(fmt::format("unable to parse port range: {}", shown(value))));
+  }
+  const std::size_t mark = std::min(hyphen, plus);  // npos is above all
+  TRY(const std::int64_t low, atoi(value.substr(0, mark)));
+  if (mark == value.npos) return Ends{low, low};
+  TRY(const std::int64_t second, atoi(value.substr(mark + 1)));
+  if (mark == hyphen) return Ends{low, second};
+  // The sum can't overflow once both are small; either above the limit is an error anyway.
+  if (low > kPortMax || second > kPortMax) return Ends{low, kPortMax + 1};
+  return Ends{low, low + second};
+}
+
+}  // namespace
+
+Result<NodePortRange> NodePortRange::parse(std::string_view text) {
+  const std::string_view value = without_blanks(text);
+  if (value.empty()) return NodePortRange();
+  TRY(const Ends ends, ends_of(value));
+  if (ends.low > kPortMax || ends.high > kPortMax) {
+    return fail(refused(fmt::format("the port range cannot be greater than 65535: {}", shown(value))));
+  }
+  if (ends.high < ends.low) {
+    return fail(refused(fmt::format("end port cannot be less than start port: {}", shown(value))));
+  }
+  return NodePortRange(static_cast<int>(ends.low), static_cast<std::uint32_t>(ends.high - ends.low + 1));
+}
+
+std::string NodePortRange::text() const {
+  if (size_ == 0) return {};
+  return fmt::format("{}-{}", first_, first_ + static_cast<int>(size_) - 1);
+}
+
+std::uint32_t NodePortRange::band() const {
+  constexpr std::uint32_t kMin = 16;
+  constexpr std::uint32_t kMax = 128;
+  constexpr std::uint32_t kShare = 32;
+  return size_ <= kMin ? 0 : std::clamp(size_ / kShare, kMin, kMax);
+}
+
+std::optional<Ordinal> NodePortRange::ordinal_of(int port) const {
+  const std::int64_t place = std::int64_t{port} - first_;
+  if (place < 0 || place >= std::int64_t{size_}) return std::nullopt;
+  return Ordinal{static_cast<std::uint32_t>(place)};
+}
+
+std::string NodePortRange::not_in_range(int /*port*/) const {
+  return fmt::format("provided port is not in the valid range. The range of valid ports is {}", text());
+}
+
+Result<NodePortRange> parse_node_port_flag(std::string_view flag) {
+  return NodePortRange::parse(without_blanks(flag).empty() ? "30000-32767" : flag);
+}
+
+Result<void> check_kubernetes_node_port(const NodePortRange& range, int port) {
+  if (port < 0 || port > kPortMax) {
+    return fail(
+        refused(fmt::format("--kubernetes-service-node-port {} must be between 0 and 65535, inclusive. If 0, "
+                            "the Kubernetes master service will be of type ClusterIP",
+                            port)));
+  }
+  if (port > 0 && !range.ordinal_of(port)) {
+    return fail(refused(fmt::format("kubernetes service node port range {} doesn't contain {}", range.text(), port)));
+  }
+  return {};
+}
+
+Result<void> PortOperation::take(int port) {
+  CROFT_ASSERT(!done_);
+  if (mode_ == Mode::real) {
+    TRY_VOID(ports_.take(port));
+  } else if (ports_.has(port) || has_taken(port)) {
+    return fail(ErrorCode::already_exists, std::string(NodePortRange::kAllocated));
+  }
+  taken_.push_back(port);
+  return {};
+}
+
+Result<int> PortOperation::take_next(Random& random) {
+  CROFT_ASSERT(!done_);
+  if (mode_ == Mode::dry_run) return dry_next();
+  TRY(const int port, ports_.take_next(random));
+  taken_.push_back(port);
+  return port;
+}
+
+/// A number that only has to look like one. Below 100 the reference looks for one that is free, and so for the same
+/// answer does this.
+int PortOperation::dry_next() {
+  constexpr int kGuess = 32768;
+  constexpr int kLookedAtBelow = 100;
+  const int last = taken_.empty() ? kGuess : std::max(0, *std::max_element(taken_.begin(), taken_.end()));
+  int port = last + 1;
+  while (port < kLookedAtBelow && (ports_.has(port) || has_taken(port))) ++port;
+  if (last + 1 < kLookedAtBelow && port == kLookedAtBelow) port = last + 1;
+  taken_.push_back(port);
+  return port;
+}
+
+void PortOperation::commit() {
+  CROFT_ASSERT(!done_);
+  done_ = true;
+  if (mode_ == Mode::dry_run) return;
+  for (const int port : given_back_) ports_.give_back(port);
+}
+
+void PortOperation::finish() {
+  if (done_) return;
+  done_ = true;
+  if (mode_ == Mode::dry_run) return;
+  for (const int port : taken_) ports_.give_back(port);
+}
+
+bool PortOperation::has_taken(int port) const { return std::find(taken_.begin(), taken_.end(), port) != taken_.end(); }
+
+}  // namespace croft::core::range

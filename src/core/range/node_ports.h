@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/range/mapped_range.h"
+
+// The ports that Services have on every node (node ports) as kube-apiserver's bitmap keeps them. Rules and texts are
+// the reference's (services sheet §1.4, §1.5, §2.2, §2.3).
+
+namespace croft::core::range {
+
+/// A range of TCP, UDP and SCTP ports. Ordinal 0 is its first port.
+class NodePortRange {
+ public:
+  using Value = int;
+  static constexpr std::string_view kAllocated = "provided port is already allocated";
+  static constexpr std::string_view kMismatched = "the provided port range does not match the current port range";
+
+  /// No ports at all.
+  constexpr NodePortRange() = default;
+  /// Reads `N`, `A-B` (both ends in it) or `A+n` (to A+n), blanks around it allowed; no text is the range without
+  /// ports. Errors: invalid_argument with the reference's text; a number that is none is shown as Go's strconv shows
+  /// it.
+  [[nodiscard]] static Result<NodePortRange> parse(std::string_view text);
+
+  /// `A-B`, also of a single port; empty without ports.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] constexpr int first() const { return first_; }
+  [[nodiscard]] constexpr std::uint32_t size() const { return size_; }
+  /// The lowest ports, which only those get who ask by name: a 32nd of the range, 16 to 128; none of a range of up
+  /// to 16.
+  [[nodiscard]] std::uint32_t band() const;
+  [[nodiscard]] std::optional<Ordinal> ordinal_of(int port) const;
+  [[nodiscard]] int value_at(Ordinal ordinal) const { return first_ + static_cast<int>(ordinal.value); }
+  [[nodiscard]] std::string not_in_range(int port) const;
+
+  friend bool operator==(const NodePortRange&, const NodePortRange&) = default;
+
+ private:
+  constexpr NodePortRange(int first, std::uint32_t size) : first_(first), size_(size) {}
+  int first_ = 0;
+  std::uint32_t size_ = 0;
+};
+
+using NodePorts = MappedRange<NodePortRange>;
+
+/// Reads `--service-node-port-range`: as NodePortRange::parse, and 30000-32767 when nothing is given.
+[[nodiscard]] Result<NodePortRange> parse_node_port_flag(std::string_view flag);
+
+/// Checks `--kubernetes-service-node-port` against the range; 0 is none. Errors: invalid_argument, the reference's
+/// text.
+[[nodiscard]] Result<void> check_kubernetes_node_port(const NodePortRange& range, int port);
+
+/// The ports that one change of a Service takes and gives back. Better a port lost than one with two holders: what is
+/// taken is taken at once, what is given back only by commit(), after the Service was written. An operation that ends
+/// without a commit() gives back what it took. The ports must outlive it.
+class PortOperation {
+ public:
+  /// A dry run takes and gives back nothing; it only knows what it would have.
+  enum class Mode : std::uint8_t { real, dry_run };
+
+  PortOperation(NodePorts& ports, Mode mode) : ports_(ports), mode_(mode) {}
+  ~PortOperation() { finish(); }
+  PortOperation(const PortOperation&) = delete;
+  PortOperation& operator=(const PortOperation&) = delete;
+
+  /// Errors: those of NodePorts::take. A dry run refuses only what is taken, there or by itself, not what is outside.
+  [[nodiscard]] Result<void> take(int port);
+  /// Error: exhausted. A dry run never fails: it gives the highest port it has plus one, and 32769 when it has none.
+  [[nodiscard]] Result<int> take_next(Random& random);
+  /// Remembers to give the port back.
+  void give_back_on_commit(int port) { given_back_.push_back(port); }
+
+  /// Gives back what was to be given back and keeps what was taken. Once only.
+  void commit();
+  /// Without a commit() before it, gives back what was taken. Also what the destructor does.
+  void finish();
+
+ private:
+  [[nodiscard]] bool has_taken(int port) const;
+  [[nodiscard]] int dry_next();
+
+  NodePorts& ports_;
+  Mode mode_;
+  bool done_ = false;
+  std::vector<int> taken_;
+  std::vector<int> given_back_;
+};
+
+}  // namespace croft::core::range
