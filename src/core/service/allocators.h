@@ -17,7 +17,7 @@ struct NotTaken {
 };
 
 template <class T>
-using Taken = std::variant<T, NotTaken>;
+using TakenOr = std::variant<T, NotTaken>;
 
 /// The addresses and node ports that one change of a Service takes and gives back. What is taken is taken at once, for
 /// this change only: when the change fails the object is thrown away and nothing has happened. What is given back
@@ -31,12 +31,12 @@ class Allocators {
 
   /// Nothing when it was taken. The family must be one of families().
   [[nodiscard]] virtual std::optional<NotTaken> take(const net::Address& address) = 0;
-  [[nodiscard]] virtual Taken<net::Address> take_next(net::Family family) = 0;
+  [[nodiscard]] virtual TakenOr<net::Address> take_next(net::Family family) = 0;
   /// No harm when it is in no range, or free.
   virtual void give_back(const net::Address& address) = 0;
 
   [[nodiscard]] virtual std::optional<NotTaken> take_port(std::uint16_t port) = 0;
-  [[nodiscard]] virtual Taken<std::uint16_t> take_next_port() = 0;
+  [[nodiscard]] virtual TakenOr<std::uint16_t> take_next_port() = 0;
   virtual void give_back_port(std::uint16_t port) = 0;
 };
 

@@ -17,7 +17,7 @@ void make_canonical(std::string& text) {
 [[nodiscard]] std::optional<ServiceRefusal> take_one(Service& service, std::size_t index, Allocators& allocators) {
   std::string& text = service.cluster_ips[index];
   if (text.empty()) {
-    Taken<net::Address> taken = allocators.take_next(service.ip_families[index]);
+    TakenOr<net::Address> taken = allocators.take_next(service.ip_families[index]);
     if (const auto* why = std::get_if<NotTaken>(&taken)) {
       if (why->full) {
         return refuse_internal(service, fmt::format("failed to allocate a serviceIP for Service {}: {}",

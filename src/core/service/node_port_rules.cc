@@ -22,7 +22,7 @@ using Refused = std::optional<ServiceRefusal>;
 }
 
 [[nodiscard]] Refused take_any(const Service& service, std::uint16_t& number, Allocators& allocators) {
-  const Taken<std::uint16_t> taken = allocators.take_next_port();
+  const TakenOr<std::uint16_t> taken = allocators.take_next_port();
   if (const auto* why = std::get_if<NotTaken>(&taken)) {
     return refuse_internal(service, "failed to allocate a nodePort: " + why->text);
   }
@@ -66,7 +66,7 @@ using Refused = std::optional<ServiceRefusal>;
     return refuse_internal(service,
                            fmt::format("failed to allocate requested HealthCheck NodePort {}: {}", number, why->text));
   }
-  const Taken<std::uint16_t> taken = allocators.take_next_port();
+  const TakenOr<std::uint16_t> taken = allocators.take_next_port();
   if (const auto* why = std::get_if<NotTaken>(&taken)) {
     return refuse_internal(service, "failed to allocate a HealthCheck NodePort 0: " + why->text);
   }
@@ -75,7 +75,9 @@ using Refused = std::optional<ServiceRefusal>;
 }
 
 [[nodiscard]] Refused change_ports(Service& service, const Service& before, Allocators& allocators) {
-  const std::vector<std::uint16_t> had = node_ports_of(before);
+  // What an ExternalName named was never taken.
+  const std::vector<std::uint16_t> had =
+      may_have_node_ports(before) ? node_ports_of(before) : std::vector<std::uint16_t>();
   std::set<std::uint16_t> taken_now;
   std::set<std::pair<ServiceProtocol, std::uint16_t>> seen;
   for (std::size_t i = 0; i < service.ports.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,19 @@ namespace croft::core {
   std::vector<std::uint16_t> result;
   for (const ServicePort& port : service.ports) {
     if (port.node_port != 0) result.push_back(port.node_port);
+  }
+  return result;
+}
+
+/// The node ports it holds, each once: those of its ports if its type has any, and its health check's. An ExternalName
+/// may name some; they are nobody's.
+[[nodiscard]] inline std::set<std::uint16_t> held_node_ports_of(const Service& service) {
+  std::set<std::uint16_t> result;
+  if (may_have_node_ports(service)) {
+    for (const std::uint16_t number : node_ports_of(service)) result.insert(number);
+  }
+  if (needs_health_check_port(service) && service.health_check_node_port != 0) {
+    result.insert(service.health_check_node_port);
   }
   return result;
 }

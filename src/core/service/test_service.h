@@ -21,7 +21,7 @@ class TestAllocators : public Allocators {
     if (taken.insert(address.to_string()).second) return std::nullopt;
     return NotTaken{"provided IP is already allocated"};
   }
-  [[nodiscard]] Taken<net::Address> take_next(net::Family family) override {
+  [[nodiscard]] TakenOr<net::Address> take_next(net::Family family) override {
     if (full) return NotTaken{"range is full", true};
     const net::Address base =
         family == net::Family::v4 ? net::Address::v4(0x0a000001) : net::parse_address("fd00::1").value();
@@ -35,7 +35,7 @@ class TestAllocators : public Allocators {
     if (ports.insert(port).second) return std::nullopt;
     return NotTaken{"provided port is already allocated"};
   }
-  [[nodiscard]] Taken<std::uint16_t> take_next_port() override {
+  [[nodiscard]] TakenOr<std::uint16_t> take_next_port() override {
     if (full) return NotTaken{"range is full", true};
     std::uint16_t port = 30000;
     while (!ports.insert(port).second) ++port;

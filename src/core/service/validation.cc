@@ -68,20 +68,6 @@ void add_all(FieldErrors& errors, const std::string& field, std::string_view val
   for (const std::string& message : messages) errors.push_back(invalid(field, printed(value), message));
 }
 
-void check_metadata(const Service& service, FieldErrors& errors) {
-  if (service.name.name.empty()) {
-    errors.push_back(required("metadata.name", "name or generateName is required"));
-  } else {
-    add_all(errors, "metadata.name", service.name.name, service_names::problems_of_service_name(service.name.name));
-  }
-  if (service.name.name_space.empty()) {
-    errors.push_back(required("metadata.namespace"));
-  } else {
-    add_all(errors, "metadata.namespace", service.name.name_space,
-            service_names::problems_of_label(service.name.name_space));
-  }
-}
-
 void check_labels(const std::map<std::string, std::string>& labels, const std::string& field, FieldErrors& errors) {
   if (labels.size() > kServiceLabelsMax) {
     errors.push_back(invalid(field, std::to_string(labels.size()), fmt::format("at most {}", kServiceLabelsMax)));
@@ -272,9 +258,23 @@ FieldErrors check_cluster_ip_fields(const Service& service) {
   return errors;
 }
 
-FieldErrors check_new_service(const Service& service) {
+FieldErrors check_service_name(const ServiceName& name) {
   FieldErrors errors;
-  check_metadata(service, errors);
+  if (name.name.empty()) {
+    errors.push_back(required("metadata.name", "name or generateName is required"));
+  } else {
+    add_all(errors, "metadata.name", name.name, service_names::problems_of_service_name(name.name));
+  }
+  if (name.name_space.empty()) {
+    errors.push_back(required("metadata.namespace"));
+  } else {
+    add_all(errors, "metadata.namespace", name.name_space, service_names::problems_of_label(name.name_space));
+  }
+  return errors;
+}
+
+FieldErrors check_new_service(const Service& service) {
+  FieldErrors errors = check_service_name(service.name);
   check_service(service, errors);
   return errors;
 }

@@ -9,6 +9,9 @@ namespace croft::core {
 /// (sheet §4.5); nothing for ExternalName.
 [[nodiscard]] FieldErrors check_cluster_ip_fields(const Service& service);
 
+/// Whether a Service may have this name in this namespace.
+[[nodiscard]] FieldErrors check_service_name(const ServiceName& name);
+
 /// Whether a Service that is complete, its addresses and ports allocated, may be stored as a new one.
 [[nodiscard]] FieldErrors check_new_service(const Service& service);
 
