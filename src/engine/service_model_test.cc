@@ -125,9 +125,8 @@ TEST(ServiceProperty, RangesSayWhatServicesHoldAfterAnyHistory) {
       if (faulty && said != "ok") {
         // A fault may have come after the decision was on disk: what is stored counts.
         model.clear();
-        for (const StoredService& one : list_services(world.context).value()) {
-          model[one.service.name.name] = one.service;
-        }
+        const auto stored = list_services(world.context).value();
+        for (const StoredService& one : stored) model[one.service.name.name] = one.service;
       }
       std::set<std::string> held;
       for (const auto& [its_name, service] : model) {

@@ -305,9 +305,8 @@ TEST_F(ServiceEngine, ListsAreInOrderAndOfOneNamespaceOrAll) {
   ASSERT_EQ(create(other), "ok");
   const auto names = [&](const std::string& name_space) {
     std::vector<std::string> result;
-    for (const StoredService& one : list_services(context, name_space).value()) {
-      result.push_back(one.service.name.to_string());
-    }
+    const auto services = list_services(context, name_space).value();
+    for (const StoredService& one : services) result.push_back(one.service.name.to_string());
     return result;
   };
   EXPECT_THAT(names(""), ElementsAre("default/a", "default/b", "kube-system/a"));

@@ -81,7 +81,8 @@ void check_labels(const std::map<std::string, std::string>& labels, const std::s
 
 void check_external_name(const Service& service, FieldErrors& errors) {
   constexpr auto kNotHere = "may not be set for ExternalName services";
-  if (!service.cluster_ips.empty()) errors.push_back(forbidden(kIpsField, kNotHere));
+  const bool has_address = !service.cluster_ips.empty() || !service.cluster_ip.empty();
+  if (has_address) errors.push_back(forbidden(kIpsField, kNotHere));
   if (!service.ip_families.empty()) errors.push_back(forbidden(kFamiliesField, kNotHere));
   if (service.ip_family_policy) errors.push_back(forbidden(kPolicyField, kNotHere));
   std::string_view name = service.external_name;
