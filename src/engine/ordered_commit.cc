@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/assert.h"
+#include "core/range/range_bytes.h"
 #include "engine/commit_once.h"
 #include "engine/handle_counts.h"
 
@@ -80,6 +81,8 @@ class OrderedCommit {
       case Kind::vacancy:
       case Kind::claim_cursor:
         return hints_;
+      case Kind::range_allocation:
+        return ranges_;
       default:
         return deciding_;
     }
@@ -128,8 +131,10 @@ class OrderedCommit {
     for (const Write& write : leaving_) TRY_VOID(announce_leaving(write));
     for (const Write& write : marks_) TRY_VOID(raise_mark(write));
     for (const Write& write : blocks_) TRY_VOID(write_block(write));
+    // Ranges alone: their writes are the decision. With a Service: what it takes is taken first.
+    for (const Write& write : ranges_) TRY_VOID(deciding_.empty() ? do_one(write) : mark_taken(write));
     for (const Write& write : deciding_) TRY_VOID(do_one(write));
-    return blocks_.empty() && deciding_.empty() ? decide_without_blocks() : Result<void>();
+    return blocks_.empty() && deciding_.empty() && ranges_.empty() ? decide_without_blocks() : Result<void>();
   }
 
   /// A plan that writes no block stands or falls with its guarded rows and handles.
@@ -241,6 +246,52 @@ class OrderedCommit {
     return written ? Result<void>() : fail(written.error());
   }
 
+  // --- ranges of Services ---
+
+  [[nodiscard]] static const core::RangeAllocation* as_range(const std::optional<Value>& value) {
+    return value_in<core::RangeAllocation>(value);
+  }
+  [[nodiscard]] std::string bits_before(const Key& key) const {
+    const auto* before = read_before<core::RangeAllocation>(key);
+    return before != nullptr ? before->data : std::string();
+  }
+
+  /// The range with what the plan takes, and still with what it gives back.
+  [[nodiscard]] Result<void> mark_taken(const Write& write) {
+    const core::RangeAllocation* after = as_range(write.value);
+    if (after == nullptr) return do_one(write);
+    core::RangeAllocation both = *after;
+    both.data = core::range::united(bits_before(write.key), after->data);
+    if (as_read_.find(write.key) != nullptr && read_before<core::RangeAllocation>(write.key) != nullptr &&
+        core::range::without(both.data, bits_before(write.key)).empty()) {
+      return {};  // it takes nothing
+    }
+    const std::optional<Value>* before = as_read_.find(write.key);
+    return do_one(write.key, before != nullptr ? *before : std::nullopt, std::move(both), write.condition);
+  }
+
+  /// Clears bits in the range as it is by now. A bit that stays set costs one value until a repair.
+  void clear_bits(const Key& key, const std::string& bits) const {
+    if (bits.empty()) return;
+    for (int tries = 0; tries < kTriesMax; ++tries) {
+      const auto record = context_.store.get(key, deadline_);
+      if (!record || !*record) return;
+      core::RangeAllocation range = std::get<core::RangeAllocation>((*record)->value);
+      std::string cleared = core::range::without(range.data, bits);
+      if (cleared == range.data) return;
+      range.data = std::move(cleared);
+      const auto written = write_one(key, std::move(range), Condition::if_revision((*record)->revision));
+      if (written || written.error().code != ErrorCode::conflict) return;
+      wait_after_conflict(context_, tries);
+    }
+  }
+
+  /// What the plan gives back. Nobody else can have taken it meanwhile: it is still marked.
+  void give_back(const Write& write) const {
+    const core::RangeAllocation* after = as_range(write.value);
+    if (after != nullptr) clear_bits(write.key, core::range::without(bits_before(write.key), after->data));
+  }
+
   /// A block that comes into being with holders does so empty first. So a handle never counts a block before it exists,
   /// and one that counts a block that does not exist can be lowered safely.
   [[nodiscard]] Result<void> make_block(Write& write) {
@@ -287,6 +338,8 @@ class OrderedCommit {
     for (const Write& write : leaving_) remove_announced(write);
     for (const Write& write : removals_) static_cast<void>(write_one(write.key, std::nullopt, write.condition));
     for (const Write& write : hints_) static_cast<void>(write_one(write.key, write.value, write.condition));
+    if (deciding_.empty()) return;
+    for (const Write& write : ranges_) give_back(write);
   }
 
   [[nodiscard]] const Done* done(const Key& key) const {
@@ -333,7 +386,16 @@ class OrderedCommit {
     }
   }
 
-  [[nodiscard]] Result<void> restore(const Done& one) const {
+  [[nodiscard]] Result<void> restore(const Done& one) {
+    if (one.key.kind == Kind::range_allocation && one.before) {
+      const auto write = std::find_if(ranges_.begin(), ranges_.end(), [&](const Write& w) { return w.key == one.key; });
+      CROFT_ASSERT(write != ranges_.end());
+      const core::RangeAllocation* after = as_range(write->value);
+      if (after != nullptr && !deciding_.empty()) {
+        clear_bits(one.key, core::range::without(after->data, as_range(one.before)->data));
+        return {};
+      }
+    }
     return ignore_revision(write_one(one.key, one.before, Condition::if_revision(one.revision)));
   }
 
@@ -367,8 +429,8 @@ class OrderedCommit {
   const core::Snapshot& as_read_;
   Deadline deadline_;
   std::set<Key> claimed_, given_up_;  ///< affinity rows of blocks whose owner changes
-  std::vector<Write> checks_, reservations_, new_pools_, claims_, leaving_, marks_, blocks_, deciding_, confirmations_,
-      handles_, removals_, hints_;
+  std::vector<Write> checks_, reservations_, new_pools_, claims_, leaving_, marks_, blocks_, ranges_, deciding_,
+      confirmations_, handles_, removals_, hints_;
   std::map<std::string, HandleChange> changes_;  ///< by handle
   std::set<std::string> planned_;                ///< handles that the plan writes
   std::map<Key, std::optional<Record>> seen_;    ///< by look_once_more

@@ -20,6 +20,11 @@ namespace croft::engine {
 /// hint that is missing: never an address of two holders, an address without its handle, or an owned block without its
 /// row. The next use repairs claims; the next release of the handle, or core::plan_mend_handle, its count.
 ///
+/// Of Services and the ranges they take from (core/service/changes.h): what is taken is marked in the ranges before the
+/// Service is written, with the blocks; what is given back only afterwards, with the counting down, and again if others
+/// changed the range meanwhile. A crash in between leaves bits that nobody holds, never two holders of one; the repair
+/// of the ranges finds them.
+///
 /// Handle counts are not increments, as in Calico, but what the blocks hold, and are lowered only by who has read the
 /// handle, then written the block, and finds the handle unchanged. So whoever counted up before that read and has not
 /// written the block yet fails at the block, and whoever counted up after it makes the lowering fail. Counting up

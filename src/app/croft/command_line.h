@@ -50,6 +50,7 @@ void add_config_commands(CLI::App& app, CommandLine& line);
 void add_check_command(CLI::App& app, CommandLine& line);
 void add_explain_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
+void add_service_commands(CLI::App& app, CommandLine& line);
 /// A verb of the noun ip.
 void add_ip_release_command(CLI::App& ip, CommandLine& line);
 /// A verb of the noun pool.

@@ -62,6 +62,7 @@ constexpr const char* kFooter =
     "  croft ip list -o json\n"
     "  croft check --cni-cache /var/lib/cni\n"
     "  croft explain --node node-a\n"
+    "  croft service create web --type NodePort --tcp 80:8080\n"
     "  croft host-local check --dir /var/lib/cni/networks/cbr0\n";
 
 void add_common(CLI::App& app, CommandLine& line) {
@@ -99,6 +100,7 @@ int run(int argc, char** argv) {
   add_check_command(app, line);
   add_explain_command(app, line);
   add_host_local_commands(app, line);
+  add_service_commands(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

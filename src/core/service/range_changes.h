@@ -1,0 +1,93 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/block/snapshot.h"
+#include "core/range/allocation.h"
+#include "core/range/node_ports.h"
+#include "core/range/service_addresses.h"
+#include "core/service/allocators.h"
+#include "core/service/service.h"
+
+namespace croft::core {
+
+/// What a cluster's Services get their addresses and node ports from: kube-apiserver's flags. A record that says
+/// something else about its range is not written: whoever changes the flags has it rebuilt first.
+struct ServiceRanges {
+  range::ServiceCidrs cidrs;
+  range::NodePortRange node_ports;
+  /// A range without a record is made by its first use, from what the stored Services hold, unless pools or node ranges
+  /// have its addresses. Not where another program makes them: there its absence is an error.
+  bool may_make = false;
+};
+
+/// The ranges that one change of a Service reads and writes. Asks for their records when they are needed first; when
+/// `reader.complete()` is false afterwards, all answers are void.
+class RangeChanges : public Allocators {
+ public:
+  /// `ranges` may be null: then nothing can be taken, only given back. A dry run sees addresses and ports as Kubernetes
+  /// shows them to one (core/range/service_addresses.h, node_ports.h), and writes nothing.
+  RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& random, bool dry_run);
+
+  [[nodiscard]] const std::vector<net::Family>& families() const override { return families_; }
+  [[nodiscard]] std::optional<NotTaken> take(const net::Address& address) override;
+  [[nodiscard]] TakenOr<net::Address> take_next(net::Family family) override;
+  void give_back(const net::Address& address) override { given_back_.push_back(address); }
+  [[nodiscard]] std::optional<NotTaken> take_port(std::uint16_t port) override;
+  [[nodiscard]] TakenOr<std::uint16_t> take_next_port() override;
+  void give_back_port(std::uint16_t port) override { given_back_ports_.push_back(port); }
+
+  /// Asks for the records that taking these will need, so that one reading brings them all.
+  void will_take(bool addresses, bool ports);
+  /// Whether the range of the default family has no record yet, and this change is to make it.
+  [[nodiscard]] bool makes_primary();
+
+  /// Frees what was given back, and plans what is to be written: only ranges that are not as they were.
+  [[nodiscard]] std::vector<PlannedWrite> settle();
+  /// What a person should know: damage that was found, values that could not be given back.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  template <range::RangeMap M>
+  struct Slot {
+    std::string_view name;
+    std::string_view resource;  ///< Kubernetes' word for what it allocates
+    std::optional<M> wanted{};  ///< the range by configuration
+    bool is_open = false;
+    std::optional<RangeAllocation> before{};
+    std::optional<range::MappedRange<M>> range{};
+    std::string refusal{};  ///< why nothing can be taken; empty when it can
+    bool is_new = false;
+  };
+  using AddressSlot = Slot<range::ServiceCidr>;
+
+  template <range::RangeMap M>
+  void open(Slot<M>& slot, bool to_take);
+  [[nodiscard]] std::string others_in(const net::Prefix& cidr);
+  void make(AddressSlot& slot);
+  void make(Slot<range::NodePortRange>& slot);
+  template <range::RangeMap M>
+  void plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) const;
+  [[nodiscard]] AddressSlot* slot_of(net::Family family);
+  void free(const net::Address& address);
+  void free_port(std::uint16_t port);
+
+  Reader& reader_;
+  Random& random_;
+  const bool dry_run_;
+  const bool may_make_;
+  std::vector<net::Family> families_;
+  AddressSlot primary_{kServiceIps, "serviceipallocations"};
+  AddressSlot secondary_{kSecondaryServiceIps, "serviceipallocations"};
+  Slot<range::NodePortRange> ports_{kServiceNodePorts, "servicenodeportallocations"};
+  std::vector<net::Address> given_back_;
+  std::vector<std::uint16_t> given_back_ports_;
+  std::vector<int> dry_ports_;  ///< of a dry run
+  std::vector<std::string> notes_;
+};
+
+}  // namespace croft::core

@@ -1,0 +1,100 @@
+#include "engine/service.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+
+namespace croft::engine {
+namespace {
+
+/// Replaces `parsed` by what the record's range says, if there is one.
+template <class T, class Parse>
+[[nodiscard]] Result<void> read_range(const std::optional<store::Record>& record, T& parsed, Parse parse) {
+  if (!record) return {};
+  auto range = parse(std::get<core::RangeAllocation>(record->value).range);
+  if (!range) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("the range of the record {}: {}", record->key.name, range.error().message));
+  }
+  parsed = *range;
+  return {};
+}
+
+[[nodiscard]] Result<net::Prefix> parse_cidr(const std::string& text) {
+  TRY(const auto cidr, core::range::ServiceCidr::parse(text));
+  return cidr.cidr();
+}
+
+}  // namespace
+
+Result<core::ServiceAnswer> create_service(const Context& context, const core::Service& wanted,
+                                           const core::ServiceRanges& ranges, const core::ServiceOptions& options) {
+  const TurnTaking turn = options.dry_run ? TurnTaking::before_writing : TurnTaking::first;
+  return transact(context, turn, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_create_service(snapshot, wanted, ranges, options, now, context.random);
+  });
+}
+
+Result<core::ServiceAnswer> update_service(const Context& context, const core::Service& wanted,
+                                           const core::ServiceRanges& ranges, const core::ServiceOptions& options,
+                                           const std::optional<store::Revision>& as_of) {
+  std::optional<core::Service> as_read;
+  if (as_of) {
+    TRY(auto stored, get_service(context, wanted.name));
+    if (!stored) return core::ServiceAnswer(core::refuse_not_found(wanted.name));
+    if (stored->revision != *as_of) return core::ServiceAnswer(core::refuse_stale(wanted.name));
+    // From here on the value stands for the revision: whoever writes the same value again changes nothing.
+    as_read = std::move(stored->service);
+  }
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_update_service(snapshot, wanted, as_read, ranges, options, context.random);
+  });
+}
+
+Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
+                                           const core::ServiceOptions& options) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_delete_service(snapshot, name, options, context.random);
+  });
+}
+
+Result<std::optional<StoredService>> get_service(const Context& context, const core::ServiceName& name) {
+  TRY(auto record, context.store.get(core::service_key(name), deadline_of_use_case(context)));
+  if (!record) return std::optional<StoredService>();
+  return std::optional(StoredService{std::get<core::Service>(std::move(record->value)), record->revision});
+}
+
+Result<std::vector<StoredService>> list_services(const Context& context, const std::string& name_space) {
+  std::vector<StoredService> services;
+  store::ListRequest request;
+  request.kind = core::Kind::service;
+  if (!name_space.empty()) request.name_prefix = name_space + "/";
+  for (;;) {
+    TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
+    for (store::Record& record : page.records) {
+      request.after = record.key.name;
+      services.push_back({std::get<core::Service>(std::move(record.value)), record.revision});
+    }
+    if (!page.more) return services;
+    CROFT_ASSERT(!page.records.empty());
+  }
+}
+
+Result<core::ServiceRanges> stored_service_ranges(const Context& context) {
+  const std::array<store::Key, 3> keys{core::range_allocation_key(core::kServiceIps),
+                                       core::range_allocation_key(core::kSecondaryServiceIps),
+                                       core::range_allocation_key(core::kServiceNodePorts)};
+  TRY(const auto records, context.store.get_many(keys, deadline_of_use_case(context)));
+  core::ServiceRanges ranges;
+  TRY(ranges.cidrs, core::range::parse_service_cidrs(""));
+  TRY(ranges.node_ports, core::range::parse_node_port_flag(""));
+  ranges.cidrs.defaulted = !records[0];
+  TRY_VOID(read_range(records[0], ranges.cidrs.primary, parse_cidr));
+  TRY_VOID(read_range(records[1], ranges.cidrs.secondary, parse_cidr));
+  TRY_VOID(read_range(records[2], ranges.node_ports, core::range::NodePortRange::parse));
+  return ranges;
+}
+
+}  // namespace croft::engine

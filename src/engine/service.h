@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/service/changes.h"
+#include "engine/transact.h"
+
+namespace croft::engine {
+
+// Services with their addresses and node ports, on a store of Croft's own. What a caller is refused is an answer; an
+// Error is a fault of the store or of what is in it, as everywhere.
+
+struct StoredService {
+  core::Service service;
+  store::Revision revision;
+};
+
+/// Makes a Service (core::plan_create_service).
+[[nodiscard]] Result<core::ServiceAnswer> create_service(const Context& context, const core::Service& wanted,
+                                                         const core::ServiceRanges& ranges,
+                                                         const core::ServiceOptions& options = {});
+
+/// Replaces a Service (core::plan_update_service); with `as_of` only if it still has this revision.
+[[nodiscard]] Result<core::ServiceAnswer> update_service(const Context& context, const core::Service& wanted,
+                                                         const core::ServiceRanges& ranges,
+                                                         const core::ServiceOptions& options = {},
+                                                         const std::optional<store::Revision>& as_of = {});
+
+/// Deletes a Service; what it held is free when this returns (core::plan_delete_service).
+[[nodiscard]] Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
+                                                         const core::ServiceOptions& options = {});
+
+[[nodiscard]] Result<std::optional<StoredService>> get_service(const Context& context, const core::ServiceName& name);
+
+/// Those of a namespace, or all; ascending by namespace and name.
+[[nodiscard]] Result<std::vector<StoredService>> list_services(const Context& context,
+                                                               const std::string& name_space = {});
+
+/// The ranges that the records tell of. What has no record is as kube-apiserver has it without flags: 10.0.0.0/24, no
+/// second family, 30000-32767. Error: corrupt, when a record's range is none.
+[[nodiscard]] Result<core::ServiceRanges> stored_service_ranges(const Context& context);
+
+}  // namespace croft::engine
