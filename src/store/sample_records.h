@@ -61,6 +61,38 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
   return {sample_handle_id(number), {{sample_cidr(block_index).to_string(), 1}}, false};
 }
 
+[[nodiscard]] inline core::Service sample_service() {
+  core::Service service;
+  service.name = {"default", "web"};
+  service.uid = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
+  service.created = WallTime(std::chrono::seconds{1768471205});
+  service.selector = {{"app", "web"}};
+  service.cluster_ip = "10.96.0.1";
+  service.cluster_ips = {service.cluster_ip};
+  service.ip_families = {net::Family::v4};
+  service.ports = {{"http", core::ServiceProtocol::tcp, 80, "8080", 30080, ""}};
+  return service;
+}
+
+[[nodiscard]] inline core::IpAddressObject sample_ip_address() {
+  core::IpAddressObject object;
+  object.address = "10.96.0.1";
+  object.uid = "6ba7b810-9dad-11d1-80b4-00c04fd430c9";
+  object.created = WallTime(std::chrono::seconds{1768471205});
+  object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv4"}};
+  object.parent_resource = "services";
+  object.parent = {"default", "web"};
+  return object;
+}
+
+[[nodiscard]] inline core::ServiceCidrObject sample_service_cidr() {
+  core::ServiceCidrObject object;
+  object.name = "kubernetes";
+  object.cidrs = {sample_cidr(0)};
+  object.ready = true;
+  return object;
+}
+
 /// What an ADD commits: the block with one more address, and the handle of its holder.
 [[nodiscard]] inline std::vector<Write> sample_add(std::uint32_t block_index, std::uint32_t held, Condition of_block) {
   const std::uint64_t number = std::uint64_t{block_index} * 64 + held;

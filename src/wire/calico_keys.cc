@@ -204,6 +204,12 @@ Result<Key> key_of(const core::Key& key) {
     case core::Kind::claim_cursor:
     case core::Kind::high_water_mark:
     case core::Kind::pool_set:
+    case core::Kind::range_allocation:
+    case core::Kind::service:
+    case core::Kind::ip_address:
+    case core::Kind::service_cidr:
+    case core::Kind::node_range:
+    case core::Kind::node_range_set:
       break;
   }
   return fail(ErrorCode::invalid_argument, fmt::format("Calico has no {}", core::name_of(key.kind)));

@@ -155,6 +155,12 @@ Result<core::Value> decode_value(const core::Key& key, std::string_view bytes) {
     case core::Kind::claim_cursor:
     case core::Kind::high_water_mark:
     case core::Kind::pool_set:
+    case core::Kind::range_allocation:
+    case core::Kind::service:
+    case core::Kind::ip_address:
+    case core::Kind::service_cidr:
+    case core::Kind::node_range:
+    case core::Kind::node_range_set:
       break;
   }
   CROFT_ASSERT(false);

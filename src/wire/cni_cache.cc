@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "net/address_with_length.h"
+#include "wire/base64.h"
 #include "wire/cni_json.h"
 
 namespace croft::wire::cni {
@@ -13,31 +14,6 @@ namespace {
 
 /// No configuration is deeper; printing one goes as deep as it is.
 constexpr std::size_t kDepthMax = 200;
-
-std::optional<std::uint32_t> sextet(char c) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const std::size_t at = kAlphabet.find(c);
-  if (at == std::string_view::npos) return std::nullopt;
-  return static_cast<std::uint32_t>(at);
-}
-
-/// Empty when it is not base64.
-std::string from_base64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const auto value = sextet(c);
-    if (!value) return {};
-    bits = bits << 6 | *value;
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xff);
-  }
-  return bytes;
-}
 
 std::optional<JsonRef> member_of(const JsonRef& object, std::string_view name) {
   std::optional<JsonRef> found;
@@ -124,7 +100,7 @@ Result<CacheEntry> read_whole_cache_entry(std::string_view bytes) {
   entry.netns = netns_of(root);
   entry.pod = pod_of(root);
   entry.addresses = addresses_of(root);
-  entry.config = from_base64(text_of(root, "config"));
+  entry.config = decode_base64(text_of(root, "config")).value_or("");
   entry.capability_args = capability_args_of(bytes);
   return entry;
 }

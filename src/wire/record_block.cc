@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "wire/record_fields.h"
 
@@ -65,30 +64,10 @@ Attribute read_attribute(CanonicalReader& in) {
   return attribute;
 }
 
-/// Writes `[a,b,c]`.
-template <class List, class WriteOne>
-void write_list(CanonicalWriter& out, const List& list, WriteOne write_one) {
-  out.raw("[");
-  bool first = true;
-  for (const auto& element : list) {
-    if (!first) out.raw(",");
-    first = false;
-    write_one(element);
-  }
-  out.raw("]");
-}
-
-/// Reads `[a,b,c]` of at most one element an address.
+/// Of at most one element an address.
 template <class ReadOne>
-auto read_list(CanonicalReader& in, ReadOne read_one) {
-  std::vector<decltype(read_one())> list;
-  in.expect("[");
-  if (in.accept("]")) return list;
-  do {
-    if (list.size() > kOrdinalMax) in.reject("list longer than a block");
-    list.push_back(read_one());
-  } while (in.another(']'));
-  return list;
+auto read_ordinals(CanonicalReader& in, ReadOne read_one) {
+  return read_list(in, kOrdinalMax + 1, read_one);
 }
 
 void write_sequence_numbers(CanonicalWriter& out, const std::map<std::uint32_t, core::SequenceNumber>& numbers) {
@@ -133,7 +112,7 @@ void read_owner_and_claim(CanonicalReader& in, Block& block) {
 }
 
 void read_free_list(CanonicalReader& in, Block& block) {
-  auto order = read_list(in, [&] { return in.small_number(kOrdinalMax); });
+  auto order = read_ordinals(in, [&] { return in.small_number(kOrdinalMax); });
   if (!in.ok()) return;
   const auto size = static_cast<std::uint32_t>(block.allocations.size());
   auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
@@ -194,14 +173,14 @@ Block read_block(CanonicalReader& in) {
   block.cidr = read_prefix(in);
   read_owner_and_claim(in, block);
   in.expect(",\"allocations\":");
-  block.allocations = read_list(in, [&]() -> std::optional<std::uint32_t> {
+  block.allocations = read_ordinals(in, [&]() -> std::optional<std::uint32_t> {
     if (in.accept("null")) return std::nullopt;
     return in.small_number(kOrdinalMax);
   });
   in.expect(",\"unallocated\":");
   read_free_list(in, block);
   in.expect(",\"attributes\":");
-  block.attributes = read_list(in, [&] { return read_attribute(in); });
+  block.attributes = read_ordinals(in, [&] { return read_attribute(in); });
   in.expect(",\"sequenceNumber\":");
   block.sequence_number = core::SequenceNumber(in.unsigned_number());
   in.expect(",\"sequenceNumberForAllocation\":");

@@ -7,9 +7,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/block/affinity.h"
 #include "core/block/block.h"
+#include "core/range/allocation.h"
+#include "core/range/node_range.h"
+#include "core/service/service.h"
 #include "net/prefix.h"
 #include "wire/canonical_json.h"
 
@@ -36,6 +40,32 @@ template <class Enum, std::size_t kCount>
   return texts[0].first;
 }
 
+/// Writes `[a,b,c]`.
+template <class List, class WriteOne>
+void write_list(CanonicalWriter& out, const List& list, WriteOne write_one) {
+  out.raw("[");
+  bool first = true;
+  for (const auto& element : list) {
+    if (!first) out.raw(",");
+    first = false;
+    write_one(element);
+  }
+  out.raw("]");
+}
+
+/// Reads `[a,b,c]` of at most `max` elements.
+template <class ReadOne>
+auto read_list(CanonicalReader& in, std::size_t max, ReadOne read_one) {
+  std::vector<decltype(read_one())> list;
+  in.expect("[");
+  if (in.accept("]")) return list;
+  do {
+    if (list.size() >= max) in.reject("list too long");
+    list.push_back(read_one());
+  } while (in.another(']'));
+  return list;
+}
+
 inline void write_prefix(CanonicalWriter& out, const net::Prefix& prefix) { out.text(prefix.to_string()); }
 
 [[nodiscard]] inline net::Prefix read_prefix(CanonicalReader& in) {
@@ -49,8 +79,34 @@ inline void write_prefix(CanonicalWriter& out, const net::Prefix& prefix) { out.
 void write_cooling(CanonicalWriter& out, const core::Cooling& cooling);
 [[nodiscard]] core::Cooling read_cooling(CanonicalReader& in);
 
-/// A block without its version and braces.
+inline void write_prefixes(CanonicalWriter& out, const std::vector<net::Prefix>& prefixes) {
+  write_list(out, prefixes, [&](const net::Prefix& prefix) { write_prefix(out, prefix); });
+}
+
+/// More elements than any record below kRecordBytesMax of use has; a longer list is damage.
+inline constexpr std::size_t kListMax = 200'000;
+
+[[nodiscard]] inline std::vector<net::Prefix> read_prefixes(CanonicalReader& in) {
+  return read_list(in, kListMax, [&] { return read_prefix(in); });
+}
+
+// Kinds of more than a few members, without version and braces.
+
 void write_block(CanonicalWriter& out, const core::Block& block);
 [[nodiscard]] core::Block read_block(CanonicalReader& in);
+
+void write_range_allocation(CanonicalWriter& out, const core::RangeAllocation& range);
+[[nodiscard]] core::RangeAllocation read_range_allocation(CanonicalReader& in);
+void write_node_range(CanonicalWriter& out, const core::NodeRange& range);
+[[nodiscard]] core::NodeRange read_node_range(CanonicalReader& in);
+void write_node_range_set(CanonicalWriter& out, const core::NodeRangeSet& set);
+[[nodiscard]] core::NodeRangeSet read_node_range_set(CanonicalReader& in);
+
+void write_service(CanonicalWriter& out, const core::Service& service);
+[[nodiscard]] core::Service read_service(CanonicalReader& in);
+void write_ip_address(CanonicalWriter& out, const core::IpAddressObject& object);
+[[nodiscard]] core::IpAddressObject read_ip_address(CanonicalReader& in);
+void write_service_cidr(CanonicalWriter& out, const core::ServiceCidrObject& object);
+[[nodiscard]] core::ServiceCidrObject read_service_cidr(CanonicalReader& in);
 
 }  // namespace croft::wire

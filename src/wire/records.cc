@@ -15,8 +15,10 @@ using core::Kind;
 
 /// Place: the number in stored keys. Only ever append.
 constexpr std::array kNumberedKinds = {
-    Kind::pool,    Kind::reservation,  Kind::ipam_config,     Kind::block,    Kind::affinity, Kind::handle,
-    Kind::vacancy, Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set, Kind::node,
+    Kind::pool,       Kind::reservation,      Kind::ipam_config,  Kind::block,           Kind::affinity,
+    Kind::handle,     Kind::vacancy,          Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set,
+    Kind::node,       Kind::range_allocation, Kind::service,      Kind::ip_address,      Kind::service_cidr,
+    Kind::node_range, Kind::node_range_set,
 };
 static_assert(kNumberedKinds.size() == core::kKindCount, "a new kind needs a number, an encoder and a golden file");
 
@@ -186,6 +188,12 @@ core::IpamConfig read_ipam_config(CanonicalReader& in) {
 }
 
 void write(CanonicalWriter& out, const core::Block& block) { write_block(out, block); }
+void write(CanonicalWriter& out, const core::RangeAllocation& range) { write_range_allocation(out, range); }
+void write(CanonicalWriter& out, const core::Service& service) { write_service(out, service); }
+void write(CanonicalWriter& out, const core::IpAddressObject& object) { write_ip_address(out, object); }
+void write(CanonicalWriter& out, const core::ServiceCidrObject& object) { write_service_cidr(out, object); }
+void write(CanonicalWriter& out, const core::NodeRange& range) { write_node_range(out, range); }
+void write(CanonicalWriter& out, const core::NodeRangeSet& set) { write_node_range_set(out, set); }
 
 void write(CanonicalWriter& out, const core::Affinity& affinity) {
   out.raw("\"cidr\":");
@@ -364,6 +372,18 @@ core::Value read_value(CanonicalReader& in, Kind kind) {
       return read_pool_set(in);
     case Kind::node:
       return read_node(in);
+    case Kind::range_allocation:
+      return read_range_allocation(in);
+    case Kind::service:
+      return read_service(in);
+    case Kind::ip_address:
+      return read_ip_address(in);
+    case Kind::service_cidr:
+      return read_service_cidr(in);
+    case Kind::node_range:
+      return read_node_range(in);
+    case Kind::node_range_set:
+      return read_node_range_set(in);
   }
   CROFT_ASSERT(false);
 }
@@ -378,6 +398,14 @@ struct OwnKey {
   }
   std::optional<core::Key> operator()(const core::Node& node) const { return core::node_key(node.name); }
   std::optional<core::Key> operator()(const core::Handle& handle) const { return core::handle_key(handle.id); }
+  std::optional<core::Key> operator()(const core::Service& service) const { return core::service_key(service.name); }
+  std::optional<core::Key> operator()(const core::IpAddressObject& object) const {
+    return core::ip_address_key(object.address);
+  }
+  std::optional<core::Key> operator()(const core::ServiceCidrObject& object) const {
+    return core::service_cidr_key(object.name);
+  }
+  std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
   template <class Other>
   std::optional<core::Key> operator()(const Other&) const {
     return std::nullopt;
@@ -420,10 +448,11 @@ std::optional<Kind> kind_numbered(std::uint8_t number) {
 }
 
 std::string encode_record(const core::Value& value) {
-  constexpr std::size_t kUsualBytes = 512;
   constexpr std::size_t kUsualAttributeBytes = 400;
-  const auto* block = std::get_if<core::Block>(&value);
-  CanonicalWriter out(block != nullptr ? kUsualBytes + block->attributes.size() * kUsualAttributeBytes : kUsualBytes);
+  std::size_t bytes = 512;
+  if (const auto* block = std::get_if<core::Block>(&value)) bytes += block->attributes.size() * kUsualAttributeBytes;
+  if (const auto* range = std::get_if<core::RangeAllocation>(&value)) bytes += range->data.size() / 3 * 4;
+  CanonicalWriter out(bytes);
   out.raw("{\"v\":").number(std::uint64_t{kRecordVersion}).raw(",");
   std::visit([&](const auto& record) { write(out, record); }, value);
   out.raw("}");

@@ -2,6 +2,8 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -74,6 +76,62 @@ core::Block golden_block() {
   return block;
 }
 
+core::Service golden_service() {
+  core::Service service;
+  service.name = {"shop", "cart"};
+  service.uid = "0c2a8b54-6d70-4a53-9d1c-5f3f7a2f9e10";
+  service.created = WallTime(1768471205s);
+  service.labels = {{"team", "shop"}};
+  service.selector = {{"app", "cart"}};
+  service.type = core::ServiceType::load_balancer;
+  service.cluster_ip = "10.96.0.10";
+  service.cluster_ips = {"10.96.0.10", "fd00:10:96::a"};
+  service.ip_families = {net::Family::v4, net::Family::v6};
+  service.ip_family_policy = core::IpFamilyPolicy::require_dual_stack;
+  service.ports = {{"dns", core::ServiceProtocol::udp, 53, "domain", 30053, "example.org/dns"},
+                   {"stream", core::ServiceProtocol::sctp, 65535, "8443", 32767, ""}};
+  service.external_name = "cart.example.org";
+  service.external_traffic_policy = core::TrafficPolicy::local;
+  service.external_traffic_policy_given = true;
+  service.health_check_node_port = 30118;
+  service.allocate_load_balancer_node_ports = false;
+  service.load_balancer_class = "example.org/balancer";
+  service.deleting = true;
+  return service;
+}
+
+core::IpAddressObject golden_ip_address() {
+  core::IpAddressObject object;
+  object.address = "fd00:10:96::a";
+  object.uid = "5e1d3f0a-0000-4000-8000-000000000001";
+  object.created = WallTime(1768471206s);
+  object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv6"}};
+  object.parent_group = "example.org";
+  object.parent_resource = "services";
+  object.parent = {"shop", "cart"};
+  return object;
+}
+
+core::ServiceCidrObject golden_service_cidr() {
+  core::ServiceCidrObject object;
+  object.name = "kubernetes";
+  object.uid = "5e1d3f0a-0000-4000-8000-000000000002";
+  object.created = WallTime(1768471207s);
+  object.cidrs = {prefix("10.96.0.0/12"), prefix("fd00:10:96::/112")};
+  object.deleting = true;
+  object.ready = false;
+  return object;
+}
+
+core::NodeRangeSet golden_node_range_set() {
+  core::NodeRangeSet set;
+  set.generation = kAboveDouble;
+  set.cluster_cidrs = {{prefix("10.244.0.0/16"), 24}, {prefix("fd00:10:244::/48"), 64}};
+  set.excluded = {prefix("10.244.255.0/24")};
+  set.cursors = {3, kAboveDouble};
+  return set;
+}
+
 struct Golden {
   Key key;
   Value value;
@@ -101,6 +159,12 @@ std::vector<Golden> goldens() {
                                             {{"k8s", "node-a.example.org"}},
                                             {{core::TunnelKind::ipip, *net::Address::parse("10.0.0.66")},
                                              {core::TunnelKind::wireguard_v6, *net::Address::parse("fd00::1")}}}},
+      {core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.0.0.0/24", "\x08\x02\x01"}},
+      {core::service_key({"shop", "cart"}), golden_service()},
+      {core::ip_address_key("fd00:10:96::a"), golden_ip_address()},
+      {core::service_cidr_key("kubernetes"), golden_service_cidr()},
+      {core::node_range_key(prefix("10.244.3.0/24")), core::NodeRange{"node-a", prefix("10.244.3.0/24")}},
+      {core::node_range_set_key(), golden_node_range_set()},
   };
 }
 
@@ -131,10 +195,12 @@ TEST(Records, GoldenFilesOfEveryKind) {
 
 TEST(Records, NumbersOfKindsAreStable) {
   const std::pair<Kind, int> expected[] = {
-      {Kind::pool, 0},     {Kind::reservation, 1},  {Kind::ipam_config, 2},
-      {Kind::block, 3},    {Kind::affinity, 4},     {Kind::handle, 5},
-      {Kind::vacancy, 6},  {Kind::claim_cursor, 7}, {Kind::high_water_mark, 8},
-      {Kind::pool_set, 9}, {Kind::node, 10},
+      {Kind::pool, 0},        {Kind::reservation, 1},     {Kind::ipam_config, 2},
+      {Kind::block, 3},       {Kind::affinity, 4},        {Kind::handle, 5},
+      {Kind::vacancy, 6},     {Kind::claim_cursor, 7},    {Kind::high_water_mark, 8},
+      {Kind::pool_set, 9},    {Kind::node, 10},           {Kind::range_allocation, 11},
+      {Kind::service, 12},    {Kind::ip_address, 13},     {Kind::service_cidr, 14},
+      {Kind::node_range, 15}, {Kind::node_range_set, 16},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);
@@ -168,10 +234,33 @@ TEST(Records, UnknownMissingAndMisplacedMembersAreDamage) {
 
 TEST(Records, AValueUnderAnotherKeyIsDamage) {
   for (const Golden& golden : goldens()) {
-    if (golden.key.kind > Kind::handle || golden.key.kind == Kind::ipam_config) continue;
+    constexpr std::array kNameless = {Kind::ipam_config,     Kind::vacancy,  Kind::claim_cursor,
+                                      Kind::high_water_mark, Kind::pool_set, Kind::range_allocation,
+                                      Kind::node_range_set};
+    if (std::find(kNameless.begin(), kNameless.end(), golden.key.kind) != kNameless.end()) continue;
     Key other = golden.key;
     other.name += "x";
     EXPECT_EQ(code_of(other, encode_record(golden.value)), ErrorCode::corrupt) << golden.key.name;
+  }
+}
+
+/// A /12 whose bitmap is full length: 128 KiB.
+TEST(Records, TheLargestRangeSurvives) {
+  core::RangeAllocation range{"10.96.0.0/12", std::string(131072, '\xa5')};
+  range.data[0] = '\x20';
+  const Key key = core::range_allocation_key(core::kServiceIps);
+  const auto decoded = decode_record(key, encode_record(range));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(std::get<core::RangeAllocation>(*decoded), range);
+}
+
+TEST(Records, GarbageInBase64IsDamage) {
+  const Key key = core::range_allocation_key(core::kServiceIps);
+  ASSERT_TRUE(decode_record(key, R"({"v":1,"range":"10.0.0.0/24","data":"CAIB"})"));
+  for (const char* bytes :
+       {R"({"v":1,"range":"10.0.0.0/24","data":"CAI"})", R"({"v":1,"range":"10.0.0.0/24","data":null})",
+        R"({"v":1,"range":"10.0.0.0/24","data":"CA?B"})"}) {
+    EXPECT_EQ(code_of(key, bytes), ErrorCode::corrupt) << bytes;
   }
 }
 

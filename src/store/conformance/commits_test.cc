@@ -142,6 +142,12 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::high_water_mark_key(block.cidr), mark(~std::uint64_t{0})},
       {core::pool_set_key(), core::PoolSet{3}},
       {core::node_key("node-a"), core::Node{"node-a", {{"zone", "a"}}, {{"k8s", "a"}}, {}}},
+      {core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.0.0.0/24", "\x08\x02\x01"}},
+      {core::service_key({"default", "web"}), sample_service()},
+      {core::ip_address_key("10.96.0.1"), sample_ip_address()},
+      {core::service_cidr_key("kubernetes"), sample_service_cidr()},
+      {core::node_range_key(block.cidr), core::NodeRange{"node-a", block.cidr}},
+      {core::node_range_set_key(), core::NodeRangeSet{7, {{pool.cidr, 24}}, {block.cidr}, {3}}},
   };
   ASSERT_EQ(records.size(), core::kKindCount);
   for (const auto& [key, value] : records) ASSERT_TRUE(create_if_absent(*store_, key, value, sample_token(1), soon()));

@@ -77,6 +77,12 @@ std::vector<std::string> prefixes_of(const core::Listing& listing) {
     case Kind::claim_cursor:
     case Kind::high_water_mark:
     case Kind::pool_set:
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
       return {own_root_of(listing.kind) + listing.name_prefix};
   }
   CROFT_ASSERT(false);
@@ -86,13 +92,16 @@ std::vector<std::string> prefixes_of(const core::Listing& listing) {
 
 bool is_calicos(Kind kind) {
   switch (kind) {
-    case Kind::vacancy:
-    case Kind::claim_cursor:
-    case Kind::high_water_mark:
-    case Kind::pool_set:
-      return false;
-    default:
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::ipam_config:
+    case Kind::block:
+    case Kind::affinity:
+    case Kind::handle:
+    case Kind::node:
       return true;
+    default:
+      return false;
   }
 }
 

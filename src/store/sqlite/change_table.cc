@@ -1,9 +1,9 @@
 #include "store/sqlite/change_table.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/schema.h"
@@ -37,13 +37,11 @@ Revision revision_of(std::int64_t number) { return Revision(static_cast<std::uin
   return set_floor(database, floor);
 }
 
-[[nodiscard]] Result<Key> key_from(const Database& database, std::int64_t kind, std::string_view name) {
-  if (kind < 0 || kind >= static_cast<std::int64_t>(core::kKindCount)) {
-    return fail(
-        ErrorCode::corrupt,
-        fmt::format("{}: a change is of the unknown kind {}; restore the store from a backup", database.path(), kind));
-  }
-  return Key{static_cast<Kind>(kind), std::string(name)};
+/// Nothing for a kind that only a newer program knows: nobody here watches it.
+std::optional<Key> key_from(std::int64_t kind, std::string_view name) {
+  if (kind < 0 || kind > std::numeric_limits<std::uint8_t>::max()) return std::nullopt;
+  const auto known = wire::kind_numbered(static_cast<std::uint8_t>(kind));
+  return known ? std::optional(Key{*known, std::string(name)}) : std::nullopt;
 }
 
 /// The keys in the scope that changed after the position, the last change first.
@@ -54,8 +52,8 @@ Revision revision_of(std::int64_t number) { return Revision(static_cast<std::uin
   for (;;) {
     TRY(const bool is_row, rows->step());
     if (!is_row || revision_of(rows->number(0)) <= position) return keys;
-    TRY(Key key, key_from(database, rows->number(1), rows->bytes(2)));
-    if (is_in(scope, key) && seen.insert(key).second) keys.push_back(std::move(key));
+    auto key = key_from(rows->number(1), rows->bytes(2));
+    if (key && is_in(scope, *key) && seen.insert(*key).second) keys.push_back(*std::move(key));
   }
 }
 

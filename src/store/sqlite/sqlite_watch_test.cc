@@ -68,6 +68,18 @@ TEST_F(SqliteWatchTest, OfSeveralChangesOfARecordTheLastInTheOrderOfTheLast) {
   EXPECT_EQ((*changes)[1].record->revision, watch->position());
 }
 
+TEST_F(SqliteWatchTest, AChangeOfAKindOfANewerProgramIsPassedOver) {
+  const auto store = make();
+  const auto watch = watch_from_now(*store);
+  ASSERT_TRUE(put(*store, "a", 1));
+  as_other_program(path(),
+                   "INSERT INTO changes(revision, kind, name) SELECT value, 200, 'new' FROM counters WHERE id=1");
+  const auto changes = watch->next(soon());
+  ASSERT_TRUE(changes) << changes.error().message;
+  ASSERT_EQ(changes->size(), 1U);
+  EXPECT_EQ(changes->front().key, mark_key("a"));
+}
+
 TEST_F(SqliteWatchTest, ADeletionOfNothingIsNoChange) {
   const auto store = make();
   const auto watch = watch_from_now(*store);
