@@ -373,10 +373,14 @@ class OrderedCommit {
 
   // --- taking back ---
 
+  /// Another call for the same node may have answered with them already.
+  [[nodiscard]] static bool stays(Kind kind) { return kind == Kind::node || kind == Kind::node_range; }
+
   /// The last first. A block that others have changed since stays, and with it all that it needs.
   void take_back() {
     deadline_ = Deadline::after(context_.clock.now(), kTakeBackTime);
     for (auto it = done_.rbegin(); it != done_.rend(); ++it) {
+      if (stays(it->key.kind)) continue;
       const auto undone = it->key.kind == Kind::block ? take_back_block(*it) : restore(*it);
       if (undone) continue;
       if (it->key.kind == Kind::block) return;

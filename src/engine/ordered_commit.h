@@ -30,10 +30,15 @@ namespace croft::engine {
 /// written the block yet fails at the block, and whoever counted up after it makes the lowering fail. Counting up
 /// therefore always changes the handle, by one too many if need be.
 ///
+/// Records that are no part of this are written with step 3, in the order of the plan. Of node ranges the plan puts the
+/// node's record first, then its ranges, each made only if absent, then their set with the cursor; to give back, the
+/// set and then the ranges. A range that was made stays, whatever fails behind it: who asks again for its node gets it.
+/// So a crash leaves a node with one family of two, or a cursor behind, which the next call for the node completes.
+///
 /// Success: the blocks are written; step 4 was tried. Errors: of commit_once. Unless it is unknown_outcome nothing
 /// holds any more: what was written was taken back, blocks included (their sequence numbers stay raised), except what
-/// others have changed since. With unknown_outcome everything stays as it is. In both cases repeating the operation is
-/// right.
+/// others have changed since, and records of nodes and their ranges. With unknown_outcome everything stays as it is. In
+/// both cases repeating the operation is right.
 [[nodiscard]] Result<void> commit_in_order(const Context& context, const core::Snapshot& as_read,
                                            std::vector<store::Write> writes, Deadline deadline);
 

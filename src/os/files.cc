@@ -23,6 +23,7 @@ namespace {
 
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
+constexpr mode_t kReadableByAllMode = 0644;
 
 FileStatus status_from(const struct stat& s) {
   FileStatus status;
@@ -48,9 +49,12 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
   return {};
 }
 
-[[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content) {
+[[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content, FileMode mode) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (!file.is_open()) return fail(system_error("create", path, errno));
+  if (mode == FileMode::readable_by_all && ::fchmod(file.get(), kReadableByAllMode) != 0) {
+    return fail(system_error("change the mode of", path, errno));
+  }
   TRY_VOID(write_all(file.get(), path, content));
   if (::fsync(file.get()) != 0) return fail(system_error("sync", path, errno));
   return {};
@@ -178,9 +182,9 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
   }
 }
 
-Result<void> replace_file_durably(const std::string& path, std::string_view content) {
+Result<void> replace_file_durably(const std::string& path, std::string_view content, FileMode mode) {
   const std::string draft = fmt::format("{}.{}.tmp", path, ::getpid());
-  auto written = write_new_file(draft, content);
+  auto written = write_new_file(draft, content, mode);
   if (written) written = rename_durably(draft, path);
   if (!written) ::unlink(draft.c_str());
   return written;

@@ -61,9 +61,13 @@ struct FileStatus {
 /// or longer than `bytes_max`.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
-/// Puts a file of mode 0600 with this content in place of what has the name, durably and at once: after a crash the
-/// name has the old content or the new. The directory must exist.
-[[nodiscard]] Result<void> replace_file_durably(const std::string& path, std::string_view content);
+/// Who may read a new file: its user alone (0600), or all (0644), whatever the umask.
+enum class FileMode : std::uint8_t { for_user, readable_by_all };
+
+/// Puts a file with this content in place of what has the name, durably and at once: after a crash the name has the old
+/// content or the new. The directory must exist.
+[[nodiscard]] Result<void> replace_file_durably(const std::string& path, std::string_view content,
+                                                FileMode mode = FileMode::for_user);
 
 /// Gives a durable file its final name, durably; what had the name is replaced.
 [[nodiscard]] Result<void> rename_durably(const std::string& from, const std::string& to);

@@ -53,6 +53,8 @@ void add_host_local_commands(CLI::App& app, CommandLine& line);
 void add_service_commands(CLI::App& app, CommandLine& line);
 /// A verb of the noun ip.
 void add_ip_release_command(CLI::App& ip, CommandLine& line);
+/// A noun below the noun node, with its verbs.
+void add_node_range_commands(CLI::App& node, CommandLine& line);
 /// A verb of the noun pool.
 void add_pool_split_command(CLI::App& pool, CommandLine& line);
 /// A verb of the noun host-local.

@@ -6,6 +6,7 @@
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
 #include "edge/error_table.h"
+#include "engine/node_range.h"
 #include "engine/nodes.h"
 #include "net/echo.h"
 
@@ -88,7 +89,14 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
   TRY(const engine::NodeRemoved removed, engine::remove_node(context, name));
   TRY(const int code, tell(removed.affinities));
   if (removed.record_deleted) print(fmt::format("node/{} record deleted\n", name));
-  if (!removed.record_deleted && removed.affinities.released.empty()) print(fmt::format("node/{} has nothing\n", name));
+  // Behind the record, so that no controller gives the node a range anew. Where others keep it, it is still there.
+  core::NodeRangesReleased ranges;
+  if (!context.store.capabilities().foreign_writers) {
+    TRY(ranges, engine::release_node_ranges(context, name));
+  }
+  for (const net::Prefix& cidr : ranges.cidrs) print(fmt::format("node range {} given back\n", cidr.to_string()));
+  const bool had_nothing = !removed.record_deleted && removed.affinities.released.empty() && ranges.cidrs.empty();
+  if (had_nothing) print(fmt::format("node/{} has nothing\n", name));
   return code;
 }
 
@@ -156,12 +164,14 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label(l, *options); }; });
 
   const auto name = std::make_shared<std::string>();
-  CLI::App* removing = node->add_subcommand("remove", "Give up the blocks of a node that is gone, and its record");
+  CLI::App* removing =
+      node->add_subcommand("remove", "Give up the blocks of a node that is gone, its record and its ranges");
   removing->add_option("NAME", *name, "Name of the node")->required();
   removing->footer(
       "Empty blocks go; others become nobody's. Addresses stay held until their holders are proven gone. Where "
-      "another program keeps the records of nodes (Calico's etcd), the record stays.");
+      "another program keeps the records of nodes (Calico's etcd), the record and the ranges stay.");
   removing->callback([&line, name] { line.run = [name](CommandLine& l) { return remove(l, *name); }; });
+  add_node_range_commands(*node, line);
 }
 
 void add_affinity_commands(CLI::App& app, CommandLine& line) {

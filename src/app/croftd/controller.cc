@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/node_ranges.h"
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
@@ -28,13 +29,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
 constexpr milliseconds kIntervalMin{1};
 
-/// A text for a log: what stands in a register that others write may hold anything.
-std::string one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
-
 struct ControllerOptions {
   std::string store_url;
   std::string facts_path;
@@ -43,6 +37,8 @@ struct ControllerOptions {
   bool once = false;
   bool dry_run = false;
   bool json = false;
+  bool allocate_node_cidrs = false;
+  NodeRangeFlags node_ranges;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
@@ -52,7 +48,8 @@ class Controller {
       : options_(options),
         daemon_(daemon),
         context_{opened, daemon.clock, daemon.random},
-        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()) {
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
+        node_ranges_(context_, log_, {milliseconds(options.grace_ms), options.dry_run}) {
     log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l controller: %v", spdlog::pattern_time_type::utc);
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
@@ -67,6 +64,10 @@ class Controller {
     log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
               options_.facts_path.empty() ? "the store's nodes (pods are not known)" : options_.facts_path,
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
+    // What can't work as it was asked for is said at once; a store that is away for now is waited for.
+    if (options_.allocate_node_cidrs) {
+      if (const auto done = prepare_node_ranges(); !done && !is_transient(done.error().code)) return fail(done.error());
+    }
     return options_.once ? run_once() : run_until_stopped();
   }
 
@@ -100,7 +101,22 @@ class Controller {
     return static_cast<int>(edge::ExitCode::fine);
   }
 
+  [[nodiscard]] Result<void> prepare_node_ranges() {
+    if (node_ranges_ready_) return {};
+    TRY_VOID(node_ranges_.configure(options_.node_ranges));
+    node_ranges_ready_ = true;
+    return {};
+  }
+
+  /// What goes wrong here keeps nobody from collecting.
+  void pass_over_node_ranges() {
+    auto done = prepare_node_ranges();
+    if (done) done = node_ranges_.pass();
+    if (!done) log_.error("node ranges: {}", one_line(done.error().message));
+  }
+
   [[nodiscard]] Result<engine::SweepReport> pass() {
+    if (options_.allocate_node_cidrs) pass_over_node_ranges();
     TRY(engine::SweepReport report, engine::sweep(context_, *source_, memory_, sweep_options_));
     const char* what = report.dry_run ? "would release" : "released";
     for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
@@ -119,6 +135,8 @@ class Controller {
   engine::SweepOptions sweep_options_;
   std::unique_ptr<engine::FactSource> source_;
   core::collect::Memory memory_;
+  NodeRanges node_ranges_;
+  bool node_ranges_ready_ = false;
 };
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
@@ -158,6 +176,10 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       ->transform(duration)
       ->check(CLI::Range(kIntervalMin.count(), kDurationMax));
   command->add_flag("--once", options->once, "Look, wait for the grace, look again and end");
+  command->add_flag("--allocate-node-cidrs", options->allocate_node_cidrs,
+                    "Give every node with a record a range in each pass, and take back those of nodes that have been "
+                    "gone for the grace; ranges are cut from --cluster-cidr, or as the store says");
+  add_node_range_flags(*command, options->node_ranges);
   command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
   command->add_option("--output", options->json, "json: one object a look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))

@@ -18,6 +18,20 @@ std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr)
   return result;
 }
 
+/// Node ranges are no pool's. Who changes what they are cut from writes the set of pools too, so that this holds until
+/// the pool is made; a range is given out only where no pool can be.
+std::optional<std::string> node_range_over(Reader& reader, const net::Prefix& cidr) {
+  if (const auto* set = reader.get<NodeRangeSet>(node_range_set_key())) {
+    for (const ClusterCidr& cluster : set->cluster_cidrs) {
+      if (cluster.cidr.overlaps(cidr)) return "cluster CIDR " + cluster.cidr.to_string() + " of the node ranges";
+    }
+  }
+  for (const Key& key : reader.keys({Kind::node_range, ""})) {
+    if (const auto range = cidr_of(key); range && range->overlaps(cidr)) return "node range " + range->to_string();
+  }
+  return std::nullopt;
+}
+
 PlannedWrite next_generation(Reader& reader) {
   const PoolSet* set = reader.get<PoolSet>(pool_set_key());
   return {pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1}, Guard::as_read, false};
@@ -62,6 +76,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
   if (!reader.complete()) return reader.missing();
   const PoolTable pools(reader);
   const auto leftover = block_cidrs_in(reader, spec.cidr);
+  const auto node_range = node_range_over(reader, spec.cidr);
   // Looked up, so that creating them is guarded.
   static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
   static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
@@ -79,6 +94,11 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
                                other->name, other->cidr.to_string()),
                    {}};
     }
+  }
+  if (node_range) {
+    return Error{ErrorCode::refused_by_configuration,
+                 fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *node_range),
+                 {}};
   }
   if (!leftover.empty()) {
     return Error{ErrorCode::refused_by_configuration,

@@ -1,0 +1,169 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/node_range_views.h"
+#include "app/node_range_flags.h"
+#include "edge/error_table.h"
+#include "net/echo.h"
+#include "os/files.h"
+#include "os/process.h"
+
+namespace croft::app {
+namespace {
+
+struct AssignOptions {
+  std::string node, cidr;
+};
+
+struct SubnetEnvOptions {
+  std::string node, out;
+  int mtu = 1450;
+  bool ip_masquerade = true;
+};
+
+std::string joined(const std::vector<net::Prefix>& cidrs) {
+  std::string text;
+  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
+  return text;
+}
+
+[[nodiscard]] Result<int> list(CommandLine& line) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  print(line.json() ? line.data(json_of(seen.ranges)) : table_of(seen.ranges, line.wide()));
+  return 0;
+}
+
+[[nodiscard]] Result<int> show_node(CommandLine& line, const core::NodeRangesSeen& seen, const std::string& node) {
+  std::vector<core::NodeRangeSeen> ranges = seen.ranges;
+  std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
+  if (ranges.empty()) return fail(ErrorCode::not_found, fmt::format("node {} has no range", net::echo(node)));
+  print(line.json() ? line.data(json_of(ranges)) : table_of(ranges, true));
+  return 0;
+}
+
+[[nodiscard]] Result<int> show(CommandLine& line, const std::string& node) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  if (!node.empty()) return show_node(line, seen, node);
+  print(line.json() ? line.data(json_of(seen)) : text_of(seen));
+  return static_cast<int>(seen.collisions.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+}
+
+[[nodiscard]] Result<int> configure(CommandLine& line, const NodeRangeFlags& flags) {
+  TRY(const NodeRangeFlagsRead read, read_node_range_flags(flags));
+  for (const std::string& warning : read.warnings) {
+    static_cast<void>(os::write_standard_error("croft: warning: " + warning + "\n"));
+  }
+  TRY(const engine::Context context, line.open(true));
+  TRY(const core::NodeRangesConfigured done, engine::configure_node_ranges(context, read.spec));
+  if (line.json()) {
+    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    print(line.data(json_of(seen)));
+    return 0;
+  }
+  print(done.changed ? "node ranges configured\n" : "node ranges unchanged\n");
+  for (const core::NodeRange& range : done.outside) {
+    print(fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", range.node, range.cidr.to_string()));
+  }
+  return 0;
+}
+
+[[nodiscard]] Result<int> assign(CommandLine& line, const AssignOptions& options) {
+  net::Prefix cidr;
+  if (!options.cidr.empty()) {
+    TRY(cidr, prefix_argument("--cidr", options.cidr));
+  }
+  TRY(const engine::Context context, line.open());
+  TRY(const core::NodeRangesAssigned assigned, cidr.is_valid() ? engine::adopt_node_range(context, options.node, cidr)
+                                                               : engine::assign_node_ranges(context, options.node));
+  if (line.json()) {
+    print(line.data(json_of(assigned)));
+  } else {
+    print(
+        fmt::format("node/{} {} {}\n", assigned.node, assigned.added.empty() ? "has" : "got", joined(assigned.cidrs)));
+  }
+  return 0;
+}
+
+[[nodiscard]] Result<int> release(CommandLine& line, const std::string& node) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::NodeRangesReleased released, engine::release_node_ranges(context, node));
+  if (line.json()) {
+    print(line.data(json_of(released)));
+  } else if (released.cidrs.empty()) {
+    print(fmt::format("node/{} has no range\n", node));
+  } else {
+    print(fmt::format("node/{} gave back {}\n", node, joined(released.cidrs)));
+  }
+  return 0;
+}
+
+[[nodiscard]] Result<int> subnet_env(CommandLine& line, const SubnetEnvOptions& options) {
+  TRY(const engine::Context context, line.open());
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  TRY(const wire::SubnetEnv env, subnet_env_of(seen, options.node, options.mtu, options.ip_masquerade));
+  const std::string text = wire::encode_subnet_env(env);
+  if (options.out.empty()) {
+    print(text);
+    return 0;
+  }
+  // The network's plugins read it whoever they run as: a directory and a file for all to read.
+  TRY_VOID(os::make_shared_directories(os::directory_of(options.out)));
+  TRY_VOID(os::replace_file_durably(options.out, text, os::FileMode::readable_by_all));
+  print(fmt::format("{} written\n", options.out));
+  return 0;
+}
+
+}  // namespace
+
+void add_node_range_commands(CLI::App& node, CommandLine& line) {
+  CLI::App* range = node.add_subcommand("range", "Ranges of nodes: the prefix each takes its pods' addresses from");
+  range->require_subcommand(1);
+  range->fallthrough();
+  range->add_subcommand("list", "All ranges; -o wide: with the cluster CIDR of each")->callback([&line] {
+    line.run = list;
+  });
+
+  const auto shown = std::make_shared<std::string>();
+  CLI::App* showing = range->add_subcommand("show", "The cluster CIDRs and how full they are, or a node's ranges");
+  showing->add_option("NODE", *shown, "Name of the node");
+  showing->footer("Without NODE it ends with exit code 3 when two ranges collide.");
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show(l, *shown); }; });
+
+  const auto flags = std::make_shared<NodeRangeFlags>();
+  CLI::App* configuring =
+      range->add_subcommand("config", "Say what ranges are cut from; replaces what was said before");
+  add_node_range_flags(*configuring, *flags);
+  configuring->get_option("--cluster-cidr")->required();
+  configuring->footer(
+      "The flags are kube-controller-manager's; more than one cluster CIDR of a family is allowed. Nodes keep the "
+      "ranges they have.\nExample: croft node range config --cluster-cidr=10.244.0.0/16,fd00:244::/48");
+  configuring->callback([&line, flags] { line.run = [flags](CommandLine& l) { return configure(l, *flags); }; });
+
+  const auto options = std::make_shared<AssignOptions>();
+  CLI::App* assigning = range->add_subcommand("assign", "Give a node a range of each family, or say which it has");
+  assigning->add_option("NODE", options->node, "Name of the node; it gets a record when it has none")->required();
+  assigning->add_option("--cidr", options->cidr, "Take down this range, which the node has from elsewhere");
+  assigning->callback([&line, options] { line.run = [options](CommandLine& l) { return assign(l, *options); }; });
+
+  const auto released = std::make_shared<std::string>();
+  CLI::App* releasing = range->add_subcommand("release", "Give back the ranges of a node that has no pods any more");
+  releasing->add_option("NODE", *released, "Name of the node")->required();
+  releasing->callback([&line, released] { line.run = [released](CommandLine& l) { return release(l, *released); }; });
+
+  const auto env = std::make_shared<SubnetEnvOptions>();
+  CLI::App* writing = range->add_subcommand("subnet-env", "flannel's subnet.env for a node, on standard output");
+  writing->add_option("NODE", env->node, "Name of the node")->required();
+  writing->add_option("--mtu", env->mtu, "FLANNEL_MTU")
+      ->check(CLI::Range(wire::kMtuMin, wire::kMtuMax))
+      ->capture_default_str();
+  writing->add_option("--ip-masq", env->ip_masquerade, "FLANNEL_IPMASQ: true when somebody else masquerades")
+      ->default_str("true");
+  writing->add_option("--out", env->out, "Write it to this file, durably and at once: /run/flannel/subnet.env");
+  writing->callback([&line, env] { line.run = [env](CommandLine& l) { return subnet_env(l, *env); }; });
+}
+
+}  // namespace croft::app

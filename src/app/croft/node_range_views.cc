@@ -1,0 +1,156 @@
+#include "app/croft/node_range_views.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/croft/table.h"
+#include "net/echo.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string array_of(const std::vector<Json>& objects) { return Json(objects).dump(2) + "\n"; }
+
+Json prefixes_json(const std::vector<net::Prefix>& prefixes) {
+  Json json = Json::array();
+  for (const net::Prefix& prefix : prefixes) json.push_back(prefix.to_string());
+  return json;
+}
+
+std::uint32_t free_of(const core::ClusterCidrUse& use) { return use.size - use.taken; }
+
+std::string percent_of(const core::ClusterCidrUse& use) { return fmt::format("{:.1f}", 100.0 * use.taken / use.size); }
+
+/// The nodes with ranges that have no record, each once.
+std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
+  std::vector<std::string> gone;
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    const bool is_new = std::ranges::find(gone, one.range.node) == gone.end();
+    if (!one.node_recorded && is_new) gone.push_back(one.range.node);
+  }
+  return gone;
+}
+
+}  // namespace
+
+std::string table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
+  Table table(wide ? std::vector<std::string>{"NODE", "CIDR", "CLUSTER-CIDR", "RECORD"}
+                   : std::vector<std::string>{"NODE", "CIDR"});
+  for (const core::NodeRangeSeen& one : ranges) {
+    std::vector<std::string> cells{one.range.node, one.range.cidr.to_string()};
+    if (wide) {
+      cells.push_back(one.cluster_cidr ? one.cluster_cidr->to_string() : "");
+      cells.emplace_back(one.node_recorded ? "yes" : "no");
+    }
+    table.add(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string json_of(const std::vector<core::NodeRangeSeen>& ranges) {
+  std::vector<Json> objects;
+  for (const core::NodeRangeSeen& one : ranges) {
+    objects.push_back({{"node", one.range.node},
+                       {"cidr", one.range.cidr.to_string()},
+                       {"clusterCidr", one.cluster_cidr ? Json(one.cluster_cidr->to_string()) : Json()},
+                       {"nodeRecorded", one.node_recorded}});
+  }
+  return array_of(objects);
+}
+
+std::string text_of(const core::NodeRangesSeen& seen) {
+  if (!seen.set) return "node ranges are not configured\n";
+  Table table({"CLUSTER-CIDR", "NODE-LENGTH", "RANGES", "TAKEN", "EXCLUDED", "FREE", "USED%"});
+  for (const core::ClusterCidrUse& use : seen.use) {
+    table.add({use.cluster.cidr.to_string(), std::to_string(use.cluster.node_length), std::to_string(use.size),
+               std::to_string(use.taken), std::to_string(use.excluded), std::to_string(free_of(use)), percent_of(use)});
+  }
+  std::string text = table.to_string();
+  for (const net::Prefix& cidr : seen.set->excluded) text += fmt::format("excluded: {}\n", cidr.to_string());
+  for (const std::string& node : seen.bare) {
+    text += fmt::format("node/{} lacks a range: `croft node range assign {}`\n", node, node);
+  }
+  for (const std::string& node : gone_in(seen)) {
+    text +=
+        fmt::format("node/{} has a range and no record: `croft node range release {}` when it is gone\n", node, node);
+  }
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (one.cluster_cidr) continue;
+    text +=
+        fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", one.range.node, one.range.cidr.to_string());
+  }
+  for (const auto& [outer, inner] : seen.collisions) {
+    text += fmt::format("node/{} and node/{} collide: {} and {}\n", outer.node, inner.node, outer.cidr.to_string(),
+                        inner.cidr.to_string());
+  }
+  return text;
+}
+
+std::string json_of(const core::NodeRangesSeen& seen) {
+  Json json = Json::object();
+  json["configured"] = seen.set.has_value();
+  json["clusterCidrs"] = Json::array();
+  for (const core::ClusterCidrUse& use : seen.use) {
+    json["clusterCidrs"].push_back({{"cidr", use.cluster.cidr.to_string()},
+                                    {"nodeLength", use.cluster.node_length},
+                                    {"ranges", use.size},
+                                    {"taken", use.taken},
+                                    {"excluded", use.excluded},
+                                    {"free", free_of(use)}});
+  }
+  json["excluded"] = prefixes_json(seen.set ? seen.set->excluded : std::vector<net::Prefix>());
+  json["nodesWithoutRange"] = seen.bare;
+  json["nodesGone"] = gone_in(seen);
+  json["outside"] = Json::array();
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (!one.cluster_cidr) json["outside"].push_back({{"node", one.range.node}, {"cidr", one.range.cidr.to_string()}});
+  }
+  json["collisions"] = Json::array();
+  for (const auto& [outer, inner] : seen.collisions) {
+    json["collisions"].push_back(
+        {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
+  }
+  return array_of(std::vector<Json>(1, json));
+}
+
+std::string json_of(const core::NodeRangesAssigned& assigned) {
+  std::vector<net::Prefix> added;
+  for (const core::NodeRangeAdded& one : assigned.added) added.push_back(one.cidr);
+  Json json = {{"node", assigned.node}, {"cidrs", prefixes_json(assigned.cidrs)}, {"added", prefixes_json(added)}};
+  return array_of(std::vector<Json>(1, json));
+}
+
+std::string json_of(const core::NodeRangesReleased& released) {
+  Json json = {{"node", released.node}, {"released", prefixes_json(released.cidrs)}};
+  return array_of(std::vector<Json>(1, json));
+}
+
+Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
+                                      bool ip_masquerade) {
+  wire::SubnetEnv env{{}, mtu, ip_masquerade};
+  for (const net::Family family : {net::Family::v4, net::Family::v6}) {
+    const auto range = std::ranges::find_if(seen.ranges, [&](const core::NodeRangeSeen& one) {
+      return one.range.node == node && one.range.cidr.family() == family;
+    });
+    if (range == seen.ranges.end()) continue;
+    wire::SubnetEnvFamily one;
+    for (const core::ClusterCidrUse& use : seen.use) {
+      if (use.cluster.cidr.family() == family) one.networks.push_back(use.cluster.cidr);
+    }
+    // Of a configuration before: what is known is the node's own.
+    if (one.networks.empty()) one.networks.push_back(range->range.cidr);
+    TRY(one.subnet, wire::first_usable(range->range.cidr));
+    env.families.push_back(std::move(one));
+  }
+  if (env.families.empty()) {
+    return fail(ErrorCode::not_found,
+                fmt::format("node {} has no range: `croft node range assign {}`", net::echo(node), node));
+  }
+  return env;
+}
+
+}  // namespace croft::app

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/node_range.h"
+#include "wire/subnet_env.h"
+
+namespace croft::app {
+
+/// The ranges of nodes; wide: also the cluster CIDR each is from and whether the node has a record.
+[[nodiscard]] std::string table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide);
+[[nodiscard]] std::string json_of(const std::vector<core::NodeRangeSeen>& ranges);
+
+/// The cluster CIDRs and how full they are, what is excluded, and below, a line each, what wants the operator's eye.
+[[nodiscard]] std::string text_of(const core::NodeRangesSeen& seen);
+[[nodiscard]] std::string json_of(const core::NodeRangesSeen& seen);
+
+/// One object: what `assign` and `release` did.
+[[nodiscard]] std::string json_of(const core::NodeRangesAssigned& assigned);
+[[nodiscard]] std::string json_of(const core::NodeRangesReleased& released);
+
+/// What flannel's plugin is to be told on this node: its ranges, and the cluster CIDRs of their families. Errors:
+/// not_found when the node has no range; invalid_argument for a range of one address.
+[[nodiscard]] Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
+                                                    bool ip_masquerade);
+
+}  // namespace croft::app

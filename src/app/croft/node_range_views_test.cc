@@ -1,0 +1,97 @@
+#include "app/croft/node_range_views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/croft/json_output.h"
+#include "engine/test_world.h"
+
+namespace croft::app {
+namespace {
+
+class NodeRangeViews : public testing::Test, public engine::World {
+ protected:
+  void SetUp() override {
+    configure({{prefix("10.244.0.0/22"), 24}, {prefix("fd00:244::/48"), 64}}, {prefix("10.244.3.0/24")});
+    for (const char* node : {"a", "b"}) ASSERT_TRUE(engine::assign_node_ranges(context, node));
+  }
+  void configure(std::vector<core::ClusterCidr> clusters, std::vector<net::Prefix> excluded) {
+    const auto done = engine::configure_node_ranges(context, {std::move(clusters), std::move(excluded)});
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  core::NodeRangesSeen seen() { return engine::look_at_node_ranges(context).value(); }
+};
+
+TEST_F(NodeRangeViews, Ranges) {
+  EXPECT_EQ(table_of(seen().ranges, false),
+            "NODE   CIDR\n"
+            "a      10.244.0.0/24\n"
+            "b      10.244.1.0/24\n"
+            "a      fd00:244::/64\n"
+            "b      fd00:244:0:1::/64\n");
+  put(core::node_key("b"), std::nullopt);
+  EXPECT_EQ(table_of(seen().ranges, true),
+            "NODE   CIDR                CLUSTER-CIDR    RECORD\n"
+            "a      10.244.0.0/24       10.244.0.0/22   yes\n"
+            "b      10.244.1.0/24       10.244.0.0/22   no\n"
+            "a      fd00:244::/64       fd00:244::/48   yes\n"
+            "b      fd00:244:0:1::/64   fd00:244::/48   no\n");
+  EXPECT_THAT(json_of(seen().ranges),
+              testing::StartsWith("[\n  {\n    \"node\": \"a\",\n    \"cidr\": \"10.244.0.0/24\",\n"
+                                  "    \"clusterCidr\": \"10.244.0.0/22\",\n"
+                                  "    \"nodeRecorded\": true\n  },\n"));
+}
+
+TEST_F(NodeRangeViews, WhatWantsTheOperatorsEye) {
+  EXPECT_EQ(text_of(seen()),
+            "CLUSTER-CIDR    NODE-LENGTH   RANGES   TAKEN   EXCLUDED   FREE    USED%\n"
+            "10.244.0.0/22   24            4        3       1          1       75.0\n"
+            "fd00:244::/48   64            65536    2       0          65534   0.0\n"
+            "excluded: 10.244.3.0/24\n");
+  put(core::node_key("b"), std::nullopt);
+  node("c", {});
+  put(core::node_range_key(prefix("10.244.0.128/25")), core::NodeRange{"d", prefix("10.244.0.128/25")});
+  configure({{prefix("10.244.0.0/22"), 24}}, {});
+  const std::string text = text_of(seen());
+  EXPECT_THAT(text, testing::HasSubstr("node/c lacks a range: `croft node range assign c`\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("node/b has a range and no record: `croft node range release b` when it is gone\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/a keeps fd00:244::/64, which lies in no cluster CIDR\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/a and node/d collide: 10.244.0.0/24 and 10.244.0.128/25\n"));
+  const std::string yaml = yaml_of(json_of(seen()));
+  EXPECT_THAT(yaml, testing::StartsWith("- configured: true\n  clusterCidrs:\n    - cidr: \"10.244.0.0/22\"\n"
+                                        "      nodeLength: 24\n      ranges: 4\n      taken: 2\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  nodesWithoutRange:\n    - \"c\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  nodesGone:\n    - \"d\"\n    - \"b\"\n"));
+}
+
+TEST_F(NodeRangeViews, WhatWasDone) {
+  EXPECT_EQ(yaml_of(json_of(engine::assign_node_ranges(context, "c").value())),
+            "- node: \"c\"\n  cidrs:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n"
+            "  added:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
+  EXPECT_EQ(yaml_of(json_of(engine::release_node_ranges(context, "c").value())),
+            "- node: \"c\"\n  released:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
+}
+
+TEST_F(NodeRangeViews, SubnetEnv) {
+  EXPECT_EQ(wire::encode_subnet_env(subnet_env_of(seen(), "b", 1450, true).value()),
+            "FLANNEL_NETWORK=10.244.0.0/22\nFLANNEL_SUBNET=10.244.1.1/24\n"
+            "FLANNEL_IPV6_NETWORK=fd00:244::/48\nFLANNEL_IPV6_SUBNET=fd00:244:0:1::1/64\n"
+            "FLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n");
+  configure({{prefix("10.244.0.0/22"), 24}, {prefix("10.9.0.0/24"), 24}}, {});
+  EXPECT_EQ(wire::encode_subnet_env(subnet_env_of(seen(), "a", 1500, false).value()),
+            "FLANNEL_NETWORK=10.244.0.0/22,10.9.0.0/24\nFLANNEL_SUBNET=10.244.0.1/24\n"
+            "FLANNEL_IPV6_NETWORK=fd00:244::/64\nFLANNEL_IPV6_SUBNET=fd00:244::1/64\n"
+            "FLANNEL_MTU=1500\nFLANNEL_IPMASQ=false\n");
+  EXPECT_EQ(subnet_env_of(seen(), "x", 1450, true).error().code, ErrorCode::not_found);
+}
+
+TEST(NodeRangeViewsEmpty, NotConfigured) {
+  engine::World world;
+  const auto seen = engine::look_at_node_ranges(world.context).value();
+  EXPECT_EQ(text_of(seen), "node ranges are not configured\n");
+  EXPECT_THAT(json_of(seen), testing::HasSubstr("\"configured\": false"));
+}
+
+}  // namespace
+}  // namespace croft::app

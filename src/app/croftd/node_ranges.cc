@@ -1,0 +1,65 @@
+#include "app/croftd/node_ranges.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace croft::app {
+namespace {
+
+std::string joined(const std::vector<net::Prefix>& cidrs) {
+  std::string text;
+  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
+  return text;
+}
+
+}  // namespace
+
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+Result<void> NodeRanges::configure(const NodeRangeFlags& flags) {
+  if (flags.cluster_cidr.empty()) {
+    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context_));
+    if (!seen.set) return fail(read_node_range_flags(flags).error());
+    return {};
+  }
+  TRY(const NodeRangeFlagsRead read, read_node_range_flags(flags));
+  for (const std::string& warning : read.warnings) log_.warn("{}", warning);
+  if (options_.dry_run) return {};
+  TRY(const core::NodeRangesConfigured done, engine::configure_node_ranges(context_, read.spec));
+  if (done.changed) log_.info("node ranges are cut from {}", flags.cluster_cidr);
+  for (const core::NodeRange& range : done.outside) {
+    log_.warn("node {} keeps {}, which lies in no cluster CIDR", one_line(range.node), range.cidr.to_string());
+  }
+  return {};
+}
+
+Result<void> NodeRanges::pass() {
+  TRY(const engine::NodeRangesReconciled done, engine::reconcile_node_ranges(context_, memory_, options_));
+  for (const auto& one : done.released) {
+    log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",
+              joined(one.cidrs));
+  }
+  for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), joined(one.cidrs));
+  for (const auto& one : done.refused) {
+    log_.warn("CIDRNotAvailable: {}", one_line(one.refusal->message));
+  }
+  for (const auto& [outer, inner] : done.seen.collisions) {
+    log_.error("nodes {} and {} collide: {} and {}", one_line(outer.node), one_line(inner.node), outer.cidr.to_string(),
+               inner.cidr.to_string());
+  }
+  std::string use;
+  for (const core::ClusterCidrUse& one : done.seen.use) {
+    use += fmt::format("; {} {} of {} taken", one.cluster.cidr.to_string(), one.taken, one.size);
+  }
+  log_.info("node ranges: {} nodes, {} given{}, {} waiting, {} of nodes that are gone{}", done.seen.nodes,
+            done.assigned.size(), done.dry_run ? " (dry run)" : "",
+            done.dry_run ? done.seen.bare.size() : done.refused.size(), done.gone.size(), use);
+  return {};
+}
+
+}  // namespace croft::app

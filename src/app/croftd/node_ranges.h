@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include <spdlog/spdlog.h>
+
+#include "app/node_range_flags.h"
+#include "base/result.h"
+#include "engine/node_range.h"
+
+namespace croft::app {
+
+/// A text for a log: what stands in a register that others write may hold anything.
+[[nodiscard]] std::string one_line(std::string text);
+
+/// Gives nodes their ranges and takes back those of nodes that are gone, pass after pass, and says so in the log.
+/// References outlive it.
+class NodeRanges {
+ public:
+  NodeRanges(const engine::Context& context, spdlog::logger& log, const engine::ReconcileOptions& options)
+      : context_(context), log_(log), options_(options) {}
+
+  /// Says what ranges are cut from, when that was given; else the store must know it from before. Errors: of the flags
+  /// and of engine::configure_node_ranges.
+  [[nodiscard]] Result<void> configure(const NodeRangeFlags& flags);
+
+  [[nodiscard]] Result<void> pass();
+
+ private:
+  const engine::Context& context_;
+  spdlog::logger& log_;
+  const engine::ReconcileOptions options_;
+  engine::GoneNodes memory_;
+};
+
+}  // namespace croft::app

@@ -1,0 +1,163 @@
+#include "engine/node_range.h"
+
+#include <algorithm>
+#include <set>
+
+namespace croft::engine {
+namespace {
+
+core::Lengths lengths_in(const Context& context) {
+  return context.store.capabilities().atomic_commit ? core::Lengths::several : core::Lengths::one;
+}
+
+core::NodeRecord record_in(const Context& context) {
+  return context.store.capabilities().foreign_writers ? core::NodeRecord::demand : core::NodeRecord::make;
+}
+
+[[nodiscard]] Result<std::vector<core::NodeRangesAssigned>> assign(const Context& context,
+                                                                   const std::vector<std::string>& nodes,
+                                                                   core::NodeRecord record) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_assign_node_ranges(snapshot, nodes, record);
+  });
+}
+
+[[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
+                                                       const core::OnlyIfGone& only_if_gone) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_release_node_ranges(snapshot, node, only_if_gone);
+  });
+}
+
+/// The ranges of nodes without record, by node.
+std::map<std::string, std::vector<net::Prefix>> gone_in(const core::NodeRangesSeen& seen) {
+  std::map<std::string, std::vector<net::Prefix>> gone;
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (!one.node_recorded) gone[one.range.node].push_back(one.range.cidr);
+  }
+  return gone;
+}
+
+/// One pass of reconcile_node_ranges.
+class Reconciling {
+ public:
+  Reconciling(const Context& context, GoneNodes& memory, const ReconcileOptions& options)
+      : context_(context), memory_(memory), options_(options) {
+    result_.dry_run = options.dry_run;
+  }
+
+  [[nodiscard]] Result<NodeRangesReconciled> run() {
+    TRY(result_.seen, look_at_node_ranges(context_));
+    if (!result_.seen.set) return std::move(result_);
+    // First what is given back: a node that waits may get it.
+    TRY_VOID(look_at_gone());
+    TRY_VOID(assign_to_bare());
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] Result<void> look_at_gone() {
+    const std::chrono::nanoseconds now = context_.clock.now().since_boot;
+    const auto gone = gone_in(result_.seen);
+    std::set<std::pair<std::string, net::Prefix>> still;
+    for (const auto& [node, cidrs] : gone) {
+      bool long_enough = options_.grace.count() > 0 && result_.seen.nodes > 0;
+      for (const net::Prefix& cidr : cidrs) {
+        still.emplace(node, cidr);
+        const auto since = memory_.since.try_emplace({node, cidr}, now).first->second;
+        long_enough = long_enough && now - since >= options_.grace;
+      }
+      if (!long_enough) {
+        for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
+      } else {
+        TRY_VOID(give_back(node, cidrs));
+      }
+    }
+    std::erase_if(memory_.since, [&](const auto& entry) { return !still.contains(entry.first); });
+    return {};
+  }
+
+  [[nodiscard]] Result<void> give_back(const std::string& node, const std::vector<net::Prefix>& cidrs) {
+    core::NodeRangesReleased released{node, cidrs};
+    if (!options_.dry_run) {
+      TRY(released, release(context_, node, cidrs));
+      for (const core::NodeRangeSeen& one : result_.seen.ranges) {
+        const bool is_released = std::ranges::find(released.cidrs, one.range.cidr) != released.cidrs.end();
+        if (is_released && one.cluster_cidr) ++result_.counts[*one.cluster_cidr].releases;
+      }
+    }
+    if (released.cidrs.empty()) return {};
+    result_.released.push_back(std::move(released));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> assign_to_bare() {
+    if (options_.dry_run) return {};
+    const std::vector<std::string>& bare = result_.seen.bare;
+    for (std::size_t i = 0; i < bare.size(); i += core::kAssignNodesMax) {
+      const auto first = bare.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto count = static_cast<std::ptrdiff_t>(std::min(core::kAssignNodesMax, bare.size() - i));
+      TRY_VOID(assign_batch({first, first + count}));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> assign_batch(const std::vector<std::string>& nodes) {
+    TRY(std::vector<core::NodeRangesAssigned> answers, assign(context_, nodes, core::NodeRecord::demand));
+    for (core::NodeRangesAssigned& answer : answers) {
+      for (const core::NodeRangeAdded& added : answer.added) {
+        ClusterCidrCounts& counts = result_.counts[added.cluster_cidr];
+        ++counts.allocations;
+        counts.tries.push_back(added.tries);
+      }
+      if (answer.refusal) {
+        result_.refused.push_back(std::move(answer));
+      } else if (!answer.added.empty()) {
+        result_.assigned.push_back(std::move(answer));
+      }
+    }
+    return {};
+  }
+
+  const Context& context_;
+  GoneNodes& memory_;
+  const ReconcileOptions& options_;
+  NodeRangesReconciled result_;
+};
+
+}  // namespace
+
+Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context, const core::NodeRangeSpec& spec) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_configure_node_ranges(snapshot, spec, lengths_in(context));
+  });
+}
+
+Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node) {
+  TRY(std::vector<core::NodeRangesAssigned> answers, assign(context, {node}, record_in(context)));
+  if (answers.front().refusal) return fail(*std::move(answers.front().refusal));
+  return std::move(answers.front());
+}
+
+Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
+                                                  const net::Prefix& cidr) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_adopt_node_range(snapshot, node, cidr, lengths_in(context), record_in(context));
+  });
+}
+
+Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node) {
+  return release(context, node, std::nullopt);
+}
+
+Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
+  return transact(context, TurnTaking::before_writing,
+                  [](const core::Snapshot& snapshot, const Instant&) { return core::look_at_node_ranges(snapshot); });
+}
+
+Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
+                                                   const ReconcileOptions& options) {
+  return Reconciling(context, memory, options).run();
+}
+
+}  // namespace croft::engine

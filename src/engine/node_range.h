@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/range/node_range_changes.h"
+#include "engine/transact.h"
+
+// Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit (core/range/
+// node_range_changes.h), but for reconcile, which makes several.
+
+namespace croft::engine {
+
+/// Says what node ranges are cut from, from now on. On a store without atomic commits all ranges in a cluster CIDR have
+/// one length.
+[[nodiscard]] Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context,
+                                                                       const core::NodeRangeSpec& spec);
+
+/// Gives a node a range of each family, or says which it has. A node without a record gets one, except where other
+/// programs keep the records of nodes: there it is not_found. Error beside those of the decision: exhausted.
+[[nodiscard]] Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node);
+
+/// Takes down that a node has this range.
+[[nodiscard]] Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
+                                                                const net::Prefix& cidr);
+
+/// Gives back all ranges of a node; the operator knows that nobody there has an address any more.
+[[nodiscard]] Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node);
+
+[[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
+
+/// What reconcile remembers of the looks before: since when, within this boot, a range's node has been gone.
+struct GoneNodes {
+  std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
+};
+
+struct ReconcileOptions {
+  /// How long a node must have been gone, in every look since, before its ranges are given back. 0: never.
+  std::chrono::nanoseconds grace = std::chrono::minutes(15);
+  bool dry_run = false;  ///< only say what would be done
+};
+
+/// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics (sheet §7.3).
+struct ClusterCidrCounts {
+  std::uint64_t allocations = 0;     ///< node ranges taken
+  std::uint64_t releases = 0;        ///< node ranges given back
+  std::vector<std::uint32_t> tries;  ///< of each allocation
+};
+
+struct NodeRangesReconciled {
+  core::NodeRangesSeen seen;                       ///< before anything was done
+  std::vector<core::NodeRangesAssigned> assigned;  ///< with `added`
+  std::vector<core::NodeRangesAssigned> refused;   ///< with `refusal`
+  std::vector<core::NodeRangesReleased> released;
+  std::vector<core::NodeRange> gone;                  ///< of nodes without record that keep them for now
+  std::map<net::Prefix, ClusterCidrCounts> counts{};  ///< by cluster CIDR
+  bool dry_run = false;
+};
+
+/// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
+/// two looks at least, is given back, proven once more in the commit itself. When no node at all has a record nothing
+/// is given back: then it is the list that is gone. Does nothing while node ranges are not configured. Errors: of the
+/// store; what was done before stays done, and the next pass goes on.
+[[nodiscard]] Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
+                                                                 const ReconcileOptions& options);
+
+}  // namespace croft::engine
