@@ -129,8 +129,8 @@ def believes_what_it_reads(kube, bitmaps):
     free = next(p for p in range(30010, 30128) if p not in ranges["servicenodeports"].members)
     forms = [("servicenodeports", free, {"type": "NodePort", "ports": [port(80, nodePort=free)]})]
     if bitmaps:
-        for name, family, start in (("serviceips", "IPv4", "10.96.0."), ("secondaryserviceips", "IPv6", "fd00:10:96::")):
-            free = next(a for a in (f"{start}{i}" for i in range(99, 200)) if a not in ranges[name].members)
+        for name, family, net in (("serviceips", "IPv4", "10.96.0."), ("secondaryserviceips", "IPv6", "fd00:10:96::")):
+            free = next(a for a in (f"{net}{i}" for i in range(99, 200)) if a not in ranges[name].members)
             forms.append((name, free, {"clusterIP": free, "ipFamilies": [family], "ports": [port(80)]}))
     for name, member, spec in forms:
         kept = kube.raw("ranges/")[f"ranges/{name}"]

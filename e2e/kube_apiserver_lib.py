@@ -133,7 +133,7 @@ class KubeApiserver:
             raise Failure(f"kube-apiserver {self.version} ended with {self.process.returncode}: "
                           + "\n".join(lines[-15:]))
         with contextlib.suppress(OSError, Refused):
-            # One that comes while it is starting has been seen to wait 30 s; the next is answered at once.
+            # It listens long before it serves; a connection of that time is better given up.
             return self._send("GET", "/readyz", timeout=2) == b"ok"
         return False
 
