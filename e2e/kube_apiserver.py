@@ -54,9 +54,10 @@ def port(number, protocol="TCP", **more):
 
 def each_type(kube, bitmaps):
     create = kube.create_service
-    create("plain", {"selector": SELECTOR, "ports": [port(80)]})
-    create("asked", {"clusterIP": "10.96.0.10", "ports": [port(80)]})
+    # What is asked for comes before what is drawn, or lies in the static band, from which nothing is drawn.
     create("last", {"clusterIP": "10.96.0.254", "ports": [port(80)]})
+    create("asked", {"clusterIP": "10.96.0.10", "ports": [port(80)]})
+    create("plain", {"selector": SELECTOR, "ports": [port(80)]})
     both = create("both", {"ipFamilyPolicy": "RequireDualStack", "ports": [port(80)],
                            "clusterIP": "10.96.0.11", "clusterIPs": ["10.96.0.11", "fd00:10:96::ffff"]})
     expect_equal(addresses_of(both), {"10.96.0.11", "fd00:10:96::ffff"}, "asked for one of each family")
@@ -65,22 +66,22 @@ def each_type(kube, bitmaps):
     create("headless", {"clusterIP": "None", "selector": SELECTOR, "ports": [port(80)]})
     create("elsewhere", {"type": "ExternalName", "externalName": "db.example.com"})
 
-    dns = create("dns", {"type": "NodePort", "ports": [port(53, nodePort=30053), port(53, "UDP", nodePort=30053)]})
-    expect_equal(ports_of(dns), {30053}, "one number in two protocols")
+    dns = create("dns", {"type": "NodePort", "ports": [port(53, nodePort=30005), port(53, "UDP", nodePort=30005)]})
+    expect_equal(ports_of(dns), {30005}, "one number in two protocols")
     shared = create("shared", {"type": "NodePort", "ports": [port(53), port(53, "UDP")]})
     expect_equal(len(ports_of(shared)), 1, "given one number for two protocols")
     several = create("several", {"type": "NodePort", "ports": [port(80), port(443), port(9999, "SCTP")]})
     expect_equal(len(ports_of(several)), 3, "given three numbers")
 
     local = create("local", {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [port(80)],
-                             "allocateLoadBalancerNodePorts": False, "healthCheckNodePort": 30118})
-    expect_equal(ports_of(local), {30118}, "the health check's port alone")
+                             "allocateLoadBalancerNodePorts": False, "healthCheckNodePort": 30012})
+    expect_equal(ports_of(local), {30012}, "the health check's port alone")
     balanced = create("balanced", {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [port(80)]})
     expect_equal(len(ports_of(balanced)), 2, "a port and the health check's")
 
     addresses, ports = check(kube, bitmaps)
     expect({"10.96.0.1", "10.96.0.10", "10.96.0.254", "fd00:10:96::ffff"} <= addresses, f"addresses: {addresses}")
-    expect({30053, 30118} <= ports, f"ports: {ports}")
+    expect({30005, 30012} <= ports, f"ports: {ports}")
     say(f"{len(kube.services())} Services with {len(addresses)} addresses and {len(ports)} node ports")
 
 
@@ -89,7 +90,7 @@ def refusals(kube, bitmaps):
     before = check(kube, bitmaps)
     asked = (({"clusterIP": "10.96.0.10", "ports": [port(80)]}, "provided IP is already allocated"),
              ({"clusterIP": "10.97.0.10", "ports": [port(80)]}, "10.97.0.10"),
-             ({"type": "NodePort", "ports": [port(80, nodePort=30053)]}, "provided port is already allocated"),
+             ({"type": "NodePort", "ports": [port(80, nodePort=30005)]}, "provided port is already allocated"),
              ({"type": "NodePort", "ports": [port(80, nodePort=30128)]}, "provided port is not in the valid range"))
     for spec, text in asked:
         try:
@@ -128,9 +129,9 @@ def believes_what_it_reads(kube, bitmaps):
     free = next(p for p in range(30010, 30128) if p not in ranges["servicenodeports"].members)
     forms = [("servicenodeports", free, {"type": "NodePort", "ports": [port(80, nodePort=free)]})]
     if bitmaps:
-        forms.append(("serviceips", "10.96.0.99", {"clusterIP": "10.96.0.99", "ports": [port(80)]}))
-        forms.append(("secondaryserviceips", "fd00:10:96::abcd",
-                      {"clusterIP": "fd00:10:96::abcd", "ipFamilies": ["IPv6"], "ports": [port(80)]}))
+        for name, family, net in (("serviceips", "IPv4", "10.96.0."), ("secondaryserviceips", "IPv6", "fd00:10:96::")):
+            free = next(a for a in (f"{net}{i}" for i in range(99, 200)) if a not in ranges[name].members)
+            forms.append((name, free, {"clusterIP": free, "ipFamilies": [family], "ports": [port(80)]}))
     for name, member, spec in forms:
         kept = kube.raw("ranges/")[f"ranges/{name}"]
         kube.put_raw(f"ranges/{name}", Range.of(ranges[name].text, ranges[name].members | {member}).encode())

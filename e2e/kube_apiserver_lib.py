@@ -84,7 +84,7 @@ class KubeApiserver:
         self.account_key = self.folder / "accounts.key"
         run("openssl", "genrsa", "-out", self.account_key, "2048")
         self.tokens = self.folder / "tokens.csv"
-        self.tokens.write_text(f"{TOKEN},admin,1\n")
+        self.tokens.write_text(f'{TOKEN},admin,1,"system:masters"\n')
         self.tls = ssl.create_default_context(cafile=str(self.ca.certificate))
 
     def start(self, patience=120):
@@ -133,7 +133,8 @@ class KubeApiserver:
             raise Failure(f"kube-apiserver {self.version} ended with {self.process.returncode}: "
                           + "\n".join(lines[-15:]))
         with contextlib.suppress(OSError, Refused):
-            return self._send("GET", "/readyz") == b"ok"
+            # It listens long before it serves; a connection of that time is better given up.
+            return self._send("GET", "/readyz", timeout=2) == b"ok"
         return False
 
     def _has_own_service(self):
@@ -143,12 +144,12 @@ class KubeApiserver:
 
     # ------------------------------------------------------------ its REST API
 
-    def _send(self, method, path, body=None):
+    def _send(self, method, path, body=None, timeout=30):
         request = urllib.request.Request(self.url + path, method=method, headers={
             "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Accept": "application/json"})
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(request, data, timeout=30, context=self.tls) as answer:
+            with urllib.request.urlopen(request, data, timeout=timeout, context=self.tls) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
             text = error.read()
