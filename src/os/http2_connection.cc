@@ -70,7 +70,7 @@ Http2Stream::Received Http2Stream::read(Deadline deadline) {
 Http2Stream::Received Http2Stream::read_all(Deadline deadline) {
   auto& session = *connection_->session_;
   Http2Connection::Session::Lock lock(session.mutex);
-  state_->whole = true;
+  session.take_in_whole(*state_);
   Received received;
   if (!session.wait(
           lock, state_->wake, [this] { return state_->is_over(); }, deadline)) {

@@ -361,6 +361,34 @@ TEST_F(Http2Test, BoundsOfAnAnswer) {
   EXPECT_EQ(call_to(talker, options).status.code, GrpcCode::internal);
 }
 
+TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
+  // More than the window of a stream, which is used up before anybody reads the stream itself.
+  const std::string body(6'000'000, 'x');
+  const OneConnection server([&](int socket) {
+    Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string&) {
+      const bool is_stuck = stream > 1 && nghttp2_session_get_stream_remote_window_size(s, 1) == 0;
+      Server::answer(s, stream, stream == 1 ? body : is_stuck ? "stuck" : "not yet", "0");
+    });
+  });
+  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
+  ASSERT_TRUE(transport) << transport.error().message;
+  const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+  const std::vector<Http2Header> headers = {
+      {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+  const auto long_one = connection->open(headers, "", true, body.size());
+  ASSERT_TRUE(long_one) << long_one.error().message;
+  for (std::string seen; seen != "stuck";) {
+    const auto other = connection->open(headers, "", true, 100);
+    ASSERT_TRUE(other) << other.error().message;
+    const auto received = (*other)->read_all(in(10s));
+    ASSERT_FALSE(received.failure) << received.failure->error.message;
+    seen = received.bytes;
+  }
+  const auto received = (*long_one)->read_all(in(10s));
+  EXPECT_FALSE(received.failure) << received.failure->error.message;
+  EXPECT_EQ(received.bytes.size(), body.size());
+}
+
 TEST_F(Http2Test, AConnectionThatIsRefusedOrForbidden) {
   Endpoint endpoint;
   endpoint.host = "127.0.0.1";

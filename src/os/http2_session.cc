@@ -278,6 +278,13 @@ std::string Http2Connection::Session::take_received(State& state) {
   return taken;
 }
 
+void Http2Connection::Session::take_in_whole(State& state) {
+  if (std::exchange(state.whole, true) || state.received.empty() || state.closed || broken_) return;
+  // Another thread may have taken in much between open() and now; left uncounted, it would close the window for good.
+  nghttp2_session_consume_stream(session_, state.id, state.received.size());
+  flush();
+}
+
 bool Http2Connection::Session::is_usable() {
   if (!driving_) read_available();
   return !broken_ && !goodbye_;

@@ -63,6 +63,8 @@ class Http2Connection::Session {
   [[nodiscard]] Result<void> write(State& state, std::string_view bytes, bool end);
   /// Takes what was received, and lets the peer send as much again.
   [[nodiscard]] std::string take_received(State& state);
+  /// Nobody takes anything before the end: the peer may send on all the same, also for what came before this call.
+  void take_in_whole(State& state);
   /// Resets the stream when it is not closed, and forgets it.
   void drop(const std::shared_ptr<State>& state);
   [[nodiscard]] bool nothing_sent(const State& state) const { return written_ <= state.begins_at; }
