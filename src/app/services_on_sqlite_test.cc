@@ -76,7 +76,7 @@ TEST_F(ServicesOnSqlite, WhatIsMadeIsThereWhenTheStoreIsOpenedAgain) {
 }
 
 TEST_F(ServicesOnSqlite, ThousandsOfCreationsOnARangeOf254) {
-  constexpr int kWanted = 2000;
+  constexpr int kWanted = 1000;
   std::atomic<int> next = 0, made = 0, full = 0;
   std::vector<std::string> others;
   std::mutex mutex;
