@@ -113,6 +113,10 @@ def by_manifest(services):
     services.text("create", "-f", "-", stdin=yaml)
     again = services.data("show", "lb", "-n", "shop")
     expect_equal(again["spec"], made["spec"], "made again from its own YAML")
+    file = services.world.directory / "db.json"
+    file.write_text(json.dumps(services.data("show", "db")))
+    services.text("delete", "db")
+    services.text("create", "-f", str(file))
     text = services.text("create", "-f", "-", stdin="apiVersion: v1\nkind: Pod\n", code=2)
     expect('document 1 is a "Pod"' in text, text)
 

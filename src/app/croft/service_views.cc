@@ -14,6 +14,7 @@ namespace croft::app {
 namespace {
 
 using core::Service;
+using core::word_of;
 using Json = nlohmann::ordered_json;
 
 template <class List, class Print>
