@@ -114,7 +114,7 @@ std::optional<BlockDraft> scan_block(std::string_view bytes) {
   block.sequence_number = core::SequenceNumber(in.unsigned_number());
   in.expect(",\"sequenceNumberForAllocation\":");
   draft.rest.sequence_numbers_null = in.accept("null");
-  if (!draft.rest.sequence_numbers_null) scan_sequence_numbers(in, block.sequence_number_for_allocation);
+  if (!draft.rest.sequence_numbers_null) scan_sequence_numbers(in, block.sequence_number_for_allocation.own());
   in.expect(",\"deleted\":");
   block.deleted = in.boolean();
   in.expect("}");

@@ -39,9 +39,9 @@ MaybeFault read_sequence_number(const JsonAt& at, core::SequenceNumber& out) {
 constexpr JsonMember<AttributeDraft> kAttributeMembers[] = {
     {"handle_id",
      [](const JsonAt& at, AttributeDraft& out) { return read_optional_text(at, out.attribute.handle_id); }},
-    {"secondary", [](const JsonAt& at, AttributeDraft& out) { return read_texts(at, out.attribute.secondary); }},
+    {"secondary", [](const JsonAt& at, AttributeDraft& out) { return read_texts(at, out.attribute.secondary.own()); }},
     {"alternateOwnerAttrs",
-     [](const JsonAt& at, AttributeDraft& out) { return read_texts(at, out.attribute.alternate_owner); }},
+     [](const JsonAt& at, AttributeDraft& out) { return read_texts(at, out.attribute.alternate_owner.own()); }},
     {"releasedAt",
      [](const JsonAt& at, AttributeDraft& out) {
        return at.value.is_null() ? MaybeFault() : read_time(at, out.attribute.cooling.emplace().released_at.wall);
@@ -91,7 +91,7 @@ MaybeFault read_attributes(const JsonAt& at, BlockDraft& out) {
 
 MaybeFault read_sequence_numbers(const JsonAt& at, BlockDraft& out) {
   out.rest.sequence_numbers_null = at.value.is_null();
-  return read_map(at, out.block.sequence_number_for_allocation,
+  return read_map(at, out.block.sequence_number_for_allocation.own(),
                   [](const JsonAt& inner, std::uint32_t& ordinal, core::SequenceNumber& value) {
                     const std::string_view name = inner.name;
                     std::from_chars(name.data(), name.data() + name.size(), ordinal);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/shared_map.h"
 #include "base/strong.h"
 #include "core/block/affinity.h"
 #include "core/block/foreign_rest.h"
@@ -30,7 +31,7 @@ struct Cooling {
   Instant released_at;
   /// The last holder, for people; not a claim to the address. Empty when unknown.
   std::string previous_handle;
-  std::map<std::string, std::string> previous_secondary;
+  SharedMap<std::string, std::string> previous_secondary;
   /// Recorded in Calico's own way (`releasedAt`, sheet §1.6), which only a Calico that knows cool-down understands: its
   /// cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own format.
   bool in_calicos_way = false;
@@ -60,9 +61,9 @@ struct Cooldowns {
 struct Attribute {
   std::optional<std::string> handle_id;
   /// Owner metadata: node, timestamp, pod, namespace, type, ifname …
-  std::map<std::string, std::string> secondary;
+  SharedMap<std::string, std::string> secondary;
   /// The second owner during a live migration of a virtual machine.
-  std::map<std::string, std::string> alternate_owner;
+  SharedMap<std::string, std::string> alternate_owner;
   std::optional<Cooling> cooling;
 
   friend bool operator==(const Attribute&, const Attribute&) = default;
@@ -83,7 +84,7 @@ struct Block {
   std::vector<Attribute> attributes;
   SequenceNumber sequence_number;
   /// Ordinal -> the block's sequence number as it was before the write that allocated (or cooled) the ordinal.
-  std::map<std::uint32_t, SequenceNumber> sequence_number_for_allocation;
+  SharedMap<std::uint32_t, SequenceNumber> sequence_number_for_allocation;
   /// Soft delete of the Kubernetes datastore; readers treat the block as absent.
   bool deleted = false;
   ForeignRestPtr rest{};
