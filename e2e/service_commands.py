@@ -12,15 +12,9 @@ from lib import World, expect, expect_equal, main, run
 
 
 class Services:
-<<<<<<< HEAD
-    def __init__(self, world, name="croft"):
-        self.world = world
-        self.store = world.store(name)
-=======
     def __init__(self, world, store="croft"):
         self.world = world
         self.store = world.store(store)
->>>>>>> r-svc
 
     def command(self, *arguments):
         return [str(self.world.bin / "croft"), "--store", self.store, "service", *arguments]
