@@ -1,5 +1,6 @@
 #include "os/grpc_channel.h"
 
+#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,13 +30,20 @@ GrpcStatus status_of(const Error& error, bool surely_not_processed) {
 
 GrpcStatus broken_answer(std::string message) { return {GrpcCode::internal, std::move(message), false, false}; }
 
+/// 0: there is none that is a number.
+int http_status_of(const std::vector<Http2Header>& headers) {
+  const std::string* text = find(headers, ":status");
+  int status = 0;
+  if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), status);
+  return status;
+}
+
 /// What an answer that has come to its end says: trailers, or headers alone when there is no body.
 GrpcStatus status_of_answer(const std::vector<Http2Header>& headers, const std::vector<Http2Header>& trailers) {
   const auto& last = trailers.empty() ? headers : trailers;
   const std::string* code_text = find(last, "grpc-status");
   if (code_text == nullptr) {
-    const std::string* http = find(headers, ":status");
-    const int http_status = http == nullptr ? 0 : std::atoi(http->c_str());
+    const int http_status = http_status_of(headers);
     if (http_status == 200) return broken_answer("the answer has no grpc-status");
     // A proxy or another kind of server in between. Whether it asked anybody else we don't know.
     return {grpc_code_of_http(http_status), fmt::format("HTTP status {}", http_status), false, false};

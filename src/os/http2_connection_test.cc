@@ -1,5 +1,6 @@
 #include "os/http2_connection.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -133,7 +134,7 @@ class Server {
                              std::uint32_t* flags, nghttp2_data_source*, void* data) {
     Answer& answer = static_cast<Server*>(data)->answers_[stream];
     const std::size_t bytes = std::min(size, answer.body.size() - answer.taken);
-    std::memcpy(into, answer.body.data() + answer.taken, bytes);
+    std::copy_n(answer.body.data() + answer.taken, bytes, into);
     answer.taken += bytes;
     if (answer.taken == answer.body.size()) {
       *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;

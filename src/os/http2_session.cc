@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -155,7 +154,7 @@ struct Http2Callbacks {
     auto* state = session_of(data).find(id);
     if (state == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     const std::size_t bytes = std::min(size, state->unsent.size() - state->unsent_taken);
-    std::memcpy(into, state->unsent.data() + state->unsent_taken, bytes);
+    std::copy_n(state->unsent.data() + state->unsent_taken, bytes, into);
     state->unsent_taken += bytes;
     const bool all = state->unsent_taken == state->unsent.size();
     if (all) {
@@ -375,9 +374,9 @@ void Http2Connection::Session::drive(Lock& lock, Deadline deadline) {
   look_at_the_time();
   flush();  // what was read may have opened a window
   if (broken_) return;
-  const nanoseconds until = std::min(deadline.at_since_boot, next_look());
-  const nanoseconds now = clock_.now().since_boot;
-  const nanoseconds left = until > now ? until - now : nanoseconds{0};
+  const Nanoseconds until = std::min(deadline.at_since_boot, next_look());
+  const Nanoseconds now = clock_.now().since_boot;
+  const Nanoseconds left = until > now ? until - now : Nanoseconds{0};
   const auto milliseconds = std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), INT_MAX);
   const bool to_write = out_taken_ < out_.size() && !transport_->write_waits_for_read();
   const short events = static_cast<short>(POLLIN | (to_write || transport_->read_waits_for_write() ? POLLOUT : 0));
@@ -397,7 +396,7 @@ void Http2Connection::Session::drive(Lock& lock, Deadline deadline) {
 /// Called after what has come was read: only then does silence mean anything.
 void Http2Connection::Session::look_at_the_time() {
   if (broken_) return;
-  const nanoseconds now = clock_.now().since_boot;
+  const Nanoseconds now = clock_.now().since_boot;
   if (!ready_) {
     if (now >= settings_by_) {
       break_connection({ErrorCode::unavailable, peer_ + " took the connection and does not answer", {}});

@@ -80,7 +80,7 @@ class Http2Connection::Session {
 
  private:
   friend struct Http2Callbacks;
-  using nanoseconds = std::chrono::nanoseconds;
+  using Nanoseconds = std::chrono::nanoseconds;
 
   void start(const Http2Options& options);
   void refill();
@@ -89,7 +89,7 @@ class Http2Connection::Session {
   void take_bytes(std::span<const std::byte> bytes);
   void drive(Lock& lock, Deadline deadline);
   void look_at_the_time();
-  [[nodiscard]] nanoseconds next_look() const;
+  [[nodiscard]] Nanoseconds next_look() const;
   void break_connection(Error error);
   void fail_stream(State& state, Error error, bool surely_not_processed);
   void wake_all();
@@ -117,18 +117,18 @@ class Http2Connection::Session {
   bool goodbye_ = false;   ///< GOAWAY came
   std::string violation_;  ///< what nghttp2 objected to
   std::optional<Error> broken_;
-  nanoseconds settings_by_{};
-  nanoseconds last_byte_at_{};
-  std::optional<nanoseconds> ping_sent_at_;
+  Nanoseconds settings_by_{};
+  Nanoseconds last_byte_at_{};
+  std::optional<Nanoseconds> ping_sent_at_;
 };
 
 template <class Done>
 bool Http2Connection::Session::wait(Lock& lock, std::condition_variable& wake, Done done, Deadline deadline) {
-  constexpr nanoseconds kSleepMax = std::chrono::hours{1};  // far deadlines would overflow the clock of wait_for
+  constexpr Nanoseconds kSleepMax = std::chrono::hours{1};  // far deadlines would overflow the clock of wait_for
   bool in_time = true;
   bool first = true;
   while (!done() && !broken_) {
-    const nanoseconds now = clock_.now().since_boot;
+    const Nanoseconds now = clock_.now().since_boot;
     // The first time what is there already is taken, however late it is.
     if (!first && now >= deadline.at_since_boot) {
       in_time = false;
@@ -143,7 +143,7 @@ bool Http2Connection::Session::wait(Lock& lock, std::condition_variable& wake, D
       driving_ = false;
     } else {
       waiters_.push_back(&wake);
-      const nanoseconds left = deadline.at_since_boot > now ? deadline.at_since_boot - now : nanoseconds{0};
+      const Nanoseconds left = deadline.at_since_boot > now ? deadline.at_since_boot - now : Nanoseconds{0};
       wake.wait_for(lock, std::min(left, kSleepMax));
       std::erase(waiters_, &wake);
     }
