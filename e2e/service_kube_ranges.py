@@ -124,7 +124,7 @@ def what_one_has(kube, croft, api):
     check(kube, (croft, api))
     croft.delete("c")
     made = api.create("k", both)
-    expect_equal((addresses_of(made), ports_of(made)), ({"10.96.0.20", "fd00:10:96::ffff"}, {30020}), "asked of Kubernetes")
+    expect_equal((addresses_of(made), ports_of(made)), ({"10.96.0.20", "fd00:10:96::ffff"}, {30020}), "asked of it")
     for arguments in (("--cluster-ip", "10.96.0.20"), ("--cluster-ip", "fd00:10:96::ffff", "--ip-families", "IPv6"),
                       ("--type", "NodePort", "--tcp", "80::30020")):
         refuses(lambda name, a=arguments: croft.create(name, *a), "refused", ALLOCATED)
@@ -210,7 +210,8 @@ def both_at_once(kube, croft, api):
         crew.join()
     addresses, _ = check(kube, (croft, api))
     expect_equal(len(addresses), V4_SIZE, "addresses of a full range")
-    say(f"full: all {V4_SIZE} addresses are given once, {len(crews[0].made)} by Croft, {len(crews[1].made)} by Kubernetes")
+    say(f"full: all {V4_SIZE} addresses are given once, {len(crews[0].made)} of this round by Croft, "
+        f"{len(crews[1].made)} by Kubernetes")
 
     for crew in crews:
         crew.delete_all()
