@@ -111,14 +111,14 @@ def ping_across(nodes):
 def configuration(croft):
     say("what ranges are cut from")
     expect("required" in croft.range("config", code=USAGE), "config without --cluster-cidr")
-    for flags, text in (
-            (["--cluster-cidr=10.244.0.0/16,fd00::/48", "--node-cidr-mask-size=24"],
+    for code, flags, text in (
+            (USAGE, ["--cluster-cidr=10.244.0.0/16,fd00::/48", "--node-cidr-mask-size=24"],
              "usage of --node-cidr-mask-size is not allowed with dual-stack clusters"),
-            (["--cluster-cidr=10.244.0.0/25"], "mask size of cluster CIDR must be less than or equal to"),
-            (["--cluster-cidr=fd00::/40"], "New CIDR set failed; the node CIDR size is too big"),
-            (["--cluster-cidr=10.244.0.0/16,10.244.1.0/24"],
+            (USAGE, ["--cluster-cidr=10.244.0.0/25"], "mask size of cluster CIDR must be less than or equal to"),
+            (USAGE, ["--cluster-cidr=fd00::/40"], "New CIDR set failed; the node CIDR size is too big"),
+            (1, ["--cluster-cidr=10.244.0.0/16,10.244.1.0/24"],
              "cluster CIDR 10.244.1.0/24 overlaps cluster CIDR 10.244.0.0/16")):
-        expect(text in croft.range("config", *flags, code=1), f"config {flags} does not say: {text}")
+        expect(text in croft.range("config", *flags, code=code), f"config {flags} does not say: {text}")
     # The store is there since the last refusal.
     expect("not configured" in croft.range("assign", "node-a", code=1), "assign before the configuration")
     expect_equal(croft.range("show"), "node ranges are not configured\n", "show before the configuration")
@@ -223,7 +223,7 @@ def test():
         empty.text("pool", "create", "web", "--cidr", "10.1.0.0/24")
         done = run(world.bin / "croftd", "controller", "--store", empty.store, "--once", "--grace", "0s",
                    "--allocate-node-cidrs", check=False)
-        expect(done.returncode == 1 and "Must specify --cluster-cidr if --allocate-node-cidrs is set" in done.stderr,
+        expect(done.returncode == USAGE and "Must specify --cluster-cidr if --allocate-node-cidrs is set" in done.stderr,
                f"without a cluster CIDR: {done.returncode} {done.stderr}")
 
 

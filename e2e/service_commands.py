@@ -12,9 +12,9 @@ from lib import World, expect, expect_equal, main, run
 
 
 class Services:
-    def __init__(self, world):
+    def __init__(self, world, name="croft"):
         self.world = world
-        self.store = world.store()
+        self.store = world.store(name)
 
     def command(self, *arguments):
         return [str(self.world.bin / "croft"), "--store", self.store, "service", *arguments]
@@ -113,14 +113,17 @@ def by_manifest(services):
     services.text("create", "-f", "-", stdin=yaml)
     again = services.data("show", "lb", "-n", "shop")
     expect_equal(again["spec"], made["spec"], "made again from its own YAML")
+    file = services.world.directory / "db.json"
+    file.write_text(json.dumps(services.data("show", "db")))
+    services.text("delete", "db")
+    services.text("create", "-f", str(file))
     text = services.text("create", "-f", "-", stdin="apiVersion: v1\nkind: Pod\n", code=2)
     expect('document 1 is a "Pod"' in text, text)
 
 
 def several_at_once(services):
     """More processes than addresses: each address goes to one, the others are told."""
-    fresh = Services(services.world)
-    fresh.store = fresh.store.replace(".db", "-many.db")
+    fresh = Services(services.world, "many")
     fresh.text("create", "first", "--tcp", "80", "--service-cluster-ip-range", "10.1.0.0/28")
     running = [subprocess.Popen(fresh.command("create", f"s{i}", "--tcp", "80"), stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True) for i in range(24)]

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/service/validation.h"
 
 namespace croft::engine {
 namespace {
@@ -61,6 +62,7 @@ Result<core::ServiceAnswer> delete_service(const Context& context, const core::S
 }
 
 Result<std::optional<StoredService>> get_service(const Context& context, const core::ServiceName& name) {
+  if (!core::check_service_name(name).empty()) return std::optional<StoredService>();  // and no key either
   TRY(auto record, context.store.get(core::service_key(name), deadline_of_use_case(context)));
   if (!record) return std::optional<StoredService>();
   return std::optional(StoredService{std::get<core::Service>(std::move(record->value)), record->revision});
@@ -68,6 +70,8 @@ Result<std::optional<StoredService>> get_service(const Context& context, const c
 
 Result<std::vector<StoredService>> list_services(const Context& context, const std::string& name_space) {
   std::vector<StoredService> services;
+  const bool is_possible = name_space.empty() || core::check_service_name({name_space, "a"}).empty();
+  if (!is_possible) return services;
   store::ListRequest request;
   request.kind = core::Kind::service;
   if (!name_space.empty()) request.name_prefix = name_space + "/";

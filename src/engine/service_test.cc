@@ -312,6 +312,11 @@ TEST_F(ServiceEngine, ListsAreInOrderAndOfOneNamespaceOrAll) {
   EXPECT_THAT(names(""), ElementsAre("default/a", "default/b", "kube-system/a"));
   EXPECT_THAT(names("default"), ElementsAre("default/a", "default/b"));
   EXPECT_THAT(names("kube"), IsEmpty());
+  EXPECT_THAT(names("a/\n"), IsEmpty());
+  EXPECT_FALSE(get_service(context, {"default", "a\n"}).value());
+  EXPECT_EQ(said(delete_service(context, {"default", "a/b"})),
+            "Error from server (NotFound): services \"a/b\" not found");
+  EXPECT_THAT(create(service("a/b")), HasSubstr("metadata.name: Invalid value: \"a/b\": a DNS-1035 label must"));
 }
 
 // --- ranges ---
@@ -425,9 +430,9 @@ TEST_F(ServiceEngine, StoredRangesAreTheDefaults) {
   EXPECT_TRUE(fresh->cidrs.defaulted);
   EXPECT_EQ(fresh->node_ports.text(), "30000-32767");
   ranges = Services("10.9.0.0/16,fd00::/112", "31000-31100").ranges;
-  Service wanted = service("a", ServiceType::node_port);
-  wanted.ip_family_policy = IpFamilyPolicy::require_dual_stack;
-  ASSERT_EQ(create(wanted), "ok");
+  ASSERT_EQ(create(with_ip(service("h"), "None")), "ok");
+  EXPECT_TRUE(stored_service_ranges(context)->cidrs.defaulted) << "who takes nothing makes no range";
+  ASSERT_EQ(create(service("a")), "ok");  // of one family and without node ports
   const auto now = stored_service_ranges(context);
   ASSERT_TRUE(now);
   EXPECT_EQ(now->cidrs.primary.to_string(), "10.9.0.0/16");

@@ -136,8 +136,9 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
 
 /// The manifests of -f, `-` for the standard input; those without a namespace get that of -n.
 [[nodiscard]] Result<std::vector<wire::ServiceManifest>> read_manifests(const ServiceFlags& flags) {
-  const std::string path = flags.file == "-" ? "/dev/stdin" : flags.file;
-  TRY(const std::string text, os::read_file(path, wire::kYamlBytesMax));
+  // Of standard input one byte more, so that a longer text is refused and not cut.
+  TRY(const std::string text, flags.file == "-" ? os::read_standard_input(wire::kYamlBytesMax + 1)
+                                                : os::read_file(flags.file, wire::kYamlBytesMax));
   auto manifests = wire::parse_service_manifests(text);
   if (!manifests) return fail(manifests.error().in(flags.file));
   for (wire::ServiceManifest& manifest : *manifests) {
@@ -314,7 +315,8 @@ void add_flags(CLI::App& command, ServiceFlags& flags) {
                      "from standard input");
   command.add_option("--type", flags.type, "ClusterIP, NodePort, LoadBalancer or ExternalName");
   const auto list = [&](const char* name, auto& value, const char* help) {
-    command.add_option(name, value, help)->delimiter(',');
+    // One word a flag, so that NAME may stand behind it.
+    command.add_option(name, value, help)->delimiter(',')->allow_extra_args(false);
   };
   list("--tcp", flags.tcp, "Ports: PORT[:TARGET[:NODEPORT]], e.g. 80:8080:30080; several separated by commas");
   list("--udp", flags.udp, "The same for UDP");

@@ -14,6 +14,7 @@ namespace croft::app {
 namespace {
 
 using core::Service;
+using core::word_of;
 using Json = nlohmann::ordered_json;
 
 template <class List, class Print>
@@ -30,7 +31,7 @@ template <class List, class Print>
 [[nodiscard]] std::string ports_text(const Service& service) {
   return joined(service.ports, [](const core::ServicePort& port) {
     const std::string node_port = port.node_port != 0 ? fmt::format(":{}", port.node_port) : "";
-    return fmt::format("{}{}/{}", port.port, node_port, word_of(port.protocol));
+    return fmt::format("{}{}/{}", port.port, node_port, core::word_of(port.protocol));
   });
 }
 
@@ -62,7 +63,7 @@ template <class List, class Print>
 [[nodiscard]] Json json_of_port(const core::ServicePort& port) {
   Json json = Json::object();
   if (!port.name.empty()) json["name"] = port.name;
-  json["protocol"] = word_of(port.protocol);
+  json["protocol"] = core::word_of(port.protocol);
   json["port"] = port.port;
   const auto& target = port.target_port;
   const bool is_number =
@@ -75,15 +76,16 @@ template <class List, class Print>
 
 [[nodiscard]] Json spec_json(const Service& service) {
   Json spec = Json::object();
-  spec["type"] = word_of(service.type);
+  spec["type"] = core::word_of(service.type);
   if (!service.cluster_ip.empty()) spec["clusterIP"] = service.cluster_ip;
   if (!service.cluster_ips.empty()) spec["clusterIPs"] = service.cluster_ips;
-  for (const net::Family family : service.ip_families) spec["ipFamilies"].push_back(word_of(family));
-  if (service.ip_family_policy) spec["ipFamilyPolicy"] = word_of(*service.ip_family_policy);
+  for (const net::Family family : service.ip_families) spec["ipFamilies"].push_back(core::word_of(family));
+  if (service.ip_family_policy) spec["ipFamilyPolicy"] = core::word_of(*service.ip_family_policy);
   for (const core::ServicePort& port : service.ports) spec["ports"].push_back(json_of_port(port));
   if (!service.selector.empty()) spec["selector"] = json_of_map(service.selector);
   if (!service.external_name.empty()) spec["externalName"] = service.external_name;
-  if (service.external_traffic_policy_given) spec["externalTrafficPolicy"] = word_of(service.external_traffic_policy);
+  if (service.external_traffic_policy_given)
+    spec["externalTrafficPolicy"] = core::word_of(service.external_traffic_policy);
   if (service.health_check_node_port != 0) spec["healthCheckNodePort"] = service.health_check_node_port;
   if (service.allocate_load_balancer_node_ports) {
     spec["allocateLoadBalancerNodePorts"] = *service.allocate_load_balancer_node_ports;
@@ -114,7 +116,7 @@ std::string service_table(const std::vector<engine::StoredService>& services, bo
   Table table(std::move(headings));
   for (const engine::StoredService& stored : services) {
     const Service& service = stored.service;
-    std::vector<std::string> cells{service.name.name,       std::string(word_of(service.type)),
+    std::vector<std::string> cells{service.name.name,       std::string(core::word_of(service.type)),
                                    addresses_text(service), external_text(service),
                                    ports_text(service),     age_text(service.created, now)};
     if (with_namespace) cells.insert(cells.begin(), service.name.name_space);
@@ -134,21 +136,23 @@ std::string service_text(const engine::StoredService& stored) {
   line("Namespace", service.name.name_space);
   line("Labels", pairs_text(service.labels));
   line("Selector", pairs_text(service.selector));
-  line("Type", std::string(word_of(service.type)));
+  line("Type", std::string(core::word_of(service.type)));
   if (!core::is_external_name(service)) {
-    line("IP Family Policy", service.ip_family_policy ? std::string(word_of(*service.ip_family_policy)) : "<none>");
-    line("IP Families", joined(service.ip_families, [](net::Family family) { return word_of(family); }));
+    line("IP Family Policy",
+         service.ip_family_policy ? std::string(core::word_of(*service.ip_family_policy)) : "<none>");
+    line("IP Families", joined(service.ip_families, [](net::Family family) { return core::word_of(family); }));
     line("IPs", addresses_text(service));
   } else {
     line("External Name", service.external_name);
   }
   for (const core::ServicePort& port : service.ports) {
-    line("Port", fmt::format("{} {}/{}", port.name.empty() ? "<unset>" : port.name, port.port, word_of(port.protocol)));
+    line("Port",
+         fmt::format("{} {}/{}", port.name.empty() ? "<unset>" : port.name, port.port, core::word_of(port.protocol)));
     line("TargetPort", port.target_port);
     if (port.node_port != 0) line("NodePort", std::to_string(port.node_port));
   }
   if (service.external_traffic_policy_given) {
-    line("External Traffic Policy", std::string(word_of(service.external_traffic_policy)));
+    line("External Traffic Policy", std::string(core::word_of(service.external_traffic_policy)));
   }
   if (service.health_check_node_port != 0) line("HealthCheck NodePort", std::to_string(service.health_check_node_port));
   return text;

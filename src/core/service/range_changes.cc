@@ -34,7 +34,7 @@ RangeChanges::RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& 
   };
   want(primary_, ranges->cidrs.primary);
   want(secondary_, ranges->cidrs.secondary);
-  ports_.wanted = ranges->node_ports;
+  if (ranges->node_ports.size() > 0) ports_.wanted = ranges->node_ports;
 }
 
 template <range::RangeMap M>
@@ -226,6 +226,12 @@ std::vector<PlannedWrite> RangeChanges::settle() {
     static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(secondary_.name)));
   }
   if (!given_back_ports_.empty()) static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(ports_.name)));
+  // Who makes one range makes all: the next one who comes knows the configuration by them.
+  if (primary_.is_new || secondary_.is_new || ports_.is_new) {
+    open(primary_, true);
+    open(secondary_, true);
+    open(ports_, true);
+  }
   for (const net::Address& address : given_back_) free(address);
   for (const std::uint16_t port : given_back_ports_) free_port(port);
   std::vector<PlannedWrite> writes;

@@ -20,8 +20,8 @@ namespace croft::core {
 struct ServiceRanges {
   range::ServiceCidrs cidrs;
   range::NodePortRange node_ports;
-  /// A range without a record is made by its first use, from what the stored Services hold, unless pools or node ranges
-  /// have its addresses. Not where another program makes them: there its absence is an error.
+  /// A range without a record is made by the first use of any, from what the stored Services hold, unless pools or node
+  /// ranges have its addresses. Not where another program makes them: there its absence is an error.
   bool may_make = false;
 };
 

@@ -3,14 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "base/assert.h"
-
 namespace croft::core::space {
-namespace {
-
-constexpr std::uint64_t kFull = ~std::uint64_t{0};
-
-}  // namespace
 
 DenseBitmap::DenseBitmap(std::uint32_t size) : size_(size), free_count_(size) {
   std::uint32_t bits = size;
@@ -56,22 +49,15 @@ std::uint64_t DenseBitmap::taken_word(std::size_t index) const {
   return cut ? words_[index] & (mask_of(size_) - 1) : words_[index];
 }
 
-bool DenseBitmap::is_free(Ordinal ordinal) const {
-  CROFT_ASSERT(ordinal.value < size_);
-  return (word_of(0, ordinal.value) & mask_of(ordinal.value)) == 0;
-}
-
-bool DenseBitmap::take(Ordinal ordinal) {
-  if (!is_free(ordinal)) return false;
-  --free_count_;
-  std::uint32_t bit = ordinal.value;
-  for (std::size_t level = 0; level < level_count_; ++level) {
-    std::uint64_t& word = word_of(level, bit);
-    word |= mask_of(bit);
-    if (word != kFull) break;
+/// The word of level 0 has become full.
+void DenseBitmap::mark_full(std::uint32_t word) {
+  std::uint32_t bit = word;
+  for (std::size_t level = 1; level < level_count_; ++level) {
+    std::uint64_t& summary = word_of(level, bit);
+    summary |= mask_of(bit);
+    if (summary != kFull) break;
     bit /= kWordBits;
   }
-  return true;
 }
 
 bool DenseBitmap::give_back(Ordinal ordinal) {
@@ -97,9 +83,10 @@ std::optional<Ordinal> DenseBitmap::take_next() {
   return ordinal;
 }
 
-std::uint32_t DenseBitmap::find_free(std::uint32_t from) const {
-  std::uint32_t bit = from;
-  for (std::size_t level = 0; level < level_count_ && bit < level_bits_[level]; ++level) {
+/// The first free ordinal in a later word of level 0 than this; size_ when there is none.
+std::uint32_t DenseBitmap::find_free_behind(std::uint32_t word) const {
+  std::uint32_t bit = word + 1;
+  for (std::size_t level = 1; level < level_count_ && bit < level_bits_[level]; ++level) {
     const std::uint64_t clear = ~word_of(level, bit) & kFull << bit % kWordBits;
     if (clear != 0) {
       const auto place = static_cast<std::uint32_t>(std::countr_zero(clear));

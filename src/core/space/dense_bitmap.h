@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/assert.h"
 #include "core/space/space.h"
 
 namespace croft::core::space {
@@ -31,9 +32,19 @@ class DenseBitmap {
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] std::uint32_t free_count() const { return free_count_; }
-  [[nodiscard]] bool is_free(Ordinal ordinal) const;
+  [[nodiscard]] bool is_free(Ordinal ordinal) const {
+    CROFT_ASSERT(ordinal.value < size_);
+    return (words_[ordinal.value / kWordBits] & mask_of(ordinal.value)) == 0;
+  }
 
-  bool take(Ordinal ordinal);
+  bool take(Ordinal ordinal) {
+    if (!is_free(ordinal)) return false;
+    --free_count_;
+    std::uint64_t& word = words_[ordinal.value / kWordBits];
+    word |= mask_of(ordinal.value);
+    if (word == kFull) mark_full(ordinal.value / kWordBits);
+    return true;
+  }
   bool give_back(Ordinal ordinal);
 
   /// Takes the first free ordinal after the one take_next() took last, from 0 again after the end. So an ordinal given
@@ -65,6 +76,7 @@ class DenseBitmap {
 
  private:
   static constexpr std::uint32_t kWordBits = 64;
+  static constexpr std::uint64_t kFull = ~std::uint64_t{0};
   static constexpr std::size_t kLevelsMax = 6;  // 64^6 is above 2^32
 
   /// The word of `level` that holds bit `bit` of that level.
@@ -80,7 +92,14 @@ class DenseBitmap {
   void count_and_summarise();
   /// next_free_at_or_after as a plain number, size_ for none. An optional that crosses a call is written in two pieces
   /// and read back in one, which costs more than the search.
-  [[nodiscard]] std::uint32_t find_free(std::uint32_t from) const;
+  [[nodiscard]] std::uint32_t find_free(std::uint32_t from) const {
+    if (from >= size_) return size_;
+    const std::uint64_t clear = ~words_[from / kWordBits] & kFull << from % kWordBits;
+    if (clear == 0) return find_free_behind(from / kWordBits);
+    return from / kWordBits * kWordBits + static_cast<std::uint32_t>(std::countr_zero(clear));
+  }
+  [[nodiscard]] std::uint32_t find_free_behind(std::uint32_t word) const;
+  void mark_full(std::uint32_t word);
   [[nodiscard]] std::uint32_t descend(std::size_t level, std::uint32_t bit) const;
 
   std::uint32_t size_;
