@@ -51,6 +51,8 @@ void add_check_command(CLI::App& app, CommandLine& line);
 void add_explain_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
 void add_service_commands(CLI::App& app, CommandLine& line);
+/// Verbs of the noun service.
+void add_service_audit_commands(CLI::App& service, CommandLine& line);
 /// A verb of the noun ip.
 void add_ip_release_command(CLI::App& ip, CommandLine& line);
 /// A noun below the noun node, with its verbs.

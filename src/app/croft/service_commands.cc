@@ -385,6 +385,7 @@ void add_service_commands(CLI::App& app, CommandLine& line) {
   const auto shown = std::make_shared<NameOptions>();
   CLI::App* showing = add_named(*service, line, "show", "All there is to say of one Service", shown, show);
   showing->add_option("NAME", shown->name, "Name of the Service")->required();
+  add_service_audit_commands(*service, line);
 }
 
 }  // namespace croft::app

@@ -12,6 +12,7 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/node_ranges.h"
+#include "app/croftd/service_ranges.h"
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
@@ -39,6 +40,8 @@ struct ControllerOptions {
   bool json = false;
   bool allocate_node_cidrs = false;
   NodeRangeFlags node_ranges;
+  bool repair_service_ranges = false;
+  std::string service_node_port_range;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
@@ -49,7 +52,8 @@ class Controller {
         daemon_(daemon),
         context_{opened, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
-        node_ranges_(context_, log_, {milliseconds(options.grace_ms), options.dry_run}) {
+        node_ranges_(context_, log_, {milliseconds(options.grace_ms), options.dry_run}),
+        service_ranges_(context_, log_) {
     log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l controller: %v", spdlog::pattern_time_type::utc);
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
@@ -68,6 +72,10 @@ class Controller {
     if (options_.allocate_node_cidrs) {
       if (const auto done = prepare_node_ranges(); !done && !is_transient(done.error().code)) return fail(done.error());
     }
+    if (options_.repair_service_ranges) {
+      TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
+                                         options_.service_node_port_range, options_.dry_run));
+    }
     return options_.once ? run_once() : run_until_stopped();
   }
 
@@ -83,6 +91,7 @@ class Controller {
 
   /// The two looks that one conclusion takes.
   [[nodiscard]] Result<int> run_once() {
+    if (options_.repair_service_ranges) repair_service_ranges();
     TRY(engine::SweepReport report, pass());
     if (options_.grace_ms > 0) {
       if (daemon_.stop.wait_for(milliseconds(options_.grace_ms))) return static_cast<int>(edge::ExitCode::fine);
@@ -93,10 +102,21 @@ class Controller {
   }
 
   [[nodiscard]] Result<int> run_until_stopped() {
+    using std::chrono::nanoseconds;
+    const auto now = [&] { return daemon_.clock.now().since_boot; };
+    nanoseconds next_pass = now();
+    nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
     do {
-      if (const auto done = pass(); !done)
-        log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
-    } while (!daemon_.stop.wait_for(interval()));
+      if (now() >= next_repair) {
+        repair_service_ranges();
+        next_repair = now() + kServiceRangesInterval;
+      }
+      if (now() >= next_pass) {
+        if (const auto done = pass(); !done)
+          log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
+        next_pass = now() + interval();
+      }
+    } while (!daemon_.stop.wait_for(std::max(std::min(next_pass, next_repair) - now(), nanoseconds(0))));
     log_.info("told to stop");
     return static_cast<int>(edge::ExitCode::fine);
   }
@@ -113,6 +133,13 @@ class Controller {
     auto done = prepare_node_ranges();
     if (done) done = node_ranges_.pass();
     if (!done) log_.error("node ranges: {}", one_line(done.error().message));
+  }
+
+  /// Likewise.
+  void repair_service_ranges() {
+    if (const auto done = service_ranges_.pass(); !done) {
+      log_.error("service ranges: {}", one_line(done.error().message));
+    }
   }
 
   [[nodiscard]] Result<engine::SweepReport> pass() {
@@ -137,6 +164,7 @@ class Controller {
   core::collect::Memory memory_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
+  ServiceRanges service_ranges_;
 };
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
@@ -180,6 +208,11 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                     "Give every node with a record a range in each pass, and take back those of nodes that have been "
                     "gone for the grace; ranges are cut from --cluster-cidr, or as the store says");
   add_node_range_flags(*command, options->node_ranges);
+  command->add_flag("--repair-service-ranges", options->repair_service_ranges,
+                    "Every three minutes compare the ranges of Services with what Services hold, and mend them; "
+                    "--service-cluster-ip-range says what they are to be, else they stay as stored");
+  command->add_option("--service-node-port-range", options->service_node_port_range,
+                      "With --repair-service-ranges: the range of node ports (default: as stored)");
   command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
   command->add_option("--output", options->json, "json: one object a look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))

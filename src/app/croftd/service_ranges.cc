@@ -1,0 +1,41 @@
+#include "app/croftd/service_ranges.h"
+
+#include <fmt/format.h>
+
+#include "app/croftd/node_ranges.h"
+
+namespace croft::app {
+
+Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const std::string& node_port_range,
+                                      bool dry_run) {
+  if (!cluster_ip_range.empty()) {
+    TRY(options_.cidrs, core::range::parse_service_cidrs(cluster_ip_range));
+  }
+  if (!node_port_range.empty()) {
+    TRY(options_.node_ports, core::range::parse_node_port_flag(node_port_range));
+  }
+  options_.write = !dry_run;
+  return {};
+}
+
+Result<void> ServiceRanges::pass() {
+  TRY(const engine::RangeRepairReport report, engine::repair_ranges(context_, options_, memory_));
+  const auto findings = report.findings();
+  for (const auto& finding : findings) {
+    log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
+              one_line(finding.message));
+  }
+  for (const engine::RangeFailure& failure : report.failures) {
+    log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));
+  }
+  std::string use;
+  for (const auto& range : report.ranges) {
+    use += fmt::format("; {} {} {} of {} taken", range.name, one_line(range.range),
+                       range.in_static.used + range.in_dynamic.used, range.in_static.size + range.in_dynamic.size);
+  }
+  log_.info("service ranges: {} services, {} findings, {} conflicts{}{}", report.services.size(), findings.size(),
+            report.conflicts, options_.write ? "" : " (dry run)", use);
+  return {};
+}
+
+}  // namespace croft::app

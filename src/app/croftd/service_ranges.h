@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <spdlog/spdlog.h>
+
+#include "base/result.h"
+#include "engine/range_repair.h"
+
+namespace croft::app {
+
+/// How often the ranges of Services are looked at, as a kube-apiserver does.
+inline constexpr std::chrono::minutes kServiceRangesInterval{3};
+
+/// Repairs the ranges of Services, pass after pass, and says so in the log. References outlive it.
+class ServiceRanges {
+ public:
+  ServiceRanges(const engine::Context& context, spdlog::logger& log) : context_(context), log_(log) {}
+
+  /// What the ranges are to be; empty: as stored. Error: invalid_argument.
+  [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
+                                       bool dry_run);
+
+  /// Findings are warnings with the field's reasons. Error: nothing could be read.
+  [[nodiscard]] Result<void> pass();
+
+ private:
+  const engine::Context& context_;
+  spdlog::logger& log_;
+  engine::RangeRepairOptions options_;
+  engine::RangeRepairMemory memory_;
+};
+
+}  // namespace croft::app

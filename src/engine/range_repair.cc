@@ -1,0 +1,358 @@
+#include "engine/range_repair.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "engine/commit_once.h"
+
+namespace croft::engine {
+namespace {
+
+namespace collect = core::collect;
+using collect::RangeRepair;
+using store::Condition;
+
+constexpr std::array<std::string_view, 3> kNames{core::kServiceIps, core::kSecondaryServiceIps,
+                                                 core::kServiceNodePorts};
+constexpr std::size_t kPorts = 2;
+
+using Records = std::array<std::optional<store::Record>, kNames.size()>;
+
+[[nodiscard]] Result<Records> read_records(const Context& context) {
+  std::vector<store::Key> keys;
+  for (const std::string_view name : kNames) keys.push_back(core::range_allocation_key(name));
+  TRY(auto read, context.store.get_many(keys, deadline_of_use_case(context)));
+  CROFT_ASSERT(read.size() == kNames.size());
+  Records records;
+  std::ranges::move(read, records.begin());
+  return records;
+}
+
+[[nodiscard]] Condition as_read(const std::optional<store::Record>& record) {
+  return record ? Condition::if_revision(record->revision) : Condition::if_absent();
+}
+
+/// Calls f(Record&) for all records of a kind.
+template <class F>
+[[nodiscard]] Result<void> for_each_record(const Context& context, core::Kind kind, F f) {
+  store::ListRequest request;
+  request.kind = kind;
+  request.limit = store::kListLimitMax;
+  for (;;) {
+    TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
+    for (store::Record& record : page.records) {
+      request.after = record.key.name;
+      f(record);
+    }
+    if (!page.more) return {};
+    CROFT_ASSERT(!page.records.empty());
+  }
+}
+
+/// All that a pass decides by, in the order in which it must be read.
+struct Look {
+  Records records;
+  std::vector<collect::ServiceUse> services;
+  std::vector<store::Revision> service_revisions;  ///< of each
+  std::vector<core::ServiceCidrObject> cidrs;
+  std::vector<core::IpAddressObject> objects;
+  std::map<std::string, store::Revision> object_revisions;
+};
+
+[[nodiscard]] Result<Look> read_all(const Context& context, ClusterIpForm form) {
+  Look look;
+  TRY(look.records, read_records(context));
+  TRY_VOID(for_each_record(context, core::Kind::service, [&](const store::Record& record) {
+    look.services.push_back(collect::use_of(std::get<core::Service>(record.value)));
+    look.service_revisions.push_back(record.revision);
+  }));
+  if (form == ClusterIpForm::bitmap) return look;
+  TRY_VOID(for_each_record(context, core::Kind::ip_address, [&](store::Record& record) {
+    look.object_revisions[record.key.name] = record.revision;
+    look.objects.push_back(std::get<core::IpAddressObject>(std::move(record.value)));
+  }));
+  TRY_VOID(for_each_record(context, core::Kind::service_cidr, [&](store::Record& record) {
+    look.cidrs.push_back(std::get<core::ServiceCidrObject>(std::move(record.value)));
+  }));
+  return look;
+}
+
+[[nodiscard]] std::string unpersisted(std::string_view name) {
+  return fmt::format("unable to persist the updated service {} allocations: ",
+                     name == core::kServiceNodePorts ? "port" : "IP");
+}
+
+class Pass {
+ public:
+  Pass(const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory,
+       const std::function<void(const RangeRepairReport&)>& before_write)
+      : context_(context), options_(options), memory_(memory), before_write_(before_write) {
+    report_.applied = options.write;
+  }
+
+  [[nodiscard]] Result<RangeRepairReport> run() {
+    for (int tries = 0;; ++tries) {
+      if (tries > 0) wait(tries - 1);
+      TRY(look_, read_all(context_, options_.form));
+      decide();
+      TRY_VOID(settle(tries + 1 == kRepairTriesMax));
+      if (pending_.empty()) break;
+    }
+    if (options_.write && report_.objects) mend_objects();
+    report_.services = std::move(look_.services);
+    return std::move(report_);
+  }
+
+ private:
+  void wait(int failures) {
+    std::int64_t us = 10'000;
+    for (int i = 0; i < failures; ++i) us *= 5;
+    us += static_cast<std::int64_t>(context_.random.next() % static_cast<std::uint64_t>(us / 5 + 1)) - us / 10;
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+  }
+
+  [[nodiscard]] const core::RangeAllocation* stored(std::size_t index) const {
+    const auto& record = look_.records[index];
+    return record ? &std::get<core::RangeAllocation>(record->value) : nullptr;
+  }
+
+  void decide() {
+    // What a try before decided, and could not store, rested on other records.
+    pending_.clear();
+    std::erase_if(report_.ranges, [&](const RangeRepair& one) { return !done_.contains(one.name); });
+    const bool has_bitmap = look_.records[0].has_value();
+    const bool has_objects = !look_.objects.empty() || !look_.cidrs.empty();
+    report_.objects =
+        options_.form == ClusterIpForm::objects || (options_.form == ClusterIpForm::automatic && has_objects &&
+                                                    (!has_bitmap || (!look_.objects.empty() && !look_.cidrs.empty())));
+    report_.bitmap_beside =
+        report_.objects && options_.form == ClusterIpForm::automatic && look_.records[0].has_value();
+    report_.stored.clear();
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      if (const core::RangeAllocation* range = stored(i)) report_.stored.emplace(kNames[i], *range);
+    }
+    decide_addresses();
+    decide_ports();
+    report_.addresses.reset();
+    if (report_.objects) {
+      report_.addresses =
+          collect::audit_ip_addresses(look_.objects, look_.cidrs, look_.services, context_.clock.now().wall);
+    }
+  }
+
+  /// What the range is to be; nothing, and maybe a failure, when nobody says.
+  [[nodiscard]] std::optional<core::range::ServiceCidr> wanted_cidr(std::size_t index) {
+    if (options_.cidrs) {
+      const net::Prefix& cidr = index == 0 ? options_.cidrs->primary : options_.cidrs->secondary;
+      if (!cidr.is_valid()) return std::nullopt;
+      return made(index, core::range::ServiceCidr::make(cidr));
+    }
+    const core::RangeAllocation* range = stored(index);
+    if (range == nullptr) return std::nullopt;
+    return made(index, core::range::ServiceCidr::parse(range->range));
+  }
+
+  template <class M>
+  [[nodiscard]] std::optional<M> made(std::size_t index, Result<M> range) {
+    if (range) return *std::move(range);
+    fail_range(kNames[index], Error{ErrorCode::corrupt,
+                                    fmt::format("the range of the record {}: {}", kNames[index], range.error().message),
+                                    {}});
+    return std::nullopt;
+  }
+
+  void decide_addresses() {
+    if (report_.objects && !report_.bitmap_beside) return;
+    std::vector<collect::AddressRangeSeen> seen;
+    for (std::size_t i = 0; i < kPorts; ++i) {
+      if (auto wanted = wanted_cidr(i)) seen.push_back(seen_range(i, *std::move(wanted)));
+    }
+    if (seen.empty()) {
+      const bool is_asked_for =
+          std::ranges::any_of(look_.services, [](const auto& s) { return !s.cluster_ips.empty(); });
+      if (is_asked_for) lacks(core::kServiceIps, "--service-cluster-ip-range");
+      return;
+    }
+    for (RangeRepair& repair : collect::repair_addresses(seen, look_.services)) take_over(std::move(repair));
+  }
+
+  void decide_ports() {
+    std::optional<core::range::NodePortRange> wanted = options_.node_ports;
+    if (const core::RangeAllocation* range = stored(kPorts); !wanted && range != nullptr) {
+      wanted = made(kPorts, core::range::NodePortRange::parse(range->range));
+      if (!wanted) return;
+    }
+    if (!wanted) {
+      const bool is_asked_for = std::ranges::any_of(
+          look_.services, [](const auto& s) { return !s.node_ports.empty() || s.health_check_node_port != 0; });
+      if (is_asked_for) lacks(core::kServiceNodePorts, "--service-node-port-range");
+      return;
+    }
+    take_over(collect::repair_node_ports(seen_range(kPorts, *wanted), look_.services));
+  }
+
+  template <class M>
+  [[nodiscard]] collect::RangeSeen<M> seen_range(std::size_t index, M wanted) const {
+    collect::RangeSeen<M> seen{std::string(kNames[index]), {}, std::move(wanted), {}};
+    if (const core::RangeAllocation* range = stored(index)) seen.stored = *range;
+    if (const auto leaks = memory_.find(seen.name); leaks != memory_.end()) seen.leaks = leaks->second;
+    return seen;
+  }
+
+  void lacks(std::string_view name, const char* flag) {
+    fail_range(name, Error{ErrorCode::invalid_argument,
+                           fmt::format("there is no record {}, and Services hold values of it: give {}", name, flag),
+                           {}});
+  }
+
+  void fail_range(std::string_view name, Error error) {
+    if (!done_.insert(std::string(name)).second) return;
+    report_.failures.push_back({std::string(name), std::move(error)});
+  }
+
+  /// Unless the range was done in a try before.
+  void take_over(RangeRepair repair) {
+    if (repair.failure) fail_range(repair.name, *repair.failure);
+    if (done_.contains(repair.name)) return;
+    pending_.insert(repair.name);
+    report_.ranges.push_back(std::move(repair));
+    std::ranges::sort(report_.ranges, {}, [](const RangeRepair& one) { return index_of(one.name); });
+  }
+
+  [[nodiscard]] static std::size_t index_of(std::string_view name) {
+    return static_cast<std::size_t>(std::ranges::find(kNames, name) - kNames.begin());
+  }
+
+  [[nodiscard]] bool is_to_write(const RangeRepair& repair) const {
+    return options_.write && repair.write && !(report_.bitmap_beside && repair.name != core::kServiceNodePorts);
+  }
+
+  void is_done(const RangeRepair& repair) {
+    memory_[repair.name] = repair.leaks;
+    done_.insert(repair.name);
+    pending_.erase(repair.name);
+  }
+
+  /// Writes what is to be written. What is not counts only if the range is still the one that was read.
+  [[nodiscard]] Result<void> settle(bool is_last) {
+    bool is_told = false;
+    bool is_unsure = false;
+    for (const RangeRepair& repair : report_.ranges) {
+      if (!pending_.contains(repair.name)) continue;
+      if (!is_to_write(repair)) {
+        is_unsure = true;
+        continue;
+      }
+      if (!std::exchange(is_told, true) && before_write_) before_write_(report_);
+      write(repair, is_last);
+    }
+    if (!is_unsure) return {};
+    TRY(const Records now, read_records(context_));
+    for (const RangeRepair& repair : report_.ranges) {
+      if (!pending_.contains(repair.name) || is_to_write(repair)) continue;
+      const std::size_t index = index_of(repair.name);
+      const bool is_same = as_read(now[index]) == as_read(look_.records[index]);
+      if (!is_same) ++report_.conflicts;
+      if (!is_same && is_last) report_.changed_meanwhile.push_back(repair.name);
+      if (is_same || is_last) is_done(repair);
+    }
+    return {};
+  }
+
+  void write(const RangeRepair& repair, bool is_last) {
+    const store::Write write{core::range_allocation_key(repair.name), *repair.write,
+                             as_read(look_.records[index_of(repair.name)]), false};
+    const auto written = commit_once(context_, {&write, 1}, deadline_of_use_case(context_));
+    if (written) return is_done(repair);
+    Error error = written.error();
+    if (error.code == ErrorCode::conflict) {
+      ++report_.conflicts;
+      if (!is_last) return;
+      error.code = ErrorCode::unavailable;
+    }
+    error.message = unpersisted(repair.name) + error.message;
+    pending_.erase(repair.name);
+    fail_range(repair.name, std::move(error));
+  }
+
+  void mend_objects() {
+    if (report_.addresses->mends.empty()) return;
+    if (before_write_) before_write_(report_);
+    std::map<core::ServiceName, store::Revision> services;
+    for (std::size_t i = 0; i < look_.services.size(); ++i) {
+      services.emplace(look_.services[i].name, look_.service_revisions[i]);
+    }
+    for (const collect::IpAddressMend& mend : report_.addresses->mends) {
+      std::optional<store::Write> rests_on;
+      if (mend.service) {
+        const auto service = services.find(*mend.service);
+        rests_on = store::Write{
+            core::service_key(*mend.service), std::nullopt,
+            service != services.end() ? Condition::if_revision(service->second) : Condition::if_absent(), true};
+      }
+      const auto done = mend_object(mend, rests_on);
+      if (done) continue;
+      if (done.error().code == ErrorCode::conflict) {
+        ++report_.conflicts;
+        report_.changed_meanwhile.push_back(mend.address);
+        continue;
+      }
+      report_.failures.push_back({std::string(collect::kIpAddresses), done.error()});
+      return;
+    }
+  }
+
+  /// An object is never changed, as in Kubernetes: it goes, and another comes. Who dies in between leaves one that is
+  /// missing, which every repair sees.
+  [[nodiscard]] Result<void> mend_object(const collect::IpAddressMend& mend,
+                                         const std::optional<store::Write>& rests_on) {
+    const store::Key key = core::ip_address_key(mend.address);
+    const auto commit = [&](store::Write write) -> Result<void> {
+      std::vector<store::Write> writes{std::move(write)};
+      if (rests_on) writes.push_back(*rests_on);
+      TRY_VOID(commit_once(context_, writes, deadline_of_use_case(context_)));
+      return {};
+    };
+    if (mend.remove) {
+      TRY_VOID(commit({key, std::nullopt, Condition::if_revision(look_.object_revisions.at(mend.address)), false}));
+    }
+    if (mend.make) {
+      core::IpAddressObject object = *mend.make;
+      object.created = context_.clock.now().wall;
+      TRY_VOID(commit({key, std::move(object), Condition::if_absent(), false}));
+    }
+    return {};
+  }
+
+  const Context& context_;
+  const RangeRepairOptions& options_;
+  RangeRepairMemory& memory_;
+  const std::function<void(const RangeRepairReport&)>& before_write_;
+  Look look_;
+  RangeRepairReport report_;
+  std::set<std::string> pending_;  ///< decided in this try, and not done
+  std::set<std::string> done_;     ///< stored, found right, or given up
+};
+
+}  // namespace
+
+std::vector<collect::RepairFinding> RangeRepairReport::findings() const {
+  std::vector<collect::RepairFinding> all;
+  for (const RangeRepair& range : ranges) all.insert(all.end(), range.findings.begin(), range.findings.end());
+  if (addresses) all.insert(all.end(), addresses->findings.begin(), addresses->findings.end());
+  return all;
+}
+
+Result<RangeRepairReport> repair_ranges(const Context& context, const RangeRepairOptions& options,
+                                        RangeRepairMemory& memory,
+                                        const std::function<void(const RangeRepairReport&)>& before_write) {
+  return Pass(context, options, memory, before_write).run();
+}
+
+}  // namespace croft::engine

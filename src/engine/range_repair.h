@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/collect/ip_address_audit.h"
+#include "core/collect/range_repair.h"
+#include "engine/transact.h"
+
+// The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. What is decided, and why it
+// harms nobody, is in core/collect/range_repair.h.
+
+namespace croft::engine {
+
+/// How a cluster keeps the addresses of its Services.
+enum class ClusterIpForm : std::uint8_t {
+  automatic,  ///< as the records tell: objects where there are any, or where there is no bitmap
+  bitmap,
+  objects,  ///< IPAddress and ServiceCIDR; node ports have a bitmap all the same
+};
+
+struct RangeRepairOptions {
+  /// The ranges as they are to be: kube-apiserver's flags. What is not given stays as its record says; a range with
+  /// neither is made by nobody, and Services that hold values of it are a failure that asks for the flag.
+  std::optional<core::range::ServiceCidrs> cidrs;
+  std::optional<core::range::NodePortRange> node_ports;
+  ClusterIpForm form = ClusterIpForm::automatic;
+  bool write = false;  ///< else everything is looked at and decided, nothing changed
+};
+
+/// What passes leave for the next, by name of the range.
+using RangeRepairMemory = std::map<std::string, core::collect::Leaks>;
+
+/// A part that could not be done. The others were.
+struct RangeFailure {
+  std::string range;
+  Error error;
+};
+
+struct RangeRepairReport {
+  bool objects = false;  ///< the form in use; never `automatic`
+  /// There is a bitmap of addresses beside the objects: a Kubernetes that writes both, or what an older one has left.
+  /// It was looked at, and is never written.
+  bool bitmap_beside = false;
+  bool applied = false;  ///< writing was asked for
+
+  std::vector<core::collect::ServiceUse> services;  ///< ascending by name
+  std::vector<core::collect::RangeRepair> ranges;
+  std::map<std::string, core::RangeAllocation> stored;  ///< as they were read
+  std::optional<core::collect::IpAddressAudit> addresses;
+
+  std::vector<RangeFailure> failures;
+  /// Ranges, and addresses of objects, that others changed while they were looked at: what is told of the former may be
+  /// of Services in the making, the latter are left to the next pass.
+  std::vector<std::string> changed_meanwhile;
+  std::size_t conflicts = 0;  ///< tries that failed because others wrote first (the field's reconcile errors)
+
+  /// All findings in the order ranges, addresses.
+  [[nodiscard]] std::vector<core::collect::RepairFinding> findings() const;
+};
+
+/// Tries of one pass while others change a range: 10 ms, 50 ms and 250 ms apart, ten percent more or less. Only the one
+/// that succeeds counts as a pass for what has leaked.
+inline constexpr int kRepairTriesMax = 4;
+
+/// One pass. `before_write`, if given, sees what was found before each try that writes. Errors: those of reading; what
+/// goes wrong later is in the report's failures, and `memory` is then as before for that range.
+[[nodiscard]] Result<RangeRepairReport> repair_ranges(
+    const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory,
+    const std::function<void(const RangeRepairReport&)>& before_write = {});
+
+}  // namespace croft::engine
