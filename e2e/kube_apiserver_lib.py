@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import ssl
 import subprocess
 import time
@@ -186,6 +187,13 @@ class KubeApiserver:
         """All Services of all namespaces."""
         return self.call("GET", "/api/v1/services")["items"]
 
+    def repaired(self):
+        """What its repairs have found since it was started: (range's metric, type) -> how often."""
+        pattern = re.compile(rb'^apiserver_(clusterip|nodeport)_repair_(?:ip|port)_errors_total{type="(\w+)"} (\S+)$',
+                             re.MULTILINE)
+        return {(kind.decode(), what.decode()): float(count)
+                for kind, what, count in pattern.findall(self._send("GET", "/metrics")) if float(count)}
+
     # ------------------------------------------------------------ its keys in etcd
 
     def _etcd(self, call, **body):
@@ -200,6 +208,16 @@ class KubeApiserver:
         begin = (PREFIX + prefix).encode()
         kvs = self._etcd("range", key=begin, range_end=begin[:-1] + bytes([begin[-1] + 1])).get("kvs", [])
         return {base64.b64decode(kv["key"]).decode()[len(PREFIX):]: base64.b64decode(kv.get("value", "")) for kv in kvs}
+
+    def revisions(self, *prefixes):
+        """Key -> the revision of its last change, of all keys below some prefixes."""
+        found = {}
+        for prefix in prefixes:
+            begin = (PREFIX + prefix).encode()
+            kvs = self._etcd("range", key=begin, range_end=begin[:-1] + bytes([begin[-1] + 1]), keys_only=True)
+            found.update({base64.b64decode(kv["key"]).decode()[len(PREFIX):]: int(kv["mod_revision"])
+                          for kv in kvs.get("kvs", [])})
+        return found
 
     def put_raw(self, key, value):
         self._etcd("put", key=(PREFIX + key).encode(), value=value)

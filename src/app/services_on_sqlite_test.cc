@@ -75,8 +75,8 @@ TEST_F(ServicesOnSqlite, WhatIsMadeIsThereWhenTheStoreIsOpenedAgain) {
   EXPECT_TRUE(std::holds_alternative<core::ServiceChanged>(*deleted));
 }
 
-TEST_F(ServicesOnSqlite, ThousandsOfCreationsOnARangeOf254) {
-  constexpr int kWanted = 1000;
+TEST_F(ServicesOnSqlite, TenThousandCreationsOnARangeOf254) {
+  constexpr int kWanted = 10'000;
   std::atomic<int> next = 0, made = 0, full = 0;
   std::vector<std::string> others;
   std::mutex mutex;

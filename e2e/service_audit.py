@@ -1,0 +1,285 @@
+"""`croft service audit` and `repair` on the etcd of a running kube-apiserver: nothing to find where nothing is wrong,
+each fault that is planted is named, what can be mended is mended, and the apiserver goes on from there with nothing
+left for its own repair.
+
+usage: service_audit.py BIN_DIR VERSION
+"""
+
+import base64
+import json
+import sys
+
+import kube_apiserver as field
+from kube_apiserver_lib import JSON, PREFIX, KubeApiserver, Refused
+from kube_storage import Range, addresses_of, ports_of
+from lib import World, expect, expect_equal, main, run, say, wait_for
+
+FOUND = 3
+WATCHED = ("ranges/", "services/", "ipaddresses/", "servicecidrs/")
+
+
+class Auditor:
+    def __init__(self, world, kube):
+        self.world, self.kube = world, kube
+
+    def _run(self, verb, *arguments, code):
+        kube = self.kube
+        command = ("service", verb, "--etcd-servers", kube.etcd.url, "--etcd-prefix", PREFIX.rstrip("/"),
+                   "--service-cluster-ip-range", kube.addresses, "--service-node-port-range", kube.ports)
+        done = run(self.world.bin / "croft", *command, *arguments, "-o", "json", check=False, timeout=120)
+        expect_equal(done.returncode, code, f"croft service {verb} {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
+
+    def _reads_only(self, verb, code):
+        before = self.kube.revisions(*WATCHED)
+        report = self._run(verb, code=code)
+        expect_equal(self.kube.revisions(*WATCHED), before, f"revisions after {verb}")
+        expect_equal(report["applied"], False, f"{verb} has written")
+        return report
+
+    def audit(self, *findings):
+        """Looks, and finds just these, each (type, range, value, Service or one of several); it writes nothing, and
+        nor does a repair that isn't told to."""
+        for verb in ("audit", "repair"):
+            report = self._reads_only(verb, FOUND if findings else 0)
+            self._expect_findings(report, findings, verb)
+        return report
+
+    @staticmethod
+    def _expect_findings(report, wanted, verb):
+        got = [(f["type"], f["range"], f["value"], f["service"]) for f in report["findings"]]
+        for finding in report["findings"]:
+            expect(finding["reason"] and finding["message"], f"no reason or no message: {finding}")
+        expect_equal(len(got), len(wanted), f"findings of {verb}: {report['findings']}")
+        for *what, services in wanted:
+            matching = [g for g in got if list(g[:3]) == what
+                        and (g[3] in services if isinstance(services, tuple) else g[3] == services)]
+            expect_equal(len(matching), 1, f"{verb}: {what} of {services} among {got}")
+
+    def mend(self, *arguments, code=0):
+        """Exit 3 when something is left."""
+        return self._run("repair", "--apply", *arguments, code=code)
+
+
+def expect_uses(report, kube, bitmaps):
+    """The sums of the report are those of the Services."""
+    addresses, ports = field.held(kube.services())
+    expect_equal(report["services"], len(kube.services()), "Services")
+    expect_equal(report["form"], "bitmap" if bitmaps else "objects", "form")
+    ranges = {one["name"]: one for one in report["ranges"] if one["present"]}
+    node_ports = ranges["servicenodeports"]
+    in_band = sum(port < 30016 for port in ports)  # a range of 128 has a static band of 16
+    expect_equal((node_ports["range"], node_ports["size"], node_ports["used"], node_ports["static"],
+                  node_ports["dynamic"]),
+                 (field.PORTS, 128, len(ports), {"size": 16, "used": in_band},
+                  {"size": 112, "used": len(ports) - in_band}), "node ports")
+    by_range = {one["range"]: one for one in report["ranges"]}
+    for text, size, of_family in ((field.V4, 254, lambda a: ":" not in a), (field.V6, 65535, lambda a: ":" in a)):
+        used = sum(map(of_family, addresses))
+        expect_equal((by_range[text]["size"], by_range[text]["used"]), (size, used), text)
+        expect_equal(by_range[text]["static"]["used"] + by_range[text]["dynamic"]["used"], used, f"bands of {text}")
+
+
+def expect_holders(world, kube):
+    """Croft reads of the Services what the apiserver says of them."""
+    done = run(world.bin / "croft", "--store", f"{kube.etcd.store}?kubernetes={PREFIX.rstrip('/')}", "service", "list",
+               "-A", "-o", "json")
+    def held(services):
+        return {(s["metadata"]["namespace"], s["metadata"]["name"]): (s["spec"]["type"], addresses_of(s), ports_of(s))
+                for s in services}
+    expect_equal(held(json.loads(done.stdout)["items"]), held(kube.services()), "who holds what")
+
+
+def plant(kube, name, take=(), give=()):
+    """Sets and clears bits of a range as it stands in etcd, in the form that it has there."""
+    value = kube.raw("ranges/")[f"ranges/{name}"]
+    old = Range.decode(value)
+    new = Range.of(old.text, (old.members | set(take)) - set(give))
+    if value.startswith(b"{"):
+        document = json.loads(value)
+        document["data"] = base64.b64encode(new.data).decode()
+        kube.put_raw(f"ranges/{name}", json.dumps(document).encode())
+    else:
+        kube.put_raw(f"ranges/{name}", new.encode())
+
+
+def free_of(kube, name, candidates):
+    members = kube.ranges()[name].members
+    return next(candidate for candidate in candidates if candidate not in members)
+
+
+def expect_nothing_left(kube, bitmaps):
+    """The repair that a start does first finds nothing."""
+    kube.restart()
+    field.check(kube, bitmaps)
+    expect_equal(kube.repaired(), {}, "what its own repair has found")
+
+
+def its_own_repair_would_tell(kube, bitmaps):
+    """That the figures which the other tests want to be none count at all."""
+    number = min(ports_of(kube.get_service("dns")))
+    kube.kill()
+    plant(kube, "servicenodeports", give=[number])
+    kube.start()
+    expect_equal(kube.repaired(), {("nodeport", "repair"): 1}, "what its own repair has found")
+    field.check(kube, bitmaps)
+
+
+def clean(world, kube, auditor, bitmaps):
+    expect_uses(auditor.audit(), kube, bitmaps)
+    expect_holders(world, kube)
+    report = auditor.mend()
+    expect_equal(report["findings"], [], "findings of a repair that has nothing to do")
+    say("nothing to find, the sums and the holders are right")
+
+
+def leaks(kube, auditor, bitmaps):
+    """Bits that no Service has. One look frees none; three looks do."""
+    planted = [("servicenodeports", free_of(kube, "servicenodeports", range(30127, 30016, -1)))]
+    if bitmaps:
+        planted.append(("serviceips", free_of(kube, "serviceips", (f"10.96.0.{i}" for i in range(253, 17, -1)))))
+        planted.append(("secondaryserviceips", "fd00:10:96::abcd"))
+    for name, value in planted:
+        plant(kube, name, take=[value])
+    wanted = [("leak", name, str(value), None) for name, value in planted]
+    auditor.audit(*wanted)
+    auditor.mend("--passes", "1", code=FOUND)
+    ranges = kube.ranges()
+    expect(all(value in ranges[name].members for name, value in planted), "one look has freed what may be in the making")
+    auditor.mend("--passes", "3", "--interval", "1s")
+    field.check(kube, bitmaps)
+    auditor.audit()
+    port = planted[0][1]
+    made = kube.create_service("found", {"type": "NodePort", "ports": [field.port(80, nodePort=port)]})
+    expect_equal(ports_of(made), {port}, "the port that had leaked")
+    kube.delete_service("found")
+    say(f"{len(planted)} leaks found, and freed by the third look")
+
+
+def taken_away(kube, auditor, bitmaps):
+    """Bits cleared under Services that live."""
+    dns, asked = kube.get_service("dns"), kube.get_service("asked")
+    planted = [("servicenodeports", min(ports_of(dns)), "default/dns")]
+    if bitmaps:
+        planted.append(("serviceips", asked["spec"]["clusterIP"], "default/asked"))
+    for name, value, _ in planted:
+        plant(kube, name, give=[value])
+    auditor.audit(*(("repair", name, str(value), service) for name, value, service in planted))
+    report = auditor.mend()
+    expect_equal(report["applied"], True, "applied")
+    field.check(kube, bitmaps)
+    auditor.audit()
+    try:
+        kube.create_service("thief", {"type": "NodePort", "ports": [field.port(80, nodePort=planted[0][1])]})
+    except Refused as refused:
+        expect("already allocated" in refused.message, refused.message)
+    else:
+        expect(False, "the apiserver gave the port again")
+    kube.create_service("next", {"type": "NodePort", "ports": [field.port(80)]})
+    field.check(kube, bitmaps)
+    kube.delete_service("next")
+    expect_nothing_left(kube, bitmaps)
+    say("what live Services hold is marked again, and the apiserver goes on from there")
+
+
+def copies(kube, auditor, bitmaps):
+    """A Service written past the apiserver with what another holds, and one with an address of elsewhere: told, and
+    left to who must decide."""
+    key = "services/specs/default/"
+    dns = kube.raw(key)[key + "dns"]
+    document = dns.startswith(b"{")
+    copy = dns.replace(b'"name":"dns"', b'"name":"dnt"', 1) if document else dns.replace(b"\x0a\x03dns", b"\x0a\x03dnt", 1)
+    expect(copy != dns, "no copy was made")
+    kube.put_raw(key + "dnt", copy)
+    address, both = kube.get_service("dns")["spec"]["clusterIP"], ("default/dns", "default/dnt")
+    name = "serviceips" if bitmaps else "ipaddresses"
+    wanted = [("duplicate", "servicenodeports", "30005", both), ("duplicate", name, address, both)]
+    auditor.audit(*wanted)
+    before = kube.revisions(*WATCHED)
+    auditor.mend(code=FOUND)
+    expect_equal(kube.revisions(*WATCHED), before, "revisions after a repair that can do nothing")
+    strange = copy.replace(address.encode(), address.replace("10.96.", "10.97.").encode())
+    strange = strange.replace(b"30005", b"30905") if document else strange.replace(b"\xb5\xea\x01", b"\xb9\xf1\x01")
+    kube.put_raw(key + "dnt", strange)
+    auditor.audit(("outOfRange", "servicenodeports", "30905", "default/dnt"),
+                  ("outOfRange", name, address.replace("10.96.", "10.97."), "default/dnt"))
+    kube.delete_raw(key + "dnt")
+    auditor.audit()
+    say("collisions and strangers are named, and left alone")
+
+
+def in_json(kube, auditor, bitmaps):
+    kube.restart(media=JSON)
+    kube.create_service("later", {"type": "NodePort", "ipFamilyPolicy": "RequireDualStack",
+                                  "ports": [field.port(80)]})
+    kube.create_service("later2", {"type": "NodePort", "ports": [field.port(80)]})
+    for service in kube.services():  # each is written once, so that each is JSON
+        service["metadata"].setdefault("labels", {})["form"] = "json"
+        kube.update_service(service)
+    expect(all(value.startswith(b"{") for value in kube.raw("services/specs/").values()), "Services in JSON")
+    expect(kube.raw("ranges/")["ranges/servicenodeports"].startswith(b"{"), "ranges in JSON")
+    auditor.audit()
+    copies(kube, auditor, bitmaps)
+    taken_away(kube, auditor, bitmaps)
+    say("the same in JSON")
+
+
+def objects(kube, auditor):
+    """An IPAddress that has gone under a Service, and one whose Service never was."""
+    asked, key = kube.get_service("asked"), "ipaddresses/10.96.0.10"
+    old = kube.raw("ipaddresses/")[key]
+    kube.delete_raw(key)
+    auditor.audit(("repair", "ipaddresses", "10.96.0.10", "default/asked"))
+    auditor.mend()
+    field.check(kube, False)
+    auditor.audit()
+    path = "/apis/networking.k8s.io/v1/ipaddresses/10.96.0.10"
+    made = wait_for(lambda: kube.call("GET", path), "the apiserver has the object")
+    expect_equal(made["spec"]["parentRef"], {"resource": "services", "namespace": "default", "name": "asked"}, "parent")
+    expect_equal(made["metadata"]["labels"], {"ipaddress.kubernetes.io/ip-family": "IPv4",
+                                              "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}, "labels")
+    expect(made["metadata"].get("uid") and made["metadata"].get("creationTimestamp"), f"uid and time: {made['metadata']}")
+    expect_equal(kube.raw("ipaddresses/")[key][:4], old[:4], "form")
+    expect_nothing_left(kube, False)
+
+    kube.kill()  # or it would be first
+    labels = made["metadata"]["labels"]
+    kube.put_raw("ipaddresses/10.96.0.66", json.dumps(
+        {"kind": "IPAddress", "apiVersion": made["apiVersion"],
+         "metadata": {"name": "10.96.0.66", "uid": "3d1b1d1e-0000-4000-8000-000000000001", "labels": labels,
+                      "creationTimestamp": "2024-01-01T00:00:00Z"},
+         "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "nobody"}}}).encode())
+    auditor.audit(("leak", "ipaddresses", "10.96.0.66", (None, "default/nobody")))
+    auditor.mend()
+    expect("ipaddresses/10.96.0.66" not in kube.raw("ipaddresses/"), "the object that had leaked is there still")
+    kube.start()
+    field.check(kube, False)
+
+    kube.delete_service("asked")
+    wait_for(lambda: key not in kube.raw("ipaddresses/"), "the object goes with its Service")
+    kube.create_service("asked", {"clusterIP": "10.96.0.10", "ports": asked["spec"]["ports"]})
+    field.check(kube, False)
+    auditor.audit()
+    say("an object that had gone is made again, and the apiserver takes it for its own")
+
+
+def test():
+    version = sys.argv[2]
+    bitmaps = version == "1.32"
+    with World("kube-audit", sys.argv[1]) as world:
+        with KubeApiserver(world, version, addresses=f"{field.V4},{field.V6}", ports=field.PORTS) as kube:
+            auditor = Auditor(world, kube)
+            auditor.audit()
+            field.each_type(kube, bitmaps)
+            its_own_repair_would_tell(kube, bitmaps)
+            clean(world, kube, auditor, bitmaps)
+            leaks(kube, auditor, bitmaps)
+            taken_away(kube, auditor, bitmaps)
+            copies(kube, auditor, bitmaps)
+            if not bitmaps:
+                objects(kube, auditor)
+            in_json(kube, auditor, bitmaps)
+
+
+if __name__ == "__main__":
+    main(test, 3500)
