@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "app/open_store.h"
+#include "base/manual_clock.h"
 #include "engine/range_repair.h"
 #include "engine/service.h"
 #include "engine/test_meddler.h"
