@@ -31,7 +31,8 @@ core::Service service_at(std::size_t number, const core::range::ServiceCidr& cid
   core::Service service;
   service.name = {fmt::format("team-{}", number % 100), fmt::format("service-{:06}", number)};
   service.uid = fmt::format("{:08x}-0000-4000-8000-000000000000", number);
-  service.cluster_ip = cidr.value_at(space::Ordinal{static_cast<std::uint32_t>(number * 10 % cidr.size())}).to_string();
+  service.cluster_ip =
+      cidr.value_at(core::range::Ordinal{static_cast<std::uint32_t>(number * 10 % cidr.size())}).to_string();
   service.cluster_ips = {service.cluster_ip};
   service.selector = {{"app", service.name.name}};
   core::ServicePort port;

@@ -105,7 +105,7 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   for (const auto& [value, names] : holders) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    table.add({text_of(value), names.empty() ? "nobody" : shown(text)});
+    table.add({collect::text_of(value), names.empty() ? "nobody" : shown(text)});
   }
   return table.to_string();
 }
