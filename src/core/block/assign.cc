@@ -609,10 +609,6 @@ std::uint64_t rotation_start(const AffinityOwner& owner, std::uint64_t block_cou
     hash *= 16777619U;
     hash ^= static_cast<unsigned char>(c);
   }
-  // The last letters of a name reach only the low bits of it: node-1 and node-2 would be neighbours.
-  hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
-  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35U;
-  hash ^= hash >> 16;
   return hash % block_count;
 }
 

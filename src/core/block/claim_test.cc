@@ -1,8 +1,6 @@
 #include "core/block/claim.h"
 
 #include <algorithm>
-#include <set>
-#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,18 +57,6 @@ class Claim : public testing::Test {
   Snapshot snapshot_;
   Missing missing_;
 };
-
-TEST(RotationStart, NodesWithNumberedNamesStartFarApart) {
-  // Names of this kind are the rule, and such nodes often start at the same moment: each that finds another at its
-  // place has to ask again, in the end for the list of all blocks.
-  for (const std::string prefix : {"node-", "worker", "ip-10-0-0-"}) {
-    std::set<std::uint64_t> sixteens;
-    for (int i = 0; i < 256; ++i) {
-      sixteens.insert(rotation_start({AffinityOwner::Type::host, prefix + std::to_string(i)}, 4096) / 16);
-    }
-    EXPECT_GE(sixteens.size(), 140U) << prefix << ": by chance it would be 162 of 256";
-  }
-}
 
 TEST_F(Claim, GuessesBeforeItLists) {
   EXPECT_FALSE(choose());
