@@ -62,7 +62,7 @@ def clean(ranges):
     expect_equal(by_name["serviceips"],
                  {"name": "serviceips", "range": "10.96.0.0/24", "size": 254, "used": 1,
                   "static": {"size": 16, "used": 1}, "dynamic": {"size": 238, "used": 0}, "present": True}, "a range")
-    expect_equal(sorted(by_name), ["secondaryserviceips", "servicenodeports", "serviceips"], "names of ranges")
+    expect_equal(sorted(by_name), ["secondaryserviceips", "serviceips", "servicenodeports"], "names of ranges")
     expect("no findings" in ranges.text("audit"), "the table")
     expect("default/web" in ranges.text("audit", "-o", "wide"), "who holds what")
     text = ranges.text("range", "serviceips")

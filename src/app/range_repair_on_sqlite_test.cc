@@ -86,7 +86,7 @@ TEST_F(RangeRepairOnSqlite, WhatIsMadeAndDeletedBetweenSnapshotAndWriteIsRight) 
     remove(other, "goes");
   };
   const auto third = repair(repairing, memory);
-  EXPECT_EQ(third.conflicts, 1U);
+  EXPECT_GE(third.conflicts, 1U);
   EXPECT_THAT(third.failures, IsEmpty());
 
   engine::RangeRepairMemory fresh;
