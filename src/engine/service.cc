@@ -28,12 +28,16 @@ template <class T, class Parse>
   return cidr.cidr();
 }
 
+/// Who is about to write decides once; the bitmap of a /12 is not read twice.
+TurnTaking turn_of(const core::ServiceOptions& options) {
+  return options.dry_run ? TurnTaking::before_writing : TurnTaking::first;
+}
+
 }  // namespace
 
 Result<core::ServiceAnswer> create_service(const Context& context, const core::Service& wanted,
                                            const core::ServiceRanges& ranges, const core::ServiceOptions& options) {
-  const TurnTaking turn = options.dry_run ? TurnTaking::before_writing : TurnTaking::first;
-  return transact(context, turn, [&](const core::Snapshot& snapshot, const Instant& now) {
+  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant& now) {
     return core::plan_create_service(snapshot, wanted, ranges, options, now, context.random);
   });
 }
@@ -49,14 +53,14 @@ Result<core::ServiceAnswer> update_service(const Context& context, const core::S
     // From here on the value stands for the revision: whoever writes the same value again changes nothing.
     as_read = std::move(stored->service);
   }
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) {
     return core::plan_update_service(snapshot, wanted, as_read, ranges, options, context.random);
   });
 }
 
 Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
                                            const core::ServiceOptions& options) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) {
     return core::plan_delete_service(snapshot, name, options, context.random);
   });
 }
