@@ -200,8 +200,9 @@ std::vector<RepairFinding> merged(std::vector<RepairFinding> before, const std::
 }
 
 std::string text_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings, bool wide) {
-  std::string text = fmt::format("{} services; addresses are kept as {}\n", report.services.size(),
-                                 report.objects ? "IPAddress objects" : "bitmaps");
+  std::string text =
+      fmt::format("{} service{}; addresses are kept as {}\n", report.services.size(),
+                  report.services.size() == 1 ? "" : "s", report.objects ? "IPAddress objects" : "bitmaps");
   if (report.bitmap_beside) {
     text +=
         "There is a bitmap of addresses beside the objects. It is looked at but never written; an API server of "
