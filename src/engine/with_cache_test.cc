@@ -201,6 +201,22 @@ TEST(WithCache, ALaggingWatchIsNotBelieved) {
   EXPECT_TRUE(world.from_cache);
 }
 
+TEST(WithCache, EverythingIsReadAnewNowAndThen) {
+  AgentWorld world;
+  world.others.pool("a", "10.0.0.0/24", 26);
+  world.follow();
+  world.add("one");
+  const auto rebuilt = world.cached.state().rebuilt;
+  world.others.clock.advance(std::chrono::minutes(9));
+  world.follow();
+  EXPECT_EQ(world.cached.state().rebuilt, rebuilt);
+  world.others.clock.advance(std::chrono::minutes(2));
+  world.follow();
+  EXPECT_EQ(world.cached.state().rebuilt, rebuilt + 1);
+  world.add("two");
+  EXPECT_TRUE(world.from_cache);
+}
+
 TEST(WithCache, ForgottenHistoryMeansReadingAnew) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/24", 26);

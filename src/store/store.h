@@ -102,10 +102,29 @@ enum class Fate : std::uint8_t {
   may_still_come,  ///< nothing has changed; committing again with the same conditions and token is safe
 };
 
-/// One change that a watch saw: the record as it became, or nothing when it was deleted.
+/// One change that a watch saw.
 struct Change {
+  enum class What : std::uint8_t {
+    put,      ///< `record` is what it became
+    deleted,  ///< there is none any more
+    touched,  ///< of a followed record (Watch::follow): it became something else, which was not read
+  };
   Key key;
+  What what = What::deleted;
+  Revision revision;  ///< of the change, or of a later one of the same record
   std::optional<Record> record;
+
+  [[nodiscard]] static Change put(Record record) {
+    Key key = record.key;
+    const Revision revision = record.revision;
+    return {std::move(key), What::put, revision, std::move(record)};
+  }
+  [[nodiscard]] static Change deleted(Key key, Revision revision) {
+    return {std::move(key), What::deleted, revision, std::nullopt};
+  }
+  [[nodiscard]] static Change touched(Key key, Revision revision) {
+    return {std::move(key), What::touched, revision, std::nullopt};
+  }
 };
 
 /// What a watch looks at: single records, and all records of listings.
@@ -122,14 +141,18 @@ class Watch {
  public:
   virtual ~Watch() = default;
 
-  /// The changes since the call before, in the order of their commits; those of one commit come in one answer. Waits
-  /// for at least one until the deadline, and may come back earlier with none. Of several changes of one record between
-  /// two calls the earlier ones may be left out.
+  /// The changes since the call before. Waits for at least one until the deadline, and may come back earlier with none.
+  /// Those of one record come in their order; of several between two calls the earlier ones may be left out, and some
+  /// may come twice. Those of different records may come in another order than they were made, and those of one commit
+  /// apart: a backend that watches several ranges (etcd) does not know how far each of them is.
   /// Errors: too_old (changes were lost: read everything and watch anew), and those of every call.
   [[nodiscard]] virtual Result<std::vector<Change>> next(Deadline deadline) = 0;
 
-  /// Every change up to this position has been returned by next(), or concerned something else.
-  [[nodiscard]] virtual Revision position() const = 0;
+  /// From now on also says that this record, which is not in the scope, has been `touched` or `deleted`: every change
+  /// after `after`, a position that is not older than the watch. What was followed before is forgotten.
+  virtual void follow(const Key& key, Revision after) = 0;
+  /// No more of a record that was followed.
+  virtual void unfollow(const Key& key) = 0;
 };
 
 /// What a backend can do beyond the least.

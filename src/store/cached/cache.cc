@@ -43,7 +43,6 @@ core::Missing Cache::first_read() const {
 WatchScope Cache::scope() const {
   WatchScope scope;
   scope.records = {core::ipam_config_key(), core::node_key(node_.name)};
-  for (const net::Prefix& cidr : own_) scope.records.push_back(core::block_key(cidr));
   scope.lists = {{Kind::pool, ""},
                  {Kind::reservation, ""},
                  {Kind::affinity, ""},
@@ -84,11 +83,21 @@ bool Cache::is_watched(const Key& key) const {
 
 // ---------------------------------------------------------------- coming in
 
+bool Cache::is_older_than_known(const Key& key, Revision revision) const {
+  const auto deleted = deleted_.find(key);
+  if (deleted != deleted_.end() && deleted->second > revision) return true;
+  const auto known = records_.find(key);
+  return known != records_.end() && known->second.revision > revision;
+}
+
 bool Cache::is_newer_than_known(const Record& record) const {
-  const auto own = own_writes_.find(record.key);
-  if (own != own_writes_.end() && own->second > record.revision) return false;
   const auto known = records_.find(record.key);
-  return known == records_.end() || known->second.revision < record.revision;
+  const bool is_same = known != records_.end() && known->second.revision == record.revision;
+  return !is_same && !is_older_than_known(record.key, record.revision);
+}
+
+bool Cache::is_there(const Key& key) const {
+  return records_.contains(key) || (key.kind == Kind::affinity && affinity_names_.contains(key.name));
 }
 
 void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
@@ -111,7 +120,7 @@ void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
 }
 
 bool Cache::wants(const Key& key) const {
-  if (records_.contains(key)) return false;
+  if (records_.contains(key) && !touched_.contains(key)) return false;
   if (key.kind == Kind::handle) return mentions_.contains(key.name);
   const auto cidr = key.kind == Kind::block ? block_of(key) : std::nullopt;
   return cidr && own_.contains(*cidr);
@@ -125,10 +134,10 @@ void Cache::learn(const ReadAnswer& answer) {
 
 core::Missing Cache::unknown(std::size_t most) const {
   core::Missing wanted;
-  for (const net::Prefix& cidr : own_) {
+  for (const auto& [cidr, since] : own_) {
     if (wanted.records.size() == most) return wanted;
     const Key key = core::block_key(cidr);
-    if (!records_.contains(key)) wanted.records.insert(key);
+    if (!records_.contains(key) || touched_.contains(key)) wanted.records.insert(key);
   }
   for (const auto& [id, count] : mentions_) {
     if (wanted.records.size() == most) return wanted;
@@ -138,37 +147,52 @@ core::Missing Cache::unknown(std::size_t most) const {
   return wanted;
 }
 
-void Cache::apply(const std::vector<Change>& changes, Revision position) {
+bool Cache::apply(const std::vector<Change>& changes) {
   std::map<Key, const Change*> last;  // of several changes of one record only the last matters
   for (const Change& change : changes) last[change.key] = &change;
-  std::vector<const Change*> in_order;
-  for (const auto& [key, change] : last) {
-    const auto own = own_writes_.find(key);
-    // A write of our own that the watch has not come to is newer than what it tells.
-    const bool is_behind = own != own_writes_.end() && own->second > position;
-    if (is_behind && (!change->record || change->record->revision < own->second)) continue;
-    // What this process wrote or read meanwhile may be newer, too.
-    const auto known = records_.find(key);
-    if (change->record && known != records_.end() && known->second.revision > change->record->revision) continue;
-    in_order.push_back(change);
+  // Claims first: they say which blocks are the node's own.
+  bool is_news = false;
+  for (const bool is_claims_turn : {true, false}) {
+    for (const auto& [key, change] : last) {
+      if ((key.kind == Kind::affinity) == is_claims_turn) is_news |= apply_one(*change);
+    }
   }
-  std::stable_partition(in_order.begin(), in_order.end(),
-                        [](const Change* c) { return c->key.kind == Kind::affinity; });
-  for (const Change* change : in_order) put(change->key, change->record);
-  position_ = std::max(position_, position);
-  std::erase_if(own_writes_, [&](const auto& write) { return write.second <= position_; });
+  return is_news;
+}
+
+/// False for what is known, be it from a write of our own that the watch comes to only now.
+bool Cache::apply_one(const Change& change) {
+  const Key& key = change.key;
+  const bool is_older = is_older_than_known(key, change.revision);
+  const auto deleted = deleted_.find(key);
+  if (deleted != deleted_.end() && deleted->second <= change.revision) deleted_.erase(deleted);
+  if (is_older) return false;
+  const auto known = records_.find(key);
+  const bool is_same = known != records_.end() && known->second.revision == change.revision;
+  switch (change.what) {
+    case Change::What::put:
+      if (!is_same) put(key, change.record);
+      return !is_same;
+    case Change::What::deleted:
+      put(key, std::nullopt);
+      return true;
+    case Change::What::touched:
+      if (!is_same && is_watched(key)) touched_[key] = std::max(touched_[key], change.revision);
+      return !is_same;
+  }
+  return false;
 }
 
 void Cache::committed(std::span<const Write> writes, const WriteToken& token, Revision revision) {
   const auto take = [&](const auto& is_turn) {
     for (const Write& write : writes) {
       if (write.only_check || !is_turn(write.key.kind)) continue;
+      if (is_older_than_known(write.key, revision)) continue;  // no: the watch was faster
       std::optional<Record> record;
       if (write.value) record = Record{write.key, *write.value, revision, token};
-      const auto known = records_.find(write.key);
-      if (known != records_.end() && known->second.revision > revision) continue;  // the watch was faster
+      // A put is safe from older news by its revision; what is gone has none.
+      if (!record && is_there(write.key) && is_watched(write.key)) deleted_[write.key] = revision;
       put(write.key, std::move(record));
-      if (is_watched(write.key) && revision > position_) own_writes_[write.key] = revision;
     }
   };
   // Claims say which blocks are kept, blocks which handles are.
@@ -207,7 +231,9 @@ void Cache::put(const Key& key, std::optional<Record> record) {
         const auto claims = claimed_.find(core::block_key(*cidr).name);
         if (claims != claimed_.end() && --claims->second == 0) claimed_.erase(claims);
         if (is_own_name(key.name)) {
-          put_block(core::block_key(*cidr), std::nullopt);
+          const Key block = core::block_key(*cidr);
+          put_block(block, std::nullopt);
+          deleted_.erase(block);
           own_.erase(*cidr);
           ++generation_;
         }
@@ -241,12 +267,13 @@ void Cache::keep(const Key& key, std::optional<Record> record) {
 /// A claim that is there; of others' the content is not kept.
 void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   const bool is_own = is_own_name(key.name);
+  const Revision since = record ? record->revision : Revision();
   if (record && is_own) keep(key, std::move(record));
   if (!affinity_names_.insert(key.name).second) return;
   const auto cidr = block_of(key);
   if (!cidr) return;
   ++claimed_[core::block_key(*cidr).name];
-  if (is_own && own_.insert(*cidr).second) ++generation_;
+  if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
 }
 
 void Cache::drop_mentions(const Record& block) {
@@ -265,6 +292,8 @@ void Cache::put_block(const Key& key, std::optional<Record> record) {
   if (record) {
     for (const std::string& id : handles_in(*record)) ++mentions_[id];
   }
+  const auto touched = touched_.find(key);
+  if (touched != touched_.end() && (!record || record->revision >= touched->second)) touched_.erase(touched);
   if (known != records_.end()) {
     const Record before = std::move(known->second);
     records_.erase(known);
@@ -298,6 +327,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       if (!is_held && affinity_names_.contains(key.name)) return {};
       return find(key);
     case Kind::block: {
+      if (touched_.contains(key)) return {};
       const auto cidr = block_of(key);
       if (!is_held && (!cidr || claimed_.contains(core::block_key(*cidr).name))) return {};
       return find(key);

@@ -34,17 +34,20 @@ class Cache {
   /// Own blocks whose content is not known, and handles they mention: at most `most` of them.
   [[nodiscard]] core::Missing unknown(std::size_t most) const;
 
-  /// What must be watched. Changes when the node gets or loses a block: then own_blocks_generation() does, too.
+  /// What must be watched, whatever blocks the node has.
   [[nodiscard]] WatchScope scope() const;
+  /// The blocks whose records must be followed as well, with the revision of the claim (0: of the first read): changes
+  /// from there on matter. own_blocks_generation() changes with every block that comes or goes.
+  [[nodiscard]] const std::map<net::Prefix, Revision>& own_blocks() const { return own_; }
   [[nodiscard]] std::size_t own_blocks_generation() const { return generation_; }
 
-  /// The changes that a watch of scope() saw, and how far it is now.
-  void apply(const std::vector<Change>& changes, Revision position);
+  /// The changes that the watch saw. True when they said something new, which may have left gaps.
+  bool apply(const std::vector<Change>& changes);
   /// A commit of this process was done.
   void committed(std::span<const Write> writes, const WriteToken& token, Revision revision);
   /// A commit of this process was not done, or nobody knows: what it rested on is to be read anew.
   void doubt(std::span<const Write> writes);
-  /// Whether a watch of scope() will see a change of this key.
+  /// Whether the watch will see a change of this key.
   [[nodiscard]] bool is_watched(const Key& key) const;
 
   /// Everything wanted, or nothing when some of it is not known.
@@ -52,7 +55,6 @@ class Cache {
   /// One record: absent (the inner optional), or nothing when it is not known.
   [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
 
-  [[nodiscard]] Revision position() const { return position_; }
   [[nodiscard]] std::size_t own_block_count() const { return own_.size(); }
   [[nodiscard]] std::size_t affinity_count() const { return affinity_names_.size(); }
 
@@ -61,9 +63,12 @@ class Cache {
   [[nodiscard]] bool holds_all_of(const core::Listing& listing) const;
   [[nodiscard]] std::optional<std::vector<Key>> keys(const core::Listing& listing) const;
   [[nodiscard]] std::optional<Record> find(const Key& key) const;
+  [[nodiscard]] bool is_older_than_known(const Key& key, Revision revision) const;
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
+  [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;
 
+  bool apply_one(const Change& change);
   void put(const Key& key, std::optional<Record> record);
   void put_affinity(const Key& key, std::optional<Record> record);
   void put_block(const Key& key, std::optional<Record> record);
@@ -76,11 +81,11 @@ class Cache {
   std::map<Key, Record> records_;                ///< everything that is held with its content
   std::set<std::string> affinity_names_;         ///< of everybody
   std::map<std::string, std::size_t> claimed_;   ///< claims by the name of the block
-  std::set<net::Prefix> own_;                    ///< blocks the node has a claim on
+  std::map<net::Prefix, Revision> own_;          ///< blocks the node has a claim on, and since when
   std::map<std::string, std::size_t> mentions_;  ///< in how many own blocks a handle is mentioned
-  std::map<Key, Revision> own_writes_;           ///< done by this process, not yet passed by the watch
+  std::map<Key, Revision> deleted_;              ///< by this process, which the watch has not told yet
+  std::map<Key, Revision> touched_;              ///< own blocks whose content is older than this
   std::size_t generation_ = 0;
-  Revision position_;
 };
 
 }  // namespace croft::store

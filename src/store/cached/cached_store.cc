@@ -39,15 +39,49 @@ Result<void> CachedStore::rebuild() {
     if (left.records == gaps.records) break;  // claims without block, handles without record
     gaps = std::move(left);
   }
-  fresh.apply({}, from);
   TRY(watch_, beneath_.watch(fresh.scope(), from, read_deadline()));
+  followed_.clear();
+  for (const auto& [cidr, since] : fresh.own_blocks()) {
+    watch_->follow(core::block_key(cidr), from);
+    followed_.insert(cidr);
+  }
   watched_generation_ = fresh.own_blocks_generation();
+  relist_at_since_boot_ = clock_.now().since_boot + options_.relist_interval;
   const std::lock_guard lock(mutex_);
   std::swap(cache_, fresh);
   awaited_.clear();
   in_use_ = true;
   ++rebuilt_;
   return {};
+}
+
+/// With mutex_ held.
+void CachedStore::follow_own_blocks() {
+  if (cache_.own_blocks_generation() == watched_generation_) return;
+  watched_generation_ = cache_.own_blocks_generation();
+  const auto& own = cache_.own_blocks();
+  std::erase_if(followed_, [&](const net::Prefix& cidr) {
+    if (own.contains(cidr)) return false;
+    const Key key = core::block_key(cidr);
+    watch_->unfollow(key);
+    std::erase_if(awaited_, [&](const Awaited& awaited) { return awaited.key == key; });
+    return true;
+  });
+  for (const auto& [cidr, since] : own) {
+    // A block is not older than the claim on it, and may have been written in the same commit.
+    const Revision before(std::max<std::uint64_t>(since.value, 1) - 1);
+    if (followed_.insert(cidr).second) watch_->follow(core::block_key(cidr), before);
+  }
+}
+
+/// With mutex_ held: takes what the watch has come to off the list.
+void CachedStore::strike_awaited(const std::vector<Change>& changes) {
+  for (const Change& change : changes) {
+    if (in_flight_ > 0) seen_in_flight_[change.key] = std::max(seen_in_flight_[change.key], change.revision);
+    std::erase_if(awaited_, [&](const Awaited& awaited) {
+      return awaited.key == change.key && awaited.revision <= change.revision;
+    });
+  }
 }
 
 Result<void> CachedStore::fill_unknown(Deadline deadline) {
@@ -77,30 +111,18 @@ Result<void> CachedStore::step(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     if (!in_use_) watch_.reset();  // a reader found that it lags
   }
-  if (!watch_) {
+  if (!watch_ || clock_.now().since_boot >= relist_at_since_boot_) {
     const auto rebuilt = rebuild();
     if (!rebuilt) return give_up(rebuilt.error());
     return {};
   }
   const auto changes = watch_->next(deadline);
   if (!changes) return give_up(changes.error());
-  std::optional<WatchScope> scope;
-  Revision position;
   {
     const std::lock_guard lock(mutex_);
-    position = watch_->position();
-    cache_.apply(*changes, position);
-    fill_due_ = fill_due_ || !changes->empty();
-    while (!awaited_.empty() && awaited_.front().first <= cache_.position()) awaited_.pop_front();
-    if (cache_.own_blocks_generation() != watched_generation_) {
-      scope = cache_.scope();
-      watched_generation_ = cache_.own_blocks_generation();
-    }
-  }
-  if (scope) {
-    auto watch = beneath_.watch(*scope, position, read_deadline());
-    if (!watch) return give_up(watch.error());
-    watch_ = *std::move(watch);
+    if (cache_.apply(*changes)) fill_due_ = true;
+    strike_awaited(*changes);
+    follow_own_blocks();
   }
   const auto filled = fill_unknown(read_deadline());
   if (!filled) return give_up(filled.error());
@@ -122,7 +144,7 @@ Result<void> CachedStore::check_deadline(Deadline deadline) const {
 
 /// With mutex_ held.
 bool CachedStore::is_usable_now() {
-  if (in_use_ && !awaited_.empty() && clock_.now().since_boot - awaited_.front().second > options_.lag_max) {
+  if (in_use_ && !awaited_.empty() && clock_.now().since_boot - awaited_.front().done_since_boot > options_.lag_max) {
     in_use_ = false;
   }
   return in_use_;
@@ -206,17 +228,23 @@ Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteT
   }
   auto committed = beneath_.commit(writes, token, deadline);
   const std::lock_guard lock(mutex_);
-  --in_flight_;
+  std::map<Key, Revision> seen;
+  if (--in_flight_ == 0) {
+    seen.swap(seen_in_flight_);
+  } else {
+    seen = seen_in_flight_;
+  }
   if (!in_use_) return committed;
   if (!committed) {
     cache_.doubt(writes);
     return committed;
   }
   cache_.committed(writes, token, *committed);
-  const bool will_be_seen = std::any_of(writes.begin(), writes.end(), [&](const Write& write) {
-    return !write.only_check && write.value.has_value() && cache_.is_watched(write.key);
-  });
-  if (will_be_seen && *committed > cache_.position()) awaited_.emplace_back(*committed, clock_.now().since_boot);
+  for (const Write& write : writes) {
+    if (write.only_check || !write.value || !cache_.is_watched(write.key)) continue;
+    if (const auto at = seen.find(write.key); at != seen.end() && at->second >= *committed) continue;
+    awaited_.push_back({write.key, *committed, clock_.now().since_boot});
+  }
   return committed;
 }
 

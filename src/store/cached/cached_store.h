@@ -5,8 +5,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -22,6 +24,8 @@ struct CachedStoreOptions {
   /// How long the watch may stay behind a commit of this process before it counts as broken.
   std::chrono::nanoseconds lag_max = std::chrono::seconds(1);
   std::chrono::nanoseconds read_limit = std::chrono::seconds(10);  ///< for one read of the follower
+  /// Everything is read anew after this time: a watch of etcd 3.4 can lose an event and not say so.
+  std::chrono::nanoseconds relist_interval = std::chrono::minutes(10);
 };
 
 /// A store that answers from memory what one node looks at again and again (cache.h), and passes everything else on to
@@ -41,8 +45,8 @@ class CachedStore final : public Store {
   /// The same store without answers from memory. What passes through it is noticed all the same.
   [[nodiscard]] Store& uncached() { return uncached_; }
 
-  /// One step of following the store: reads everything when nothing is known, else waits for changes until the
-  /// deadline. Errors: those of the store beneath; the next call begins anew.
+  /// One step of following the store: reads everything when nothing is known or all is old, else waits for changes
+  /// until the deadline. Errors: those of the store beneath; the next call begins anew.
   [[nodiscard]] Result<void> step(Deadline deadline);
 
   struct State {
@@ -103,6 +107,8 @@ class CachedStore final : public Store {
   [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;
   [[nodiscard]] bool is_usable_now();
   [[nodiscard]] Result<void> rebuild();
+  void follow_own_blocks();
+  void strike_awaited(const std::vector<Change>& changes);
   [[nodiscard]] Result<void> fill_unknown(Deadline deadline);
   [[nodiscard]] Deadline read_deadline() const;
 
@@ -113,19 +119,27 @@ class CachedStore final : public Store {
   Uncached uncached_;
   std::timed_mutex turn_;
 
-  std::unique_ptr<Watch> watch_;        ///< step() only
-  std::size_t watched_generation_ = 0;  ///< step() only
+  std::unique_ptr<Watch> watch_;                     ///< step() only
+  std::set<net::Prefix> followed_;                   ///< step() only: own blocks that watch_ follows
+  std::size_t watched_generation_ = 0;               ///< step() only
+  std::chrono::nanoseconds relist_at_since_boot_{};  ///< step() only
 
   mutable std::mutex mutex_;  ///< guards all below
   Cache cache_;
   bool in_use_ = false;
-  /// Commits of this process that the watch must come to, and when they were done.
-  std::deque<std::pair<Revision, std::chrono::nanoseconds>> awaited_;
+  /// A write of this process that the watch must come to.
+  struct Awaited {
+    Key key;
+    Revision revision;
+    std::chrono::nanoseconds done_since_boot{};
+  };
+  std::deque<Awaited> awaited_;  ///< the oldest first
   std::uint64_t rebuilt_ = 0;
   std::uint64_t from_memory_ = 0;
   std::uint64_t passed_on_ = 0;
-  std::size_t in_flight_ = 0;  ///< commits whose answer has not come
-  bool fill_due_ = false;      ///< changes came that may have left gaps
+  std::size_t in_flight_ = 0;               ///< commits whose answer has not come
+  std::map<Key, Revision> seen_in_flight_;  ///< what the watch told meanwhile: it may be quicker than the answer
+  bool fill_due_ = false;                   ///< changes came that may have left gaps
 };
 
 /// Runs CachedStore::step() in a thread of its own, until it is destroyed.

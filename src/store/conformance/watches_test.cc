@@ -78,9 +78,60 @@ TEST_P(StoreConformance, WatchSeesWhatOthersDoAfterItsPosition) {
   ASSERT_TRUE(changes[0].record);
   EXPECT_EQ(number_in(changes[0]), 2U);
   EXPECT_EQ(changes[0].record->revision, (*other->get(mark_key("w/b"), soon()))->revision);
+  EXPECT_EQ(changes[0].what, Change::What::put);
+  EXPECT_EQ(changes[0].revision, changes[0].record->revision);
   EXPECT_EQ(changes[1].key, mark_key("w/a"));
+  EXPECT_EQ(changes[1].what, Change::What::deleted);
   EXPECT_FALSE(changes[1].record);
-  EXPECT_GE((*watch)->position(), changes[0].record->revision);
+  EXPECT_GT(changes[1].revision, changes[0].revision);
+}
+
+TEST_P(StoreConformance, AFollowedRecordTellsThatItChangedAndWhenItIsGone) {
+  const auto start = store_->position(soon());
+  ASSERT_TRUE(start) << start.error().message;
+  const auto watch = store_->watch({{}, {kMarks}}, *start, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+  ASSERT_TRUE(commit({put("f/x", 1)}));
+  ASSERT_TRUE(commit({put("w/last", 1)}));
+  const auto before = take(**watch, 1, clock_);
+  ASSERT_EQ(before.size(), 1U);
+  EXPECT_EQ(before[0].key, mark_key("w/last")) << "nobody follows the other yet";
+
+  // From before the first change of it, though the watch has passed that.
+  const Revision made = (*store_->get(mark_key("f/x"), soon()))->revision;
+  (*watch)->follow(mark_key("f/x"), Revision(made.value - 1));
+  const auto next_of_it = [&]() -> std::optional<Change> {
+    const Deadline deadline = in(std::chrono::seconds{10});
+    while (!deadline.passed(clock_.now())) {
+      for (const Change& change : take(**watch, 1, clock_)) {
+        if (change.key == mark_key("f/x")) return change;
+      }
+    }
+    return {};
+  };
+  auto change = next_of_it();
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->what, Change::What::touched);
+  EXPECT_EQ(change->revision, made);
+  EXPECT_FALSE(change->record);
+
+  ASSERT_TRUE(commit({put("f/x", 2)}));
+  change = next_of_it();
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->what, Change::What::touched);
+  EXPECT_EQ(change->revision, (*store_->get(mark_key("f/x"), soon()))->revision);
+  ASSERT_TRUE(commit({remove("f/x")}));
+  change = next_of_it();
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->what, Change::What::deleted);
+  EXPECT_GT(change->revision, made);
+
+  (*watch)->unfollow(mark_key("f/x"));
+  ASSERT_TRUE(commit({put("f/x", 3)}));
+  ASSERT_TRUE(commit({put("w/end", 1)}));
+  const auto after = take(**watch, 1, clock_);
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0].key, mark_key("w/end"));
 }
 
 TEST_P(StoreConformance, WatchOfSingleRecordsSeesNoOthers) {

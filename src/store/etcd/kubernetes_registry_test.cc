@@ -232,6 +232,8 @@ TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
     ASSERT_FALSE(changes->empty()) << "nothing came";
     seen.insert(seen.end(), changes->begin(), changes->end());
   }
+  // The two are watched apart, and come in either order.
+  std::sort(seen.begin(), seen.end(), [](const Change& a, const Change& b) { return a.key < b.key; });
   EXPECT_EQ(seen[0].key, ports_key());
   EXPECT_EQ(std::get<core::RangeAllocation>(seen[0].record->value).data, "\x01");
   EXPECT_EQ(seen[1].key, core::service_key({"default", "web"}));

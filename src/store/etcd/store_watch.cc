@@ -19,9 +19,9 @@ class StoreWatch final : public Watch {
  public:
   StoreWatch(Store& store, Kv& kv, const Places& places, const Clock& clock, Random& random, const WatchScope& scope,
              store::Revision after)
-      : store_(store), kv_(kv), places_(places), watch_(kv, clock, random), scope_(scope), position_(after) {
-    for (const Key& key : scope_.records) add_record(key);
-    for (const core::Listing& listing : scope_.lists) add_list(listing);
+      : store_(store), places_(places), watch_(kv, clock, random), scope_(scope) {
+    for (const Key& key : scope_.records) add_record(key, after);
+    for (const core::Listing& listing : scope_.lists) add_list(listing, after);
   }
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
@@ -36,42 +36,52 @@ class StoreWatch final : public Watch {
       default:
         return std::vector<Change>();
     }
-    note_beside(update.events);
     std::vector<Change> changes;
-    for (const Event& event : update.events) {
-      TRY_VOID(add_change(event, deadline, changes));
-      const auto revision = static_cast<std::uint64_t>(event.kv.mod_revision);
-      if (revision > position_.value) position_ = store::Revision(revision);
-    }
+    for (const Event& event : update.events) TRY_VOID(add_change(event, deadline, changes));
     return changes;
   }
 
-  [[nodiscard]] store::Revision position() const override { return position_; }
+  void follow(const Key& key, store::Revision after) override {
+    auto place = places_.place_of(key);
+    if (!place || followed_.contains(*place)) return;
+    // What is beside a record changes together with it.
+    followed_.try_emplace(*place, Followed{key, add_range(*place, "", after)});
+  }
+
+  void unfollow(const Key& key) override {
+    const auto place = places_.place_of(key);
+    const auto found = place ? followed_.find(*place) : followed_.end();
+    if (found == followed_.end()) return;
+    watch_.forget(found->second.id);
+    followed_.erase(found);
+  }
 
  private:
-  void add_range(std::string from, std::string to, Kind kind) {
+  std::int64_t add_range(std::string from, std::string to, store::Revision after) {
     WatchCreate create;
     create.id = ++last_id_;
     create.key = std::move(from);
     create.range_end = std::move(to);
-    create.start_revision = static_cast<Revision>(position_.value) + 1;
+    create.start_revision = static_cast<Revision>(after.value) + 1;
     watch_.watch(create);
-    kinds_.insert(kind);
+    return create.id;
   }
 
-  void add_record(const Key& key) {
-    if (auto place = places_.place_of(key)) add_range(*std::move(place), "", key.kind);
-    if (auto beside = place_beside(key)) add_range(*std::move(beside), "", key.kind);
+  void add_record(const Key& key, store::Revision after) {
+    if (auto place = places_.place_of(key)) add_range(*std::move(place), "", after);
+    if (auto beside = place_beside(key)) add_range(*std::move(beside), "", after);
+    kinds_.insert(key.kind);
   }
 
-  void add_list(const core::Listing& listing) {
+  void add_list(const core::Listing& listing, store::Revision after) {
     auto ranges = places_.ranges_of(listing);
     CROFT_ASSERT(ranges.has_value());
-    for (PlaceRange& range : *ranges) add_range(std::move(range.from), std::move(range.to), listing.kind);
+    for (PlaceRange& range : *ranges) add_range(std::move(range.from), std::move(range.to), after);
     if (const auto root = places_beside(listing.kind)) {
       const std::string prefix = *root + listing.name_prefix;
-      add_range(prefix, wire::etcd::end_of_prefix(prefix), listing.kind);
+      add_range(prefix, wire::etcd::end_of_prefix(prefix), after);
     }
+    kinds_.insert(listing.kind);
   }
 
   /// The watched record that a key is, or is beside of.
@@ -87,59 +97,41 @@ class StoreWatch final : public Watch {
     return std::nullopt;
   }
 
-  /// An event has a record or what is beside it: the latter is remembered, so that a change of the record costs no
-  /// reading.
-  void note_beside(const std::vector<Event>& events) {
-    for (const Event& event : events) {
-      const auto seen = seen_at(event.kv.key);
-      if (!seen || !seen->beside) continue;
-      if (event.type == Event::Type::deletion) {
-        beside_[seen->key] = std::nullopt;
-      } else {
-        beside_[seen->key] = event.kv.value;
-      }
-    }
-  }
-
-  [[nodiscard]] Result<std::optional<std::string>> beside_of(const Key& key, Deadline deadline) {
-    const auto place = place_beside(key);
-    if (!place) return std::optional<std::string>();
-    if (const auto known = beside_.find(key); known != beside_.end()) return known->second;
-    TRY(const RangeResponse found, kv_.range(RangeRequest::one(*place), deadline));
-    auto& beside = beside_[key];
-    if (!found.kvs.empty()) beside = found.kvs.front().value;
-    return beside;
-  }
-
   /// What an event says about one of the records that are watched.
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
+    const auto revision = store::Revision(static_cast<std::uint64_t>(event.kv.mod_revision));
+    const bool is_deletion = event.type == Event::Type::deletion;
+    if (const auto followed = followed_.find(event.kv.key); followed != followed_.end()) {
+      const Key& key = followed->second.key;
+      changes.push_back(is_deletion ? Change::deleted(key, revision) : Change::touched(key, revision));
+      return {};
+    }
     const auto seen = seen_at(event.kv.key);
     if (!seen) return {};
-    Change change{seen->key, std::nullopt};
-    if (seen->beside) {
-      // Of one commit with the record itself as a rule; then this says nothing new.
-      const bool known = !changes.empty() && changes.back().key == seen->key && changes.back().record &&
-                         changes.back().record->revision.value == static_cast<std::uint64_t>(event.kv.mod_revision);
-      if (known) return {};
-      TRY(change.record, store_.get(seen->key, deadline));
-    } else if (event.type == Event::Type::deletion) {
-      beside_.erase(seen->key);
+    if (is_deletion && !seen->beside) {
+      changes.push_back(Change::deleted(seen->key, revision));
+    } else if (place_beside(seen->key)) {
+      // Its two halves are watched apart: half an event and half of what was known before may never have been together.
+      TRY(auto record, store_.get(seen->key, deadline));
+      changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));
     } else {
-      TRY(const auto beside, beside_of(seen->key, deadline));
-      TRY(change.record, decode(places_, seen->key, event.kv, beside));
+      TRY(auto record, decode(places_, seen->key, event.kv, std::nullopt));
+      changes.push_back(Change::put(std::move(record)));
     }
-    changes.push_back(std::move(change));
     return {};
   }
 
+  struct Followed {
+    Key key;
+    std::int64_t id = 0;
+  };
+
   Store& store_;
-  Kv& kv_;
   const Places& places_;
   ResumingWatch watch_;
   const WatchScope scope_;
-  store::Revision position_;
-  std::set<Kind> kinds_;
-  std::map<Key, std::optional<std::string>> beside_;  ///< what is beside the records of which an event came
+  std::set<Kind> kinds_;                      ///< of the scope
+  std::map<std::string, Followed> followed_;  ///< by place
   std::int64_t last_id_ = 0;
 };
 

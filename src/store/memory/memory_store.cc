@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -89,12 +90,12 @@ class MemoryData {
   }
 
   /// The changes after `position`, which moves on; waits a moment when there are none. Nothing when they are forgotten.
-  std::optional<std::vector<std::pair<Revision, Change>>> changes_after(Revision& position) const {
+  std::optional<std::vector<Change>> changes_after(Revision& position) const {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kWatchWait, [&] { return last_revision_ > position; });
     if (position < forgotten_) return {};
     const auto first = std::upper_bound(history_.begin(), history_.end(), position,
-                                        [](Revision r, const auto& change) { return r < change.first; });
+                                        [](Revision r, const Change& change) { return r < change.revision; });
     position = last_revision_;
     return std::vector(first, history_.end());
   }
@@ -168,12 +169,14 @@ class MemoryData {
     if (write.only_check) return;
     if (write.value) {
       entries_.insert_or_assign(write.key, Entry{*write.value, last_revision_, token});
+      history_.push_back(Change::put(*find(write.key)));
     } else if (entries_.erase(write.key) == 0) {
       return;
+    } else {
+      history_.push_back(Change::deleted(write.key, last_revision_));
     }
-    history_.emplace_back(last_revision_, Change{write.key, find(write.key)});
     if (history_.size() <= kHistoryMax) return;
-    forgotten_ = history_.front().first;
+    forgotten_ = history_.front().revision;
     history_.pop_front();
   }
 
@@ -184,7 +187,7 @@ class MemoryData {
   mutable std::condition_variable changed_;
   Entries entries_;
   Revision last_revision_;
-  std::deque<std::pair<Revision, Change>> history_;
+  std::deque<Change> history_;
   Revision forgotten_;  ///< changes up to this one may be missing in history_
 };
 
@@ -199,17 +202,26 @@ class MemoryWatch final : public Watch {
     auto changes = data_->changes_after(position_);
     if (!changes) return fail(ErrorCode::too_old, "changes were forgotten; read again");
     std::vector<Change> seen;
-    for (auto& [revision, change] : *changes) {
-      if (is_in(scope_, change.key)) seen.push_back(std::move(change));
+    for (Change& change : *changes) {
+      if (is_in(scope_, change.key)) {
+        seen.push_back(std::move(change));
+      } else if (followed_.contains(change.key)) {
+        seen.push_back(change.record ? Change::touched(change.key, change.revision) : std::move(change));
+      }
     }
     return seen;
   }
 
-  [[nodiscard]] Revision position() const override { return position_; }
+  void follow(const Key& key, Revision after) override {
+    followed_.insert(key);
+    position_ = std::min(position_, after);
+  }
+  void unfollow(const Key& key) override { followed_.erase(key); }
 
  private:
   std::shared_ptr<MemoryData> data_;
   const WatchScope scope_;
+  std::set<Key> followed_;
   Revision position_;
 };
 

@@ -44,16 +44,24 @@ std::optional<Key> key_from(std::int64_t kind, std::string_view name) {
   return known ? std::optional(Key{*known, std::string(name)}) : std::nullopt;
 }
 
-/// The keys in the scope that changed after the position, the last change first.
-[[nodiscard]] Result<std::vector<Key>> keys_after(Database& database, Revision position, const WatchScope& scope) {
-  std::vector<Key> keys;
+struct ChangedKey {
+  Key key;
+  Revision revision;
+};
+
+/// The keys that are wanted and changed after the position, the last change first.
+template <class IsWanted>
+[[nodiscard]] Result<std::vector<ChangedKey>> keys_after(Database& database, Revision position, IsWanted is_wanted) {
+  std::vector<ChangedKey> keys;
   std::set<Key> seen;
   TRY(const auto rows, database.prepare(Sql::changes_backwards));
   for (;;) {
     TRY(const bool is_row, rows->step());
-    if (!is_row || revision_of(rows->number(0)) <= position) return keys;
+    if (!is_row) return keys;
+    const Revision revision = revision_of(rows->number(0));
+    if (revision <= position) return keys;
     auto key = key_from(rows->number(1), rows->bytes(2));
-    if (key && is_in(scope, *key) && seen.insert(*key).second) keys.push_back(*std::move(key));
+    if (key && is_wanted(*key) && seen.insert(*key).second) keys.push_back({*std::move(key), revision});
   }
 }
 
@@ -68,13 +76,21 @@ Result<KnownChanges> known_changes(Database& database) {
   return KnownChanges{revision_of(noted == last ? floor : last), revision_of(last)};
 }
 
-Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope) {
-  TRY(std::vector<Key> keys, keys_after(database, position, scope));
+Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
+                                          const std::set<Key>& followed) {
+  const auto is_wanted = [&](const Key& key) { return is_in(scope, key) || followed.contains(key); };
+  TRY(std::vector<ChangedKey> keys, keys_after(database, position, is_wanted));
   std::vector<Change> changes;
   changes.reserve(keys.size());
-  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
-    TRY(auto record, read_record(database, *key));
-    changes.push_back({std::move(*key), std::move(record)});
+  for (auto changed = keys.rbegin(); changed != keys.rend(); ++changed) {
+    TRY(auto record, read_record(database, changed->key));
+    if (!record) {
+      changes.push_back(Change::deleted(std::move(changed->key), changed->revision));
+    } else if (is_in(scope, changed->key)) {
+      changes.push_back(Change::put(*std::move(record)));
+    } else {
+      changes.push_back(Change::touched(std::move(changed->key), changed->revision));
+    }
   }
   return changes;
 }

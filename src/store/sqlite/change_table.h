@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -29,9 +30,10 @@ struct KnownChanges {
 /// To be asked inside a read transaction. In a database of version 1 nothing but the last revision is known.
 [[nodiscard]] Result<KnownChanges> known_changes(Database& database);
 
-/// What `scope` has after `position`, each record once, as it is now, in the order of the last changes; inside a read
-/// transaction in which known_changes() reach back to the position.
-[[nodiscard]] Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope);
+/// The changes after `position` of what is in the scope or followed, each record once, as it is now, in the order of
+/// the last changes; inside a read transaction in which known_changes() reach back to the position.
+[[nodiscard]] Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
+                                                        const std::set<Key>& followed);
 
 // The following belong into the write transaction of the changes.
 

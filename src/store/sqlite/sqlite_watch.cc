@@ -38,7 +38,7 @@ Result<std::vector<Change>> SqliteWatch::look(Deadline deadline) {
     TRY_VOID(as_of_one_moment.begun());
     TRY(position, last_of_known(database, position_));
     if (position == position_) return {};
-    TRY(changes, changes_after(database, position_, scope_));
+    TRY(changes, changes_after(database, position_, scope_, followed_));
     return {};
   };
   TRY_VOID(connections_.read(deadline, use));

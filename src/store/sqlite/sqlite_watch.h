@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <set>
+
 #include "base/clock.h"
 #include "store/sqlite/change_signal.h"
 #include "store/sqlite/connection_pool.h"
@@ -19,7 +22,11 @@ class SqliteWatch final : public Watch {
       : connections_(connections), signal_(signal), clock_(clock), scope_(std::move(scope)), position_(after) {}
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override;
-  [[nodiscard]] Revision position() const override { return position_; }
+  void follow(const Key& key, Revision after) override {
+    followed_.insert(key);
+    position_ = std::min(position_, after);
+  }
+  void unfollow(const Key& key) override { followed_.erase(key); }
 
   /// Errors: too_old when the changes after the position are no longer known, and those of every call.
   [[nodiscard]] Result<void> check_position(Deadline deadline);
@@ -32,7 +39,8 @@ class SqliteWatch final : public Watch {
   ChangeSignal& signal_;
   const Clock& clock_;
   const WatchScope scope_;
-  Revision position_;
+  std::set<Key> followed_;
+  Revision position_;  ///< every change up to it has been returned
 };
 
 }  // namespace croft::store

@@ -1,0 +1,119 @@
+#include "store/cached/cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "store/sample_records.h"
+
+namespace croft::store {
+namespace {
+
+const Key kBlock = core::block_key(sample_cidr(0));
+const Key kClaim = core::affinity_key(kSampleNode, sample_cidr(0));
+
+Record block(std::uint64_t revision, std::uint32_t held) {
+  return {kBlock, sample_block(0, held), Revision(revision), {}};
+}
+Record claim(std::uint64_t revision) {
+  return {kClaim, core::Affinity{kSampleNode, sample_cidr(0)}, Revision(revision), {}};
+}
+Write put(const Record& record) { return {record.key, record.value, Condition::always()}; }
+Write remove(const Key& key) { return {key, std::nullopt, Condition::always()}; }
+
+/// A cache that knows of one own block, claimed and written at revision 10.
+struct WithABlock {
+  WithABlock() {
+    const std::vector<Write> writes = {put(claim(0)), put(block(0, 1))};
+    cache.committed(writes, {}, Revision(10));
+  }
+  /// How many addresses the block has held, as far as is known; nothing when that must be read.
+  [[nodiscard]] std::optional<std::size_t> held() const {
+    const auto known = cache.record(kBlock);
+    if (!known) return {};
+    return *known ? std::get<core::Block>((*known)->value).attributes.size() : 0;
+  }
+  void write(std::uint64_t revision, std::uint32_t count) {
+    const std::vector<Write> writes = {put(block(0, count))};
+    cache.committed(writes, {}, Revision(revision));
+  }
+  Cache cache{kSampleNode};
+};
+
+TEST(Cache, ABlockOfItsOwnIsFollowedFromItsClaimOn) {
+  const WithABlock world;
+  EXPECT_THAT(world.cache.own_blocks(), testing::ElementsAre(testing::Pair(sample_cidr(0), Revision(10))));
+  EXPECT_TRUE(world.cache.is_watched(kBlock));
+  EXPECT_EQ(world.held(), 1U);
+}
+
+TEST(Cache, TheEchoOfAWriteIsNoNews) {
+  WithABlock world;
+  world.write(12, 2);
+  EXPECT_FALSE(world.cache.apply({Change::touched(kBlock, Revision(10))}));
+  EXPECT_FALSE(world.cache.apply({Change::touched(kBlock, Revision(12)), Change::put(claim(10))}));
+  EXPECT_EQ(world.held(), 2U);
+}
+
+TEST(Cache, ABlockThatSomebodyElseWroteIsReadBeforeItIsBelieved) {
+  WithABlock world;
+  EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(11))}));
+  EXPECT_EQ(world.held(), std::nullopt);
+  EXPECT_THAT(world.cache.unknown(8).records, testing::Contains(kBlock));
+  ReadAnswer older;
+  older.records = {block(10, 1)};
+  world.cache.learn(older);
+  EXPECT_EQ(world.held(), std::nullopt) << "that is what it was before";
+  ReadAnswer read;
+  read.records = {block(11, 5)};
+  world.cache.learn(read);
+  EXPECT_EQ(world.held(), 5U);
+  EXPECT_THAT(world.cache.unknown(8).records, testing::Not(testing::Contains(kBlock)));
+}
+
+TEST(Cache, TheWatchMayBeQuickerThanTheAnswerToACommit) {
+  WithABlock world;
+  EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(12))}));
+  world.write(12, 2);
+  EXPECT_EQ(world.held(), 2U);
+
+  EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(15))}));
+  world.write(14, 3);
+  EXPECT_EQ(world.held(), std::nullopt) << "somebody else wrote after us";
+}
+
+TEST(Cache, LateNewsDoesNotBringBackWhatWasDeleted) {
+  WithABlock world;
+  const std::vector<Write> writes = {remove(kBlock), remove(kClaim)};
+  world.cache.committed(writes, {}, Revision(20));
+  EXPECT_EQ(world.cache.own_block_count(), 0U);
+  EXPECT_FALSE(world.cache.apply({Change::put(claim(10))}));
+  EXPECT_EQ(world.cache.affinity_count(), 0U);
+  world.cache.apply({Change::deleted(kClaim, Revision(20))});
+  EXPECT_EQ(world.cache.affinity_count(), 0U);
+  // The same claim once more, by the plugin.
+  EXPECT_TRUE(world.cache.apply({Change::put(claim(22))}));
+  EXPECT_THAT(world.cache.own_blocks(), testing::ElementsAre(testing::Pair(sample_cidr(0), Revision(22))));
+}
+
+TEST(Cache, NewsOfDifferentRecordsComesInAnyOrder) {
+  WithABlock world;
+  // 31: the block and its claim go. 33: they come again. The watch of the block is ahead.
+  world.cache.apply({Change::deleted(kBlock, Revision(31))});
+  world.cache.apply({Change::touched(kBlock, Revision(33))});
+  world.cache.apply({Change::deleted(kClaim, Revision(31))});
+  world.cache.apply({Change::put(claim(33))});
+  EXPECT_EQ(world.held(), std::nullopt);
+  EXPECT_THAT(world.cache.unknown(8).records, testing::Contains(kBlock));
+  EXPECT_THAT(world.cache.own_blocks(), testing::ElementsAre(testing::Pair(sample_cidr(0), Revision(33))));
+}
+
+TEST(Cache, AnUnknownOutcomeIsReadAnew) {
+  WithABlock world;
+  const std::vector<Write> writes = {put(block(0, 2))};
+  world.cache.doubt(writes);
+  EXPECT_EQ(world.held(), std::nullopt);
+  EXPECT_THAT(world.cache.unknown(8).records, testing::Contains(kBlock));
+}
+
+}  // namespace
+}  // namespace croft::store
