@@ -58,7 +58,7 @@ class SharedMap {
   [[nodiscard]] Map& own() {
     if (map_ == nullptr) {
       map_ = std::make_shared<Map>();
-    } else if (map_.use_count() != 1) {
+    } else if (const auto held = map_; held.use_count() != 2) {  // taking hold orders us after whoever let go last
       map_ = std::make_shared<Map>(*map_);
     }
     return *map_;

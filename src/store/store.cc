@@ -74,7 +74,7 @@ Result<ReadAnswer> Store::read(const core::Missing& wanted, Deadline deadline) {
   }
   for (const core::Listing& listing : wanted.keys) {
     TRY(std::vector<Key> keys, whole_key_list(*this, listing, deadline));
-    answer.keys.push_back(std::move(keys));
+    answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
   }
   for (const core::KeyWindow& window : wanted.windows) {
     TRY(core::KeysInWindow seen, look_through(*this, window, deadline));

@@ -86,7 +86,7 @@ struct KeyPage {
 struct ReadAnswer {
   std::vector<std::optional<Record>> records;
   std::vector<std::vector<Record>> lists;
-  std::vector<std::vector<Key>> keys;
+  std::vector<core::KeyList> keys;
   std::vector<core::KeysInWindow> windows;
   std::vector<std::uint64_t> counts;
 };

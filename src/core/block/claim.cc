@@ -129,9 +129,11 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   for (std::uint64_t i = 0; i < guesses; ++i) {
     static_cast<void>(look_at(reader, blocks.at(start + i), owner));
   }
-  const CrowdedPool crowd(pool, blocks.count(), start + second_hash(owner));
-  const bool counts = guesses > 0 && reader.cheap_counts();
-  if (counts) crowd.count(reader);
+  std::optional<CrowdedPool> crowd;
+  if (guesses > 0 && reader.cheap_counts()) {
+    crowd.emplace(pool, blocks.count(), start + second_hash(owner));
+    crowd->count(reader);
+  }
   if (!reader.complete()) return {};
   const auto is_out = [&](const net::Prefix& candidate) {
     return taken.contains(candidate) || wholly_reserved(candidate, pools);
@@ -140,8 +142,8 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
     const net::Prefix candidate = blocks.at(start + i);
     if (reader.get<Block>(block_key(candidate)) == nullptr && !is_out(candidate)) return {candidate, {}, false};
   }
-  if (counts) {
-    for (const net::Prefix& candidate : crowd.free_blocks(reader)) {
+  if (crowd) {
+    for (const net::Prefix& candidate : crowd->free_blocks(reader)) {
       if (is_out(candidate)) continue;
       const Block* block = look_at(reader, candidate, owner);
       if (!reader.complete()) return {};

@@ -83,7 +83,7 @@ TEST_F(Claim, ABlockMadeAfterTheListWasReadIsNotClaimedAgain) {
 TEST_F(Claim, AllMadeMeanwhileIsAFullPool) {
   for (std::uint64_t i = 0; i < 8; ++i) exists(i);
   listed(4);
-  snapshot_.set_keys({Kind::affinity, owned_names_of(kNode, net::Family::v4)}, {});
+  snapshot_.set_keys({Kind::affinity, owned_names_of(kNode, net::Family::v4)}, std::vector<Key>());
   const auto choice = choose();
   ASSERT_TRUE(choice);
   EXPECT_FALSE(choice->block);
@@ -135,13 +135,12 @@ class WideClaim : public Claim {
     if (const auto choice = choose()) return choice->block ? "chosen " + choice->block->to_string() : choice->reason;
     if (!missing_.keys.empty()) return "list";
     if (!missing_.windows.empty()) return "window";
-    if (!missing_.counts.empty()) return "counts";
     std::string asked;
     for (const Key& key : missing_.records) asked += key.kind == Kind::block ? key.name : "";
     return asked;
   }
-  /// Blocks of one group whose count has been asked for, in the order of addresses.
-  std::vector<std::string> in_a_counted_group() {
+  /// Blocks of one part whose count has been asked for, in the order of addresses.
+  std::vector<std::string> in_a_counted_part() {
     std::vector<std::string> found;
     for (std::uint64_t i = kClaimGuesses; i < 256; ++i) {
       const std::string name = block_key(nth(i)).name;
@@ -157,13 +156,11 @@ class WideClaim : public Claim {
 
 TEST_F(WideClaim, CountsAndOnePartOfTheNamesSpareTheList) {
   EXPECT_FALSE(choose());
-  const std::vector<std::string> free = in_a_counted_group();
+  const std::vector<std::string> free = in_a_counted_part();
   ASSERT_GE(free.size(), 2U);
-  EXPECT_EQ(missing_.counts.size(), kCrowdParts / kCrowdPartsInGroup) << "asked for together with the guesses";
+  EXPECT_EQ(missing_.counts.size(), kCrowdParts - 1) << "asked for together with the guesses";
   EXPECT_TRUE(missing_.windows.empty() && missing_.keys.empty());
   guesses_are_taken();
-  answer(free);
-  EXPECT_EQ(next(), "counts");
   answer(free);
   EXPECT_EQ(next(), "window");
   EXPECT_EQ(missing_.windows.size(), 1U) << "one part, not several";
@@ -177,10 +174,8 @@ TEST_F(WideClaim, CountsAndOnePartOfTheNamesSpareTheList) {
 
 TEST_F(WideClaim, ABlockMadeAfterThePartWasReadIsPassedOver) {
   EXPECT_FALSE(choose());
-  const std::vector<std::string> free = in_a_counted_group();
+  const std::vector<std::string> free = in_a_counted_part();
   guesses_are_taken();
-  answer(free);
-  EXPECT_EQ(next(), "counts");
   answer(free);
   EXPECT_EQ(next(), "window");
   answer(free);
@@ -201,10 +196,8 @@ TEST_F(WideClaim, CountsThatShowNoGapLeadToTheList) {
 
 TEST_F(WideClaim, WhatIsBehindTheNamesShownIsNotTakenForFree) {
   EXPECT_FALSE(choose());
-  const std::vector<std::string> free{in_a_counted_group().front()};
+  const std::vector<std::string> free{in_a_counted_part().front()};
   guesses_are_taken();
-  answer(free);
-  EXPECT_EQ(next(), "counts");
   answer(free);
   EXPECT_EQ(next(), "window");
   answer(free, 0);
@@ -220,8 +213,6 @@ TEST_F(WideClaim, EveryGapIsFoundOrLeftToTheList) {
     const std::vector<std::string> free{nth(i).to_string()};
     EXPECT_FALSE(choose());
     guesses_are_taken();
-    answer(free);
-    if (next() == "list") continue;
     answer(free);
     if (next() == "list") continue;
     answer(free);

@@ -53,14 +53,12 @@ CrowdedPool::CrowdedPool(const Pool& pool, std::uint64_t count, std::uint64_t pl
   }
 }
 
-KeyWindow CrowdedPool::between(std::size_t from, std::size_t to) const {
-  return {{Kind::block, block_names_of(net::Family::v4)}, names_[from], names_[to]};
+KeyWindow CrowdedPool::window_of(std::size_t part) const {
+  return {{Kind::block, block_names_of(net::Family::v4)}, names_[part], names_[part + 1]};
 }
 
 void CrowdedPool::count(Reader& reader) const {
-  for (std::size_t group = 0; group < groups(); ++group) {
-    static_cast<void>(reader.count(between(first_part(group), first_part(group + 1))));
-  }
+  for (std::size_t part = 0; part < parts(); ++part) static_cast<void>(reader.count(window_of(part)));
 }
 
 std::size_t CrowdedPool::part_of(const net::Prefix& block) const {
@@ -73,23 +71,15 @@ std::vector<net::Prefix> CrowdedPool::free_blocks(Reader& reader) const {
   if (parts() == 0) return {};
   std::vector<std::uint64_t> room(parts() + 1);
   for (std::uint64_t i = 0; i < count_; ++i) ++room[part_of(at(i))];
-  for (std::size_t k = 0; k < groups(); ++k) {
-    const std::size_t group = (place_ + k) % groups();
-    const std::size_t from = first_part(group), to = first_part(group + 1);
-    const std::uint64_t* taken = reader.count(between(from, to));
-    std::uint64_t whole = 0;
-    for (std::size_t part = from; part < to; ++part) whole += room[part];
-    if (taken == nullptr || *taken >= whole) continue;
-    for (std::size_t part = from; part < to; ++part) static_cast<void>(reader.count(between(part, part + 1)));
-    if (!reader.complete()) return {};
-    for (std::size_t i = from; i < to; ++i) {
-      const std::size_t part = from + (place_ + i) % (to - from);
-      if (*reader.count(between(part, part + 1)) >= room[part]) continue;
-      const KeysInWindow* seen = reader.window(between(part, part + 1));
-      if (seen == nullptr) return {};
-      std::vector<net::Prefix> found = not_in(*seen, part);
-      if (!found.empty()) return found;
-    }
+  for (std::size_t i = 0; i < parts(); ++i) {
+    const std::size_t part = (place_ + i) % parts();
+    const std::uint64_t* taken = reader.count(window_of(part));
+    if (taken == nullptr) return {};
+    if (*taken >= room[part]) continue;
+    const KeysInWindow* seen = reader.window(window_of(part));
+    if (seen == nullptr) return {};
+    std::vector<net::Prefix> found = not_in(*seen, part);
+    if (!found.empty()) return found;
   }
   return {};
 }

@@ -13,12 +13,10 @@ namespace croft::core {
 
 inline constexpr std::uint64_t kCrowdBlocksMax = 4096;
 inline constexpr std::size_t kCrowdParts = 48;
-inline constexpr std::size_t kCrowdPartsInGroup = 8;
 
-/// Finds a free block in a crowded pool by three short answers in place of the list of all blocks: the pool is cut into
-/// parts in the order of names; the store counts the blocks of some large groups of parts, then those of the parts of a
-/// group that is not full, and only the names of one part that is not full are read. A hint: what it shows is confirmed
-/// by the record itself, and where it shows nothing the list decides.
+/// Finds a free block in a crowded pool by two short answers in place of the list of all blocks: the pool is cut into
+/// parts in the order of names; the store counts the blocks of each, and only the names of one part that is not full
+/// are read. A hint: what it shows is confirmed by the record itself, and where it shows nothing the list decides.
 ///
 /// Looks at no more than kCrowdBlocksMax blocks around the place in question, and at IPv4 only, whose names can be put
 /// in order without writing them; IPv6 pools of blocks are hardly ever crowded.
@@ -27,7 +25,7 @@ class CrowdedPool {
   /// Around the block with index `place` of the pool's `count` blocks.
   CrowdedPool(const Pool& pool, std::uint64_t count, std::uint64_t place);
 
-  /// Asks for the counts of the groups. May leave the reader incomplete.
+  /// Asks for the counts of the parts. May leave the reader incomplete.
   void count(Reader& reader) const;
 
   /// Free blocks as far as counts and the names of one part tell, those that follow `place` first. May leave the reader
@@ -36,12 +34,8 @@ class CrowdedPool {
 
  private:
   [[nodiscard]] std::size_t parts() const { return ends_.empty() ? 0 : ends_.size() - 1; }
-  [[nodiscard]] std::size_t groups() const { return (parts() + kCrowdPartsInGroup - 1) / kCrowdPartsInGroup; }
-  [[nodiscard]] std::size_t first_part(std::size_t group) const {
-    return std::min(group * kCrowdPartsInGroup, parts());
-  }
-  /// The names from one end on, up to but not including another.
-  [[nodiscard]] KeyWindow between(std::size_t from, std::size_t to) const;
+  /// The names from the beginning of a part on, up to but not including those of the next.
+  [[nodiscard]] KeyWindow window_of(std::size_t part) const;
   /// The part that a block is in; parts() for one in none.
   [[nodiscard]] std::size_t part_of(const net::Prefix& block) const;
   [[nodiscard]] std::vector<net::Prefix> not_in(const KeysInWindow& seen, std::size_t part) const;

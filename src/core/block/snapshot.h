@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,13 +41,19 @@ struct KeysInWindow {
 
 using KeyedValue = std::pair<Key, Value>;
 
+/// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
+using KeyList = std::shared_ptr<const std::vector<Key>>;
+
 /// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
 /// one that was not looked up is unknown, which is something else.
 class Snapshot {
  public:
   void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
   void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
-  void set_keys(const Listing& listing, std::vector<Key> keys) { keys_[listing] = std::move(keys); }
+  void set_keys(const Listing& listing, KeyList keys) { keys_[listing] = std::move(keys); }
+  void set_keys(const Listing& listing, std::vector<Key> keys) {
+    set_keys(listing, std::make_shared<const std::vector<Key>>(std::move(keys)));
+  }
   void set_window(const KeyWindow& window, KeysInWindow keys) { windows_[window] = std::move(keys); }
   void set_count(const KeyWindow& window, std::uint64_t count) { counts_[window] = count; }
 
@@ -65,7 +72,10 @@ class Snapshot {
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
-  [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const { return find_in(keys_, listing); }
+  [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const {
+    const KeyList* found = find_in(keys_, listing);
+    return found == nullptr ? nullptr : found->get();
+  }
   [[nodiscard]] const KeysInWindow* window(const KeyWindow& window) const { return find_in(windows_, window); }
   [[nodiscard]] const std::uint64_t* count(const KeyWindow& window) const { return find_in(counts_, window); }
 
@@ -78,7 +88,7 @@ class Snapshot {
 
   std::map<Key, std::optional<Value>> records_;
   std::map<Listing, std::vector<KeyedValue>> lists_;
-  std::map<Listing, std::vector<Key>> keys_;
+  std::map<Listing, KeyList> keys_;
   std::map<KeyWindow, KeysInWindow> windows_;
   std::map<KeyWindow, std::uint64_t> counts_;
   bool foreign_writers_ = false;

@@ -104,7 +104,7 @@ void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
   // Claims first: they say which blocks are the node's own.
   auto keys = answer.keys.begin();
   for (const core::Listing& listing : wanted.keys) {
-    for (const Key& key : *keys) {
+    for (const Key& key : **keys) {
       if (listing.kind == Kind::affinity) put_affinity(key, std::nullopt);
     }
     ++keys;
@@ -229,7 +229,10 @@ void Cache::put(const Key& key, std::optional<Record> record) {
       keep(key, std::nullopt);
       if (const auto cidr = block_of(key)) {
         const auto claims = claimed_.find(core::block_key(*cidr).name);
-        if (claims != claimed_.end() && --claims->second == 0) claimed_.erase(claims);
+        if (claims != claimed_.end() && --claims->second == 0) {
+          claimed_.erase(claims);
+          claimed_blocks_[cidr->family()].erase(core::block_key(*cidr));
+        }
         if (is_own_name(key.name)) {
           const Key block = core::block_key(*cidr);
           put_block(block, std::nullopt);
@@ -272,7 +275,8 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   if (!affinity_names_.insert(key.name).second) return;
   const auto cidr = block_of(key);
   if (!cidr) return;
-  ++claimed_[core::block_key(*cidr).name];
+  Key block = core::block_key(*cidr);
+  if (++claimed_[block.name] == 1) claimed_blocks_[cidr->family()].insert(std::move(block));
   if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
 }
 
@@ -368,10 +372,19 @@ bool Cache::holds_all_of(const core::Listing& listing) const {
   }
 }
 
-std::optional<std::vector<Key>> Cache::keys(const core::Listing& listing) const {
+core::KeyList Cache::keys(const core::Listing& listing) {
+  if (listing.kind == Kind::block) {
+    for (auto& [family, blocks] : claimed_blocks_) {
+      if (core::block_names_of(family) == listing.name_prefix) return blocks.list();
+    }
+  }
+  auto found = names(listing);
+  return found ? std::make_shared<const std::vector<Key>>(*std::move(found)) : nullptr;
+}
+
+std::optional<std::vector<Key>> Cache::names(const core::Listing& listing) const {
   std::vector<Key> found;
   if (listing.kind == Kind::block) {
-    found.reserve(claimed_.size());
     for (auto it = claimed_.lower_bound(listing.name_prefix);
          it != claimed_.end() && it->first.starts_with(listing.name_prefix); ++it) {
       found.push_back({Kind::block, it->first});
@@ -394,7 +407,7 @@ std::optional<std::vector<Key>> Cache::keys(const core::Listing& listing) const 
   return found;
 }
 
-std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) const {
+std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) {
   // Who has whole lists at hand does not look through windows.
   if (!wanted.windows.empty() || !wanted.counts.empty()) return {};
   ReadAnswer answer;
@@ -415,7 +428,7 @@ std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) const {
   for (const core::Listing& listing : wanted.keys) {
     auto found = keys(listing);
     if (!found) return {};
-    answer.keys.push_back(*std::move(found));
+    answer.keys.push_back(std::move(found));
   }
   return answer;
 }

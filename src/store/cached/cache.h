@@ -10,6 +10,7 @@
 
 #include "core/block/affinity.h"
 #include "net/prefix.h"
+#include "store/cached/shared_keys.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -51,7 +52,7 @@ class Cache {
   [[nodiscard]] bool is_watched(const Key& key) const;
 
   /// Everything wanted, or nothing when some of it is not known.
-  [[nodiscard]] std::optional<ReadAnswer> answer(const core::Missing& wanted) const;
+  [[nodiscard]] std::optional<ReadAnswer> answer(const core::Missing& wanted);
   /// One record: absent (the inner optional), or nothing when it is not known.
   [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
 
@@ -61,7 +62,9 @@ class Cache {
  private:
   [[nodiscard]] bool is_own_name(const std::string& name) const { return name.starts_with(own_names_); }
   [[nodiscard]] bool holds_all_of(const core::Listing& listing) const;
-  [[nodiscard]] std::optional<std::vector<Key>> keys(const core::Listing& listing) const;
+  /// Null, or nothing, when they are not known.
+  [[nodiscard]] core::KeyList keys(const core::Listing& listing);
+  [[nodiscard]] std::optional<std::vector<Key>> names(const core::Listing& listing) const;
   [[nodiscard]] std::optional<Record> find(const Key& key) const;
   [[nodiscard]] bool is_older_than_known(const Key& key, Revision revision) const;
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
@@ -78,13 +81,14 @@ class Cache {
   core::AffinityOwner node_;
   std::string own_names_;  ///< what the names of the node's own rows begin with
 
-  std::map<Key, Record> records_;                ///< everything that is held with its content
-  std::set<std::string> affinity_names_;         ///< of everybody
-  std::map<std::string, std::size_t> claimed_;   ///< claims by the name of the block
-  std::map<net::Prefix, Revision> own_;          ///< blocks the node has a claim on, and since when
-  std::map<std::string, std::size_t> mentions_;  ///< in how many own blocks a handle is mentioned
-  std::map<Key, Revision> deleted_;              ///< by this process, which the watch has not told yet
-  std::map<Key, Revision> touched_;              ///< own blocks whose content is older than this
+  std::map<Key, Record> records_;                     ///< everything that is held with its content
+  std::set<std::string> affinity_names_;              ///< of everybody
+  std::map<std::string, std::size_t> claimed_;        ///< claims by the name of the block
+  std::map<net::Family, SharedKeys> claimed_blocks_;  ///< the keys of claimed_, as they are asked for
+  std::map<net::Prefix, Revision> own_;               ///< blocks the node has a claim on, and since when
+  std::map<std::string, std::size_t> mentions_;       ///< in how many own blocks a handle is mentioned
+  std::map<Key, Revision> deleted_;                   ///< by this process, which the watch has not told yet
+  std::map<Key, Revision> touched_;                   ///< own blocks whose content is older than this
   std::size_t generation_ = 0;
 };
 

@@ -213,7 +213,7 @@ Result<KeyPage> CachedStore::list_keys(const ListRequest& request, Deadline dead
   wanted.keys.insert({request.kind, request.name_prefix});
   if (request.after.empty()) {
     auto answer = from_memory(wanted);
-    if (answer && answer->keys.front().size() <= request.limit) return KeyPage{std::move(answer->keys.front()), false};
+    if (answer && answer->keys.front()->size() <= request.limit) return KeyPage{*answer->keys.front(), false};
   }
   return beneath_.list_keys(request, deadline);
 }

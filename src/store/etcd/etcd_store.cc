@@ -168,7 +168,9 @@ class EtcdStore final : public Store {
           false));
     }
     for (const core::Listing& listing : wanted.lists) answer.lists.push_back(std::move(lists[listing]));
-    for (const core::Listing& listing : wanted.keys) answer.keys.push_back(std::move(key_lists[listing]));
+    for (const core::Listing& listing : wanted.keys) {
+      answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(key_lists[listing])));
+    }
     op = windows_at;
     for (const core::KeyWindow& window : wanted.windows) {
       const auto& found = std::get<RangeResponse>(response.responses[op++]);

@@ -65,8 +65,9 @@ class MemoryData {
       for_all(listing, [&](const Entries::value_type& e) { records.push_back(record_of(e)); });
     }
     for (const core::Listing& listing : wanted.keys) {
-      auto& keys = answer.keys.emplace_back();
+      std::vector<Key> keys;
       for_all(listing, [&](const Entries::value_type& e) { keys.push_back(e.first); });
+      answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
     }
     for (const core::KeyWindow& window : wanted.windows) answer.windows.push_back(keys_in(window));
     for (const core::KeyWindow& window : wanted.counts) {

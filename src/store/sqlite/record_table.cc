@@ -187,7 +187,7 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
   }
   for (const core::Listing& listing : wanted.keys) {
     TRY(KeyPage page, read_key_page(database, whole(listing)));
-    answer.keys.push_back(std::move(page.keys));
+    answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(page.keys)));
   }
   for (const core::KeyWindow& window : wanted.windows) {
     const core::Listing& listing = window.listing;
