@@ -1,20 +1,33 @@
 #include "store/cached/cache.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace croft::store {
 namespace {
 
-/// The handles that a block mentions, each once; those of the past holders of cooling addresses are none.
-std::set<std::string> handles_in(const Record& record) {
-  std::set<std::string> ids;
+/// The handles that a block mentions, each once, in order, as views of the record; those of the past holders of cooling
+/// addresses are none.
+std::vector<std::string_view> handles_in(const Record& record) {
+  std::vector<std::string_view> ids;
   const auto* block = std::get_if<core::Block>(&record.value);
   if (block == nullptr) return ids;
+  ids.reserve(block->attributes.size());
   for (const core::Attribute& attribute : block->attributes) {
-    if (attribute.handle_id && !attribute.cooling) ids.insert(*attribute.handle_id);
+    if (attribute.handle_id && !attribute.cooling) ids.emplace_back(*attribute.handle_id);
   }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
+}
+
+/// What is in one list and not in the other.
+std::vector<std::string> without(const std::vector<std::string_view>& ids, const std::vector<std::string_view>& others) {
+  std::vector<std::string_view> rest;
+  std::set_difference(ids.begin(), ids.end(), others.begin(), others.end(), std::back_inserter(rest));
+  return {rest.begin(), rest.end()};
 }
 
 /// A name that is none of a block, affinity …: then nothing is known by it.
@@ -134,6 +147,7 @@ void Cache::learn(const ReadAnswer& answer) {
 
 core::Missing Cache::unknown(std::size_t most) const {
   core::Missing wanted;
+  if (touched_.empty() && blocks_held_ == own_.size() && handles_held_ == mentions_.size()) return wanted;
   for (const auto& [cidr, since] : own_) {
     if (wanted.records.size() == most) return wanted;
     const Key key = core::block_key(cidr);
@@ -203,7 +217,7 @@ void Cache::committed(std::span<const Write> writes, const WriteToken& token, Re
 
 void Cache::doubt(std::span<const Write> writes) {
   for (const Write& write : writes) {
-    if (write.key.kind == Kind::handle) records_.erase(write.key);
+    if (write.key.kind == Kind::handle) keep(write.key, std::nullopt);
     if (write.key.kind == Kind::block) put_block(write.key, std::nullopt);
   }
 }
@@ -260,11 +274,14 @@ void Cache::put(const Key& key, std::optional<Record> record) {
 }
 
 void Cache::keep(const Key& key, std::optional<Record> record) {
+  std::size_t one_more = 0, one_less = 0;
   if (record) {
-    records_.insert_or_assign(key, *std::move(record));
+    if (records_.insert_or_assign(key, *std::move(record)).second) one_more = 1;
   } else {
-    records_.erase(key);
+    one_less = records_.erase(key);
   }
+  if (key.kind == Kind::block) blocks_held_ += one_more - one_less;
+  if (key.kind == Kind::handle) handles_held_ += one_more - one_less;
 }
 
 /// A claim that is there; of others' the content is not kept.
@@ -280,30 +297,24 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
 }
 
-void Cache::drop_mentions(const Record& block) {
-  for (const std::string& id : handles_in(block)) {
-    const auto mention = mentions_.find(id);
-    if (mention == mentions_.end() || --mention->second > 0) continue;
-    mentions_.erase(mention);
-    records_.erase(core::handle_key(id));
-  }
-}
-
 void Cache::put_block(const Key& key, std::optional<Record> record) {
   const auto cidr = block_of(key);
   if (!cidr || !own_.contains(*cidr)) return;
-  const auto known = records_.find(key);
-  if (record) {
-    for (const std::string& id : handles_in(*record)) ++mentions_[id];
-  }
   const auto touched = touched_.find(key);
   if (touched != touched_.end() && (!record || record->revision >= touched->second)) touched_.erase(touched);
-  if (known != records_.end()) {
-    const Record before = std::move(known->second);
-    records_.erase(known);
-    drop_mentions(before);
-  }
+  const auto known = records_.find(key);
+  std::vector<std::string_view> before, after;
+  if (known != records_.end()) before = handles_in(known->second);
+  if (record) after = handles_in(*record);
+  const std::vector<std::string> gone = without(before, after);
+  for (const std::string& id : without(after, before)) ++mentions_[id];
   keep(key, std::move(record));
+  for (const std::string& id : gone) {
+    const auto mention = mentions_.find(id);
+    if (mention == mentions_.end() || --mention->second > 0) continue;
+    mentions_.erase(mention);
+    keep(core::handle_key(id), std::nullopt);
+  }
 }
 
 // ---------------------------------------------------------------- answering

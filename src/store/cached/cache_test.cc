@@ -107,6 +107,26 @@ TEST(Cache, NewsOfDifferentRecordsComesInAnyOrder) {
   EXPECT_THAT(world.cache.own_blocks(), testing::ElementsAre(testing::Pair(sample_cidr(0), Revision(33))));
 }
 
+TEST(Cache, HandlesAreKeptAsLongAsABlockOfItsOwnMentionsThem) {
+  WithABlock world;
+  const core::Attribute two = sample_attribute(1);
+  const Key handle = core::handle_key(*two.handle_id);
+  EXPECT_THAT(world.cache.record(handle), testing::Optional(testing::Eq(std::nullopt))) << "nobody mentions it";
+  EXPECT_THAT(world.cache.unknown(8).records, testing::ElementsAre(core::handle_key(sample_handle_id(0))));
+  ReadAnswer read;
+  read.records = {Record{core::handle_key(sample_handle_id(0)), sample_handle(0, 0), Revision(9), {}}};
+  world.cache.learn(read);
+  EXPECT_TRUE(world.cache.unknown(8).empty());
+
+  const std::vector<Write> add = {put(block(0, 2)), put(Record{handle, sample_handle(1, 0), Revision(0), {}})};
+  world.cache.committed(add, {}, Revision(12));
+  EXPECT_TRUE(world.cache.unknown(8).empty());
+  EXPECT_EQ((*world.cache.record(handle))->revision, Revision(12));
+  world.write(13, 1);
+  EXPECT_THAT(world.cache.record(handle), testing::Optional(testing::Eq(std::nullopt)));
+  EXPECT_TRUE(world.cache.unknown(8).empty());
+}
+
 TEST(Cache, AnUnknownOutcomeIsReadAnew) {
   WithABlock world;
   const std::vector<Write> writes = {put(block(0, 2))};
