@@ -24,10 +24,54 @@ std::vector<std::string_view> handles_in(const Record& record) {
 }
 
 /// What is in one list and not in the other.
-std::vector<std::string> without(const std::vector<std::string_view>& ids, const std::vector<std::string_view>& others) {
+std::vector<std::string> without(const std::vector<std::string_view>& ids,
+                                 const std::vector<std::string_view>& others) {
   std::vector<std::string_view> rest;
   std::set_difference(ids.begin(), ids.end(), others.begin(), others.end(), std::back_inserter(rest));
   return {rest.begin(), rest.end()};
+}
+
+/// How much is known of the records of a kind.
+enum class Known : std::uint8_t {
+  all,          ///< every one
+  own_names,    ///< those whose names begin with the node's
+  own_node,     ///< the node's own record
+  claims,       ///< the names of all, and the node's own whole
+  own_blocks,   ///< those the node has a claim on
+  own_handles,  ///< those that a block of the node's mentions
+  absent_mark,  ///< that there is none for a block without a claim
+  nothing,
+};
+
+Known known_of(Kind kind) {
+  switch (kind) {
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::ipam_config:
+      return Known::all;
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+      return Known::own_names;
+    case Kind::node:
+      return Known::own_node;
+    case Kind::affinity:
+      return Known::claims;
+    case Kind::block:
+      return Known::own_blocks;
+    case Kind::handle:
+      return Known::own_handles;
+    case Kind::high_water_mark:
+      return Known::absent_mark;
+    case Kind::pool_set:
+    case Kind::range_allocation:
+    case Kind::service:
+    case Kind::ip_address:
+    case Kind::service_cidr:
+    case Kind::node_range:
+    case Kind::node_range_set:
+      return Known::nothing;
+  }
+  return Known::nothing;
 }
 
 /// A name that is none of a block, affinity …: then nothing is known by it.
@@ -65,30 +109,21 @@ WatchScope Cache::scope() const {
 }
 
 bool Cache::is_watched(const Key& key) const {
-  switch (key.kind) {
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::affinity:
-    case Kind::ipam_config:
+  switch (known_of(key.kind)) {
+    case Known::all:
+    case Known::claims:
       return true;
-    case Kind::vacancy:
-    case Kind::claim_cursor:
+    case Known::own_names:
       return is_own_name(key.name);
-    case Kind::node:
+    case Known::own_node:
       return key == core::node_key(node_.name);
-    case Kind::block: {
+    case Known::own_blocks: {
       const auto cidr = block_of(key);
       return cidr && own_.contains(*cidr);
     }
-    case Kind::handle:
-    case Kind::high_water_mark:
-    case Kind::pool_set:
-    case Kind::range_allocation:
-    case Kind::service:
-    case Kind::ip_address:
-    case Kind::service_cidr:
-    case Kind::node_range:
-    case Kind::node_range_set:
+    case Known::own_handles:
+    case Known::absent_mark:
+    case Known::nothing:
       return false;
   }
   return false;
@@ -225,50 +260,24 @@ void Cache::doubt(std::span<const Write> writes) {
 // ---------------------------------------------------------------- keeping
 
 void Cache::put(const Key& key, std::optional<Record> record) {
-  switch (key.kind) {
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::ipam_config:
+  switch (known_of(key.kind)) {
+    case Known::all:
       return keep(key, std::move(record));
-    case Kind::vacancy:
-    case Kind::claim_cursor:
+    case Known::own_names:
       if (is_own_name(key.name)) keep(key, std::move(record));
       return;
-    case Kind::node:
+    case Known::own_node:
       if (key == core::node_key(node_.name)) keep(key, std::move(record));
       return;
-    case Kind::affinity:
-      if (record) return put_affinity(key, std::move(record));
-      if (affinity_names_.erase(key.name) == 0) return;
-      keep(key, std::nullopt);
-      if (const auto cidr = block_of(key)) {
-        const auto claims = claimed_.find(core::block_key(*cidr).name);
-        if (claims != claimed_.end() && --claims->second == 0) {
-          claimed_.erase(claims);
-          claimed_blocks_[cidr->family()].erase(core::block_key(*cidr));
-        }
-        if (is_own_name(key.name)) {
-          const Key block = core::block_key(*cidr);
-          put_block(block, std::nullopt);
-          deleted_.erase(block);
-          own_.erase(*cidr);
-          ++generation_;
-        }
-      }
-      return;
-    case Kind::block:
+    case Known::claims:
+      return record ? put_affinity(key, std::move(record)) : drop_affinity(key);
+    case Known::own_blocks:
       return put_block(key, std::move(record));
-    case Kind::handle:
+    case Known::own_handles:
       if (!record || mentions_.contains(key.name)) keep(key, std::move(record));
       return;
-    case Kind::high_water_mark:
-    case Kind::pool_set:
-    case Kind::range_allocation:
-    case Kind::service:
-    case Kind::ip_address:
-    case Kind::service_cidr:
-    case Kind::node_range:
-    case Kind::node_range_set:
+    case Known::absent_mark:
+    case Known::nothing:
       return;
   }
 }
@@ -295,6 +304,24 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   Key block = core::block_key(*cidr);
   if (++claimed_[block.name] == 1) claimed_blocks_[cidr->family()].insert(std::move(block));
   if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
+}
+
+void Cache::drop_affinity(const Key& key) {
+  if (affinity_names_.erase(key.name) == 0) return;
+  keep(key, std::nullopt);
+  const auto cidr = block_of(key);
+  if (!cidr) return;
+  const Key block = core::block_key(*cidr);
+  const auto claims = claimed_.find(block.name);
+  if (claims != claimed_.end() && --claims->second == 0) {
+    claimed_.erase(claims);
+    claimed_blocks_[cidr->family()].erase(block);
+  }
+  if (!is_own_name(key.name)) return;
+  put_block(block, std::nullopt);
+  deleted_.erase(block);
+  own_.erase(*cidr);
+  ++generation_;
 }
 
 void Cache::put_block(const Key& key, std::optional<Record> record) {
@@ -326,57 +353,45 @@ std::optional<Record> Cache::find(const Key& key) const {
 
 std::optional<std::optional<Record>> Cache::record(const Key& key) const {
   const bool is_held = records_.contains(key);
-  switch (key.kind) {
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::ipam_config:
+  switch (known_of(key.kind)) {
+    case Known::all:
       return find(key);
-    case Kind::node:
+    case Known::own_node:
       if (key != core::node_key(node_.name)) return {};
       return find(key);
-    case Kind::vacancy:
-    case Kind::claim_cursor:
+    case Known::own_names:
       if (!is_own_name(key.name)) return {};
       return find(key);
-    case Kind::affinity:
+    case Known::claims:
       if (!is_held && affinity_names_.contains(key.name)) return {};
       return find(key);
-    case Kind::block: {
+    case Known::own_blocks: {
       if (touched_.contains(key)) return {};
       const auto cidr = block_of(key);
       if (!is_held && (!cidr || claimed_.contains(core::block_key(*cidr).name))) return {};
       return find(key);
     }
-    case Kind::handle:
+    case Known::own_handles:
       if (!is_held && mentions_.contains(key.name)) return {};
       return find(key);
-    case Kind::high_water_mark: {
+    case Known::absent_mark: {
       // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
       const auto cidr = block_of(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name)) return {};
       return std::optional<Record>();
     }
-    case Kind::pool_set:
-    case Kind::range_allocation:
-    case Kind::service:
-    case Kind::ip_address:
-    case Kind::service_cidr:
-    case Kind::node_range:
-    case Kind::node_range_set:
+    case Known::nothing:
       return {};
   }
   return {};
 }
 
 bool Cache::holds_all_of(const core::Listing& listing) const {
-  switch (listing.kind) {
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::ipam_config:
+  switch (known_of(listing.kind)) {
+    case Known::all:
       return true;
-    case Kind::affinity:
-    case Kind::vacancy:
-    case Kind::claim_cursor:
+    case Known::claims:
+    case Known::own_names:
       return is_own_name(listing.name_prefix);
     default:
       return false;

@@ -74,6 +74,7 @@ class Cache {
   bool apply_one(const Change& change);
   void put(const Key& key, std::optional<Record> record);
   void put_affinity(const Key& key, std::optional<Record> record);
+  void drop_affinity(const Key& key);
   void put_block(const Key& key, std::optional<Record> record);
   void keep(const Key& key, std::optional<Record> record);
 
@@ -88,8 +89,8 @@ class Cache {
   std::map<std::string, std::size_t> mentions_;       ///< in how many own blocks a handle is mentioned
   std::map<Key, Revision> deleted_;                   ///< by this process, which the watch has not told yet
   std::map<Key, Revision> touched_;                   ///< own blocks whose content is older than this
-  std::size_t blocks_held_ = 0;   ///< of the records, those of blocks
-  std::size_t handles_held_ = 0;  ///< and of handles
+  std::size_t blocks_held_ = 0;                       ///< of the records, those of blocks
+  std::size_t handles_held_ = 0;                      ///< and of handles
   std::size_t generation_ = 0;
 };
 
