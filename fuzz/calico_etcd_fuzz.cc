@@ -96,8 +96,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       try_resource(rest, [](const std::string& name, std::string_view b) {
         const auto record = decode_pool(name, b);
         if (record) {
-          const auto pool = effective_pool(*record);
-          CROFT_ASSERT(pool.block_length >= pool.cidr.length() && (pool.disabled || !record->pool.disabled));
+          CROFT_ASSERT(record->pool.block_length >= record->pool.cidr.length());
+          CROFT_ASSERT(!record->rest.block_size_too_large || !record->is_allocatable());
         }
         return record;
       });

@@ -8,6 +8,7 @@
 #include "base/time_text.h"
 #include "core/block/draft.h"
 #include "engine/config.h"
+#include "engine/each_record.h"
 
 namespace croft::engine {
 namespace {
@@ -15,20 +16,6 @@ namespace {
 constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
 
 Deadline deadline_of(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
-
-/// Every record of a kind, page by page.
-[[nodiscard]] Result<void> for_each_record(const Context& context, core::Kind kind, const std::string& name_prefix,
-                                           const std::function<Result<void>(store::Record&)>& visit) {
-  const Deadline deadline = deadline_of(context);
-  store::ListRequest request{kind, name_prefix, "", store::kListLimitMax};
-  for (bool more = true; more;) {
-    TRY(store::Page page, context.store.list(request, deadline));
-    more = page.more && !page.records.empty();
-    if (!page.records.empty()) request.after = page.records.back().key.name;
-    for (store::Record& record : page.records) TRY_VOID(visit(record));
-  }
-  return {};
-}
 
 std::uint64_t size_of(const net::Prefix& cidr) {
   const net::U128 last = cidr.last_offset();
@@ -42,11 +29,10 @@ class Frame {
   [[nodiscard]] static Result<Frame> read(const Context& context) {
     Frame frame;
     TRY(frame.pools_, list_pools(context));
-    TRY_VOID(for_each_record(context, core::Kind::reservation, "", [&](store::Record& record) -> Result<void> {
+    TRY_VOID(for_each_record(context, {core::Kind::reservation, ""}, [&](const store::Record& record) {
       const auto* reservation = std::get_if<core::Reservation>(&record.value);
       CROFT_ASSERT(reservation != nullptr);
       frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
-      return {};
     }));
     TRY(const core::IpamConfig config, read_config(context));
     frame.calicos_cooldown_ = std::chrono::seconds{config.ip_cooldown_seconds};
@@ -154,11 +140,10 @@ std::uint64_t reserved_in(const Frame& frame, const PoolView& pool) {
 
 Result<std::vector<core::Pool>> list_pools(const Context& context) {
   std::vector<core::Pool> pools;
-  TRY_VOID(for_each_record(context, core::Kind::pool, "", [&](store::Record& record) -> Result<void> {
+  TRY_VOID(for_each_record(context, {core::Kind::pool, ""}, [&](store::Record& record) {
     auto* pool = std::get_if<core::Pool>(&record.value);
     CROFT_ASSERT(pool != nullptr);
     pools.push_back(std::move(*pool));
-    return {};
   }));
   return pools;
 }
@@ -182,16 +167,15 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
 
 Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
                                const std::function<void(const core::Affinity&)>& visit) {
-  return for_each_record(context, core::Kind::affinity, name_prefix, [&](store::Record& record) -> Result<void> {
+  return for_each_record(context, {core::Kind::affinity, name_prefix}, [&](const store::Record& record) {
     const auto* affinity = std::get_if<core::Affinity>(&record.value);
     CROFT_ASSERT(affinity != nullptr);
     if (!affinity->deleted) visit(*affinity);
-    return {};
   });
 }
 
 Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
-  return for_each_record(context, core::Kind::block, "", [&](store::Record& record) -> Result<void> {
+  return for_each_record(context, {core::Kind::block, ""}, [&](const store::Record& record) -> Result<void> {
     const auto* block = std::get_if<core::Block>(&record.value);
     CROFT_ASSERT(block != nullptr);
     TRY_VOID(core::check_block(*block));

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "engine/commit_once.h"
+#include "engine/each_record.h"
 
 namespace croft::engine {
 namespace {
@@ -38,23 +39,6 @@ using Records = std::array<std::optional<store::Record>, kNames.size()>;
   return record ? Condition::if_revision(record->revision) : Condition::if_absent();
 }
 
-/// Calls f(Record&) for all records of a kind.
-template <class F>
-[[nodiscard]] Result<void> for_each_record(const Context& context, core::Kind kind, F f) {
-  store::ListRequest request;
-  request.kind = kind;
-  request.limit = store::kListLimitMax;
-  for (;;) {
-    TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
-    for (store::Record& record : page.records) {
-      request.after = record.key.name;
-      f(record);
-    }
-    if (!page.more) return {};
-    CROFT_ASSERT(!page.records.empty());
-  }
-}
-
 /// All that a pass decides by, in the order in which it must be read.
 struct Look {
   Records records;
@@ -68,16 +52,16 @@ struct Look {
 [[nodiscard]] Result<Look> read_all(const Context& context, ClusterIpForm form) {
   Look look;
   TRY(look.records, read_records(context));
-  TRY_VOID(for_each_record(context, core::Kind::service, [&](const store::Record& record) {
+  TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
     look.services.push_back(collect::use_of(std::get<core::Service>(record.value)));
     look.service_revisions.push_back(record.revision);
   }));
   if (form == ClusterIpForm::bitmap) return look;
-  TRY_VOID(for_each_record(context, core::Kind::ip_address, [&](store::Record& record) {
+  TRY_VOID(for_each_record(context, {core::Kind::ip_address, ""}, [&](store::Record& record) {
     look.object_revisions[record.key.name] = record.revision;
     look.objects.push_back(std::get<core::IpAddressObject>(std::move(record.value)));
   }));
-  TRY_VOID(for_each_record(context, core::Kind::service_cidr, [&](store::Record& record) {
+  TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""}, [&](store::Record& record) {
     look.cidrs.push_back(std::get<core::ServiceCidrObject>(std::move(record.value)));
   }));
   return look;

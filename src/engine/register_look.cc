@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "core/block/draft.h"
+#include "engine/each_record.h"
 
 namespace croft::engine {
 namespace {
@@ -15,26 +16,11 @@ constexpr std::size_t kBlocksPage = 50;
 /// Of corrupt blocks so many are named; the others are left alone all the same.
 constexpr std::size_t kCorruptNamedMax = 100;
 
-/// A page at a time has the whole time limit: a register of half a million addresses may be far away.
-Deadline page_deadline(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
-
-template <class Visit>
-[[nodiscard]] Result<void> for_each_record(const Context& context, Kind kind, std::size_t page_size, Visit visit) {
-  store::ListRequest request{kind, "", "", page_size};
-  for (bool more = true; more;) {
-    TRY(const store::Page page, context.store.list(request, page_deadline(context)));
-    more = page.more && !page.records.empty();
-    if (!page.records.empty()) request.after = page.records.back().key.name;
-    for (const store::Record& record : page.records) visit(record);
-  }
-  return {};
-}
-
 template <class Visit>
 [[nodiscard]] Result<void> for_each_key(const Context& context, Kind kind, Visit visit) {
   store::ListRequest request{kind, "", "", store::kListLimitMax};
   for (bool more = true; more;) {
-    TRY(const store::KeyPage page, context.store.list_keys(request, page_deadline(context)));
+    TRY(const store::KeyPage page, context.store.list_keys(request, deadline_of_use_case(context)));
     more = page.more && !page.keys.empty();
     if (!page.keys.empty()) request.after = page.keys.back().name;
     for (const core::Key& key : page.keys) visit(key);
@@ -48,7 +34,7 @@ Result<RegisterLook> look_at_register(const Context& context) {
   core::Missing frame;
   frame.lists = {{Kind::pool, ""}, {Kind::reservation, ""}};
   frame.records = {core::ipam_config_key()};
-  Loader loader(context.store, page_deadline(context));
+  Loader loader(context.store, deadline_of_use_case(context));
   TRY_VOID(loader.load(frame));
   core::Reader reader(loader.snapshot());
   const core::PoolTable pools(reader);
@@ -56,7 +42,7 @@ Result<RegisterLook> look_at_register(const Context& context) {
 
   RegisterLook look;
   const Instant now = context.clock.now();
-  TRY_VOID(for_each_record(context, Kind::block, kBlocksPage, [&](const store::Record& record) {
+  const auto take_block = [&](const store::Record& record) {
     const auto* block = std::get_if<core::Block>(&record.value);
     CROFT_ASSERT(block != nullptr);
     if (block->deleted) return;
@@ -71,8 +57,9 @@ Result<RegisterLook> look_at_register(const Context& context) {
           {core::collect::Alarm::Kind::block_corrupt,
            valid ? "block " + record.key.name + " holds block " + block->cidr.to_string() : valid.error().message});
     }
-  }));
-  TRY_VOID(for_each_record(context, Kind::affinity, store::kListLimitMax, [&](const store::Record& record) {
+  };
+  TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, kBlocksPage));
+  TRY_VOID(for_each_record(context, {Kind::affinity, ""}, [&](const store::Record& record) {
     const auto* affinity = std::get_if<core::Affinity>(&record.value);
     CROFT_ASSERT(affinity != nullptr);
     look.view.add_affinity(*affinity);

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "core/service/validation.h"
+#include "engine/each_record.h"
 
 namespace croft::engine {
 namespace {
@@ -76,18 +77,11 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
   std::vector<StoredService> services;
   const bool is_possible = name_space.empty() || core::check_service_name({name_space, "a"}).empty();
   if (!is_possible) return services;
-  store::ListRequest request;
-  request.kind = core::Kind::service;
-  if (!name_space.empty()) request.name_prefix = name_space + "/";
-  for (;;) {
-    TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
-    for (store::Record& record : page.records) {
-      request.after = record.key.name;
-      services.push_back({std::get<core::Service>(std::move(record.value)), record.revision});
-    }
-    if (!page.more) return services;
-    CROFT_ASSERT(!page.records.empty());
-  }
+  const core::Listing listing{core::Kind::service, name_space.empty() ? "" : name_space + "/"};
+  TRY_VOID(for_each_record(context, listing, [&](store::Record& record) {
+    services.push_back({std::get<core::Service>(std::move(record.value)), record.revision});
+  }));
+  return services;
 }
 
 Result<core::ServiceRanges> stored_service_ranges(const Context& context) {

@@ -56,7 +56,7 @@ core::Value value_of(IpamConfigRecord record) {
 
 core::Value value_of(PoolRecord record) {
   core::Pool pool = record.pool;
-  pool.allocatable = !record.terminating && !record.not_allocatable && !record.rest.block_size_too_large;
+  pool.allocatable = record.is_allocatable();
   pool.rest = box(std::move(record));
   return pool;
 }

@@ -286,12 +286,6 @@ std::vector<std::string> entries_of(const ReservationRecord& record) {
 
 }  // namespace
 
-Pool effective_pool(const PoolRecord& record) {
-  Pool pool = record.pool;
-  pool.disabled |= record.terminating || record.not_allocatable || record.rest.block_size_too_large;
-  return pool;
-}
-
 Result<PoolRecord> decode_pool(const std::string& name, std::string_view bytes) {
   const Key key = ResourceKey{ResourceKey::Kind::pool, name};
   PoolDraft draft{{.kind = "IPPool", .name = name, .metadata = {}}, {}, 0};

@@ -52,12 +52,11 @@ struct PoolRecord {
   /// `Allocatable`, "" when none is given.
   std::optional<std::string> not_allocatable;
   PoolRest rest;
+  /// Whether new blocks and addresses may be taken from it, were it not disabled: it is neither of the above, and not
+  /// smaller than a block.
+  [[nodiscard]] bool is_allocatable() const { return !terminating && !not_allocatable && !rest.block_size_too_large; }
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
-
-/// The pool as assignments must see it: disabled also when it is terminating, not allocatable or smaller than a block.
-/// Never write this one back: `disabled` would be stored.
-[[nodiscard]] core::Pool effective_pool(const PoolRecord& record);
 
 struct ReservationRecord {
   core::Reservation reservation;

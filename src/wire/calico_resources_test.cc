@@ -185,7 +185,7 @@ TEST(CalicoPool, UsesThatAreNotKnownAreKeptAndDoNotCount) {
 }
 
 TEST(CalicoPool, ReasonsNotToUseItLeaveWhatIsStored) {
-  const auto is_usable = [](const PoolRecord& record) { return !effective_pool(record).disabled; };
+  const auto is_usable = [](const PoolRecord& record) { return record.is_allocatable() && !record.pool.disabled; };
   const std::string bytes = with(golden("pool_full"), R"("disabled":true,)", "");
   const PoolRecord both = pool_in("default-ipv4-ippool", bytes);
   EXPECT_TRUE(both.terminating);
@@ -215,7 +215,7 @@ TEST(CalicoPool, OneSmallerThanABlockIsNotUsedAndKeepsItsBlockSize) {
   EXPECT_EQ(record.pool.block_length, 28);
   EXPECT_EQ(record.rest.block_size_too_large, 26);
   record.pool.disabled = false;
-  EXPECT_TRUE(effective_pool(record).disabled);
+  EXPECT_FALSE(record.is_allocatable());
   EXPECT_EQ(encode(record), with(golden("library_pool-small"), R"("disabled":true,)", ""));
 }
 
