@@ -197,6 +197,7 @@ class Pass {
 
   void fail_range(std::string_view name, Error error) {
     if (!done_.insert(std::string(name)).second) return;
+    ++report_.failed_tries[std::string(name)];
     report_.failures.push_back({std::string(name), std::move(error)});
   }
 
@@ -215,6 +216,11 @@ class Pass {
 
   [[nodiscard]] bool is_to_write(const RangeRepair& repair) const {
     return options_.write && repair.write && !(report_.bitmap_beside && repair.name != core::kServiceNodePorts);
+  }
+
+  void count_conflict(const std::string& name) {
+    ++report_.conflicts;
+    ++report_.failed_tries[name];
   }
 
   void is_done(const RangeRepair& repair) {
@@ -242,7 +248,7 @@ class Pass {
       if (!pending_.contains(repair.name) || is_to_write(repair)) continue;
       const std::size_t index = index_of(repair.name);
       const bool is_same = as_read(now[index]) == as_read(look_.records[index]);
-      if (!is_same) ++report_.conflicts;
+      if (!is_same) count_conflict(repair.name);
       if (!is_same && is_last) report_.changed_meanwhile.push_back(repair.name);
       if (is_same || is_last) is_done(repair);
     }
@@ -253,11 +259,14 @@ class Pass {
     const store::Write write{core::range_allocation_key(repair.name), *repair.write,
                              as_read(look_.records[index_of(repair.name)]), false};
     const auto written = commit_once(context_, {&write, 1}, deadline_of_use_case(context_));
-    if (written) return is_done(repair);
+    if (written) {
+      report_.written.push_back(repair.name);
+      return is_done(repair);
+    }
     Error error = written.error();
     if (error.code == ErrorCode::conflict) {
+      if (!is_last) return count_conflict(repair.name);
       ++report_.conflicts;
-      if (!is_last) return;
       error.code = ErrorCode::unavailable;
     }
     error.message = unpersisted(repair.name) + error.message;
@@ -283,10 +292,11 @@ class Pass {
       const auto done = mend_object(mend, rests_on);
       if (done) continue;
       if (done.error().code == ErrorCode::conflict) {
-        ++report_.conflicts;
+        count_conflict(std::string(collect::kIpAddresses));
         report_.changed_meanwhile.push_back(mend.address);
         continue;
       }
+      ++report_.failed_tries[std::string(collect::kIpAddresses)];
       report_.failures.push_back({std::string(collect::kIpAddresses), done.error()});
       return;
     }

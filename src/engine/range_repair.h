@@ -53,11 +53,15 @@ struct RangeRepairReport {
   std::map<std::string, core::RangeAllocation> stored;  ///< as they were read
   std::optional<core::collect::IpAddressAudit> addresses;
 
+  std::vector<std::string> written;  ///< ranges whose record is now as their `write` says
   std::vector<RangeFailure> failures;
   /// Ranges, and addresses of objects, that others changed while they were looked at: what is told of the former may be
   /// of Services in the making, the latter are left to the next pass.
   std::vector<std::string> changed_meanwhile;
-  std::size_t conflicts = 0;  ///< tries that failed because others wrote first (the field's reconcile errors)
+  std::size_t conflicts = 0;  ///< tries that failed because others wrote first
+  /// Tries that failed for whatever reason, by name of the range; kIpAddresses for objects (the field's reconcile
+  /// errors).
+  std::map<std::string, std::size_t> failed_tries;
 
   /// All findings in the order ranges, addresses.
   [[nodiscard]] std::vector<core::collect::RepairFinding> findings() const;

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using Type = core::collect::RepairFinding::Type;
 using store::Fault;
 using store::FaultScript;
@@ -185,8 +186,24 @@ TEST(RepairRanges, TriesFourTimes) {  // [R13]
   world.store.set_faults(script);
   const RangeRepairReport report = world.repair();
   EXPECT_EQ(report.conflicts, 3U);
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 3)));
+  EXPECT_THAT(report.written, ElementsAre("serviceips"));
   EXPECT_THAT(report.failures, IsEmpty());
   EXPECT_TRUE(world.has("10.0.0.7"));
+}
+
+TEST(RepairRanges, CountsTheTryThatGivesUpOnce) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  const auto next = world.store.counts().commit + 1;
+  FaultScript script;
+  for (std::uint64_t i = 0; i < kRepairTriesMax; ++i) script.on_commit(next + i, Fault::conflict);
+  world.store.set_faults(script);
+  const RangeRepairReport report = world.repair();
+  EXPECT_EQ(report.failures.size(), 1U);
+  EXPECT_EQ(report.conflicts, 4U);
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 4)));
 }
 
 TEST(RepairRanges, TriesThatFailAreNoPasses) {
@@ -214,6 +231,8 @@ TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
   const RangeRepairReport report = world.repair();
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_EQ(report.failures.front().range, "serviceips");
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("serviceips", 1)));
+  EXPECT_THAT(report.written, ElementsAre("servicenodeports"));
   EXPECT_TRUE(
       report.failures.front().error.message.starts_with("unable to persist the updated service IP allocations: "))
       << report.failures.front().error.message;
@@ -279,6 +298,7 @@ TEST(RepairRanges, AnObjectWhoseServiceIsMadeMeanwhileStays) {
   world.meddler.before_commit = [&] { world.put_service("late", "10.0.0.3"); };
   const RangeRepairReport report = world.repair();
   EXPECT_THAT(report.changed_meanwhile, ElementsAre("10.0.0.3"));
+  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("ipaddresses", 1)));
   EXPECT_TRUE(world.object("10.0.0.3"));
 }
 
