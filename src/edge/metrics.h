@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/range/mapped_range.h"
+#include "engine/node_range.h"
+#include "engine/range_repair.h"
+
+namespace prometheus {
+class Collectable;
+}
+
+namespace croft::edge {
+
+/// What this process has seen of the ranges, for Prometheus, under the names of kube-apiserver and
+/// kube-controller-manager (services sheet §2.4, §5, §7.3). Counts are of this process, since its start.
+///
+///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
+///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses
+///   kube_apiserver_nodeport_allocator_allocated_ports              gauge, ports
+///   kube_apiserver_nodeport_allocator_available_ports              gauge, ports
+///   kube_apiserver_{clusterip,nodeport}_allocator_allocation_total {cidr for addresses, scope}         counter
+///   kube_apiserver_{clusterip,nodeport}_allocator_allocation_errors_total {cidr for addresses, scope}  counter
+///       scope: static (asked for by name), dynamic; only of ranges that this process allocates from
+///   apiserver_clusterip_repair_ip_errors_total {type}, apiserver_nodeport_repair_port_errors_total {type}    counter
+///       type: leak (once it is freed), repair, full, outOfRange, duplicate, unknown; of addresses also invalid
+///   apiserver_{clusterip,nodeport}_repair_reconcile_errors_total   counter, tries of a pass that failed
+///   node_ipam_controller_cidrset_cidrs_allocations_total {clusterCIDR}         counter, node ranges
+///   node_ipam_controller_cidrset_cidrs_releases_total {clusterCIDR}            counter, node ranges
+///   node_ipam_controller_cidrset_usage_cidrs {clusterCIDR}                     gauge, taken of all, 0 to 1
+///   node_ipam_controller_cirdset_max_cidrs {clusterCIDR}                       gauge, node ranges (so misspelt there)
+///   node_ipam_controller_cidrset_allocation_tries_per_request {clusterCIDR}    histogram, taken ones passed over
+///
+/// What was not looked at has no samples. Any thread may call anything; who reads sees all of a pass or nothing of it.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// One pass of the repair of Service ranges. The gauges are from now on those of its ranges and no others, as the
+  /// pass left them: as written, or as read where nothing was written. IPAddress objects count as they were read.
+  void count(const engine::RangeRepairReport& report);
+  /// One that could read nothing. The gauges stay.
+  void count_failed_repair();
+
+  /// One pass over node ranges. What others gave out or took back since the pass before counts too, and what was
+  /// there before the first pass as given out, as in the reference.
+  void count(const engine::NodeRangesReconciled& done);
+
+  /// What a range has done that this process allocates from, in all since it began to count
+  /// (core::range::MappedRange::metrics): once after each change. `cidr` is the text of the range.
+  void set_service_addresses(const std::string& cidr, const core::range::RangeMetrics& metrics);
+  void set_node_ports(const core::range::RangeMetrics& metrics);
+
+  /// All of it in Prometheus' text format.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  friend class MetricsServer;
+  [[nodiscard]] std::weak_ptr<prometheus::Collectable> collectable() const;
+
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace croft::edge
