@@ -127,4 +127,5 @@ def test():
         controller(ranges)
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

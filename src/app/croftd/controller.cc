@@ -16,6 +16,7 @@
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
+#include "edge/metrics_server.h"
 #include "edge/static_facts.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
@@ -42,6 +43,7 @@ struct ControllerOptions {
   NodeRangeFlags node_ranges;
   bool repair_service_ranges = false;
   std::string service_node_port_range;
+  std::string metrics_bind_address;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
@@ -52,8 +54,8 @@ class Controller {
         daemon_(daemon),
         context_{opened, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
-        node_ranges_(context_, log_, {milliseconds(options.grace_ms), options.dry_run}),
-        service_ranges_(context_, log_) {
+        node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}),
+        service_ranges_(context_, log_, metrics_) {
     log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l controller: %v", spdlog::pattern_time_type::utc);
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
@@ -68,6 +70,7 @@ class Controller {
     log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
               options_.facts_path.empty() ? "the store's nodes (pods are not known)" : options_.facts_path,
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
+    TRY_VOID(serve_metrics());
     // What can't work as it was asked for is said at once; a store that is away for now is waited for.
     if (options_.allocate_node_cidrs) {
       if (const auto done = prepare_node_ranges(); !done && !is_transient(done.error().code)) return fail(done.error());
@@ -121,6 +124,14 @@ class Controller {
     return static_cast<int>(edge::ExitCode::fine);
   }
 
+  [[nodiscard]] Result<void> serve_metrics() {
+    if (options_.metrics_bind_address.empty()) return {};
+    TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
+    TRY(metrics_server_, edge::MetricsServer::start(metrics_, address));
+    log_.info("metrics at http://{}/metrics", address.text());
+    return {};
+  }
+
   [[nodiscard]] Result<void> prepare_node_ranges() {
     if (node_ranges_ready_) return {};
     TRY_VOID(node_ranges_.configure(options_.node_ranges));
@@ -162,6 +173,8 @@ class Controller {
   engine::SweepOptions sweep_options_;
   std::unique_ptr<engine::FactSource> source_;
   core::collect::Memory memory_;
+  edge::Metrics metrics_;
+  std::unique_ptr<edge::MetricsServer> metrics_server_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
   ServiceRanges service_ranges_;
@@ -213,6 +226,15 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                     "--service-cluster-ip-range says what they are to be, else they stay as stored");
   command->add_option("--service-node-port-range", options->service_node_port_range,
                       "With --repair-service-ranges: the range of node ports (default: as stored)");
+  command
+      ->add_option("--metrics-bind-address", options->metrics_bind_address,
+                   "Where Prometheus reads the metrics of the ranges: 127.0.0.1:9600, [::1]:9600; without it nothing "
+                   "listens")
+      ->type_name("HOST:PORT")
+      ->check([](const std::string& text) {
+        const auto address = edge::MetricsAddress::parse(text);
+        return address ? std::string() : address.error().message;
+      });
   command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
   command->add_option("--output", options->json, "json: one object a look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))

@@ -40,6 +40,7 @@ Result<void> NodeRanges::configure(const NodeRangeFlags& flags) {
 
 Result<void> NodeRanges::pass() {
   TRY(const engine::NodeRangesReconciled done, engine::reconcile_node_ranges(context_, memory_, options_));
+  metrics_.count(done);
   for (const auto& one : done.released) {
     log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",
               joined(one.cidrs));

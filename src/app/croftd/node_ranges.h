@@ -6,6 +6,7 @@
 
 #include "app/node_range_flags.h"
 #include "base/result.h"
+#include "edge/metrics.h"
 #include "engine/node_range.h"
 
 namespace croft::app {
@@ -13,12 +14,13 @@ namespace croft::app {
 /// A text for a log: what stands in a register that others write may hold anything.
 [[nodiscard]] std::string one_line(std::string text);
 
-/// Gives nodes their ranges and takes back those of nodes that are gone, pass after pass, and says so in the log.
-/// References outlive it.
+/// Gives nodes their ranges and takes back those of nodes that are gone, pass after pass, and says so in the log
+/// and in the metrics. References outlive it.
 class NodeRanges {
  public:
-  NodeRanges(const engine::Context& context, spdlog::logger& log, const engine::ReconcileOptions& options)
-      : context_(context), log_(log), options_(options) {}
+  NodeRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics,
+             const engine::ReconcileOptions& options)
+      : context_(context), log_(log), metrics_(metrics), options_(options) {}
 
   /// Says what ranges are cut from, when that was given; else the store must know it from before. Errors: of the flags
   /// and of engine::configure_node_ranges.
@@ -29,6 +31,7 @@ class NodeRanges {
  private:
   const engine::Context& context_;
   spdlog::logger& log_;
+  edge::Metrics& metrics_;
   const engine::ReconcileOptions options_;
   engine::GoneNodes memory_;
 };

@@ -19,7 +19,13 @@ Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const
 }
 
 Result<void> ServiceRanges::pass() {
-  TRY(const engine::RangeRepairReport report, engine::repair_ranges(context_, options_, memory_));
+  const auto done = engine::repair_ranges(context_, options_, memory_);
+  if (!done) {
+    metrics_.count_failed_repair();
+    return fail(done.error());
+  }
+  const engine::RangeRepairReport& report = *done;
+  metrics_.count(report);
   const auto findings = report.findings();
   for (const auto& finding : findings) {
     log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",

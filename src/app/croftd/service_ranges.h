@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/result.h"
+#include "edge/metrics.h"
 #include "engine/range_repair.h"
 
 namespace croft::app {
@@ -13,10 +14,12 @@ namespace croft::app {
 /// How often the ranges of Services are looked at, as a kube-apiserver does.
 inline constexpr std::chrono::minutes kServiceRangesInterval{3};
 
-/// Repairs the ranges of Services, pass after pass, and says so in the log. References outlive it.
+/// Repairs the ranges of Services, pass after pass, and says so in the log and in the metrics. References
+/// outlive it.
 class ServiceRanges {
  public:
-  ServiceRanges(const engine::Context& context, spdlog::logger& log) : context_(context), log_(log) {}
+  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics)
+      : context_(context), log_(log), metrics_(metrics) {}
 
   /// What the ranges are to be; empty: as stored. Error: invalid_argument.
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
@@ -28,6 +31,7 @@ class ServiceRanges {
  private:
   const engine::Context& context_;
   spdlog::logger& log_;
+  edge::Metrics& metrics_;
   engine::RangeRepairOptions options_;
   engine::RangeRepairMemory memory_;
 };

@@ -1,0 +1,237 @@
+"""`croftd controller --metrics-bind-address`: what Prometheus would read, compared with what the command line says of the
+same store. Neither root nor a network but this machine's loopback.
+
+usage: metrics.py BIN_DIR
+"""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+sys.dont_write_bytecode = True
+from lib import World, expect, expect_equal, main, run, say, wait_for
+from service_repair import Ranges
+
+CIDRS = "10.96.0.0/24,fd00:10:96::/112"
+CLUSTER = "10.244.0.0/22"
+ERROR, USAGE = 1, 2
+SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
+
+
+def free_port(host="127.0.0.1"):
+    """A port that nobody listens at, now."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def get(address, path="/metrics", **options):
+    return urllib.request.urlopen(urllib.request.Request(f"http://{address}{path}", **options), timeout=10)
+
+
+def scrape(address):
+    """The samples by name and labels, as they are written; None as long as nobody answers."""
+    try:
+        with get(address) as answer:
+            expect_equal(answer.status, 200, "status")
+            expect(answer.headers["Content-Type"].startswith("text/plain"), answer.headers["Content-Type"])
+            text = answer.read().decode()
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, ConnectionRefusedError):
+            return None
+        raise
+    samples = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        found = SAMPLE.fullmatch(line)
+        expect(found, f"not a sample: {line!r}")
+        name = found[1] + (f"{{{found[2]}}}" if found[2] else "")
+        expect(name not in samples, f"twice: {name}")
+        samples[name] = float(found[3])
+    return samples
+
+
+class Controller:
+    """croftd controller while a block lasts; `address` empty: no metrics."""
+
+    def __init__(self, world, store, address, *arguments):
+        self.command = [str(world.bin / "croftd"), "controller", "--store", store, *arguments]
+        if address:
+            self.command += ["--metrics-bind-address", address]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *why):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.log = self.process.communicate(timeout=20)[1]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.log = self.process.communicate()[1]
+            raise
+        if why[0] is not None:
+            say(self.log)
+
+    def listens(self):
+        """Whether the process has a socket that listens."""
+        listening = set()
+        for name in ("tcp", "tcp6"):
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{self.process.pid}/net/{name}") as table:
+                listening |= {row.split()[9] for row in table if row.split()[3] == "0A"}
+        folder = f"/proc/{self.process.pid}/fd"
+        own = set()
+        for fd in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                own.add(os.readlink(f"{folder}/{fd}"))
+        return any(f"socket:[{inode}]" in own for inode in listening)
+
+
+def plant(ranges):
+    """A leak, two Services with one address, and one whose address is free."""
+    ranges.text("create", "web", "--type", "NodePort", "--tcp", "80::30090", "--cluster-ip", "10.96.0.10",
+                "--service-cluster-ip-range", CIDRS)
+    ranges.text("create", "gone", "--type", "NodePort", "--tcp", "80::30091", "--cluster-ip", "10.96.0.20")
+    ranges.text("create", "one", "--cluster-ip", "10.96.0.30", "--tcp", "80")
+    ranges.text("create", "late", "--cluster-ip", "10.96.0.40", "--tcp", "80")
+    rows = [ranges.row(f"default/{name}") for name in ("one", "late")]
+    for name in ("one", "late"):
+        ranges.text("delete", name)
+    ranges.text("create", "two", "--cluster-ip", "10.96.0.30", "--tcp", "80")
+    for row in rows:
+        ranges.put(row)
+    ranges.forget("default/gone")
+
+
+def expect_service_samples(samples, ranges):
+    # The leak is still there: it takes three passes, three minutes apart.
+    wanted = {"leak": 0, "repair": 1, "full": 0, "outOfRange": 0, "duplicate": 1, "invalid": 0, "unknown": 0}
+    for kind, count in wanted.items():
+        expect_equal(samples[f'apiserver_clusterip_repair_ip_errors_total{{type="{kind}"}}'], count, f"IPs: {kind}")
+        port = samples.get(f'apiserver_nodeport_repair_port_errors_total{{type="{kind}"}}')
+        expect_equal(port, None if kind == "invalid" else 0, f"ports: {kind}")
+    for what in ("clusterip", "nodeport"):
+        expect_equal(samples[f"apiserver_{what}_repair_reconcile_errors_total"], 0, f"reconcile errors, {what}")
+    rows = ranges.data("audit", code=3)["ranges"]
+    expect_equal(sorted((row["range"], row["used"]) for row in rows),
+                 [("10.96.0.0/24", 4), ("30000-32767", 2), ("fd00:10:96::/112", 0)], "the audit's ranges")
+    for row in rows:
+        if row["name"] == "servicenodeports":
+            allocated, available, label = "nodeport_allocator_allocated_ports", "nodeport_allocator_available_ports", ""
+        else:
+            allocated, available = "clusterip_allocator_allocated_ips", "clusterip_allocator_available_ips"
+            label = f'{{cidr="{row["range"]}"}}'
+        expect_equal(samples[f"kube_apiserver_{allocated}{label}"], row["used"], f"allocated of {row['range']}")
+        expect_equal(samples[f"kube_apiserver_{available}{label}"], row["size"] - row["used"],
+                     f"available of {row['range']}")
+    expect(not [name for name in samples if "allocation_total" in name], "the controller allocates nothing")
+
+
+def cidrset(samples, name):
+    return samples.get(f'node_ipam_controller_{name}{{clusterCIDR="{CLUSTER}"}}')
+
+
+def expect_node_samples(address, croft, taken, allocations, releases):
+    def is_so():
+        samples = scrape(address)
+        return (cidrset(samples, "cidrset_cidrs_allocations_total"),
+                cidrset(samples, "cidrset_cidrs_releases_total")) == (allocations, releases) and samples
+    samples = wait_for(is_so, f"{allocations} allocations and {releases} releases; last: {scrape(address)}")
+    use = croft("node", "range", "show")[0]["clusterCidrs"][0]
+    expect_equal((use["cidr"], use["taken"]), (CLUSTER, taken), "node range show")
+    expect_equal(cidrset(samples, "cidrset_usage_cidrs"), use["taken"] / use["ranges"], "usage")
+    expect_equal(cidrset(samples, "cirdset_max_cidrs"), use["ranges"], "max")
+    return samples
+
+
+def values(world, ranges):
+    def croft(*arguments):
+        return world.croft(ranges.store, *arguments)
+
+    plant(ranges)
+    croft("node", "range", "config", f"--cluster-cidr={CLUSTER}")
+    croft("node", "range", "assign", "node-a")
+    croft("node", "label", "node-b", "zone=a")
+    address = f"127.0.0.1:{free_port()}"
+    with Controller(world, ranges.store, address, "--repair-service-ranges", "--allocate-node-cidrs", "--interval",
+                    "200ms", "--grace", "1h") as controller:
+        wait_for(lambda: (scrape(address) or {}).get("apiserver_nodeport_repair_reconcile_errors_total") is not None,
+                 "the first pass")
+        say("service ranges")
+        expect_service_samples(scrape(address), ranges)
+        say("node ranges")
+        samples = expect_node_samples(address, croft, taken=2, allocations=2, releases=0)
+        expect_equal(cidrset(samples, "cidrset_allocation_tries_per_request_count"), 1, "given out here")
+        croft("node", "label", "node-c", "zone=a")
+        samples = expect_node_samples(address, croft, taken=3, allocations=3, releases=0)
+        expect_equal(cidrset(samples, "cidrset_allocation_tries_per_request_count"), 2, "given out here")
+        croft("node", "remove", "node-a")
+        expect_node_samples(address, croft, taken=2, allocations=3, releases=1)
+
+        say("what else can be asked")
+        for path, options in (("/", {}), ("/metrics", {"data": b"x"}), ("/../etc/passwd", {})):
+            try:
+                with get(address, path, **options) as answer:
+                    status = answer.status
+            except urllib.error.HTTPError as error:
+                status = error.code
+            expect(status in (400, 403, 404, 405), f"{path}: {status}")
+        with get(address, headers={"Host": "elsewhere.example"}) as answer:
+            expect_equal(answer.status, 200, "by another name")
+        expect(scrape(address)["exposer_scrapes_total"] > 0, "the exposer's own")
+        # Who connects and says nothing keeps nobody from scraping, nor the controller from ending.
+        host, port = address.split(":")
+        idle = socket.create_connection((host, int(port)))
+        expect(scrape(address), "a scrape beside an idle connection")
+    idle.close()
+    expect_equal(controller.process.returncode, 0, "exit code")
+    expect(f"metrics at http://{address}/metrics" in controller.log, controller.log)
+    expect("told to stop" in controller.log, controller.log)
+
+
+def addresses(world, ranges):
+    say("addresses")
+    with Controller(world, ranges.store, "") as controller:
+        expect(not controller.listens(), "it listens without the flag")
+    try:
+        address = f"[::1]:{free_port('::1')}"
+    except OSError as error:
+        say(f"  not tried on IPv6: {error}")
+    else:
+        with Controller(world, ranges.store, address) as controller:
+            samples = wait_for(lambda: scrape(address), "metrics on IPv6")
+            expect(controller.listens(), "a socket that listens")
+            expect(not [name for name in samples if not name.startswith("exposer_")], "nothing was asked for")
+
+    def refused(address, code, text):
+        done = run(world.bin / "croftd", "controller", "--store", ranges.store, "--once", "--grace", "0s",
+                   "--metrics-bind-address", address, check=False)
+        expect(done.returncode == code and text in done.stderr, f"{address}: {done.returncode} {done.stderr}")
+
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        refused(taken, ERROR, f"metrics can't be served at {taken}: ")
+    refused("127.0.0.1:0", USAGE, "leave the flag out")
+    refused("localhost:9600", USAGE, "names are not looked up")
+    refused("::1:9600", USAGE, "must be an address and a port")
+
+
+def test():
+    with World("metrics", sys.argv[1]) as world:
+        ranges = Ranges(world)
+        values(world, ranges)
+        addresses(world, ranges)
+
+
+if __name__ == "__main__":
+    main(test)
