@@ -1,7 +1,5 @@
 #include "wire/cni_json.h"
 
-#include <chrono>
-
 #include <gtest/gtest.h>
 
 #include "wire/cni_json_decode.h"
@@ -155,13 +153,12 @@ TEST(Json, TruncatedAtEveryByteIsRefused) {
   for (std::size_t size = 0; size < text.size(); ++size) EXPECT_NE(refusal(text.substr(0, size)), "accepted") << size;
 }
 
-TEST(Json, AMillionElementsAreReadInTime) {
+/// One that took its time for each would run into the time limit of the whole program.
+TEST(Json, AMillionElementsAreRead) {
   std::string text = "[1";
   while (text.size() + 3 < kStdinBytesMax) text += ",1";
   text += "]";
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(parse_json(text));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 
 // ---- Go's rules of text
