@@ -99,6 +99,14 @@ TEST(service_manifest, has_all_members) {
   EXPECT_EQ(service.ports[1].app_protocol, "a/b");
 }
 
+TEST(service_manifest, unknown_members_are_fit_for_a_terminal) {
+  const auto read = parse_service_manifests(
+      "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
+      "spec: {\"\\e[2Jx\": 1, \"a b\": 1, \"a/b.c\": 1, \"\": 1, \"none\": null}\n");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(read->front().unknown, ElementsAre("spec.\"\"", "spec.\"\\x1b[2Jx\"", "spec.\"a b\"", "spec.a/b.c"));
+}
+
 TEST(service_manifest, of_several_documents_and_lists) {
   const auto read = parse_service_manifests(R"(
 apiVersion: v1
