@@ -29,6 +29,7 @@ TEST(yaml, documents_and_scalars) {
   EXPECT_EQ(yaml("a: !!str 1\nb: 10.0.0.5\nc: fd00::1\nd: |\n  two\n  lines\n"),
             R"({"a":"1","b":"10.0.0.5","c":"fd00::1","d":"two\nlines\n"})");
   EXPECT_EQ(yaml(""), "");
+  EXPECT_TRUE(parse_yaml({}).value().empty());
 }
 
 TEST(yaml, what_is_refused) {
