@@ -12,12 +12,14 @@ from lib import World, expect, expect_equal, main, run
 
 
 class Services:
-    def __init__(self, world, store="croft"):
-        self.world = world
-        self.store = world.store(store)
+    """`croft service` on a store; `creating`: flags that each creation has besides."""
 
-    def command(self, *arguments):
-        return [str(self.world.bin / "croft"), "--store", self.store, "service", *arguments]
+    def __init__(self, world, store, creating=()):
+        self.world, self.store, self.creating = world, store, creating
+
+    def command(self, verb, *arguments):
+        more = self.creating if verb == "create" else ()
+        return [str(self.world.bin / "croft"), "--store", self.store, "service", verb, *arguments, *more]
 
     def text(self, *arguments, code=0, stdin=""):
         done = run(*self.command(*arguments), check=False, stdin=stdin)
@@ -123,7 +125,7 @@ def by_manifest(services):
 
 def several_at_once(services):
     """More processes than addresses: each address goes to one, the others are told."""
-    fresh = Services(services.world, "many")
+    fresh = Services(services.world, services.world.store("many"))
     fresh.text("create", "first", "--tcp", "80", "--service-cluster-ip-range", "10.1.0.0/28")
     running = [subprocess.Popen(fresh.command("create", f"s{i}", "--tcp", "80"), stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True) for i in range(24)]
@@ -137,10 +139,11 @@ def several_at_once(services):
 
 def test():
     with World("service", sys.argv[1]) as world:
-        services = Services(world)
+        services = Services(world, world.store())
         by_flags(services)
         by_manifest(services)
         several_at_once(services)
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

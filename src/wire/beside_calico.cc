@@ -28,6 +28,7 @@ template <class Read>
                 fmt::format("{} has format {}, this program reads up to {}; upgrade Croft here", net::echo(key),
                             version, kRecordVersion));
   }
+  if (version == 0) in.reject("format version 0");
   in.expect(",");
   read(in);
   in.expect("}");
@@ -87,6 +88,7 @@ Result<std::vector<core::CoolingBeside>> decode_cooling_beside(std::string_view 
       core::CoolingBeside one;
       in.expect("{\"ordinal\":");
       one.ordinal = in.small_number(kOrdinalMax);
+      if (!beside.empty() && one.ordinal <= beside.back().ordinal) in.reject("ordinal out of order");
       in.expect(",\"sequenceNumber\":");
       one.sequence_number = core::SequenceNumber(in.unsigned_number());
       in.expect(",");

@@ -1,5 +1,6 @@
 #include "wire/service_manifest.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -47,6 +48,12 @@ template <class T, std::size_t N>
   return {ErrorCode::invalid_argument, fmt::format("{} {}", path, what), {}};
 }
 
+/// What a message may repeat without quotes.
+[[nodiscard]] bool is_word(const std::string& name) {
+  return !name.empty() && name.size() <= net::kEchoBytesMax &&
+         std::ranges::all_of(name, [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '"'; });
+}
+
 /// Reads members of one object, notes the first that is wrong, and those that nobody asked for.
 class Object {
  public:
@@ -67,7 +74,8 @@ class Object {
   ~Object() {
     if (!json_.is_object()) return;
     for (const auto& [name, value] : json_.items()) {
-      if (!known_.contains(name) && !value.is_null()) notes_.unknown.push_back(path_of(name));
+      if (known_.contains(name) || value.is_null()) continue;
+      notes_.unknown.push_back(path_of(is_word(name) ? name : net::echo(name)));
     }
   }
 

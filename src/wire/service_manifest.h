@@ -13,7 +13,8 @@ namespace croft::wire {
 struct ServiceManifest {
   core::Service service;  ///< the namespace is empty when the manifest names none
   std::string resource_version;
-  /// Members that Croft has no place for, as paths (`spec.sessionAffinity`). They were not taken over.
+  /// Members that Croft has no place for, as paths (`spec.sessionAffinity`); what is no plain word stands in quotes, as
+  /// net::echo has it. They were not taken over.
   std::vector<std::string> unknown;
 };
 

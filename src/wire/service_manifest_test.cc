@@ -29,6 +29,7 @@ TEST(yaml, documents_and_scalars) {
   EXPECT_EQ(yaml("a: !!str 1\nb: 10.0.0.5\nc: fd00::1\nd: |\n  two\n  lines\n"),
             R"({"a":"1","b":"10.0.0.5","c":"fd00::1","d":"two\nlines\n"})");
   EXPECT_EQ(yaml(""), "");
+  EXPECT_TRUE(parse_yaml({}).value().empty());
 }
 
 TEST(yaml, what_is_refused) {
@@ -97,6 +98,14 @@ TEST(service_manifest, has_all_members) {
   EXPECT_EQ(service.ports[1].protocol, core::ServiceProtocol::udp);
   EXPECT_EQ(service.ports[1].target_port, "dns");
   EXPECT_EQ(service.ports[1].app_protocol, "a/b");
+}
+
+TEST(service_manifest, unknown_members_are_fit_for_a_terminal) {
+  const auto read = parse_service_manifests(
+      "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
+      "spec: {\"\\e[2Jx\": 1, \"a b\": 1, \"a/b.c\": 1, \"\": 1, \"none\": null}\n");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(read->front().unknown, ElementsAre("spec.\"\"", "spec.\"\\x1b[2Jx\"", "spec.\"a b\"", "spec.a/b.c"));
 }
 
 TEST(service_manifest, of_several_documents_and_lists) {

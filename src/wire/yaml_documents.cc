@@ -96,7 +96,8 @@ class Parser {
     good_ = yaml_parser_initialize(&parser_) != 0;
     if (!good_) return;
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    const char* bytes = text.empty() ? "" : text.data();  // libyaml asserts that there is something to point at
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(bytes), text.size());
   }
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;

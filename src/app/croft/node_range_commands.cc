@@ -145,7 +145,11 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
 
   const auto options = std::make_shared<AssignOptions>();
   CLI::App* assigning = range->add_subcommand("assign", "Give a node a range of each family, or say which it has");
-  assigning->add_option("NODE", options->node, "Name of the node; it gets a record when it has none")->required();
+  assigning
+      ->add_option(
+          "NODE", options->node,
+          "Name of the node; it gets a record when it has none, but not in an etcd, where nodes are Calico's to make")
+      ->required();
   assigning->add_option("--cidr", options->cidr, "Take down this range, which the node has from elsewhere");
   assigning->callback([&line, options] { line.run = [options](CommandLine& l) { return assign(l, *options); }; });
 

@@ -217,7 +217,8 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
         "making\n",
         shown(name));
   }
-  text += findings.empty() ? "no findings\n" : fmt::format("{} findings\n", findings.size());
+  text += findings.empty() ? "no findings\n"
+                           : fmt::format("{} finding{}\n", findings.size(), findings.size() == 1 ? "" : "s");
   return text;
 }
 

@@ -92,8 +92,15 @@ class Controller {
     return options_.grace_ms > 0 ? std::max(milliseconds(options_.grace_ms / 2), kIntervalMin) : kIntervalWithoutGrace;
   }
 
-  /// The two looks that one conclusion takes.
+  /// Ends with what failed first, if anything did.
   [[nodiscard]] Result<int> run_once() {
+    const Result<int> code = look_twice();
+    if (failed_) return fail(*failed_);
+    return code;
+  }
+
+  /// The two looks that one conclusion takes.
+  [[nodiscard]] Result<int> look_twice() {
     if (options_.repair_service_ranges) repair_service_ranges();
     TRY(engine::SweepReport report, pass());
     if (options_.grace_ms > 0) {
@@ -143,14 +150,17 @@ class Controller {
   void pass_over_node_ranges() {
     auto done = prepare_node_ranges();
     if (done) done = node_ranges_.pass();
-    if (!done) log_.error("node ranges: {}", one_line(done.error().message));
+    if (!done) note_failure("node ranges", done.error());
   }
 
   /// Likewise.
   void repair_service_ranges() {
-    if (const auto done = service_ranges_.pass(); !done) {
-      log_.error("service ranges: {}", one_line(done.error().message));
-    }
+    if (const auto done = service_ranges_.pass(); !done) note_failure("service ranges", done.error());
+  }
+
+  void note_failure(const char* what, const Error& error) {
+    log_.error("{}: {}", what, one_line(error.message));
+    if (!failed_) failed_ = error.in(what);
   }
 
   [[nodiscard]] Result<engine::SweepReport> pass() {
@@ -178,6 +188,7 @@ class Controller {
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
   ServiceRanges service_ranges_;
+  std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
@@ -239,7 +250,9 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--output", options->json, "json: one object a look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
       ->default_str("none");
-  command->footer("Ends with exit code 3 when --once and something held it back (alarms); else as croft.");
+  command->footer(
+      "With --once it ends with the code of the first pass that failed, of node ranges, of Services or of the "
+      "collecting, and with 3 when something held it back (alarms); else as croft.");
   command->callback(
       [options, &daemon] { daemon.run = [options, &daemon] { return run_controller(*options, daemon); }; });
 }

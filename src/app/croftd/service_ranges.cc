@@ -1,5 +1,7 @@
 #include "app/croftd/service_ranges.h"
 
+#include <span>
+
 #include <fmt/format.h>
 
 #include "app/croftd/node_ranges.h"
@@ -31,9 +33,6 @@ Result<void> ServiceRanges::pass() {
     log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
               one_line(finding.message));
   }
-  for (const engine::RangeFailure& failure : report.failures) {
-    log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));
-  }
   std::string use;
   for (const auto& range : report.ranges) {
     use += fmt::format("; {} {} {} of {} taken", range.name, one_line(range.range),
@@ -41,7 +40,11 @@ Result<void> ServiceRanges::pass() {
   }
   log_.info("service ranges: {} services, {} findings, {} conflicts{}{}", report.services.size(), findings.size(),
             report.conflicts, options_.write ? "" : " (dry run)", use);
-  return {};
+  if (report.failures.empty()) return {};
+  for (const engine::RangeFailure& failure : std::span(report.failures).subspan(1)) {
+    log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));
+  }
+  return fail(report.failures.front().error.in(report.failures.front().range));
 }
 
 }  // namespace croft::app

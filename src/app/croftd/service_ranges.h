@@ -25,7 +25,8 @@ class ServiceRanges {
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                        bool dry_run);
 
-  /// Findings are warnings with the field's reasons. Error: nothing could be read.
+  /// Findings are warnings with the field's reasons. Error: nothing could be read, or a range could not be repaired;
+  /// the others were.
   [[nodiscard]] Result<void> pass();
 
  private:

@@ -46,8 +46,8 @@ class Places {
   [[nodiscard]] Result<std::string> place_of(const core::Key& key) const;
   /// The record of a key of this kind; nothing for a key that belongs to none.
   [[nodiscard]] std::optional<core::Key> record_at(core::Kind kind, std::string_view place) const;
-  /// The same for a list of keys alone, which is a hint and may be long: a block's or affinity's CIDR is not parsed, so
-  /// that a name may come out that no record can have.
+  /// The same for a list of keys alone, which is a hint and may be long: a block's CIDR is not parsed, so that a name
+  /// may come out that no record can have.
   [[nodiscard]] std::optional<core::Key> listed_at(core::Kind kind, std::string_view place) const;
   /// The ranges, ascending, that hold every key of a listing, and maybe others: whoever lists filters by name. The
   /// order of keys in them is the order of names. Error: as check_kind.

@@ -1,0 +1,87 @@
+#include "store/etcd/place.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace croft::store::etcd {
+namespace {
+
+using core::Key;
+using core::Kind;
+
+net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
+
+const std::string kBlocks = "/calico/ipam/v2/assignment/";
+
+TEST(EtcdPlaces, ABlockOfAListing) {
+  const Places places(nullptr);
+  EXPECT_EQ(places.listed_at(Kind::block, kBlocks + "ipv4/block/10.0.0.64-26"),
+            core::block_key(prefix("10.0.0.64/26")));
+  EXPECT_EQ(places.listed_at(Kind::block, kBlocks + "ipv6/block/fd00:10:244::1:40-122"),
+            core::block_key(prefix("fd00:10:244::1:40/122")));
+  EXPECT_EQ(places.listed_at(Kind::block, kBlocks + "ipv6/block/::-0"), core::block_key(prefix("::/0")));
+}
+
+/// What a listing of keys alone tells is what reading the records tells, for each record there can be.
+TEST(EtcdPlaces, AListingTellsWhatReadingTells) {
+  const Places places(nullptr);
+  std::vector<Key> keys;
+  for (const char* text : {"0.0.0.0/0", "10.0.0.0/8", "10.0.0.64/26", "255.255.255.255/32", "::/0", "fd00::/122",
+                           "fd00:1:2:3:4:5:6:7/128", "2001:db8::/48"}) {
+    keys.push_back(core::block_key(prefix(text)));
+    keys.push_back(core::affinity_key({core::AffinityOwner::Type::host, "a-4.b"}, prefix(text)));
+    keys.push_back(core::node_range_key(prefix(text)));
+  }
+  for (const char* name : {"a", "ipv4-26", "x.y"}) {
+    keys.push_back(core::pool_key(name));
+    keys.push_back(core::node_key(name));
+    keys.push_back(core::handle_key(name));
+  }
+  keys.push_back(core::service_key({"default", "web"}));
+  for (const Key& key : keys) {
+    const auto place = places.place_of(key);
+    ASSERT_TRUE(place) << key.name;
+    EXPECT_EQ(places.listed_at(key.kind, *place), key) << *place;
+    EXPECT_EQ(places.record_at(key.kind, *place), key) << *place;
+  }
+}
+
+TEST(EtcdPlaces, WhatIsNoBlock) {
+  const Places places(nullptr);
+  for (const char* rest : {"", "ipv4", "ipv4/", "ipv4/block", "ipv4/block/", "ipv4/block/10.0.0.64", "ipv4-26/block/",
+                           "ipv5/block/10.0.0.64-26", "ipv4/blocks/10.0.0.64-26", "ipv4/blok/10.0.0.64-26",
+                           "ip-v4/block/x", "/block/10.0.0.64-26", "ipv4", "-"}) {
+    EXPECT_FALSE(places.listed_at(Kind::block, kBlocks + rest)) << rest;
+  }
+  EXPECT_FALSE(places.listed_at(Kind::block, ""));
+  EXPECT_FALSE(places.listed_at(Kind::block, "/calico/ipam/v2/host/oak/ipv4/block/10.0.0.64-26"));
+  EXPECT_FALSE(places.listed_at(Kind::block, "/calico/ipam/v2/assignments/ipv4/block/10.0.0.64-26"));
+  // A place of a block is none of another kind.
+  EXPECT_FALSE(places.listed_at(Kind::affinity, kBlocks + "ipv4/block/10.0.0.64-26"));
+  EXPECT_FALSE(places.listed_at(Kind::pool, kBlocks + "ipv4/block/10.0.0.64-26"));
+}
+
+/// The list is a hint: a name that no record can have comes out as it is, and reading it says no.
+TEST(EtcdPlaces, ANameThatNoRecordCanHave) {
+  const Places places(nullptr);
+  for (const char* cidr : {"nonsense-26", "10.0.0.1-26", "10.0.0.64-260", "fd00::-64", "10.0.0.064-26", "10.0.0.64-"}) {
+    const std::string place = kBlocks + "ipv4/block/" + cidr;
+    EXPECT_TRUE(places.listed_at(Kind::block, place)) << cidr;
+    EXPECT_FALSE(places.record_at(Kind::block, place)) << cidr;
+  }
+  EXPECT_EQ(places.listed_at(Kind::block, kBlocks + "ipv4/block/a-b-26")->name, "ipv4/a-b/26");
+}
+
+TEST(EtcdPlaces, OtherKindsAreReadAsTheyAre) {
+  const Places places(nullptr);
+  EXPECT_EQ(places.listed_at(Kind::affinity, "/calico/ipam/v2/host/oak/ipv4/block/10.0.0.64-26"),
+            core::affinity_key({core::AffinityOwner::Type::host, "oak"}, prefix("10.0.0.64/26")));
+  EXPECT_FALSE(places.listed_at(Kind::affinity, "/calico/ipam/v2/host/oak"));  // a marker
+  EXPECT_EQ(places.listed_at(Kind::service, "/croft/v1/service/default/web"), core::service_key({"default", "web"}));
+  EXPECT_FALSE(places.listed_at(Kind::service, "/croft/v1/service/"));
+}
+
+}  // namespace
+}  // namespace croft::store::etcd
