@@ -71,6 +71,13 @@ MetricsServer::MetricsServer(std::unique_ptr<Parts> parts) : parts_(std::move(pa
 MetricsServer::~MetricsServer() = default;
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metrics, const MetricsAddress& address) {
+  if (address.host.is_v6() && mg_check_feature(MG_FEATURES_IPV6) == 0) {
+    return fail(
+        ErrorCode::refused_by_configuration,
+        fmt::format("metrics can't be served at {}: the HTTP library of this machine, civetweb, is built without "
+                    "IPv6; give an IPv4 address",
+                    address.text()));
+  }
   const std::vector<std::string> options{"listening_ports", address.text(),       "num_threads",
                                          kThreads,          "request_timeout_ms", kRequestTimeoutMs};
   CivetCallbacks callbacks;

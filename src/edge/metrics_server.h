@@ -27,8 +27,8 @@ struct MetricsAddress {
 /// of its own until it ends. Adds figures of its own, `exposer_*`.
 class MetricsServer {
  public:
-  /// Error: already_exists when nothing can listen there: another process does, it is no
-  /// address of this machine, or the port is for root only.
+  /// Errors: already_exists when nothing can listen there: another process does, it is no address of this machine, or
+  /// the port is for root only; refused_by_configuration for IPv6 where civetweb has none, as in Debian 12.
   [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> start(const Metrics& metrics,
                                                                     const MetricsAddress& address);
   ~MetricsServer();

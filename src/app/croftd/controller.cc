@@ -239,8 +239,8 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                       "With --repair-service-ranges: the range of node ports (default: as stored)");
   command
       ->add_option("--metrics-bind-address", options->metrics_bind_address,
-                   "Where Prometheus reads the metrics of the ranges: 127.0.0.1:9600, [::1]:9600; without it nothing "
-                   "listens")
+                   "Where Prometheus reads the metrics of the ranges: 127.0.0.1:9600, or [::1]:9600 where the library "
+                   "civetweb has IPv6; without it nothing listens")
       ->type_name("HOST:PORT")
       ->check([](const std::string& text) {
         const auto address = edge::MetricsAddress::parse(text);
