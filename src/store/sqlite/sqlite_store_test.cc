@@ -105,12 +105,10 @@ TEST_F(WatchedStoreTest, CommitsOfOneGroupHaveTheirOwnConditions) {
 TEST_F(WatchedStoreTest, ASlowSyncDoesNotHoldUpReaders) {
   const auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));
-  watch_.sync_delay = std::chrono::nanoseconds(500ms).count();
+  watch_.sync_delay = std::chrono::nanoseconds(2s).count();
   std::thread writer([&] { EXPECT_TRUE(put(*store, "a", 2)); });
   std::this_thread::sleep_for(100ms);
-  const auto start = clock_.now().since_boot;
-  EXPECT_EQ(read(*store, "a"), 1U);
-  EXPECT_LT(clock_.now().since_boot - start, 300ms);
+  EXPECT_EQ(read(*store, "a"), 1U) << "one that waited for the sync reads what it wrote";
   writer.join();
   EXPECT_EQ(read(*store, "a"), 2U);
 }
