@@ -14,13 +14,13 @@ template <class K, class V>
 class SharedMap {
  public:
   using Map = std::map<K, V>;
-  using key_type = K;
-  using mapped_type = V;
+  using key_type = K;     // NOLINT(readability-identifier-naming)
+  using mapped_type = V;  // NOLINT(readability-identifier-naming)
   using value_type = typename Map::value_type;
-  using size_type = typename Map::size_type;
+  using size_type = typename Map::size_type;  // NOLINT(readability-identifier-naming)
   using difference_type = typename Map::difference_type;
   using reference = const value_type&;
-  using const_reference = const value_type&;
+  using const_reference = const value_type&;  // NOLINT(readability-identifier-naming)
   using iterator = typename Map::const_iterator;
   using const_iterator = typename Map::const_iterator;
 

@@ -195,7 +195,7 @@ class Metrics::State final : public prometheus::Collectable {
       ports->allocator = node_ports_->allocator;
     }
     service_addresses_ = std::move(addresses);
-    node_ports_ = std::move(ports);
+    node_ports_ = ports;
   }
 
   void count_failed_repair() {

@@ -155,7 +155,7 @@ class Pass {
     if (report_.objects && !report_.bitmap_beside) return;
     std::vector<collect::AddressRangeSeen> seen;
     for (std::size_t i = 0; i < kPorts; ++i) {
-      if (auto wanted = wanted_cidr(i)) seen.push_back(seen_range(i, *std::move(wanted)));
+      if (auto wanted = wanted_cidr(i)) seen.push_back(seen_range(i, *wanted));
     }
     if (seen.empty()) {
       const bool is_asked_for =

@@ -94,7 +94,7 @@ class Controller {
 
   /// Ends with what failed first, if anything did.
   [[nodiscard]] Result<int> run_once() {
-    const Result<int> code = look_twice();
+    Result<int> code = look_twice();
     if (failed_) return fail(*failed_);
     return code;
   }

@@ -68,11 +68,12 @@ std::size_t CrowdedPool::part_of(const net::Prefix& block) const {
 }
 
 std::vector<net::Prefix> CrowdedPool::free_blocks(Reader& reader) const {
-  if (parts() == 0) return {};
-  std::vector<std::uint64_t> room(parts() + 1);
+  const std::size_t count = parts();
+  if (count == 0) return {};
+  std::vector<std::uint64_t> room(count + 1);
   for (std::uint64_t i = 0; i < count_; ++i) ++room[part_of(at(i))];
-  for (std::size_t i = 0; i < parts(); ++i) {
-    const std::size_t part = (place_ + i) % parts();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t part = (place_ + i) % count;
     const std::uint64_t* taken = reader.count(window_of(part));
     if (taken == nullptr) return {};
     if (*taken >= room[part]) continue;
