@@ -15,6 +15,7 @@ class Meddler : public store::Store {
 
   std::function<void()> after_get_many;  ///< the snapshot of the ranges has been read
   std::function<void()> before_commit;   ///< all has been read and decided
+  std::function<void()> after_commit;    ///< done, and the caller does not know it yet
 
   [[nodiscard]] Result<std::optional<store::Record>> get(const store::Key& key, Deadline deadline) override {
     return behind_.get(key, deadline);
@@ -37,7 +38,9 @@ class Meddler : public store::Store {
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override {
     once(before_commit);
-    return behind_.commit(writes, token, deadline);
+    auto committed = behind_.commit(writes, token, deadline);
+    once(after_commit);
+    return committed;
   }
   [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
                                             Deadline deadline) override {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/test_meddler.h"
 #include "engine/test_world.h"
 #include "store/cached/cached_store.h"
 
@@ -215,6 +216,26 @@ TEST(WithCache, EverythingIsReadAnewNowAndThen) {
   EXPECT_EQ(world.cached.state().rebuilt, rebuilt + 1);
   world.add("two");
   EXPECT_TRUE(world.from_cache);
+}
+
+TEST(WithCache, ACommitThatWasReadAnewIsNotWaitedFor) {
+  World world;
+  world.pool("a", "10.0.0.0/24", 26);
+  Meddler beneath(world.store);
+  CachedStore cached(beneath, {core::AffinityOwner::Type::host, "node-a"}, world.clock);
+  const auto step = [&] { ASSERT_TRUE(cached.step(Deadline::after(world.clock.now(), {}))); };
+  step();
+  beneath.after_commit = [&] {
+    world.clock.advance(std::chrono::minutes(11));
+    step();  // reads everything, and watches what comes after
+  };
+  SeededRandom random{7};
+  ASSERT_TRUE(assign({cached, world.clock, random}, World::request("one")));
+  ASSERT_EQ(cached.state().rebuilt, 2U);
+  step();
+  world.clock.advance(std::chrono::seconds(2));
+  ASSERT_TRUE(cached.get(core::pool_key("a"), Deadline::after(world.clock.now(), std::chrono::seconds(1))));
+  EXPECT_TRUE(cached.state().in_use);
 }
 
 TEST(WithCache, ForgottenHistoryMeansReadingAnew) {

@@ -50,6 +50,7 @@ Result<void> CachedStore::rebuild() {
   const std::lock_guard lock(mutex_);
   std::swap(cache_, fresh);
   awaited_.clear();
+  watched_from_ = from;
   in_use_ = true;
   ++rebuilt_;
   return {};
@@ -240,6 +241,8 @@ Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteT
     return committed;
   }
   cache_.committed(writes, token, *committed);
+  // Everything may have been read anew while this was under way.
+  if (*committed <= watched_from_) return committed;
   for (const Write& write : writes) {
     if (write.only_check || !write.value || !cache_.is_watched(write.key)) continue;
     if (const auto at = seen.find(write.key); at != seen.end() && at->second >= *committed) continue;

@@ -134,6 +134,7 @@ class CachedStore final : public Store {
     std::chrono::nanoseconds done_since_boot{};
   };
   std::deque<Awaited> awaited_;  ///< the oldest first
+  Revision watched_from_;        ///< the watch tells what came after this
   std::uint64_t rebuilt_ = 0;
   std::uint64_t from_memory_ = 0;
   std::uint64_t passed_on_ = 0;
