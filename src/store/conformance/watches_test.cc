@@ -1,3 +1,4 @@
+#include "core/block/pool.h"
 #include "store/conformance/conformance.h"
 
 namespace croft::store {
@@ -144,6 +145,27 @@ TEST_P(StoreConformance, WatchOfSingleRecordsSeesNoOthers) {
   const auto changes = take(**watch, 1, clock_);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].key, mark_key("w/one"));
+}
+
+/// A store may keep a record in several places, and hear of each by itself (etcd: what Calico has no place for).
+TEST_P(StoreConformance, AWatchedRecordComesWhole) {
+  const auto start = store_->position(soon());
+  ASSERT_TRUE(start) << start.error().message;
+  const auto watch = store_->watch({{}, {{Kind::pool, ""}}}, *start, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+  for (const int seconds : {90, 30, 0, 60}) {
+    core::PoolSpec spec;
+    spec.name = "a";
+    spec.cidr = net::Prefix::parse("10.0.0.0/16").value();
+    spec.cooldown = std::chrono::seconds(seconds);
+    auto pool = core::make_pool(spec);
+    ASSERT_TRUE(pool) << pool.error().message;
+    ASSERT_TRUE(commit({{core::pool_key("a"), *std::move(pool), Condition::always()}}));
+    const auto changes = take(**watch, 1, clock_);
+    ASSERT_FALSE(changes.empty());
+    ASSERT_TRUE(changes.back().record);
+    EXPECT_EQ(std::get<core::Pool>(changes.back().record->value).cooldown, std::chrono::seconds(seconds));
+  }
 }
 
 TEST_P(StoreConformance, WatchFromAPastPositionCatchesUp) {
