@@ -26,7 +26,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(croft_flags INTERFACE -Wno-restrict)
 endif()
 target_include_directories(croft_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
-target_compile_definitions(croft_flags INTERFACE FMT_HEADER_ONLY CROFT_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(croft_flags INTERFACE CROFT_VERSION="${PROJECT_VERSION}")
+target_link_libraries(croft_flags INTERFACE croft_formatting)
 target_link_options(croft_flags INTERFACE -Wl,--gc-sections)
 # Assertions of the C++ library stay on, also in release builds.
 target_compile_definitions(croft_flags INTERFACE _GLIBCXX_ASSERTIONS)
