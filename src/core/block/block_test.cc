@@ -130,7 +130,7 @@ TEST(Block, ReleaseCoolsThenFreesToTheTail) {
   EXPECT_EQ(state_of(block, Ordinal(0)), AddressState::free);
   EXPECT_EQ(block.unallocated.order().back(), 0U);
   EXPECT_EQ(block.attributes.size(), 1U);
-  EXPECT_FALSE(block.sequence_number_for_allocation.contains(0));
+  EXPECT_FALSE(block.sequence_number_for_allocation.contains(0U));
   EXPECT_TRUE(check_block(block));
 }
 

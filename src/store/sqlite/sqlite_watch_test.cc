@@ -59,7 +59,7 @@ TEST_F(SqliteWatchTest, ACommitOfTheSameProcessWakesIt) {
 TEST_F(SqliteWatchTest, OfSeveralChangesOfARecordTheLastInTheOrderOfTheLast) {
   const auto store = make();
   const auto watch = watch_from_now(*store);
-  for (const auto& [name, n] : {std::pair{"a", 1}, {"b", 2}, {"a", 3}}) ASSERT_TRUE(put(*store, name, n));
+  for (const auto& [name, n] : {std::pair{"a", 1U}, {"b", 2U}, {"a", 3U}}) ASSERT_TRUE(put(*store, name, n));
   const auto changes = watch->next(soon());
   ASSERT_TRUE(changes);
   ASSERT_EQ(changes->size(), 2U);
