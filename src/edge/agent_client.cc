@@ -1,10 +1,14 @@
 #include "edge/agent_client.h"
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "os/files.h"
 #include "os/grpc_channel.h"
 #include "os/unix_listener.h"
 
@@ -33,6 +37,15 @@ constexpr std::chrono::milliseconds kHeadStart{100};
                                                   reply.status.message, static_cast<int>(reply.status.code)));
 }
 
+/// The file of a store that is one; nothing when there is none, or it can't be looked at.
+[[nodiscard]] std::optional<agent::StoreFile> file_of(const std::string& store) {
+  constexpr std::string_view kScheme = "sqlite:";
+  if (!store.starts_with(kScheme)) return std::nullopt;
+  const auto status = os::file_status(store.substr(kScheme.size()));
+  if (!status || !*status) return std::nullopt;
+  return agent::StoreFile{(*status)->id.device, (*status)->id.inode};
+}
+
 class AgentAtSocket final : public Agent {
  public:
   AgentAtSocket(std::string socket, const Clock& clock, std::chrono::nanoseconds patience)
@@ -58,8 +71,9 @@ class AgentAtSocket final : public Agent {
   }
 
  private:
-  /// Says in the call until when it may be begun; answers until when we wait.
+  /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
   [[nodiscard]] Deadline limit(agent::Caller& caller) const {
+    caller.file = file_of(caller.store);
     const Instant now = clock_.now();
     caller.boot = now.boot;
     caller.expires = Deadline::after(now, patience_ - std::min<std::chrono::nanoseconds>(kHeadStart, patience_ / 2));

@@ -44,10 +44,16 @@ std::string name_of(const core::Owner& owner) {
 }
 
 /// Whether the store takes writes, without making one: a commit whose condition cannot hold gets as far as a commit
-/// can.
+/// can. Where somebody else writes just now, and goes on for long, it is not waited for: that says nothing against the
+/// store, and a node must not become unready by it.
 [[nodiscard]] Result<void> check_writable(const Context& context) {
   constexpr store::Revision kNever(std::numeric_limits<std::int64_t>::max());
   const store::Write write{core::pool_set_key(), std::nullopt, store::Condition::if_revision(kNever), true};
+  const Deadline soon = Deadline::after(
+      context.clock.now(), std::min<std::chrono::nanoseconds>(context.time_limit, std::chrono::milliseconds(500)));
+  const auto turn = context.store.take_turn(soon);
+  if (!turn && turn.error().code == ErrorCode::deadline_exceeded) return {};
+  if (!turn) return fail(turn.error());
   const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
   const auto committed = context.store.commit({&write, 1}, {}, deadline);
   if (committed || committed.error().code == ErrorCode::conflict) return {};

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <spdlog/sinks/stdout_sinks.h>
@@ -14,6 +16,7 @@
 #include "edge/agent_server.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 namespace croft::app {
 namespace {
@@ -43,7 +46,9 @@ std::string one_line(std::string text) {
 
 class AgentProgram {
  public:
-  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened)
+  /// `file`: as AgentWorld has it.
+  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
+               std::function<Result<wire::agent::StoreFile>(Deadline)> file)
       : options_(options),
         daemon_(daemon),
         cached_(opened, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
@@ -57,7 +62,8 @@ class AgentProgram {
                [this](wire::agent::AgentStatus& status) { describe_cache(status); },
                [this](const std::string& line) {
                  if (options_.log_calls) log_.info("{}", one_line(line));
-               }},
+               },
+               std::move(file)},
         service_(world_) {
     log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l agent: %v", spdlog::pattern_time_type::utc);
   }
@@ -110,6 +116,16 @@ class AgentProgram {
   std::uint64_t refused_ = 0;
 };
 
+/// Which file a store has open, where it is one.
+std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& opened) {
+  auto* const sqlite = dynamic_cast<store::SqliteStore*>(&opened);
+  if (sqlite == nullptr) return nullptr;
+  return [sqlite](Deadline deadline) -> Result<wire::agent::StoreFile> {
+    TRY(const os::FileId id, sqlite->file(deadline));
+    return wire::agent::StoreFile{id.device, id.inode};
+  };
+}
+
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
   if (options.node.empty()) {
@@ -117,7 +133,7 @@ class AgentProgram {
   }
   TRY_VOID(core::check_node_name(options.node));
   TRY(const auto opened, open_store(options.store_url, edge::OpenMode::create, daemon.clock, kubernetes_registry));
-  AgentProgram program(options, daemon, *opened);
+  AgentProgram program(options, daemon, *opened, file_of(*opened));
   return program.run();
 }
 

@@ -49,7 +49,7 @@ std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view
   if (!value) return fail(value.error().in(database.path()));
   record.key = std::move(key);
   record.value = *std::move(value);
-  record.revision = Revision(static_cast<std::uint64_t>(revision));
+  record.revision = database.told(revision);
   std::transform(token.begin(), token.end(), record.token.bytes.begin(),
                  [](char c) { return static_cast<std::uint8_t>(c); });
   return record;
@@ -106,7 +106,7 @@ struct Present {
   row->bind(1, write.kind).bind_text(2, write.key->name);
   TRY(const bool found, row->step());
   if (!found) return Present{};
-  return Present{Revision(static_cast<std::uint64_t>(row->number(0))), row->number(1)};
+  return Present{database.told(row->number(0)), row->number(1)};
 }
 
 bool holds(const Condition& condition, const Present& present) {
@@ -225,7 +225,7 @@ Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> write
 Result<void> apply(Database& database, const PendingCommit& commit, Revision revision) {
   for (const EncodedWrite& write : commit.writes) {
     if (write.only_check) continue;
-    TRY_VOID(apply(database, write, view_of(commit.token), static_cast<std::int64_t>(revision.value)));
+    TRY_VOID(apply(database, write, view_of(commit.token), database.stored(revision)));
     if (database.has_changed_rows()) TRY_VOID(note_change(database, write.kind, write.key->name, revision));
   }
   return {};

@@ -1,5 +1,11 @@
 #pragma once
 
+#include <optional>
+
+#include <sqlite3.h>
+
+#include "os/files.h"
+
 namespace croft::store {
 
 /// The name of the SQLite file layer that stores open their files through: SQLite's default one with two changes.
@@ -14,5 +20,17 @@ namespace croft::store {
 ///
 /// Registers the layer on first use; the default one then in force is the one below.
 [[nodiscard]] const char* croft_vfs();
+
+/// Which files a connection of this layer really has open: what the paths named when SQLite opened them. A file that
+/// was replaced at that very moment counts as unknown.
+struct OpenedFiles {
+  std::optional<os::FileId> database;
+  std::optional<os::FileId> log;
+  std::optional<os::FileId> index;              ///< connections of one process to one database share it
+  const volatile void* index_memory = nullptr;  ///< its first region, while the connection has it mapped
+};
+
+/// `database` and `log` are SQLite's handles of this layer; null where none is open.
+[[nodiscard]] OpenedFiles opened_files(const sqlite3_file* database, const sqlite3_file* log);
 
 }  // namespace croft::store
