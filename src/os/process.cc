@@ -35,7 +35,10 @@ void make_files_private() { ::umask(077); }
 void prepare_plugin_process() {
   static_cast<void>(::close_range(3, UINT_MAX, 0));
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  survive_file_size_limit();
 }
+
+void survive_file_size_limit() { static_cast<void>(std::signal(SIGXFSZ, SIG_IGN)); }
 
 Result<std::string> host_name() {
   std::array<char, HOST_NAME_MAX + 1> buffer{};

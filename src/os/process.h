@@ -11,6 +11,10 @@ namespace croft::os {
 /// of a signal.
 void prepare_plugin_process();
 
+/// A file that grows beyond the limit of this process (setrlimit) is an error of the write, not the end of the process.
+/// prepare_plugin_process() does so too.
+void survive_file_size_limit();
+
 /// Files this process makes are private from now on (umask 077).
 void make_files_private();
 

@@ -47,11 +47,11 @@ struct StoreFile {
 /// What every call that may write says about itself: which store and node it means, and until when it may be begun.
 struct Caller {
   std::string store;  ///< the URL
-  /// Of a store that is a file, which one: the path may name another one by now than the agent has open.
-  std::optional<StoreFile> file;
   std::string node;
   BootId boot;
   Deadline expires;
+  /// Of a store that is a file, which one: the path may name another one by now than the agent has open.
+  std::optional<StoreFile> file = {};
   friend bool operator==(const Caller& a, const Caller& b) {
     return a.store == b.store && a.file == b.file && a.node == b.node && a.boot == b.boot &&
            a.expires.at_since_boot == b.expires.at_since_boot;

@@ -51,6 +51,7 @@ void add_check_command(CLI::App& app, CommandLine& line);
 void add_explain_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
 void add_service_commands(CLI::App& app, CommandLine& line);
+void add_store_commands(CLI::App& app, CommandLine& line);
 /// Verbs of the noun service.
 void add_service_audit_commands(CLI::App& service, CommandLine& line);
 /// A verb of the noun ip.

@@ -101,6 +101,7 @@ int run(int argc, char** argv) {
   add_explain_command(app, line);
   add_host_local_commands(app, line);
   add_service_commands(app, line);
+  add_store_commands(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -118,6 +119,7 @@ int run(int argc, char** argv) {
 }  // namespace croft::app
 
 int main(int argc, char** argv) {
+  croft::os::survive_file_size_limit();
   try {
     return croft::app::run(argc, argv);
   } catch (const std::exception& error) {

@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
 }  // namespace croft::app
 
 int main(int argc, char** argv) {
+  croft::os::survive_file_size_limit();
   try {
     return croft::app::run(argc, argv);
   } catch (const std::exception& error) {

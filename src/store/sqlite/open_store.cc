@@ -39,17 +39,6 @@ Error nothing_there(const std::string& path) {
           {}};
 }
 
-/// Makes the log at its full size, and both files durable in their directory by a first commit.
-[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
-  Database database(path, Database::Mode::shared, clock, deadline);
-  TRY_VOID(database.open());
-  TRY_VOID(reserve_log(database));
-  TRY_VOID(database.run(Sql::begin_write));
-  TRY_VOID(reserve_pages(database, /*adds_data=*/true));
-  TRY_VOID(database.run(Sql::count_log_restart));
-  return database.run(Sql::commit);
-}
-
 [[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
   os::FileLock lock(path + kLockSuffix);
   TRY_VOID(lock.lock(clock, deadline));
@@ -61,6 +50,16 @@ Error nothing_there(const std::string& path) {
 }
 
 }  // namespace
+
+Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
+  Database database(path, Database::Mode::shared, clock, deadline);
+  TRY_VOID(database.open());
+  TRY_VOID(reserve_log(database));
+  TRY_VOID(database.run(Sql::begin_write));
+  TRY_VOID(reserve_pages(database, /*adds_data=*/true));
+  TRY_VOID(database.run(Sql::count_log_restart));
+  return database.run(Sql::commit);
+}
 
 Result<void> refuse_lost_database(const std::string& path) {
   // Commits that would be applied to a new database.

@@ -1,5 +1,6 @@
 #include "store/sqlite/vfs.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -110,6 +111,12 @@ int unmap_index(sqlite3_file* file, int remove) {
   return base->xShmUnmap(file, remove);
 }
 
+int write_file(sqlite3_file* file, const void* data, int count, sqlite3_int64 at) {
+  errno = 0;
+  const int code = known(file).base->xWrite(file, data, count, at);
+  return code == SQLITE_IOERR_WRITE && errno == EFBIG ? SQLITE_FULL : code;
+}
+
 int close_file(sqlite3_file* file) {
   const Registry::OpenFile ours = known(file);
   const int code = ours.base->xClose(file);
@@ -130,6 +137,7 @@ void watch_file(sqlite3_file* file, const char* path, bool is_database, std::opt
   const auto [table, is_new] = tables.try_emplace(base, *base);
   if (is_new) {
     table->second.xClose = close_file;
+    table->second.xWrite = write_file;
     if (is_database) {
       table->second.xShmMap = map_index;
       table->second.xShmUnmap = unmap_index;
