@@ -51,11 +51,13 @@ constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   auto copied = store::backup_sqlite_store(path, file, line.clock, Deadline::after(line.clock.now(), kCopyLimit));
-  if (!copied && copied.error().code == ErrorCode::not_found) return fail(ErrorCode::unavailable, copied.error().message);
+  if (!copied && copied.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::unavailable, copied.error().message);
   if (!copied) return fail(copied.error());
   const Json json = {{"file", file}, {"revision", copied->revision}, {"bytes", copied->bytes}};
-  print(line.json() ? line.data(json.dump(2) + "\n")
-                    : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
+  print(line.json()
+            ? line.data(json.dump(2) + "\n")
+            : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
   return 0;
 }
 
@@ -76,10 +78,10 @@ struct Hold {
 /// What a restore does, for people and scripts.
 struct Account {
   std::uint64_t revision = 0;
-  std::string unreadable_now;        ///< why it can't be said what is there now
-  std::vector<Hold> lost;            ///< held now, and not in what is restored
-  std::vector<Hold> recorded;        ///< of running pods, not in the backup
-  std::vector<std::string> unclear;  ///< of running pods, and could not be recorded
+  std::string unreadable_now;          ///< why it can't be said what is there now
+  std::vector<Hold> lost;              ///< held now, and not in what is restored
+  std::vector<Hold> recorded;          ///< of running pods, not in the backup
+  std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
   std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
 
   [[nodiscard]] bool is_harmless() const { return unreadable_now.empty() && lost.empty() && unclear.empty(); }
@@ -90,7 +92,8 @@ struct Account {
   std::vector<Hold> holds;
   for (const engine::AddressView& a : addresses) {
     if (a.state != core::AddressState::held) continue;
-    holds.push_back({a.address.to_string(), a.handle_id, a.namespace_name.empty() ? a.pod : a.namespace_name + "/" + a.pod});
+    holds.push_back(
+        {a.address.to_string(), a.handle_id, a.namespace_name.empty() ? a.pod : a.namespace_name + "/" + a.pod});
   }
   std::sort(holds.begin(), holds.end());
   return holds;
@@ -110,8 +113,7 @@ struct Running {
   for (const std::string& name : names) {
     const auto bytes = os::read_file(directory + "/" + name, kCacheFileBytesMax);
     if (!bytes && bytes.error().code == ErrorCode::not_found) continue;
-    auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes)
-                       : Result<wire::cni::CacheEntry>(fail(bytes.error()));
+    auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes) : Result<wire::cni::CacheEntry>(fail(bytes.error()));
     if (!entry) {
       running.unreadable.push_back(fmt::format("{}/{}: {}", directory, name, entry.error().message));
       continue;
@@ -217,7 +219,8 @@ class Recorder {
         if (to_zero) cooldowns_.try_emplace(pool.name, pool.cooldown);
         pool.cooldown = to_zero ? std::chrono::seconds{0} : cooldowns_.at(pool.name);
         store::WriteToken token;
-        TRY_VOID(store::update_if_revision(context_.store, record.key, std::move(pool), record.revision, token, deadline));
+        TRY_VOID(
+            store::update_if_revision(context_.store, record.key, std::move(pool), record.revision, token, deadline));
       }
       more = page.more;
       if (more) request.after = page.records.back().key.name;
@@ -249,7 +252,8 @@ std::string rows_of(const char* title, const std::vector<Hold>& holds) {
   if (holds.empty()) return "";
   std::string text = fmt::format("{} ({}):\n", title, holds.size());
   for (std::size_t i = 0; i < std::min(holds.size(), kShownMax); ++i) {
-    text += fmt::format("  {} {}{}\n", holds[i].address, holds[i].handle, holds[i].pod.empty() ? "" : " " + holds[i].pod);
+    text +=
+        fmt::format("  {} {}{}\n", holds[i].address, holds[i].handle, holds[i].pod.empty() ? "" : " " + holds[i].pod);
   }
   if (holds.size() > kShownMax) text += fmt::format("  … and {} more\n", holds.size() - kShownMax);
   return text;
@@ -280,7 +284,8 @@ std::string text_of(const Account& account, const RestoreOptions& options) {
 
 Json json_of(const std::vector<Hold>& holds) {
   Json json = Json::array();
-  for (const Hold& hold : holds) json.push_back({{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}});
+  for (const Hold& hold : holds)
+    json.push_back({{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}});
   return json;
 }
 
@@ -303,7 +308,8 @@ std::string json_of(const Account& account, bool done) {
   if (status && !*status) return {};
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   auto now = store::open_sqlite_store(path, {.create = false, .verify = true}, line.clock, deadline);
-  auto holds = now ? holds_of({**now, line.clock, line.random, kCopyLimit}) : Result<std::vector<Hold>>(fail(now.error()));
+  auto holds =
+      now ? holds_of({**now, line.clock, line.random, kCopyLimit}) : Result<std::vector<Hold>>(fail(now.error()));
   if (!holds) {
     account.unreadable_now = holds.error().message;
     return {};
@@ -340,8 +346,8 @@ std::string json_of(const Account& account, bool done) {
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  TRY(const auto restore, store::SqliteRestore::begin(path, options.file, {.incomplete = options.force}, line.clock,
-                                                      deadline));
+  TRY(const auto restore,
+      store::SqliteRestore::begin(path, options.file, {.incomplete = options.force}, line.clock, deadline));
   Account account;
   TRY_VOID(prepare(line, path, options, *restore, account));
   const bool refused = !account.is_harmless() && !options.force;

@@ -71,7 +71,8 @@ class PlainDatabase {
   [[nodiscard]] Result<void> checked(int code, std::string_view doing) const {
     if (code == SQLITE_OK) return {};
     Error error = failure_of(db_, code, doing, path_).error;
-    if (error.code == ErrorCode::corrupt) error.message = fmt::format("{} is not a whole register: {}", path_, sqlite3_errstr(code));
+    if (error.code == ErrorCode::corrupt)
+      error.message = fmt::format("{} is not a whole register: {}", path_, sqlite3_errstr(code));
     return fail(std::move(error));
   }
 
@@ -190,9 +191,10 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     return verify(draft);
   }();
   if (!whole) {
-    return fail(whole.error().code == ErrorCode::corrupt
-                    ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
-                    : whole.error());
+    return fail(
+        whole.error().code == ErrorCode::corrupt
+            ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
+            : whole.error());
   }
   TRY(revision_, last_revision(draft));
   const auto note = read_commit_note(backup);
@@ -225,8 +227,8 @@ Result<void> SqliteRestore::renew_draft(Deadline deadline) {
   new_revision_ = std::max(last, last_revision_here(deadline)) + 1;
   TRY_VOID(draft.run(Sql::begin_write));
   TRY_VOID(upgrade_tables(draft));
-  TRY_VOID(ask_all(draft, {"DELETE FROM changes", fmt::format("UPDATE counters SET value={} WHERE id IN (1, 3, 4)",
-                                                              new_revision_)}));
+  TRY_VOID(ask_all(draft, {"DELETE FROM changes",
+                           fmt::format("UPDATE counters SET value={} WHERE id IN (1, 3, 4)", new_revision_)}));
   TRY_VOID(draft.run(Sql::give_register_id));
   TRY_VOID(draft.run(Sql::commit));
   TRY(new_id_, draft.number(Sql::register_id));

@@ -34,9 +34,9 @@ class SqliteRestore {
     bool incomplete = false;
   };
 
-  /// `backup` may be a file of backup_sqlite_store, or the database in a copy of a store's directory, its log beside it,
-  /// also the store itself. Errors: not_found, and corrupt where it is no whole register: neither draft nor lock stay;
-  /// those of FileLock::lock.
+  /// `backup` may be a file of backup_sqlite_store, or the database in a copy of a store's directory, its log beside
+  /// it, also the store itself. Errors: not_found, and corrupt where it is no whole register: neither draft nor lock
+  /// stay; those of FileLock::lock.
   [[nodiscard]] static Result<std::unique_ptr<SqliteRestore>> begin(const std::string& path, const std::string& backup,
                                                                     const Options& options, const Clock& clock,
                                                                     Deadline deadline);
