@@ -236,16 +236,22 @@ std::int64_t Database::stored(Revision told) const {
 }
 
 Result<bool> Database::is_current() {
+  std::uint64_t bytes_min = 0;
+  const bool has_index = mode_ == Mode::shared && files_.index_memory != nullptr;
+  if (has_index) {
+    TRY(const auto index, os::file_status(index_path_));
+    // A look into memory behind the end of a file that was cut would be deadly.
+    if (!index || index->id != files_.index || index->bytes < kIndexRegionBytes) return false;
+    LogIndexHeader header;
+    if (read_header(files_.index_memory, header) && header.is_set != 0 && header.page_bytes == kPageBytes) {
+      bytes_min = std::uint64_t{header.pages} * kPageBytes;  // allocated before the commit (room.h), so looked at before
+    }
+  }
   TRY(const auto database, os::file_status(path_));
+  if (!database || database->id != files_.database || database->bytes < bytes_min) return false;
   TRY(const auto log, os::file_status(log_path_));
-  if (!database || database->id != files_.database || database->bytes < bytes_seen_) return false;
-  bytes_seen_ = database->bytes;
   if (log_file() != nullptr && (!log || log->id != files_.log)) return false;
-  if (mode_ == Mode::alone || files_.index_memory == nullptr) return true;
-  TRY(const auto index, os::file_status(index_path_));
-  // A look into memory behind the end of a file that was cut would be deadly.
-  if (!index || index->id != files_.index || index->bytes < kIndexRegionBytes) return false;
-  return log_is_as_indexed();
+  return !has_index || log_is_as_indexed();
 }
 
 bool Database::log_is_as_indexed() {

@@ -182,7 +182,6 @@ class Database {
   const std::uint16_t generation_;
   std::int64_t register_id_ = 0;
   OpenedFiles files_;
-  std::uint64_t bytes_seen_ = 0;  ///< the largest size of the database file
   std::array<sqlite3_stmt*, kSqlCount> statements_{};
 };
 
