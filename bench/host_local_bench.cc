@@ -64,9 +64,9 @@ class DataDir {
  public:
   explicit DataDir(fs::path path, bool dual_stack = false) : path_(std::move(path)), dual_stack_(dual_stack) {}
 
-  void fill(int held) {
+  void fill(std::uint32_t held) {
     fs::create_directories(path_ / "net");
-    for (int i = 0; i < held; ++i)
+    for (std::uint32_t i = 0; i < held; ++i)
       write(address_text(kFirst + i), fmt::format("{}\r\neth0", container_id(kFilled + i)));
     if (held > 0) write("last_reserved_ip.0", address_text(kFirst + held - 1));
     next_ = kFirst + held;
@@ -207,8 +207,8 @@ class Bench {
     for (const int held : kSizes) {
       DataDir own(place / fmt::format("own-{}", held));
       DataDir reference(place / fmt::format("reference-{}", held));
-      own.fill(held);
-      if (!reference_.empty()) reference.fill(held);
+      own.fill(static_cast<std::uint32_t>(held));
+      if (!reference_.empty()) reference.fill(static_cast<std::uint32_t>(held));
       const Milliseconds first = own.add(program_);
       own.remove_last(program_);
       const Medians medians = measure(own, reference, held);
