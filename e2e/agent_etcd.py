@@ -126,4 +126,5 @@ def test():
         agent.process = None
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

@@ -205,6 +205,15 @@ class Store {
   [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                                 Deadline deadline) = 0;
 
+  /// The same for a decision that rests on memory: nothing but a conflict when the store may no longer be the one in
+  /// which `as_of`, a position of this object, was seen (another was put in its place, or it was put back to an older
+  /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
+  [[nodiscard]] virtual Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes,
+                                                      const WriteToken& token, Deadline deadline) {
+    static_cast<void>(as_of);
+    return commit(writes, token, deadline);
+  }
+
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
   /// put among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is
   /// the answer, and deciding again is right.

@@ -7,6 +7,7 @@
 
 #include "core/block/cooling_beside.h"
 #include "store/etcd/place.h"
+#include "store/etcd/revisions.h"
 #include "wire/beside_calico.h"
 #include "wire/records.h"
 
@@ -109,7 +110,7 @@ StoredBytes encode(const Places& places, const Value& value, const WriteToken& t
 }
 
 Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                      const std::optional<std::string>& beside) {
+                      const std::optional<std::string>& beside, Line line) {
   Record record;
   if (const Registry* registry = places.registry_of(key.kind)) {
     TRY(record.value, registry->decode(key, kv.key, kv.value));
@@ -121,7 +122,7 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     TRY(record, decode_own(key, kv));
   }
   record.key = key;
-  record.revision = store::Revision(static_cast<std::uint64_t>(kv.mod_revision));
+  record.revision = on_line(line, kv.mod_revision);
   return record;
 }
 
