@@ -114,6 +114,7 @@ def renewed(world, etcd, authority, client, stranger):
     def put(pair):
         for source, target in zip(pair, mine):
             shutil.copyfile(source, target.with_suffix(".new"))
+            target.with_suffix(".new").chmod(0o600)
             target.with_suffix(".new").rename(target)
     store = url(etcd, authority.certificate, mine)
     node = Node(world, store, "oak")
@@ -151,6 +152,9 @@ def test():
                 "bad certificate")
         refused(world, good + "&name=other.example", TRY_AGAIN, "mismatch")
         refused(world, url(etcd, ca, (client[0], authority.key)), TRY_AGAIN, authority.key, "does not belong")
+        client[1].chmod(0o644)
+        refused(world, url(etcd, ca, client), TRY_AGAIN, client[1], "others can read", f"chmod 640 {client[1]}")
+        client[1].chmod(0o600)
         refused(world, url(etcd, ca, (client[0], None)), BAD_CONFIGURATION, "a certificate and its key, or neither")
         refused(world, etcd.store, BAD_CONFIGURATION, "ETCD_CA_CERT_FILE")
         refused(world, url(etcd, world.directory / "none.crt", client), TRY_AGAIN, "none.crt", "No such file")
