@@ -1,7 +1,6 @@
 #include "engine/inspect.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "base/assert.h"
@@ -9,6 +8,7 @@
 #include "core/block/draft.h"
 #include "engine/config.h"
 #include "engine/each_record.h"
+#include "net/intervals.h"
 
 namespace croft::engine {
 namespace {
@@ -16,12 +16,6 @@ namespace {
 constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
 
 Deadline deadline_of(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
-
-std::uint64_t size_of(const net::Prefix& cidr) {
-  const net::U128 last = cidr.last_offset();
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  return last.hi != 0 || last.lo == kMost ? kMost : last.lo + 1;
-}
 
 /// Pools and reservations as read outside a decision.
 class Frame {
@@ -34,6 +28,7 @@ class Frame {
       CROFT_ASSERT(reservation != nullptr);
       frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
     }));
+    frame.intervals_ = net::Intervals(frame.reserved_);
     TRY(const core::IpamConfig config, read_config(context));
     frame.calicos_cooldown_ = std::chrono::seconds{config.ip_cooldown_seconds};
     return frame;
@@ -45,9 +40,9 @@ class Frame {
     const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.cidr.contains(address); });
     return it == pools_.end() ? nullptr : &*it;
   }
-  [[nodiscard]] bool is_reserved(const net::Address& address) const {
-    return std::any_of(reserved_.begin(), reserved_.end(), [&](const auto& p) { return p.contains(address); });
-  }
+  [[nodiscard]] bool is_reserved(const net::Address& address) const { return intervals_.contains(address); }
+  /// How many addresses of a prefix are reserved, held or not.
+  [[nodiscard]] net::Count reserved_in(const net::Prefix& cidr) const { return intervals_.count_in(cidr); }
   [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
     const core::Pool* pool = pool_of(block.first());
     return {pool != nullptr ? pool->cooldown : core::kDefaultCooldown, calicos_cooldown_};
@@ -56,6 +51,7 @@ class Frame {
  private:
   std::vector<core::Pool> pools_;
   std::vector<net::Prefix> reserved_;
+  net::Intervals intervals_;  ///< the same
   std::chrono::seconds calicos_cooldown_{0};
 };
 
@@ -64,7 +60,7 @@ BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& 
   view.block = core::with_cooled_freed(stored, frame.cooldowns_of(stored.cidr), now);
   const core::Pool* pool = frame.pool_of(stored.cidr.first());
   view.pool = pool != nullptr ? pool->name : "";
-  view.usage.size = view.block.allocations.size();
+  view.usage.size = std::uint64_t{view.block.allocations.size()};
   for (std::uint32_t i = 0; i < view.block.allocations.size(); ++i) {
     const net::Ordinal ordinal(i);
     core::AddressState state = core::state_of(view.block, ordinal);
@@ -74,7 +70,7 @@ BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& 
     view.states.push_back(state);
     view.usage.held += state == core::AddressState::held ? 1 : 0;
     view.usage.cooling += state == core::AddressState::cooling ? 1 : 0;
-    view.usage.reserved += state == core::AddressState::reserved ? 1 : 0;
+    if (state == core::AddressState::reserved) view.usage.reserved += 1;
   }
   return view;
 }
@@ -108,8 +104,7 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
     const core::Cooling& cooling = *attribute->cooling;
     describe_holder(view, cooling.previous_handle, cooling.previous_secondary);
     view.since = rfc3339_rounded_up(cooling.released_at.wall);
-    view.until = rfc3339_rounded_up(
-        core::cooldown_end(cooling.released_at, frame.cooldowns_of(block.block.cidr).of(cooling), now));
+    view.until = rfc3339_rounded_up(core::cooldown_end(cooling, frame.cooldowns_of(block.block.cidr).of(cooling), now));
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
     view.alternate_owner = attribute->alternate_owner;
@@ -124,14 +119,13 @@ void add_usage(Usage& sum, const Usage& part) {
   sum.cooling += part.cooling;
 }
 
-/// Reserved addresses of a pool that nobody holds: those in blocks as counted there, the rest are single addresses.
-std::uint64_t reserved_in(const Frame& frame, const PoolView& pool) {
-  std::uint64_t count = 0;
-  for (const BlockView& block : pool.blocks) count += block.usage.reserved;
-  for (const net::Prefix& reserved : frame.reserved()) {
-    const bool in_block = std::any_of(pool.blocks.begin(), pool.blocks.end(),
-                                      [&](const BlockView& b) { return b.block.cidr.overlaps(reserved); });
-    if (pool.pool.cidr.contains(reserved) && !in_block) count += size_of(reserved);
+/// Reserved addresses of a pool that nobody holds: all but those of its blocks, and of these the ones counted there.
+net::Count reserved_in(const Frame& frame, const PoolView& pool) {
+  net::Count count = frame.reserved_in(pool.pool.cidr);
+  for (const BlockView& block : pool.blocks) {
+    if (!pool.pool.cidr.contains(block.block.cidr)) continue;
+    count -= frame.reserved_in(block.block.cidr);
+    count += block.usage.reserved;
   }
   return count;
 }
@@ -191,7 +185,7 @@ Result<Overview> look(const Context& context) {
   std::map<std::string, std::size_t> index;
   for (const core::Pool& pool : frame.pools()) {
     index[pool.name] = overview.pools.size();
-    overview.pools.push_back({pool, {size_of(pool.cidr), 0, 0, 0}, {}});
+    overview.pools.push_back({pool, {net::Count::of(pool.cidr), 0, 0, {}}, {}});
   }
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     BlockView view = view_of(frame, block, now);

@@ -36,8 +36,8 @@ struct Filter {
   for (const engine::BlockView& view : blocks) {
     const core::Block& block = view.block;
     table.add({block.cidr.to_string(), view.pool, block.affinity ? to_string(*block.affinity) : "",
-               std::to_string(view.usage.held), std::to_string(view.usage.cooling), std::to_string(view.usage.reserved),
-               std::to_string(view.usage.free()),
+               std::to_string(view.usage.held), std::to_string(view.usage.cooling), view.usage.reserved.to_string(),
+               view.usage.free().to_string(),
                block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : ""});
   }
   print(table.to_string());
@@ -68,8 +68,9 @@ std::string details_of(const engine::BlockView& view, const std::optional<core::
   add("Claim:", text_of(block, claim));
   add("Claimed:", block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "at an unknown time");
   add("Sequence:", std::to_string(block.sequence_number.value));
-  add("Usage:", fmt::format("{} addresses: {} held, {} cooling, {} reserved, {} free", view.usage.size, view.usage.held,
-                            view.usage.cooling, view.usage.reserved, view.usage.free()));
+  add("Usage:",
+      fmt::format("{} addresses: {} held, {} cooling, {} reserved, {} free", view.usage.size.to_string(),
+                  view.usage.held, view.usage.cooling, view.usage.reserved.to_string(), view.usage.free().to_string()));
   return text;
 }
 

@@ -68,7 +68,7 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
                pool.gateway ? pool.gateway->to_string() : "none", fmt::format("{}s", pool.cooldown.count()),
                pool.disabled ? "true" : "false", std::to_string(view.blocks.size()),
                percent_of(view.usage.held, view.usage.size), std::to_string(view.usage.cooling),
-               std::to_string(view.usage.reserved), std::to_string(view.usage.free())});
+               view.usage.reserved.to_string(), view.usage.free().to_string()});
   }
   return table.to_string();
 }
