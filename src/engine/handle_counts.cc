@@ -26,7 +26,7 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
   TRY(const auto record, context.store.get(key, deadline));
   if (!record) return counted;
   const auto& block = std::get<core::Block>(record->value);
-  TRY_VOID(core::check_block(block));
+  TRY_VOID(core::check_writable(block));
   const std::uint32_t held = core::count_of_handle(block, handle_id);
   if (held >= counted) return held;
   const store::Write write{key, core::stamped(block), store::Condition::if_revision(record->revision)};

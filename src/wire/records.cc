@@ -122,6 +122,7 @@ void read_pool_network(CanonicalReader& in, core::Pool& pool) {
   if (in.accept(",\"gateway\":")) pool.gateway = read_address(in);
   in.expect(",\"cooldownSeconds\":");
   pool.cooldown = std::chrono::seconds{in.signed_number()};
+  if (in.ok() && !core::is_cooldown(pool.cooldown)) in.reject("cooldownSeconds is out of range");
 }
 
 core::Pool read_pool(CanonicalReader& in) {
@@ -132,7 +133,9 @@ core::Pool read_pool(CanonicalReader& in) {
   in.expect(",\"cidr\":");
   pool.cidr = read_prefix(in);
   in.expect(",\"blockSize\":");
-  pool.block_length = static_cast<int>(in.small_number(kBlockLengthMax));
+  const auto length = static_cast<int>(in.small_number(kBlockLengthMax));
+  pool.block_length = length;
+  if (in.ok() && !core::is_block_length(pool.cidr, length)) in.reject("blockSize is out of range for the cidr");
   in.expect(",\"disabled\":");
   pool.disabled = in.boolean();
   read_pool_selectors(in, pool);

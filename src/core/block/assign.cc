@@ -41,8 +41,9 @@ class Assignment {
     if (error_) return *std::move(error_);
     std::vector<PlannedWrite> writes;
     if (done && fresh_) writes = draft_.writes();
+    if (!fresh_ || !done) writes = marks();
     if (!reader_.complete()) return reader_.missing();
-    if (refusal_) return Plan<AssignAnswer>{*std::move(refusal_), {}};
+    if (refusal_) return Plan<AssignAnswer>{*std::move(refusal_), std::move(writes)};
     return Plan<AssignAnswer>{std::move(answer_), std::move(writes)};
   }
 
@@ -206,6 +207,7 @@ class Assignment {
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
     auto taken = take_address(**block, address, attribute());
     if (!taken) {
+      cooling_.insert(cidr);
       return refuse_pool(ErrorCode::exhausted, "the address is " + state_text(**block, ordinal),
                          RefusalCause::address_taken);
     }
@@ -217,7 +219,7 @@ class Assignment {
     const Attribute& holder = *attribute_of(block, ordinal);
     if (!holder.cooling) return "held by " + holder.handle_id.value_or("an unknown handle");
     const auto cooldown = pools_.cooldowns_of(block.cidr).of(*holder.cooling);
-    return "cooling until " + rfc3339_rounded_up(cooldown_end(holder.cooling->released_at, cooldown, draft_.now()));
+    return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, draft_.now()));
   }
 
   /// Sheet §3.7.
@@ -333,12 +335,27 @@ class Assignment {
     return any;
   }
 
-  void note_cooling(Search& search, const Block& block) const {
+  void note_cooling(Search& search, const Block& block) {
     const auto end = first_cooldown_end(block, pools_.cooldowns_of(block.cidr), draft_.now());
     if (!end) return;
+    cooling_.insert(block.cidr);
     const Pool* pool = pools_.containing(block.cidr.first());
     const auto [it, is_first] = search.first_ends.emplace(pool, *end);
     if (!is_first) it->second = std::min(it->second, *end);
+  }
+
+  /// What is written when nothing could be assigned: marks on the cooling addresses that were in the way and whose
+  /// cooldown this boot does not count yet, so that whoever asks again finds it ended.
+  std::vector<PlannedWrite> marks() {
+    Draft marked(reader_, pools_, draft_.now());
+    for (const Prefix& cidr : cooling_) {
+      if (marked.size() == kAssignBlocksMax) break;
+      const Block* stored = reader_.find<Block>(block_key(cidr));
+      if (stored == nullptr || with_clock_marks(*stored, draft_.now()) == *stored) continue;
+      auto block = marked.block(cidr);
+      if (block && *block) marked.put(*std::move(*block), {});
+    }
+    return marked.size() == 0 ? std::vector<PlannedWrite>() : marked.writes();
   }
 
   /// Part 3: new blocks, then those that other nodes left empty.
@@ -468,7 +485,7 @@ class Assignment {
     const auto blocks = blocks_with_room(reader_, pools_, pool, request_.node);
     const std::size_t count = std::min(blocks.size(), look_max);
     std::size_t read = 0;
-    for (std::size_t i = 0; i < count && reader_.complete(); ++i) {
+    for (std::size_t i = 0; i < count && reader_.complete() && reader_.step(); ++i) {
       if (i == read) {
         read = std::min(i + std::clamp(i, kWalkBatchMin, kWalkBatchMax), count);
         for (std::size_t k = i; k < read; ++k) static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
@@ -533,6 +550,7 @@ class Assignment {
   bool make_block(const Prefix& cidr, Block& block) {
     const auto* mark = reader_.get<HighWaterMark>(high_water_mark_key(cidr));
     if (!reader_.complete()) return false;
+    if (mark != nullptr && !is_credible(*mark)) return fail_with(damaged_mark(cidr, *mark));
     block = new_block(cidr, request_.node, draft_.now(),
                       mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt);
     return true;
@@ -580,6 +598,8 @@ class Assignment {
   PoolTable pools_;
   Draft draft_;
   std::vector<AssignedAddress> held_;
+  /// Blocks without a free address in which some cool.
+  std::set<Prefix> cooling_;
   Assigned answer_;
   bool fresh_ = false;
   std::optional<Refusal> refusal_;
@@ -603,13 +623,13 @@ std::uint32_t block_limit_of(const AssignRequest& request, const IpamConfig& con
   return configured > 0 ? std::min(configured, request.block_limit) : request.block_limit;
 }
 
-std::uint64_t rotation_start(const AffinityOwner& owner, std::uint64_t block_count) {
+std::uint32_t rotation_start(const AffinityOwner& owner) {
   std::uint32_t hash = 2166136261U;
   for (const char c : owner.name) {
     hash *= 16777619U;
     hash ^= static_cast<unsigned char>(c);
   }
-  return hash % block_count;
+  return hash;
 }
 
 }  // namespace croft::core

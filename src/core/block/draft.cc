@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 
 namespace croft::core {
@@ -12,10 +14,18 @@ PoolTable::PoolTable(Reader& reader) {
     pools_.push_back(std::get_if<Pool>(&value));
     CROFT_ASSERT(pools_.back() != nullptr);
   }
-  for (const auto& [key, value] : reader.list({Kind::reservation, ""})) {
-    const auto* reservation = std::get_if<Reservation>(&value);
-    CROFT_ASSERT(reservation != nullptr);
-    reserved_.insert(reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+  const auto& reservations = reader.list({Kind::reservation, ""});
+  reserved_ = reader.snapshot().reserved();
+  if (reserved_ == nullptr) {
+    std::vector<net::Prefix> reserved;
+    for (const auto& [key, value] : reservations) {
+      const auto* reservation = std::get_if<Reservation>(&value);
+      CROFT_ASSERT(reservation != nullptr);
+      reserved.insert(reserved.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+    }
+    reserved_ = std::make_shared<const net::Intervals>(std::move(reserved));
+    // While the list is still to be read there is nothing to keep.
+    if (reader.snapshot().list({Kind::reservation, ""}) != nullptr) reader.snapshot().set_reserved(reserved_);
   }
   if (const auto* config = reader.get<IpamConfig>(ipam_config_key())) config_ = *config;
 }
@@ -30,13 +40,7 @@ const Pool* PoolTable::named(const std::string& name) const {
   return it == pools_.end() ? nullptr : *it;
 }
 
-bool PoolTable::is_reserved(const net::Address& address) const {
-  return std::any_of(reserved_.begin(), reserved_.end(), [&](const net::Prefix& p) { return p.contains(address); });
-}
-
-bool PoolTable::has_reservations_in(const net::Prefix& block) const {
-  return std::any_of(reserved_.begin(), reserved_.end(), [&](const net::Prefix& p) { return p.overlaps(block); });
-}
+bool PoolTable::is_reserved(const net::Address& address) const { return reserved_->contains(address); }
 
 IsReserved PoolTable::reservations() const {
   return [this](const net::Address& address) { return is_reserved(address); };
@@ -54,6 +58,16 @@ std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, co
   return Vacancy{*first_end};
 }
 
+bool is_credible(const HighWaterMark& mark) { return mark.sequence_number.value <= kHighWaterMarkMax; }
+
+Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark) {
+  return {ErrorCode::corrupt,
+          fmt::format("{} {} is damaged: sequence number {} is out of range; restore it from a backup, or delete it: "
+                      "the block then begins with the time",
+                      name_of(Kind::high_water_mark), high_water_mark_key(block).name, mark.sequence_number.value),
+          {}};
+}
+
 std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) {
   return static_cast<std::uint32_t>(
       std::count_if(block.allocations.begin(), block.allocations.end(), [&](const std::optional<std::uint32_t>& index) {
@@ -65,12 +79,12 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
   const Block* stored = reader_.get<Block>(block_key(cidr));
   if (stored == nullptr) return std::optional<Block>();
-  TRY_VOID(check_block(*stored));
+  TRY_VOID(check_writable(*stored));
   if (stored->cidr != cidr) {
     return fail(ErrorCode::corrupt,
                 "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
-  return with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_);
+  return with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
 }
 
 void Draft::put(Block block, const std::vector<std::string>& handle_ids) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/block/snapshot.h"
+#include "net/intervals.h"
 
 namespace croft::core {
 
@@ -24,8 +26,8 @@ class PoolTable {
   [[nodiscard]] const Pool* named(const std::string& name) const;
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
-  /// Whether any reservation touches the block.
-  [[nodiscard]] bool has_reservations_in(const net::Prefix& block) const;
+  /// All that is reserved.
+  [[nodiscard]] const net::Intervals& reserved() const { return *reserved_; }
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
   /// the configuration says.
   [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
@@ -34,7 +36,7 @@ class PoolTable {
 
  private:
   std::vector<const Pool*> pools_;
-  std::vector<net::Prefix> reserved_;
+  std::shared_ptr<const net::Intervals> reserved_;
   IpamConfig config_;
 };
 
@@ -45,8 +47,8 @@ class Draft {
  public:
   Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
 
-  /// The working copy of a block, cooled addresses freed; absent when there is no such block or it is unknown (the
-  /// reader notes that). Error: corrupt.
+  /// The working copy of a block, cooled addresses freed and the others marked as seen (block.h); absent when there is
+  /// no such block or it is unknown (the reader notes that). Error: corrupt.
   [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
 
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
@@ -102,6 +104,11 @@ template <class Answer>
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
+
+/// Whether a block can be made above the mark; another is damage.
+[[nodiscard]] bool is_credible(const HighWaterMark& mark);
+/// Says so, with the remedy.
+[[nodiscard]] Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark);
 
 /// How many addresses of the block a handle holds.
 [[nodiscard]] std::uint32_t count_of_handle(const Block& block, const std::string& handle_id);

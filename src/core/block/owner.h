@@ -45,7 +45,8 @@ inline constexpr const char* kNetworkKey = "network";
                            const std::map<std::string, std::string>& secondary);
 
 /// The owner behind an allocation, read back from handle and attributes. The interface is empty when not recorded.
-/// Absent when the handle is not of the form `<network>.<containerID>` (a tunnel address, for example).
+/// Absent when the handle is not of the form `<network>.<containerID>` (a tunnel address, for example), and when
+/// another system wrote it with several dots: "a.b.c" may be of network "a" or "a.b".
 [[nodiscard]] std::optional<Owner> owner_of(const std::string& handle_id,
                                             const std::map<std::string, std::string>& secondary);
 

@@ -148,7 +148,7 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
   for (const net::Prefix& cidr : cidrs) {
     const Block* stored = reader.get<Block>(block_key(cidr));
     if (stored == nullptr) continue;
-    if (const auto valid = check_block(*stored); !valid) return valid.error();
+    if (const auto valid = check_writable(*stored); !valid) return valid.error();
     const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
     if (taken.held + taken.cooling > 0) {
       return Error{

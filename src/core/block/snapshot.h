@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "core/block/records.h"
+#include "net/intervals.h"
 
 namespace croft::core {
 
@@ -44,12 +46,18 @@ using KeyedValue = std::pair<Key, Value>;
 /// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
 using KeyList = std::shared_ptr<const std::vector<Key>>;
 
+/// What one look at a snapshot may take (Snapshot::set_steps_max): more than the largest cluster needs, about a second.
+inline constexpr std::uint64_t kDecisionStepsMax = std::uint64_t{1} << 22;
+
 /// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
 /// one that was not looked up is unknown, which is something else.
 class Snapshot {
  public:
   void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
-  void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
+  void set_list(const Listing& listing, std::vector<KeyedValue> records) {
+    if (listing.kind == Kind::reservation) reserved_.reset();
+    lists_[listing] = std::move(records);
+  }
   void set_keys(const Listing& listing, KeyList keys) { keys_[listing] = std::move(keys); }
   void set_keys(const Listing& listing, std::vector<Key> keys) {
     set_keys(listing, std::make_shared<const std::vector<Key>>(std::move(keys)));
@@ -68,6 +76,17 @@ class Snapshot {
   /// Counting keys is far cheaper than listing them (store.h, Capabilities).
   void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
   [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
+
+  /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
+  /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
+  void set_steps_max(std::uint64_t steps_max) { steps_max_ = steps_max; }
+  [[nodiscard]] std::uint64_t steps_max() const { return steps_max_; }
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  void set_steps(std::uint64_t steps) const { steps_ = steps; }
+
+  /// Made once from all reservations, once they have been read; kept for the next look at the same snapshot.
+  [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
+  void set_reserved(std::shared_ptr<const net::Intervals> reserved) const { reserved_ = std::move(reserved); }
 
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
@@ -94,6 +113,10 @@ class Snapshot {
   bool foreign_writers_ = false;
   bool keys_at_hand_ = false;
   bool cheap_counts_ = false;
+  std::uint64_t steps_max_ = kDecisionStepsMax;
+  // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
+  mutable std::uint64_t steps_ = 0;
+  mutable std::shared_ptr<const net::Intervals> reserved_;
 };
 
 /// What a decision needs to see before it can go on.
@@ -112,7 +135,7 @@ struct Missing {
 /// asks `complete()` and, if not, returns `missing()`; it is called again with a fuller snapshot.
 class Reader {
  public:
-  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) {}
+  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) { snapshot.set_steps(0); }
 
   /// The record of a key; null when it is absent, and when it is unknown (then noted).
   template <class T>
@@ -159,6 +182,13 @@ class Reader {
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
   [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
+
+  /// Counts one thing looked at. False when the decision has looked at as much as it may.
+  [[nodiscard]] bool step() {
+    snapshot_.set_steps(snapshot_.steps() + 1);
+    return snapshot_.steps() <= snapshot_.steps_max();
+  }
+  [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
 
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }

@@ -32,7 +32,7 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
   for (const Attribute& attribute : block.attributes) {
     auto& held = by_attribute.emplace_back();
     if (attribute.cooling) {
-      const bool ended = cooldown_ended(attribute.cooling->released_at, cooldowns.of(*attribute.cooling), now);
+      const bool ended = cooldown_ended(*attribute.cooling, cooldowns.of(*attribute.cooling), now);
       row.has_cooled |= ended;
       row.empty &= ended;
       continue;
