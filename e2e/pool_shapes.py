@@ -38,7 +38,7 @@ class Register:
     def call(self, command, container, family, agent=False):
         """The address of an ADD; every call must succeed."""
         ipam = {"type": "croft-ipam", "store": self.store, "nodename": NODE, "log_file_path": str(self.log),
-                "ipv4": 1 if family == 4 else 0, "ipv6": 1 if family == 6 else 0,
+                "assign_ipv4": "true" if family == 4 else "false", "assign_ipv6": "true" if family == 6 else "false",
                 "agent": str(self.socket) if agent else "none"}
         config = {"cniVersion": "1.1.0", "name": "net", "type": "bridge", "ipam": ipam}
         env = {**os.environ, "CNI_COMMAND": command, "CNI_PATH": str(self.world.bin)}
