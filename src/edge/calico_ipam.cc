@@ -10,6 +10,7 @@
 #include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/config.h"
+#include "engine/damage_telling.h"
 #include "engine/release.h"
 #include "os/file_lock.h"
 #include "os/files.h"
@@ -73,6 +74,14 @@ class HostLock {
  private:
   os::FileLock lock_;
 };
+
+/// The store, with a line in the log for every damaged record that is set aside.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, OpenMode mode) {
+  TRY(auto store, call.world().open_store(call.config().datastore, mode));
+  return std::make_unique<engine::DamageTelling>(std::move(store), [&call](const core::Key&, const Error& damage) {
+    call.warn("damaged record, set aside: " + damage.message);
+  });
+}
 
 // ---- the node's name
 
@@ -167,7 +176,7 @@ auto through_agent(const Call& call, const std::string& node, Ask ask)
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
-  TRY(const auto store, world.open_store(call.config().datastore, OpenMode::create));
+  TRY(const auto store, open_store(call, OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
   return engine::assign(context, request);
@@ -252,7 +261,7 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
-  const auto store = world.open_store(call.config().datastore, OpenMode::existing);
+  const auto store = open_store(call, OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
   if (!store) return fail(store.error());
   const auto context = [&] {

@@ -11,6 +11,7 @@
 #include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
+#include "engine/damage_telling.h"
 #include "engine/pools.h"
 #include "engine/release.h"
 #include "wire/cni_config.h"
@@ -89,7 +90,13 @@ class Decision {
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config,
                                                          OpenMode mode) {
-  return world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode);
+  TRY(auto store, world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode));
+  const std::string log_file = config.ipam.log_file.value_or(kDefaultLogFile);
+  return std::make_unique<engine::DamageTelling>(
+      std::move(store), [&world, log_file](const core::Key& key, const Error& damage) {
+        const DecisionLine line(world.clock, fmt::format("DAMAGED {} {}", core::name_of(key.kind), key.name));
+        world.log(log_file, line.ended("warning", damage.message));
+      });
 }
 
 /// How a call was served, for the log.

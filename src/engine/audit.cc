@@ -71,7 +71,8 @@ class Audit {
         add(FindingKind::block_corrupt, cidr ? "block " + cidr->to_string() : subject, error.message,
             "restore the store from a backup; its addresses stay taken");
       } else {
-        add(FindingKind::record_unreadable, subject, error.message, "restore the store from a backup");
+        add(FindingKind::record_unreadable, subject, error.message,
+            "restore the store from a backup; one that no backup has: `croft record remove " + subject + "`");
       }
     }
   }

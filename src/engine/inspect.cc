@@ -23,19 +23,36 @@ std::uint64_t size_of(const net::Prefix& cidr) {
   return last.hi != 0 || last.lo == kMost ? kMost : last.lo + 1;
 }
 
-/// Pools and reservations as read outside a decision.
+[[nodiscard]] Result<core::KeyList> keys_of(const Context& context, const core::Listing& listing) {
+  core::Missing wanted;
+  wanted.keys.insert(listing);
+  TRY(auto answer, context.store.read(wanted, deadline_of(context)));
+  return std::move(answer.keys.front());
+}
+
+/// Pools and reservations as read outside a decision. What is damaged is left out.
 class Frame {
  public:
   [[nodiscard]] static Result<Frame> read(const Context& context) {
     Frame frame;
     TRY(frame.pools_, list_pools(context));
-    TRY_VOID(for_each_record(context, {core::Kind::reservation, ""}, [&](const store::Record& record) {
-      const auto* reservation = std::get_if<core::Reservation>(&record.value);
-      CROFT_ASSERT(reservation != nullptr);
-      frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
-    }));
-    TRY(const core::IpamConfig config, read_config(context));
-    frame.calicos_cooldown_ = std::chrono::seconds{config.ip_cooldown_seconds};
+    TRY_VOID(for_each_record(
+        context, {core::Kind::reservation, ""},
+        [&](const store::Record& record) {
+          const auto* reservation = std::get_if<core::Reservation>(&record.value);
+          CROFT_ASSERT(reservation != nullptr);
+          frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+        },
+        OnDamage::skip));
+    const Deadline deadline = deadline_of(context);
+    TRY(const core::KeyList pool_keys, keys_of(context, {core::Kind::pool, ""}));
+    frame.pool_missing_ = pool_keys->size() > frame.pools_.size();
+    TRY(const auto config, context.store.get(core::ipam_config_key(), deadline));
+    if (config) {
+      const auto* known = std::get_if<core::IpamConfig>(&config->value);
+      frame.config_damaged_ = known == nullptr;
+      if (known != nullptr) frame.calicos_cooldown_ = std::chrono::seconds{known->ip_cooldown_seconds};
+    }
     return frame;
   }
 
@@ -50,13 +67,18 @@ class Frame {
   }
   [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
     const core::Pool* pool = pool_of(block.first());
-    return {pool != nullptr ? pool->cooldown : core::kDefaultCooldown, calicos_cooldown_};
+    const auto when_gone = pool_missing_ ? core::kUnknownCooldown : core::kDefaultCooldown;
+    core::Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, calicos_cooldown_};
+    cooldowns.calicos_unknown = config_damaged_;
+    return cooldowns;
   }
 
  private:
   std::vector<core::Pool> pools_;
   std::vector<net::Prefix> reserved_;
+  bool pool_missing_ = false;  ///< one is damaged
   std::chrono::seconds calicos_cooldown_{0};
+  bool config_damaged_ = false;
 };
 
 BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& now) {
@@ -140,11 +162,14 @@ std::uint64_t reserved_in(const Frame& frame, const PoolView& pool) {
 
 Result<std::vector<core::Pool>> list_pools(const Context& context) {
   std::vector<core::Pool> pools;
-  TRY_VOID(for_each_record(context, {core::Kind::pool, ""}, [&](store::Record& record) {
-    auto* pool = std::get_if<core::Pool>(&record.value);
-    CROFT_ASSERT(pool != nullptr);
-    pools.push_back(std::move(*pool));
-  }));
+  TRY_VOID(for_each_record(
+      context, {core::Kind::pool, ""},
+      [&](store::Record& record) {
+        auto* pool = std::get_if<core::Pool>(&record.value);
+        CROFT_ASSERT(pool != nullptr);
+        pools.push_back(std::move(*pool));
+      },
+      OnDamage::skip));
   return pools;
 }
 
@@ -167,21 +192,25 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
 
 Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
                                const std::function<void(const core::Affinity&)>& visit) {
-  return for_each_record(context, {core::Kind::affinity, name_prefix}, [&](const store::Record& record) {
-    const auto* affinity = std::get_if<core::Affinity>(&record.value);
-    CROFT_ASSERT(affinity != nullptr);
-    if (!affinity->deleted) visit(*affinity);
-  });
+  return for_each_record(
+      context, {core::Kind::affinity, name_prefix},
+      [&](const store::Record& record) {
+        const auto* affinity = std::get_if<core::Affinity>(&record.value);
+        CROFT_ASSERT(affinity != nullptr);
+        if (!affinity->deleted) visit(*affinity);
+      },
+      OnDamage::skip);
 }
 
 Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
-  return for_each_record(context, {core::Kind::block, ""}, [&](const store::Record& record) -> Result<void> {
-    const auto* block = std::get_if<core::Block>(&record.value);
-    CROFT_ASSERT(block != nullptr);
-    TRY_VOID(core::check_block(*block));
-    if (!block->deleted) visit(*block);
-    return {};
-  });
+  return for_each_record(
+      context, {core::Kind::block, ""},
+      [&](const store::Record& record) {
+        const auto* block = std::get_if<core::Block>(&record.value);
+        CROFT_ASSERT(block != nullptr);
+        if (!block->deleted && core::check_block(*block)) visit(*block);
+      },
+      OnDamage::skip);
 }
 
 Result<Overview> look(const Context& context) {
@@ -224,7 +253,7 @@ std::string AddressView::type() const {
 
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const Frame frame, Frame::read(context));
-  TRY(const auto record, context.store.get(core::block_key(cidr), deadline_of(context)));
+  TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
   if (!record || std::get<core::Block>(record->value).deleted) {
     return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
   }
@@ -236,7 +265,7 @@ Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
 Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block) {
   if (!block.affinity) return std::optional<core::Affinity>();
   const core::Key key = core::affinity_key(*block.affinity, block.cidr);
-  TRY(const auto record, context.store.get(key, deadline_of(context)));
+  TRY(const auto record, get_sound(context, key, deadline_of(context)));
   if (!record) return std::optional<core::Affinity>();
   return std::optional(std::get<core::Affinity>(record->value));
 }
@@ -275,7 +304,7 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
   TRY(const std::vector<net::Prefix> cidrs, list_block_cidrs(context));
   const auto it = std::find_if(cidrs.begin(), cidrs.end(), [&](const auto& cidr) { return cidr.contains(address); });
   if (it != cidrs.end()) {
-    TRY(const auto record, context.store.get(core::block_key(*it), deadline_of(context)));
+    TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of(context)));
     if (record) {
       const auto* block = std::get_if<core::Block>(&record->value);
       CROFT_ASSERT(block != nullptr);

@@ -18,6 +18,7 @@ Result<std::vector<NodeView>> list_nodes(const Context& context) {
     view.node = std::get<core::Node>(value);
     view.recorded = true;
   }
+  for (const auto& [key, damage] : *loader.snapshot().damaged(listing)) nodes[key.name].recorded = true;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const bool is_hosts = block.affinity && block.affinity->type == core::AffinityOwner::Type::host;
     if (is_hosts) ++nodes[block.affinity->name].blocks;

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "core/range/range_bytes.h"
 #include "engine/commit_once.h"
+#include "engine/each_record.h"
 #include "engine/handle_counts.h"
 
 namespace croft::engine {
@@ -156,7 +157,11 @@ class OrderedCommit {
     }
     if (keys.empty()) return {};
     TRY(auto records, context_.store.get_many(keys, deadline_));
-    for (std::size_t i = 0; i < keys.size(); ++i) seen_[keys[i]] = std::move(records[i]);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const Error* damage = records[i] ? core::damage_of(records[i]->value) : nullptr;
+      if (damage != nullptr) return fail(*damage);
+      seen_[keys[i]] = std::move(records[i]);
+    }
     for (const Write& check : checks_) TRY_VOID(still_holds(check));
     for (auto& [handle_id, change] : changes_) {
       if (!planned_.contains(handle_id)) TRY_VOID(adopt_handle(handle_id, change));
@@ -274,7 +279,7 @@ class OrderedCommit {
   void clear_bits(const Key& key, const std::string& bits) const {
     if (bits.empty()) return;
     for (int tries = 0; tries < kTriesMax; ++tries) {
-      const auto record = context_.store.get(key, deadline_);
+      const auto record = get_sound(context_, key, deadline_);
       if (!record || !*record) return;
       core::RangeAllocation range = std::get<core::RangeAllocation>((*record)->value);
       std::string cleared = core::range::without(range.data, bits);
@@ -443,7 +448,7 @@ class OrderedCommit {
   }
 
   [[nodiscard]] Result<void> raise_mark_above(const Key& key, const core::HighWaterMark& mark) {
-    TRY(auto record, context_.store.get(key, deadline_));
+    TRY(auto record, get_sound(context_, key, deadline_));
     seen_[key] = std::move(record);
     return raise_mark({key, mark, Condition::always(), false});
   }

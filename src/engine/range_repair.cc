@@ -30,6 +30,10 @@ using Records = std::array<std::optional<store::Record>, kNames.size()>;
   for (const std::string_view name : kNames) keys.push_back(core::range_allocation_key(name));
   TRY(auto read, context.store.get_many(keys, deadline_of_use_case(context)));
   CROFT_ASSERT(read.size() == kNames.size());
+  for (const auto& record : read) {
+    if (!record) continue;
+    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
+  }
   Records records;
   std::ranges::move(read, records.begin());
   return records;

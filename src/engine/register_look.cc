@@ -1,5 +1,6 @@
 #include "engine/register_look.h"
 
+#include <string>
 #include <utility>
 
 #include "base/assert.h"
@@ -42,28 +43,34 @@ Result<RegisterLook> look_at_register(const Context& context) {
 
   RegisterLook look;
   const Instant now = context.clock.now();
+  const auto leave_out = [&](std::string what) {
+    look.view.set_partial();
+    if (look.alarms.size() < kCorruptNamedMax) {
+      look.alarms.push_back({core::collect::Alarm::Kind::block_corrupt, std::move(what)});
+    }
+  };
   const auto take_block = [&](const store::Record& record) {
+    if (const Error* damage = core::damage_of(record.value)) return leave_out(damage->message);
     const auto* block = std::get_if<core::Block>(&record.value);
     CROFT_ASSERT(block != nullptr);
     if (block->deleted) return;
     const auto valid = core::check_block(*block);
-    if (valid && record.key == core::block_key(block->cidr)) {
-      look.view.add_block(*block, pools.cooldowns_of(block->cidr), now);
-      return;
+    if (!valid) return leave_out(valid.error().message);
+    if (record.key != core::block_key(block->cidr)) {
+      return leave_out("block " + record.key.name + " holds block " + block->cidr.to_string());
     }
-    look.view.set_partial();
-    if (look.alarms.size() < kCorruptNamedMax) {
-      look.alarms.push_back(
-          {core::collect::Alarm::Kind::block_corrupt,
-           valid ? "block " + record.key.name + " holds block " + block->cidr.to_string() : valid.error().message});
-    }
+    look.view.add_block(*block, pools.cooldowns_of(block->cidr), now);
   };
-  TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, kBlocksPage));
-  TRY_VOID(for_each_record(context, {Kind::affinity, ""}, [&](const store::Record& record) {
-    const auto* affinity = std::get_if<core::Affinity>(&record.value);
-    CROFT_ASSERT(affinity != nullptr);
-    look.view.add_affinity(*affinity);
-  }));
+  TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, OnDamage::visit, kBlocksPage));
+  // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.
+  TRY_VOID(for_each_record(
+      context, {Kind::affinity, ""},
+      [&](const store::Record& record) {
+        const auto* affinity = std::get_if<core::Affinity>(&record.value);
+        CROFT_ASSERT(affinity != nullptr);
+        look.view.add_affinity(*affinity);
+      },
+      OnDamage::skip));
   TRY_VOID(for_each_key(context, Kind::handle, [&](const core::Key& key) { look.view.add_handle(key.name); }));
   return look;
 }

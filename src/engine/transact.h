@@ -48,7 +48,8 @@ class Loader {
     snapshot_.set_cheap_counts(can.cheap_counts);
   }
 
-  /// Reads what is missing into the snapshot.
+  /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the
+  /// decision can't do without.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
   [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
 

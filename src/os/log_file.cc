@@ -4,9 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
-
+#include "base/printable.h"
 #include "os/file_descriptor.h"
 #include "os/files.h"
 
@@ -15,20 +13,7 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 4096;
 
-std::string escaped(std::string_view line) {
-  std::string text;
-  for (const char c : line.substr(0, kLineBytesMax)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      text += c;
-      continue;
-    }
-    std::array<char, 5> code{};
-    static_cast<void>(std::snprintf(code.data(), code.size(), "\\x%02x", byte));
-    text += code.data();
-  }
-  return text + "\n";
-}
+std::string escaped(std::string_view line) { return printable(line.substr(0, kLineBytesMax), Printed::line) + "\n"; }
 
 FileDescriptor open_log(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;

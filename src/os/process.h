@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.h"
 #include "base/result.h"
 
 namespace croft::os {
@@ -23,8 +24,10 @@ void make_files_private();
 /// Ends the process at once: no destructors of static objects, no exit handlers. Everything must be written.
 [[noreturn]] void end_process(int exit_code);
 
-/// Writes all bytes; false when they could not all be written.
-[[nodiscard]] bool write_standard_output(std::string_view text);
+/// Writes the whole text, printable (base/printable.h); false when it could not be written. Nothing else prints.
+[[nodiscard]] bool write_standard_output(std::string_view text, Printed how = Printed::text);
+/// The same for JSON.
+[[nodiscard]] bool write_json_to_standard_output(std::string_view json);
 [[nodiscard]] bool write_standard_error(std::string_view text);
 
 /// True when the stream is a terminal.

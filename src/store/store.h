@@ -172,6 +172,11 @@ inline constexpr std::size_t kCommitWritesMax = 128;
 
 /// The register of who holds what: typed records with revisions, changed by compare-and-swap (DESIGN §5).
 ///
+/// A record whose bytes can't be understood (damaged, or of a newer version) is given out as core::Damaged, by reads,
+/// lists and watches alike, with a key and a revision as any other; it costs only itself. It may be deleted and
+/// replaced under a condition; a commit that would write one is refused (invalid_argument). Of damage that leaves in
+/// doubt which records there are, every call fails with `corrupt`.
+///
 /// All calls block, none longer than its deadline by more than one disk operation, and may come from several threads.
 /// Errors that every call can return: unavailable or deadline_exceeded (nothing was changed), permission_denied,
 /// read_only, corrupt (the store says which file and what is wrong), newer_version, internal. After `corrupt` or a

@@ -280,6 +280,9 @@ core::HighWaterMark read_high_water_mark(CanonicalReader& in) {
   return {core::SequenceNumber(in.unsigned_number())};
 }
 
+/// Stores refuse them before.
+void write(CanonicalWriter&, const core::Damaged&) { CROFT_ASSERT(false); }
+
 void write(CanonicalWriter& out, const core::PoolSet& set) { out.raw("\"generation\":").number(set.generation); }
 
 core::PoolSet read_pool_set(CanonicalReader& in) {

@@ -82,7 +82,8 @@ std::string details_of(const engine::BlockView& view, const std::optional<core::
     return 0;
   }
   TRY(const auto claim, engine::claim_on(context, view.block));
-  print(details_of(view, claim) + "\n" + draw(view, line.in_colour()));
+  print(details_of(view, claim) + "\n");
+  print(draw(view, line.in_colour()), Printed::coloured);
   return 0;
 }
 

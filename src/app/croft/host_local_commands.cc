@@ -87,7 +87,7 @@ void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
   warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
   shown.source = found.source;
-  print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()));
+  print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()), Printed::coloured);
   return static_cast<int>(edge::ExitCode::fine);
 }
 

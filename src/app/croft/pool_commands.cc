@@ -99,7 +99,7 @@ struct ShowOptions {
   }
   print(table_of({pool}) + "\n");
   if (options.blocks) print(usage_table({{pool}, {}}, true) + "\n");
-  print(draw(pool, line.in_colour()));
+  print(draw(pool, line.in_colour()), Printed::coloured);
   return 0;
 }
 

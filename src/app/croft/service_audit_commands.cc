@@ -78,7 +78,8 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   print(line.json() ? line.data(ranges_json_of(report, flags.range))
-                    : picture_of(report, flags.range, line.wide(), line.in_colour()));
+                    : picture_of(report, flags.range, line.wide(), line.in_colour()),
+        Printed::coloured);
   return ended(report, false);
 }
 

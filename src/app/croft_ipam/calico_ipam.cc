@@ -54,7 +54,8 @@ int serve_calico_ipam(const edge::CniHost& host) {
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
   };
-  return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
 }
 
 int answer_calico_options(std::span<char* const> options) {

@@ -23,7 +23,8 @@ int serve_croft_ipam(const edge::CniHost& host) {
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
   };
-  return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
 }
 
 }  // namespace croft::app

@@ -42,7 +42,8 @@ int serve_host_local(const edge::CniHost& host) {
       [](const std::string& line) { static_cast<void>(os::write_standard_error(line + "\n")); },
       log_if_wanted(),
   };
-  return edge::serve_cni(edge::host_local_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  return edge::serve_cni(edge::host_local_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
 }
 
 }  // namespace croft::app

@@ -48,7 +48,7 @@ int refuse_name(std::string_view name) {
                                "this plugin has no personality \"" + std::string(name) +
                                    "\": install it as croft-ipam, calico-ipam or host-local",
                                ""};
-  static_cast<void>(os::write_standard_output(wire::cni::print_error(error)));
+  static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
   return 1;
 }
 

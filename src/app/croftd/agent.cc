@@ -10,8 +10,10 @@
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/log_format.h"
 #include "app/open_store.h"
 #include "edge/agent_server.h"
+#include "engine/damage_telling.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
 
@@ -46,7 +48,11 @@ class AgentProgram {
   AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened)
       : options_(options),
         daemon_(daemon),
-        cached_(opened, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
+        telling_(opened,
+                 [this](const store::Key&, const Error& damage) {
+                   log_.warn("damaged record, set aside: {}", one_line(damage.message));
+                 }),
+        cached_(telling_, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
         world_{cached_,
                cached_.uncached(),
@@ -59,7 +65,7 @@ class AgentProgram {
                  if (options_.log_calls) log_.info("{}", one_line(line));
                }},
         service_(world_) {
-    log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l agent: %v", spdlog::pattern_time_type::utc);
+    log_.set_formatter(std::make_unique<LogFormat>("agent"));
   }
 
   [[nodiscard]] Result<int> run() {
@@ -102,6 +108,7 @@ class AgentProgram {
 
   const AgentOptions& options_;
   Daemon& daemon_;
+  engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
   edge::AgentWorld world_;

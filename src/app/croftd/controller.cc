@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/log_format.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
 #include "app/croftd/sweep_output.h"
@@ -18,6 +19,7 @@
 #include "edge/error_table.h"
 #include "edge/metrics_server.h"
 #include "edge/static_facts.h"
+#include "engine/damage_telling.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
 #include "os/process.h"
@@ -52,11 +54,15 @@ class Controller {
   Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened)
       : options_(options),
         daemon_(daemon),
-        context_{opened, daemon.clock, daemon.random},
+        telling_(opened,
+                 [this](const core::Key&, const Error& damage) {
+                   log_.warn("damaged record, set aside: {}", one_line(damage.message));
+                 }),
+        context_{telling_, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}),
         service_ranges_(context_, log_, metrics_) {
-    log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l controller: %v", spdlog::pattern_time_type::utc);
+    log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
     if (options.facts_path.empty()) {
@@ -170,7 +176,7 @@ class Controller {
     for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
     for (const auto& alarm : report.alarms) log_.warn("{}: {}", name_of(alarm.kind), one_line(alarm.text));
     log_.info("{}", summary_of(report));
-    if (options_.json && !os::write_standard_output(json_of(report))) {
+    if (options_.json && !os::write_json_to_standard_output(json_of(report))) {
       return fail(ErrorCode::internal, "standard output is closed");
     }
     return report;
@@ -178,6 +184,7 @@ class Controller {
 
   const ControllerOptions& options_;
   Daemon& daemon_;
+  engine::DamageTelling telling_;
   const engine::Context context_;
   spdlog::logger log_;
   engine::SweepOptions sweep_options_;

@@ -100,9 +100,9 @@ class Assignment {
     return false;
   }
 
-  /// The labels of the node; none when it has no record.
+  /// The labels of the node; none when it has no record, or a damaged one (then choose_pools is told).
   Labels node_labels() {
-    const Node* node = reader_.get<Node>(node_key(request_.node.name));
+    const Node* node = reader_.sound<Node>(node_key(request_.node.name));
     return node != nullptr && request_.node.type == AffinityOwner::Type::host ? node->labels : Labels();
   }
 
@@ -114,7 +114,7 @@ class Assignment {
       const auto cidr = Prefix::parse(text);
       if (!cidr) return fail_with(Error{ErrorCode::corrupt, "handle " + handle->id + ": " + cidr.error().message, {}});
       cidrs.push_back(*cidr);
-      static_cast<void>(reader_.get<Block>(block_key(*cidr)));
+      reader_.ask(block_key(*cidr));
     }
     if (!reader_.complete()) return false;
     for (const Prefix& cidr : cidrs) {
@@ -187,6 +187,9 @@ class Assignment {
     if (!allows(*pool, request_.use)) {
       return refuse_pool(ErrorCode::refused_by_configuration, "the pool is not for this use (allowedUses)");
     }
+    if (const Error* damage = pools_.damaged_reservation(*pool); damage != nullptr && !request_.reserved_addresses) {
+      return refuse_pool(damage->code, damage->message);
+    }
     if (!request_.reserved_addresses && pools_.is_reserved(address)) {
       return refuse_pool(ErrorCode::refused_by_configuration,
                          "the address is reserved (network, gateway or broadcast)");
@@ -251,9 +254,13 @@ class Assignment {
 
   /// The pools to use and the node's blocks in them.
   bool choose(Search& search) {
-    PoolRequest wanted{search.family, request_.node.name,
-                       request_.use,  search.family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools,
-                       node_labels(), request_.namespace_labels};
+    PoolRequest wanted{search.family,
+                       request_.node.name,
+                       request_.use,
+                       search.family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools,
+                       node_labels(),
+                       request_.namespace_labels,
+                       reader_.damage(node_key(request_.node.name))};
     PoolChoice choice = choose_pools(pools_, wanted);
     if (!reader_.complete()) return false;
     search.considered = std::move(choice.rejected);
@@ -285,7 +292,7 @@ class Assignment {
     for (std::size_t i = 0; i < blocks.size() && search.missing > 0 && !unfinished(); ++i) {
       if (i % batch == 0) {
         for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) {
-          static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
+          reader_.ask(block_key(blocks[k]));
         }
         if (!reader_.complete()) return false;
       }
@@ -306,6 +313,11 @@ class Assignment {
       // A claim without block: a crash in the middle of claiming, or of giving up.
       const Pool* pool = pools_.containing(cidr.first());
       if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
+      reader_.ask(high_water_mark_key(cidr));
+      if (const Error* error = reader_.damage(high_water_mark_key(cidr))) {
+        search.reasons[pool] = error->message;
+        return true;
+      }
       return claim(search, cidr, *pool);
     }
     if ((*block)->affinity != request_.node) {
@@ -471,7 +483,7 @@ class Assignment {
     for (std::size_t i = 0; i < count && reader_.complete(); ++i) {
       if (i == read) {
         read = std::min(i + std::clamp(i, kWalkBatchMin, kWalkBatchMax), count);
-        for (std::size_t k = i; k < read; ++k) static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
+        for (std::size_t k = i; k < read; ++k) reader_.ask(block_key(blocks[k]));
         if (!reader_.complete()) return;
       }
       auto block = draft_.block(blocks[i]);

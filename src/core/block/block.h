@@ -39,17 +39,24 @@ struct Cooling {
   friend bool operator==(const Cooling&, const Cooling&) = default;
 };
 
+/// Of a pool or configuration that is damaged: longer than anybody waits for it to be mended.
+inline constexpr std::chrono::seconds kUnknownCooldown = std::chrono::hours{24 * 365 * 50};
+
 /// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
 struct Cooldowns {
   std::chrono::seconds own{0};
   std::chrono::seconds calicos{0};
+  bool calicos_unknown = false;  ///< the configuration is damaged: what rests in Calico's way goes on resting
   Cooldowns() = default;
   Cooldowns(std::chrono::seconds own_only) : own(own_only) {}  // NOLINT: a pool without Calico has only this one
   Cooldowns(std::chrono::seconds own_one, std::chrono::seconds calicos_one) : own(own_one), calicos(calicos_one) {}
   /// The one by which an address released now rests; the longer, so that no promise is broken.
-  [[nodiscard]] bool calicos_way() const { return calicos.count() > 0 && calicos >= own; }
+  [[nodiscard]] bool calicos_way() const {
+    return calicos_unknown ? own.count() == 0 : calicos.count() > 0 && calicos >= own;
+  }
   /// How long this address rests. One second more in Calico's way, which records no fractions.
   [[nodiscard]] std::chrono::seconds of(const Cooling& cooling) const {
+    if (cooling.in_calicos_way && calicos_unknown) return kUnknownCooldown;
     return cooling.in_calicos_way && calicos.count() > 0 ? calicos + std::chrono::seconds{1}
            : cooling.in_calicos_way                      ? std::chrono::seconds{0}
                                                          : own;

@@ -1,6 +1,7 @@
 #include "core/block/claim.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -76,11 +77,13 @@ const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwn
   return reader.foreign_writers() ? reader.find<ClaimCursor>(key) : reader.get<ClaimCursor>(key);
 }
 
-/// The block of a candidate, asked for with all that a claim of it looks at.
-const Block* look_at(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
-  static_cast<void>(reader.get<HighWaterMark>(high_water_mark_key(candidate)));
-  static_cast<void>(reader.get<Affinity>(affinity_key(owner, candidate)));
-  return reader.get<Block>(block_key(candidate));
+/// Asks for the block of a candidate and for all that a claim of it looks at. True when there is no such block and
+/// nothing of it is damaged.
+bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
+  const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), block_key(candidate)};
+  for (const Key& key : keys) reader.ask(key);
+  const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
+  return std::none_of(std::begin(keys), std::end(keys), is_damaged) && reader.find<Block>(keys[2]) == nullptr;
 }
 
 /// The indexes of existing blocks in the order of a rotation that begins at `start`.
@@ -127,7 +130,7 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   const std::uint64_t start = blocks.start(owner, cursor);
   const std::uint64_t guesses = reader.keys_at_hand() ? 0 : std::min(kClaimGuesses, blocks.count());
   for (std::uint64_t i = 0; i < guesses; ++i) {
-    static_cast<void>(look_at(reader, blocks.at(start + i), owner));
+    static_cast<void>(may_be_claimed(reader, blocks.at(start + i), owner));
   }
   std::optional<CrowdedPool> crowd;
   if (guesses > 0 && reader.cheap_counts()) {
@@ -140,14 +143,14 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
   };
   for (std::uint64_t i = 0; i < guesses; ++i) {
     const net::Prefix candidate = blocks.at(start + i);
-    if (reader.get<Block>(block_key(candidate)) == nullptr && !is_out(candidate)) return {candidate, {}, false};
+    if (may_be_claimed(reader, candidate, owner) && !is_out(candidate)) return {candidate, {}, false};
   }
   if (crowd) {
     for (const net::Prefix& candidate : crowd->free_blocks(reader)) {
       if (is_out(candidate)) continue;
-      const Block* block = look_at(reader, candidate, owner);
+      const bool is_free = may_be_claimed(reader, candidate, owner);
       if (!reader.complete()) return {};
-      if (block == nullptr) return {candidate, {}, false};
+      if (is_free) return {candidate, {}, false};
     }
     if (!reader.complete()) return {};
   }
@@ -165,9 +168,9 @@ ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const 
     const net::Prefix candidate = blocks.at(start + far);
     if (is_listed(candidate) || is_out(candidate)) continue;
     // The list may be older than the block: only the record itself says that there is none.
-    const Block* block = look_at(reader, candidate, owner);
+    const bool is_free = may_be_claimed(reader, candidate, owner);
     if (!reader.complete()) return {};
-    if (block == nullptr) return {candidate, {}, false};
+    if (is_free) return {candidate, {}, false};
     ++made_meanwhile;
   }
   const auto in_pool = static_cast<std::uint64_t>(std::count_if(keys.begin(), keys.end(), [&](const Key& key) {

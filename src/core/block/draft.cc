@@ -7,17 +7,33 @@
 
 namespace croft::core {
 
-PoolTable::PoolTable(Reader& reader) {
-  for (const auto& [key, value] : reader.list({Kind::pool, ""})) {
+PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()) {
+  const Listing all_pools{Kind::pool, ""}, all_reservations{Kind::reservation, ""};
+  for (const auto& [key, value] : reader.sound(all_pools)) {
     pools_.push_back(std::get_if<Pool>(&value));
     CROFT_ASSERT(pools_.back() != nullptr);
   }
-  for (const auto& [key, value] : reader.list({Kind::reservation, ""})) {
+  for (const auto& [key, value] : reader.damaged(all_pools)) damaged_pool_ = *damage_of(value);
+  for (const auto& [key, value] : reader.sound(all_reservations)) {
     const auto* reservation = std::get_if<Reservation>(&value);
     CROFT_ASSERT(reservation != nullptr);
     reserved_.insert(reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
   }
-  if (const auto* config = reader.get<IpamConfig>(ipam_config_key())) config_ = *config;
+  for (const auto& [key, value] : reader.damaged(all_reservations)) {
+    damaged_reservations_.emplace_back(key.name, *damage_of(value));
+  }
+  if (const auto* config = reader.sound<IpamConfig>(ipam_config_key())) config_ = *config;
+  config_damaged_ = reader.damage(ipam_config_key()) != nullptr;
+  if (config_damaged_) config_.strict_affinity = true;
+}
+
+const Error* PoolTable::damaged_reservation(const Pool& pool) const {
+  for (const auto& [name, error] : damaged_reservations_) {
+    const auto is_of = [&, &reserved_for = name](const Pool* p) { return reservation_name_of(*p) == reserved_for; };
+    const bool is_of_another = !foreign_writers_ && !is_of(&pool) && std::any_of(pools_.begin(), pools_.end(), is_of);
+    if (!is_of_another) return &error;
+  }
+  return nullptr;
 }
 
 const Pool* PoolTable::containing(const net::Address& address) const {
@@ -44,7 +60,10 @@ IsReserved PoolTable::reservations() const {
 
 Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   const Pool* pool = containing(block.first());
-  return {pool != nullptr ? pool->cooldown : kDefaultCooldown, std::chrono::seconds{config_.ip_cooldown_seconds}};
+  const auto when_gone = damaged_pool_ ? kUnknownCooldown : kDefaultCooldown;
+  Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
+  cooldowns.calicos_unknown = config_damaged_;
+  return cooldowns;
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
@@ -63,7 +82,8 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
 
 Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
-  const Block* stored = reader_.get<Block>(block_key(cidr));
+  const Block* stored = reader_.sound<Block>(block_key(cidr));
+  if (const Error* error = reader_.damage(block_key(cidr))) return fail(*error);
   if (stored == nullptr) return std::optional<Block>();
   TRY_VOID(check_block(*stored));
   if (stored->cidr != cidr) {

@@ -12,7 +12,10 @@
 
 namespace croft::core {
 
-/// The pools, reservations and switches of a snapshot, as every decision looks at them.
+/// The pools, reservations and switches of a snapshot, as every decision looks at them. What is damaged is left out,
+/// and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on cooling, a
+/// damaged reservation may keep any address, a damaged configuration is strict about affinity and says nothing of
+/// cooldowns.
 class PoolTable {
  public:
   /// Reads all pools and reservations and the configuration; meaningful once `reader.complete()`.
@@ -22,6 +25,11 @@ class PoolTable {
   /// The pool that contains an address or block, disabled or not; null when there is none.
   [[nodiscard]] const Pool* containing(const net::Address& address) const;
   [[nodiscard]] const Pool* named(const std::string& name) const;
+  /// Why not all pools are known; nothing when they are.
+  [[nodiscard]] const std::optional<Error>& damaged_pool() const { return damaged_pool_; }
+  /// Why new addresses of a pool can't be given out: a damaged reservation may keep them. One that Croft made for a
+  /// pool concerns this pool alone, unless foreign writers may have given it the name.
+  [[nodiscard]] const Error* damaged_reservation(const Pool& pool) const;
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
   /// Whether any reservation touches the block.
@@ -35,7 +43,11 @@ class PoolTable {
  private:
   std::vector<const Pool*> pools_;
   std::vector<net::Prefix> reserved_;
+  std::optional<Error> damaged_pool_;
+  std::vector<std::pair<std::string, Error>> damaged_reservations_;  ///< by name
+  bool foreign_writers_ = false;
   IpamConfig config_;
+  bool config_damaged_ = false;
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a

@@ -72,20 +72,29 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
   if (!pool) return pool.error();
   Reader reader(snapshot);
   // Read before the lists: what changes after them then shows as a conflict on it.
-  PlannedWrite generation = next_generation(reader);
+  reader.ask(pool_set_key());
   if (!reader.complete()) return reader.missing();
   const PoolTable pools(reader);
   const auto leftover = block_cidrs_in(reader, spec.cidr);
-  const auto node_range = node_range_over(reader, spec.cidr);
+  reader.ask(node_range_set_key());
+  static_cast<void>(reader.keys({Kind::node_range, ""}));
   // Looked up, so that creating them is guarded.
   static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
-  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+  reader.ask(reservation_key(reservation_name_of(*pool)));
   if (!reader.complete()) return reader.missing();
 
   if (const Pool* existing = pools.named(spec.name)) {
     const std::string text = disagreement(*existing, spec);
     if (text.empty()) return Plan<PoolCreated>{{*existing, true}, {}};
     return Error{ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text), {}};
+  }
+  // Only now: a pool that is there needs nothing of these.
+  PlannedWrite generation = next_generation(reader);
+  const auto node_range = node_range_over(reader, spec.cidr);
+  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+  if (!reader.complete()) return reader.missing();
+  if (const auto& damage = pools.damaged_pool()) {
+    return damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name));
   }
   for (const Pool* other : pools.pools()) {
     if (other->cidr.overlaps(spec.cidr)) {

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "core/block/affinity.h"
 #include "core/block/block.h"
 #include "core/block/node.h"
@@ -58,12 +59,7 @@ struct PoolSet {
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
 };
 
-/// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order. Service
-/// addresses exist in Kubernetes' form only: as objects where it keeps them so, else as bits of a range.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
-                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet>;
-
+/// The kinds of records. The alternatives of Value are in the same order.
 enum class Kind : std::uint8_t {
   pool,
   reservation,
@@ -83,10 +79,34 @@ enum class Kind : std::uint8_t {
   node_range,
   node_range_set,
 };
-inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
+
+/// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
+/// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
+struct Damaged {
+  Kind kind = Kind::pool;
+  Error error;  ///< corrupt or newer_version; names the record and the remedy
+  friend bool operator==(const Damaged&, const Damaged&) = default;
+};
+
+/// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
+/// objects where it keeps them so, else as bits of a range.
+using Value =
+    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
+                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet, Damaged>;
+inline constexpr std::size_t kKindCount = std::variant_size_v<Value> - 1;  // Damaged is no kind
 
 [[nodiscard]] std::string_view name_of(Kind kind);
-[[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }
+[[nodiscard]] inline Kind kind_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
+}
+/// Why a record can't be understood; null when it can.
+[[nodiscard]] inline const Error* damage_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? &damaged->error : nullptr;
+}
+/// Whether records of a kind only say where to look first: a damaged one is as good as none, and may be replaced.
+[[nodiscard]] constexpr bool is_hint(Kind kind) { return kind == Kind::vacancy || kind == Kind::claim_cursor; }
 
 /// The key of a record: its kind and a name that is unique within the kind. Names are valid UTF-8 without control
 /// characters, at most kKeyNameBytesMax bytes; they order bytewise.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,7 +51,13 @@ using KeyList = std::shared_ptr<const std::vector<Key>>;
 class Snapshot {
  public:
   void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
-  void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
+  void set_list(const Listing& listing, std::vector<KeyedValue> records) {
+    const auto is_sound = [](const KeyedValue& record) { return damage_of(record.second) == nullptr; };
+    const auto damaged = std::stable_partition(records.begin(), records.end(), is_sound);
+    damaged_[listing].assign(std::make_move_iterator(damaged), std::make_move_iterator(records.end()));
+    records.erase(damaged, records.end());
+    lists_[listing] = std::move(records);
+  }
   void set_keys(const Listing& listing, KeyList keys) { keys_[listing] = std::move(keys); }
   void set_keys(const Listing& listing, std::vector<Key> keys) {
     set_keys(listing, std::make_shared<const std::vector<Key>>(std::move(keys)));
@@ -71,7 +79,12 @@ class Snapshot {
 
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
+  /// Without the damaged records.
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
+  /// Only these.
+  [[nodiscard]] const std::vector<KeyedValue>* damaged(const Listing& listing) const {
+    return find_in(damaged_, listing);
+  }
   [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const {
     const KeyList* found = find_in(keys_, listing);
     return found == nullptr ? nullptr : found->get();
@@ -88,6 +101,7 @@ class Snapshot {
 
   std::map<Key, std::optional<Value>> records_;
   std::map<Listing, std::vector<KeyedValue>> lists_;
+  std::map<Listing, std::vector<KeyedValue>> damaged_;
   std::map<Listing, KeyList> keys_;
   std::map<KeyWindow, KeysInWindow> windows_;
   std::map<KeyWindow, std::uint64_t> counts_;
@@ -103,26 +117,45 @@ struct Missing {
   std::set<Listing> keys;   ///< keys only
   std::set<KeyWindow> windows;
   std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
+  /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
+  std::optional<Error> damaged{};
   [[nodiscard]] bool empty() const {
-    return records.empty() && lists.empty() && keys.empty() && windows.empty() && counts.empty();
+    return records.empty() && lists.empty() && keys.empty() && windows.empty() && counts.empty() && !damaged;
   }
 };
 
 /// Reads a snapshot for a decision and notes what is not in it. After a read that may have been incomplete the decision
 /// asks `complete()` and, if not, returns `missing()`; it is called again with a fuller snapshot.
+///
+/// A damaged record is not absent. Who asks with get() or list() rests on it: the decision ends with its error. Who can
+/// do without it asks with sound(), and looks with damage() and damaged() what was left out. Of hints (is_hint) a
+/// damaged one is as good as none.
 class Reader {
  public:
   explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) {}
 
-  /// The record of a key; null when it is absent, and when it is unknown (then noted).
+  /// The record of a key; null when it is absent, and when it is unknown or damaged (then noted).
   template <class T>
   [[nodiscard]] const T* get(const Key& key) {
+    const T* record = sound<T>(key);
+    if (record != nullptr || is_hint(key.kind)) return record;
+    if (const Error* error = damage(key)) note_damage(*error);
+    return nullptr;
+  }
+  /// Null also for a damaged record.
+  template <class T>
+  [[nodiscard]] const T* sound(const Key& key) {
+    ask(key);
+    return find<T>(key);
+  }
+  /// Notes the key when it is unknown.
+  void ask(const Key& key) {
+    if (snapshot_.find(key) == nullptr) missing_.records.insert(key);
+  }
+  /// Why a record can't be understood; null when it can, is absent or unknown.
+  [[nodiscard]] const Error* damage(const Key& key) const {
     const std::optional<Value>* found = snapshot_.find(key);
-    if (found == nullptr) {
-      missing_.records.insert(key);
-      return nullptr;
-    }
-    return found->has_value() ? std::get_if<T>(&**found) : nullptr;
+    return found != nullptr && found->has_value() ? damage_of(**found) : nullptr;
   }
   /// The same without noting: null also when the key is unknown.
   template <class T>
@@ -130,10 +163,22 @@ class Reader {
     const std::optional<Value>* found = snapshot_.find(key);
     return found != nullptr && found->has_value() ? std::get_if<T>(&**found) : nullptr;
   }
-  /// Empty when unknown (then noted).
+  /// Empty when unknown, and when one of its records is damaged (then noted).
   [[nodiscard]] const std::vector<KeyedValue>& list(const Listing& listing) {
+    const auto& damaged = this->damaged(listing);
+    if (damaged.empty() || is_hint(listing.kind)) return sound(listing);
+    note_damage(*damage_of(damaged.front().second));
+    return kNoRecords;
+  }
+  /// Without the damaged ones.
+  [[nodiscard]] const std::vector<KeyedValue>& sound(const Listing& listing) {
     const auto* found = snapshot_.list(listing);
     if (found == nullptr) missing_.lists.insert(listing);
+    return found != nullptr ? *found : kNoRecords;
+  }
+  /// Only the damaged ones, of a list that was asked for.
+  [[nodiscard]] const std::vector<KeyedValue>& damaged(const Listing& listing) const {
+    const auto* found = snapshot_.damaged(listing);
     return found != nullptr ? *found : kNoRecords;
   }
   [[nodiscard]] const std::vector<Key>& keys(const Listing& listing) {
@@ -166,6 +211,10 @@ class Reader {
  private:
   static inline const std::vector<KeyedValue> kNoRecords;
   static inline const std::vector<Key> kNoKeys;
+  void note_damage(const Error& error) {
+    if (!missing_.damaged) missing_.damaged = error;
+  }
+
   const Snapshot& snapshot_;
   Missing missing_;
 };

@@ -60,6 +60,10 @@ struct RangeSeen {
 using AddressRangeSeen = RangeSeen<range::ServiceCidr>;
 using PortRangeSeen = RangeSeen<range::NodePortRange>;
 
+/// So many leaked values of a range have a finding each; of more, one says how many are freed and one how many wait. A
+/// /12 has a million addresses.
+inline constexpr std::size_t kLeakFindingsMax = 1000;
+
 /// How full a range is, as it was read.
 struct BandUse {
   std::uint64_t size = 0;

@@ -72,7 +72,7 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
   if (!beside) return value;
   if (auto* block = std::get_if<core::Block>(&value)) {
     TRY(const auto cooling, wire::decode_cooling_beside("cooling beside " + block->cidr.to_string(), *beside));
-    // One that contradicts itself is left as it is, for whoever checks it.
+    // One that contradicts itself is damaged, whatever is beside it.
     if (core::check_block(*block)) value = core::with_cooling(std::move(*block), cooling);
   } else if (auto* pool = std::get_if<core::Pool>(&value)) {
     TRY(const wire::PoolBeside known, wire::decode_pool_beside("record beside pool " + pool->name, *beside));
@@ -108,8 +108,10 @@ StoredBytes encode(const Places& places, const Value& value, const WriteToken& t
   return bytes;
 }
 
-Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                      const std::optional<std::string>& beside) {
+namespace {
+
+[[nodiscard]] Result<Record> decode_sound(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                                          const std::optional<std::string>& beside) {
   Record record;
   if (const Registry* registry = places.registry_of(key.kind)) {
     TRY(record.value, registry->decode(key, kv.key, kv.value));
@@ -119,6 +121,25 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     TRY(record.value, with_beside(*std::move(value), beside));
   } else {
     TRY(record, decode_own(key, kv));
+  }
+  if (const auto* block = std::get_if<core::Block>(&record.value)) {
+    if (const auto valid = core::check_block(*block); !valid) return fail(valid.error().in(kv.key));
+  }
+  return record;
+}
+
+}  // namespace
+
+Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                      const std::optional<std::string>& beside) {
+  auto decoded = decode_sound(places, key, kv, beside);
+  Record record;
+  if (decoded) {
+    record = *std::move(decoded);
+  } else {
+    Error error = std::move(decoded).error();
+    if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
+    record.value = core::Damaged{key.kind, std::move(error)};
   }
   record.key = key;
   record.revision = store::Revision(static_cast<std::uint64_t>(kv.mod_revision));

@@ -21,7 +21,8 @@ struct StoredBytes {
 
 [[nodiscard]] StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now);
 
-/// The record in a key's value and the one beside it. Error: corrupt or newer_version, naming the key.
+/// The record in a key's value and the one beside it; core::Damaged, naming the key, when they can't be understood or a
+/// block contradicts itself.
 [[nodiscard]] Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
                                     const std::optional<std::string>& beside);
 

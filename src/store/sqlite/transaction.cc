@@ -155,6 +155,9 @@ Result<void> verify(Database& database) {
     request.limit = kListLimitMax;
     for (bool more = true; more;) {
       TRY(const Page page, read_page(database, request));
+      for (const Record& record : page.records) {
+        if (const Error* damage = core::damage_of(record.value)) return fail(*damage);
+      }
       const auto is_newer = [&](const Record& r) { return r.revision.value > static_cast<std::uint64_t>(last); };
       if (std::any_of(page.records.begin(), page.records.end(), is_newer)) {
         return fail(ErrorCode::corrupt,
