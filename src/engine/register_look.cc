@@ -1,5 +1,7 @@
 #include "engine/register_look.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/assert.h"
@@ -26,6 +28,18 @@ template <class Visit>
     for (const core::Key& key : page.keys) visit(key);
   }
   return {};
+}
+
+/// What was said of nodes taken away has an end too. A block that can't be read may hold what is meant.
+std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
+                                        const core::collect::RegisterView& view) {
+  if (removals.empty() || view.is_partial()) return {};
+  std::set<std::string> needed;
+  for (const auto& row : view.held()) {
+    if (view.is_of_removed_node(row)) needed.insert(view.nodes()[row.node]);
+  }
+  std::erase_if(removals, [&](const core::RemovedNode& removed) { return needed.contains(removed.node); });
+  return removals;
 }
 
 }  // namespace
@@ -64,6 +78,14 @@ Result<RegisterLook> look_at_register(const Context& context) {
     CROFT_ASSERT(affinity != nullptr);
     look.view.add_affinity(*affinity);
   }));
+  std::vector<core::RemovedNode> removals;
+  TRY_VOID(for_each_record(context, {Kind::removed_node, ""}, [&](const store::Record& record) {
+    const auto* removed = std::get_if<core::RemovedNode>(&record.value);
+    CROFT_ASSERT(removed != nullptr);
+    look.view.add_removed(*removed);
+    removals.push_back(*removed);
+  }));
+  look.spent = spent_of(std::move(removals), look.view);
   TRY_VOID(for_each_key(context, Kind::handle, [&](const core::Key& key) { look.view.add_handle(key.name); }));
   return look;
 }

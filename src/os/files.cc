@@ -79,6 +79,12 @@ Result<std::optional<FileStatus>> file_status(const std::string& path) {
   return fail(system_error("look at", path, errno));
 }
 
+Result<WallTime> modification_time(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  return WallTime(std::chrono::seconds(s.st_mtim.tv_sec) + std::chrono::nanoseconds(s.st_mtim.tv_nsec));
+}
+
 bool is_on_read_only_file_system(const std::string& path) {
   struct statvfs s {};
   return ::statvfs(path.c_str(), &s) == 0 && (s.f_flag & ST_RDONLY) != 0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace croft::os {
@@ -26,6 +27,9 @@ struct FileStatus {
 /// The status of what a path names, symbolic links followed; nothing when there is nothing. Opens nothing, so it never
 /// waits for a FIFO or a device. Errors: as system_error maps them (a loop of links is invalid_argument).
 [[nodiscard]] Result<std::optional<FileStatus>> file_status(const std::string& path);
+
+/// When the content of what a path names was last changed, symbolic links followed. Errors: as file_status; not_found.
+[[nodiscard]] Result<WallTime> modification_time(const std::string& path);
 
 /// The path without symbolic links, `.` and `..`. The directory must exist; the last part need not. Errors: not_found
 /// (directory), invalid_argument (loop, or the path ends in a slash), permission_denied.

@@ -18,7 +18,7 @@ constexpr std::array kNumberedKinds = {
     Kind::pool,       Kind::reservation,      Kind::ipam_config,  Kind::block,           Kind::affinity,
     Kind::handle,     Kind::vacancy,          Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set,
     Kind::node,       Kind::range_allocation, Kind::service,      Kind::ip_address,      Kind::service_cidr,
-    Kind::node_range, Kind::node_range_set,
+    Kind::node_range, Kind::node_range_set,   Kind::removed_node,
 };
 static_assert(kNumberedKinds.size() == core::kKindCount, "a new kind needs a number, an encoder and a golden file");
 
@@ -254,6 +254,32 @@ core::Handle read_handle(CanonicalReader& in) {
   return handle;
 }
 
+void write(CanonicalWriter& out, const core::RemovedNode& removed) {
+  out.raw("\"node\":").text(removed.node).raw(",\"held\":");
+  std::string_view separator = "{";
+  for (const auto& [block, sequence] : removed.held) {
+    out.raw(separator).text(block).raw(":").number(sequence.value);
+    separator = ",";
+  }
+  out.raw(removed.held.empty() ? "{}" : "}");
+}
+
+core::RemovedNode read_removed_node(CanonicalReader& in) {
+  core::RemovedNode removed;
+  in.expect("\"node\":");
+  removed.node = in.text();
+  in.expect(",\"held\":");
+  if (in.accept("{}")) return removed;
+  in.expect("{");
+  do {
+    std::string block = in.text();
+    in.expect(":");
+    if (!removed.held.empty() && removed.held.rbegin()->first >= block) in.reject("member out of order");
+    removed.held.emplace_hint(removed.held.end(), std::move(block), core::SequenceNumber(in.unsigned_number()));
+  } while (in.another('}'));
+  return removed;
+}
+
 void write(CanonicalWriter& out, const core::Vacancy& vacancy) { out.raw("\"readyAt\":").time(vacancy.ready_at); }
 
 core::Vacancy read_vacancy(CanonicalReader& in) {
@@ -384,6 +410,8 @@ core::Value read_value(CanonicalReader& in, Kind kind) {
       return read_node_range(in);
     case Kind::node_range_set:
       return read_node_range_set(in);
+    case Kind::removed_node:
+      return read_removed_node(in);
   }
   CROFT_ASSERT(false);
 }
@@ -404,6 +432,9 @@ struct OwnKey {
   }
   std::optional<core::Key> operator()(const core::ServiceCidrObject& object) const {
     return core::service_cidr_key(object.name);
+  }
+  std::optional<core::Key> operator()(const core::RemovedNode& removed) const {
+    return core::removed_node_key(removed.node);
   }
   std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
   template <class Other>

@@ -46,9 +46,16 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
         fmt::format("{} is no block of an enabled pool; `croft pool list` shows their block sizes", cidr.to_string()),
         {}};
   }
+  if (*block && (*block)->affinity) {
+    return Plan<ClaimOutcome>{
+        *(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others, {}};
+  }
   if (*block) {
-    return Plan<ClaimOutcome>{(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others,
-                              {}};
+    // Nobody's: what is held in it stays held, and its owner is found again.
+    (*block)->affinity = owner;
+    (*block)->affinity_claim_time = std::chrono::ceil<std::chrono::seconds>(now.wall);
+    draft.put_claimed(*std::move(*block), *pool, {});
+    return finish(reader, draft, ClaimOutcome::claimed);
   }
   draft.put_claimed(new_block(cidr, owner, now, mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt),
                     *pool, {});

@@ -570,6 +570,7 @@ class Assignment {
     result.secondary[kInterfaceKey] = request_.owner.interface_name;
     if (!request_.pod.name.empty()) result.secondary[kPodKey] = request_.pod.name;
     if (!request_.pod.namespace_name.empty()) result.secondary[kNamespaceKey] = request_.pod.namespace_name;
+    if (!request_.pod.uid.empty()) result.secondary[kPodUidKey] = request_.pod.uid;
     if (request_.owner.network.find('.') != std::string::npos) result.secondary[kNetworkKey] = request_.owner.network;
     return result;
   }

@@ -31,6 +31,8 @@ inline constexpr const char* kNodeKey = "node";
 inline constexpr const char* kTimestampKey = "timestamp";
 inline constexpr const char* kPodKey = "pod";
 inline constexpr const char* kNamespaceKey = "namespace";
+/// Not among Calico's keys, which leaves keys that it does not know alone.
+inline constexpr const char* kPodUidKey = "pod-uid";
 inline constexpr const char* kInterfaceKey = "ifname";
 /// Written only when the network name contains a dot: `<network>.<containerID>` alone would not tell ("a.b","c") from
 /// ("a","b.c").

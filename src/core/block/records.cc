@@ -55,6 +55,8 @@ std::string_view name_of(Kind kind) {
       return "node_range";
     case Kind::node_range_set:
       return "node_range_set";
+    case Kind::removed_node:
+      return "removed_node";
   }
   return "unknown";
 }
@@ -82,6 +84,7 @@ Key ip_address_key(const std::string& address) { return {Kind::ip_address, addre
 Key service_cidr_key(const std::string& name) { return {Kind::service_cidr, name}; }
 Key node_range_key(const net::Prefix& cidr) { return {Kind::node_range, cidr_name(cidr)}; }
 Key node_range_set_key() { return {Kind::node_range_set, "default"}; }
+Key removed_node_key(const std::string& name) { return {Kind::removed_node, name}; }
 
 std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {

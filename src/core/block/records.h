@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -58,11 +59,21 @@ struct PoolSet {
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
 };
 
+/// Croft's own: an operator took the node away although it held addresses. What it held then may be collected as that
+/// of a node that is gone; what was assigned later has higher sequence numbers and is not meant: the node may come
+/// back.
+struct RemovedNode {
+  std::string node;
+  /// Block CIDR as text -> the highest sequence number of what the node held there.
+  std::map<std::string, SequenceNumber> held;
+  friend bool operator==(const RemovedNode&, const RemovedNode&) = default;
+};
+
 /// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order. Service
 /// addresses exist in Kubernetes' form only: as objects where it keeps them so, else as bits of a range.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
-                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet>;
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
+                           PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
+                           NodeRangeSet, RemovedNode>;
 
 enum class Kind : std::uint8_t {
   pool,
@@ -82,6 +93,7 @@ enum class Kind : std::uint8_t {
   service_cidr,
   node_range,
   node_range_set,
+  removed_node,
 };
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
 
@@ -116,6 +128,7 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 [[nodiscard]] Key service_cidr_key(const std::string& name);                                   // kubernetes
 [[nodiscard]] Key node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
 [[nodiscard]] Key node_range_set_key();                                                        // default
+[[nodiscard]] Key removed_node_key(const std::string& name);                                   // node-a
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

@@ -20,6 +20,8 @@ struct Alarm {
     facts_stale,       ///< they are older than what was read of the register
     nodes_empty,       ///< no node exists, and the register knows some
     pods_empty,        ///< no pod exists, and the register holds addresses for some
+    nodes_differ,      ///< no address is held on any node of the list: it names other nodes, or names them otherwise
+    nodes_unknown,     ///< addresses are held on nodes that were never in the list
     nodes_shrunken,    ///< less than half the nodes of the look before
     pods_shrunken,     ///< the same of pods
     clock_step,        ///< the wall clock was set, or the machine restarted, since the look before

@@ -111,6 +111,7 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
     case Kind::service_cidr:
     case Kind::node_range:
     case Kind::node_range_set:
+    case Kind::removed_node:
       return {root_of(listing.kind) + listing.name_prefix};
   }
   CROFT_ASSERT(false);
