@@ -9,6 +9,7 @@
 
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
+#include "edge/held_elsewhere.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
 #include "engine/pools.h"
@@ -78,7 +79,8 @@ class Decision {
   static std::string subject_of(const std::string& command, const NetworkConfig& config, const Caller* caller) {
     std::string subject = fmt::format("{} network={}", command, config.name);
     if (caller != nullptr)
-      subject += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
+      subject +=
+          fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name) + pod_text(config.pod);
     return subject;
   }
 
@@ -149,18 +151,32 @@ Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller,
   return std::get<core::Assigned>(*std::move(answer));
 }
 
-[[nodiscard]] Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Caller& caller,
-                                                        const NetworkConfig& config, Path& path) {
+struct Release {
+  std::vector<net::Address> addresses;
+  std::string elsewhere;  ///< for the log
+};
+
+[[nodiscard]] Result<Release> release(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config,
+                                      Path& path) {
   auto by_agent = through_agent(world, config, path, [&](Agent& agent, wire::agent::Caller self) {
     return agent.release({std::move(self), owner_of(caller, config)});
   });
-  if (by_agent) return *std::move(by_agent);
+  if (by_agent && !by_agent->empty()) return Release{*std::move(by_agent), {}};
+  const core::Owner owner = owner_of(caller, config);
   const auto store = open(world, config, OpenMode::existing);
-  if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
+  if (by_agent && !store) return Release{};
+  if (!store && store.error().code == ErrorCode::not_found) return Release{};
   if (!store) return fail(store.error());
-  const engine::Context context{**store, world.clock, world.random};
-  TRY(core::Released released, engine::release_owner(context, owner_of(caller, config)));
-  return std::move(released.addresses);
+  Release release;
+  if (!by_agent) {
+    const engine::Context context{**store, world.clock, world.random};
+    TRY(core::Released released, engine::release_owner(context, owner));
+    release.addresses = std::move(released.addresses);
+  }
+  if (release.addresses.empty()) {
+    release.elsewhere = elsewhere_text(**store, world.clock, world.random, owner, node_of(config, world));
+  }
+  return release;
 }
 
 [[nodiscard]] Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller,
@@ -213,7 +229,7 @@ Failure del(const CroftIpamWorld& world, const Caller& caller, const NetworkConf
   Path path;
   const auto released = release(world, caller, config, path);
   if (!released) return decision.failed(released.error());
-  decision.succeeded("released=" + list_of(*released) + path.text());
+  decision.succeeded("released=" + list_of(released->addresses) + released->elsewhere + path.text());
   return {};
 }
 

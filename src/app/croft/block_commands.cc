@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/picture.h"
 #include "app/croft/table.h"
@@ -28,6 +29,7 @@ struct Filter {
     return (!filter.pool.empty() && block.pool != filter.pool) ||
            (!filter.node.empty() && (!block.block.affinity || block.block.affinity->name != filter.node));
   });
+  if (blocks.empty()) warn_of_unknown(context, filter.node, filter.pool);
   if (line.json()) {
     print(line.data(json_of(blocks)));
     return 0;

@@ -209,7 +209,10 @@ std::string json_of(const std::vector<engine::Finding>& findings) {
     objects.push_back({{"finding", engine::name_of(finding.kind)},
                        {"subject", finding.subject},
                        {"evidence", finding.what},
-                       {"remedy", finding.remedy}});
+                       {"remedy", finding.remedy},
+                       {"namespace", text_or_null(finding.pod.namespace_name)},
+                       {"pod", text_or_null(finding.pod.name)},
+                       {"podUID", text_or_null(finding.pod.uid)}});
   }
   return array_of(objects);
 }
