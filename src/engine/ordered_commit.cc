@@ -391,16 +391,35 @@ class OrderedCommit {
   }
 
   [[nodiscard]] Result<void> restore(const Done& one) {
-    if (one.key.kind == Kind::range_allocation && one.before) {
-      const auto write = std::find_if(ranges_.begin(), ranges_.end(), [&](const Write& w) { return w.key == one.key; });
-      CROFT_ASSERT(write != ranges_.end());
-      const core::RangeAllocation* after = as_range(write->value);
-      if (after != nullptr && !deciding_.empty()) {
-        clear_bits(one.key, core::range::without(after->data, as_range(one.before)->data));
-        return {};
-      }
-    }
-    return ignore_revision(write_one(one.key, one.before, Condition::if_revision(one.revision)));
+    auto restored = ignore_revision(write_one(one.key, one.before, Condition::if_revision(one.revision)));
+    if (restored || restored.error().code != ErrorCode::conflict) return restored;
+    // Others have written it since, and what they keep of it is theirs; but what this commit took in it still is taken,
+    // whoever made the record.
+    if (one.key.kind == Kind::range_allocation) take_out_bits(one);
+    if (one.key.kind == Kind::ip_address && !one.before) remove_own_object(one);
+    return restored;
+  }
+
+  /// Absent before means: no bits before.
+  void take_out_bits(const Done& one) const {
+    const auto write = std::find_if(ranges_.begin(), ranges_.end(), [&](const Write& w) { return w.key == one.key; });
+    CROFT_ASSERT(write != ranges_.end());
+    const core::RangeAllocation* after = as_range(write->value);
+    if (after == nullptr || deciding_.empty()) return;
+    const core::RangeAllocation* before = as_range(one.before);
+    clear_bits(one.key, core::range::without(after->data, before != nullptr ? before->data : std::string()));
+  }
+
+  /// An object that this commit made is its own as long as it names the same holder.
+  void remove_own_object(const Done& one) const {
+    const auto made =
+        std::find_if(deciding_.begin(), deciding_.end(), [&](const Write& w) { return w.key == one.key; });
+    const auto* ours = made == deciding_.end() ? nullptr : value_in<core::IpAddressObject>(made->value);
+    const auto record = context_.store.get(one.key, deadline_);
+    if (ours == nullptr || !record || !*record) return;
+    const auto* now = std::get_if<core::IpAddressObject>(&(*record)->value);
+    if (now == nullptr || now->parent != ours->parent) return;
+    static_cast<void>(write_one(one.key, std::nullopt, Condition::if_revision((*record)->revision)));
   }
 
   /// As it was, but with a sequence number above all that were seen.

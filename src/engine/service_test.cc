@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "engine/test_meddler.h"
 #include "engine/test_services.h"
 
 // The Service transaction; numbers in brackets are rows of the services sheet's §9.
@@ -593,6 +594,36 @@ TEST_F(ServiceInOrder, AFaultAtAnyCommitLeavesNoValueUnmarked) {
       }
     }
   }
+}
+
+/// The loser made the record of a range, and the winner has marked its own bits in it since.
+TEST_F(ServiceInOrder, WhoLosesTakesItsBitsOutOfARangeThatItMade) {
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("winner", ServiceType::node_port)), "ok"); };
+  ASSERT_EQ(said(create_service(own, service("loser", ServiceType::node_port), ranges)), "ok");
+  EXPECT_EQ(held().size(), 4U);
+  EXPECT_EQ(taken(), held());
+}
+
+/// Likewise when it only added to one.
+TEST_F(ServiceInOrder, WhoLosesTakesItsBitsOutOfARangeThatWasThere) {
+  ASSERT_EQ(create(service("first")), "ok");
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("winner", ServiceType::node_port)), "ok"); };
+  ASSERT_EQ(said(create_service(own, service("loser", ServiceType::node_port), ranges)), "ok");
+  EXPECT_EQ(taken(), held());
+}
+
+/// And when it can't be created for good: by then somebody else has the name.
+TEST_F(ServiceInOrder, WhoIsRefusedAfterLosingLeavesNoBits) {
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok"); };
+  EXPECT_THAT(said(create_service(own, service("a", ServiceType::node_port), ranges)), HasSubstr("already exists"));
+  EXPECT_EQ(held().size(), 2U);
+  EXPECT_EQ(taken(), held());
 }
 
 TEST_F(ServiceInOrder, SeveralAtOnceShareNothing) {
