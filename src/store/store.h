@@ -167,6 +167,11 @@ struct Capabilities {
   bool keys_at_hand = false;
   /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
   bool cheap_counts = false;
+  /// Records of Kubernetes' kinds can be read: ranges of Services, IPAddresses, ServiceCIDRs. Not where the program has
+  /// no part for them.
+  bool sees_kubernetes = true;
+  /// Services are those of Kubernetes; foreign_service are Croft's own then. Else it is the other way round.
+  bool kubernetes_services = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 

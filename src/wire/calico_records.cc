@@ -161,6 +161,7 @@ Result<core::Value> decode_value(const core::Key& key, std::string_view bytes) {
     case core::Kind::service_cidr:
     case core::Kind::node_range:
     case core::Kind::node_range_set:
+    case core::Kind::foreign_service:
       break;
   }
   CROFT_ASSERT(false);

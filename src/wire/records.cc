@@ -15,10 +15,10 @@ using core::Kind;
 
 /// Place: the number in stored keys. Only ever append.
 constexpr std::array kNumberedKinds = {
-    Kind::pool,       Kind::reservation,      Kind::ipam_config,  Kind::block,           Kind::affinity,
-    Kind::handle,     Kind::vacancy,          Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set,
-    Kind::node,       Kind::range_allocation, Kind::service,      Kind::ip_address,      Kind::service_cidr,
-    Kind::node_range, Kind::node_range_set,
+    Kind::pool,       Kind::reservation,      Kind::ipam_config,     Kind::block,           Kind::affinity,
+    Kind::handle,     Kind::vacancy,          Kind::claim_cursor,    Kind::high_water_mark, Kind::pool_set,
+    Kind::node,       Kind::range_allocation, Kind::service,         Kind::ip_address,      Kind::service_cidr,
+    Kind::node_range, Kind::node_range_set,   Kind::foreign_service,
 };
 static_assert(kNumberedKinds.size() == core::kKindCount, "a new kind needs a number, an encoder and a golden file");
 
@@ -190,6 +190,7 @@ core::IpamConfig read_ipam_config(CanonicalReader& in) {
 void write(CanonicalWriter& out, const core::Block& block) { write_block(out, block); }
 void write(CanonicalWriter& out, const core::RangeAllocation& range) { write_range_allocation(out, range); }
 void write(CanonicalWriter& out, const core::Service& service) { write_service(out, service); }
+void write(CanonicalWriter& out, const core::ForeignService& foreign) { write_service(out, foreign.service); }
 void write(CanonicalWriter& out, const core::IpAddressObject& object) { write_ip_address(out, object); }
 void write(CanonicalWriter& out, const core::ServiceCidrObject& object) { write_service_cidr(out, object); }
 void write(CanonicalWriter& out, const core::NodeRange& range) { write_node_range(out, range); }
@@ -384,6 +385,8 @@ core::Value read_value(CanonicalReader& in, Kind kind) {
       return read_node_range(in);
     case Kind::node_range_set:
       return read_node_range_set(in);
+    case Kind::foreign_service:
+      return core::ForeignService{read_service(in)};
   }
   CROFT_ASSERT(false);
 }
@@ -399,6 +402,9 @@ struct OwnKey {
   std::optional<core::Key> operator()(const core::Node& node) const { return core::node_key(node.name); }
   std::optional<core::Key> operator()(const core::Handle& handle) const { return core::handle_key(handle.id); }
   std::optional<core::Key> operator()(const core::Service& service) const { return core::service_key(service.name); }
+  std::optional<core::Key> operator()(const core::ForeignService& foreign) const {
+    return core::foreign_service_key(foreign.service.name);
+  }
   std::optional<core::Key> operator()(const core::IpAddressObject& object) const {
     return core::ip_address_key(object.address);
   }

@@ -165,6 +165,7 @@ std::vector<Golden> goldens() {
       {core::service_cidr_key("kubernetes"), golden_service_cidr()},
       {core::node_range_key(prefix("10.244.3.0/24")), core::NodeRange{"node-a", prefix("10.244.3.0/24")}},
       {core::node_range_set_key(), golden_node_range_set()},
+      {core::foreign_service_key({"shop", "cart"}), core::ForeignService{golden_service()}},
   };
 }
 
@@ -200,7 +201,7 @@ TEST(Records, NumbersOfKindsAreStable) {
       {Kind::vacancy, 6},     {Kind::claim_cursor, 7},    {Kind::high_water_mark, 8},
       {Kind::pool_set, 9},    {Kind::node, 10},           {Kind::range_allocation, 11},
       {Kind::service, 12},    {Kind::ip_address, 13},     {Kind::service_cidr, 14},
-      {Kind::node_range, 15}, {Kind::node_range_set, 16},
+      {Kind::node_range, 15}, {Kind::node_range_set, 16}, {Kind::foreign_service, 17},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);

@@ -58,11 +58,19 @@ struct PoolSet {
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
 };
 
+/// A Service of the other kind: where the store's Services are Croft's own one of Kubernetes', where they are
+/// Kubernetes' one of Croft's own. Both kinds take from the same ranges. Read only; only a store that Kubernetes shares
+/// has any.
+struct ForeignService {
+  Service service;
+  friend bool operator==(const ForeignService&, const ForeignService&) = default;
+};
+
 /// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order. Service
 /// addresses exist in Kubernetes' form only: as objects where it keeps them so, else as bits of a range.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
-                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet>;
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
+                           PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
+                           NodeRangeSet, ForeignService>;
 
 enum class Kind : std::uint8_t {
   pool,
@@ -82,6 +90,7 @@ enum class Kind : std::uint8_t {
   service_cidr,
   node_range,
   node_range_set,
+  foreign_service,
 };
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
 
@@ -112,6 +121,7 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 [[nodiscard]] Key pool_set_key();                                                              // default
 [[nodiscard]] Key range_allocation_key(std::string_view name);                                 // servicenodeports
 [[nodiscard]] Key service_key(const ServiceName& name);                                        // default/kubernetes
+[[nodiscard]] Key foreign_service_key(const ServiceName& name);                                // default/kubernetes
 [[nodiscard]] Key ip_address_key(const std::string& address);                                  // 10.96.0.1
 [[nodiscard]] Key service_cidr_key(const std::string& name);                                   // kubernetes
 [[nodiscard]] Key node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24

@@ -69,6 +69,10 @@ class Snapshot {
   void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
   [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
 
+  /// Kubernetes' records can be read: the ranges of Services and ServiceCIDRs (store.h, Capabilities).
+  void set_sees_kubernetes(bool sees_kubernetes) { sees_kubernetes_ = sees_kubernetes; }
+  [[nodiscard]] bool sees_kubernetes() const { return sees_kubernetes_; }
+
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
@@ -94,6 +98,7 @@ class Snapshot {
   bool foreign_writers_ = false;
   bool keys_at_hand_ = false;
   bool cheap_counts_ = false;
+  bool sees_kubernetes_ = true;
 };
 
 /// What a decision needs to see before it can go on.
@@ -159,6 +164,7 @@ class Reader {
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
   [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
+  [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
 
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }

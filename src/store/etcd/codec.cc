@@ -64,6 +64,11 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
   if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", kv.key));
   Record record;
   record.token = own->token;
+  if (key.kind == Kind::foreign_service) {
+    TRY(Value service, wire::decode_record({Kind::service, key.name}, own->record));
+    record.value = core::ForeignService{std::get<core::Service>(std::move(service))};
+    return record;
+  }
   TRY(record.value, wire::decode_record(key, own->record));
   return record;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "net/echo.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/place.h"
@@ -243,7 +244,13 @@ class EtcdStore final : public Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .shared = true, .durable = true, .foreign_writers = true, .cheap_counts = true};
+    return {.atomic_commit = true,
+            .shared = true,
+            .durable = true,
+            .foreign_writers = true,
+            .cheap_counts = true,
+            .sees_kubernetes = registry_ != nullptr,
+            .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};
   }
 
  private:
@@ -426,7 +433,13 @@ class EtcdStore final : public Store {
   [[nodiscard]] Result<void> add_write(const Write& write, const WriteToken& token, TxnRequest& txn,
                                        std::vector<const Key*>& compared) const {
     TRY(std::string place, places_.place_of(write.key));
-    if (const etcd::Registry* registry = places_.registry_of(write.key.kind)) TRY_VOID(registry->check_write(write));
+    if (const etcd::Registry* registry = places_.registry_of(write.key.kind)) {
+      TRY_VOID(registry->check_write(write));
+    } else if (write.key.kind == Kind::foreign_service && !write.only_check) {
+      return fail(ErrorCode::read_only, fmt::format("Service {} is Croft's own and read-only here: change it without "
+                                                    "kubernetes= in the store's URL",
+                                                    net::echo(write.key.name)));
+    }
     if (write.condition.kind != Condition::Kind::any) {
       compared.push_back(&write.key);
       // An absent key has the revision 0 to etcd; to the contract it has none.

@@ -41,7 +41,9 @@ class EtcdBackend final : public ConformanceBackend {
   [[nodiscard]] std::unique_ptr<Store> open() override {
     return make_etcd_store(connect(clock_, random_), clock_, random_, etcd::make_kubernetes_registry({}).value());
   }
-  [[nodiscard]] bool writes(Kind kind) const override { return kind != Kind::service_cidr; }
+  [[nodiscard]] bool writes(Kind kind) const override {
+    return kind != Kind::service_cidr && kind != Kind::foreign_service;
+  }
 
  private:
   os::SystemClock clock_;
