@@ -373,14 +373,14 @@ TEST_F(ServiceEngine, ARangeOverAPoolOrNodeRangesIsNotMade) {
   pool.block_length = 26;
   put(core::pool_key("pods"), pool);
   const std::string start = "failed to allocate IP: the range 10.0.0.0/24 overlaps ";
-  EXPECT_THAT(refused(service("a")), HasSubstr(start + "pool \"pods\" (10.0.0.128/25); choose another"));
+  EXPECT_THAT(refused(service("a")), HasSubstr(start + "pool pods (10.0.0.128/25); choose another"));
   options.with_kubernetes_service = true;
   EXPECT_THAT(refused(service("a")), HasSubstr(start));
   put(core::pool_key("pods"), std::nullopt);
   core::NodeRangeSet set;
   set.cluster_cidrs = {{net::Prefix::parse("10.0.0.0/16").value(), 24}};
   put(core::node_range_set_key(), set);
-  EXPECT_THAT(refused(service("a")), HasSubstr(start + "node ranges (10.0.0.0/16)"));
+  EXPECT_THAT(refused(service("a")), HasSubstr(start + "cluster CIDR 10.0.0.0/16 of the node ranges"));
   put(core::node_range_set_key(), std::nullopt);
 }
 
