@@ -83,6 +83,7 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
 }
 
 [[nodiscard]] bool has_waiting_leaks(const engine::RangeRepairReport& report) {
+  if (report.addresses && report.addresses->to_be_seen_again > 0) return true;
   return std::ranges::any_of(report.ranges, [&](const auto& range) {
     return !range.leaks.empty() && !(report.bitmap_beside && range.name != core::kServiceNodePorts);
   });

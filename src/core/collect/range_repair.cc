@@ -235,6 +235,40 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
   return result;
 }
 
+RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored, const range::ServiceCidr& primary,
+                              std::span<const ServiceUse> services) {
+  RangeRepair repair;
+  repair.name = name;
+  repair.range = stored.range;
+  repair.present = true;
+  const auto restored = range::range_from<range::ServiceCidr>({stored.range, stored.data});
+  if (!restored) {
+    repair.failure = Error{
+        ErrorCode::corrupt, AddressWords::unreadable(primary, restored.error().message + " (record " + name + ")"), {}};
+    return repair;
+  }
+  const range::ServiceCidr& map = restored->range.map();
+  repair.in_static.size = std::min(map.band(), map.size());
+  repair.in_dynamic.size = map.size() - repair.in_static.size;
+  restored->range.for_each_taken([&](const net::Address& address) {
+    ++(map.ordinal_of(address)->value < map.band() ? repair.in_static : repair.in_dynamic).used;
+  });
+  const bool is_held = std::ranges::any_of(services, [&](const ServiceUse& service) {
+    return std::ranges::any_of(service.cluster_ips, [&](const std::string& text) {
+      const auto address = net::parse_address(text);
+      return address && map.ordinal_of(*address) && !primary.ordinal_of(*address);
+    });
+  });
+  if (is_held) return repair;
+  repair.remove = true;
+  repair.findings.push_back(
+      {Type::repair, "RangeNotConfigured", AddressWords::kAction, name, stored.range, std::nullopt,
+       fmt::format("the range {} of the record {} is not configured any more; removing the record",
+                   net::echo(stored.range), name),
+       true});
+  return repair;
+}
+
 RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services) {
   Rebuild<range::NodePortRange, PortWords> rebuild(range);
   for (const ServiceUse& service : services) {
