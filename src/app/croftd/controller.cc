@@ -108,7 +108,8 @@ class Controller {
       TRY(report, pass());
     }
     if (report.failure) return fail(*report.failure);
-    return static_cast<int>(report.alarms.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+    const bool is_held_back = ranges_held_back_ || !report.alarms.empty();
+    return static_cast<int>(is_held_back ? edge::ExitCode::findings : edge::ExitCode::fine);
   }
 
   [[nodiscard]] Result<int> run_until_stopped() {
@@ -148,9 +149,10 @@ class Controller {
 
   /// What goes wrong here keeps nobody from collecting.
   void pass_over_node_ranges() {
-    auto done = prepare_node_ranges();
-    if (done) done = node_ranges_.pass();
-    if (!done) note_failure("node ranges", done.error());
+    if (const auto ready = prepare_node_ranges(); !ready) return note_failure("node ranges", ready.error());
+    const auto done = node_ranges_.pass();
+    if (!done) return note_failure("node ranges", done.error());
+    ranges_held_back_ = *done;
   }
 
   /// Likewise.
@@ -187,6 +189,7 @@ class Controller {
   std::unique_ptr<edge::MetricsServer> metrics_server_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
+  bool ranges_held_back_ = false;  ///< in the last pass
   ServiceRanges service_ranges_;
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };

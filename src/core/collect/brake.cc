@@ -29,8 +29,6 @@ std::optional<Alarm> empty_list(const RegisterView& view, const Facts& facts) {
   return {};
 }
 
-bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
-
 std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
   if (is_shrunken(before.node_count, facts.node_count())) {
     return Alarm{Kind::nodes_shrunken,
@@ -70,6 +68,8 @@ std::string_view name_of(Alarm::Kind kind) {
   }
   return "unknown";
 }
+
+bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
 
 std::size_t allowance(std::size_t held) { return std::max(kAllowanceMin, held / kAllowanceDivisor); }
 

@@ -35,6 +35,9 @@ struct Alarm {
 /// How many addresses one pass may free (reliability sheet §1.4): the larger of 10 and 1 % of those held.
 [[nodiscard]] std::size_t allowance(std::size_t held);
 
+/// Whether a list shows so much less than in the look before that it proves nothing.
+[[nodiscard]] bool is_shrunken(std::size_t before, std::size_t now);
+
 /// Why a look at these facts proves nothing at all; absent: it may be judged.
 [[nodiscard]] std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
                                             const Instant& register_read);
