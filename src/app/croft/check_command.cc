@@ -9,7 +9,7 @@
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
-#include "os/files.h"
+#include "os/output_file.h"
 #include "os/process.h"
 
 namespace croft::app {
@@ -82,7 +82,8 @@ std::string text_of(const engine::AuditReport& report, const CheckOptions& optio
       engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live.has_value()};
-    TRY_VOID(os::replace_file_durably(options.report_path, report_of(report, origin)));
+    const auto written = os::write_output_file(options.report_path, report_of(report, origin));
+    if (!written) return fail(written.error().in("--report"));
   }
   print(line.json() ? line.data(json_of(report.findings)) : text_of(report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
