@@ -76,7 +76,7 @@ class Bench {
         path(), (directory_ / "ipam.log").string());
     return {{bin_ + "/croft-ipam"},
             {"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=/var/run/netns/none",
-             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_},
+             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_, "CROFT_AGENT=none", "CROFT_LOG_DIRECTORY=" + directory_.string()},
             config};
   }
 

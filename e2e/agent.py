@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from lib import World, expect, expect_equal, main, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, say, wait_for
 
 PATIENCE = 1.0  # seconds that the plugin gives its agent
 SLACK = 4.0  # seconds on top, for a machine that is busy with other things
@@ -40,7 +40,8 @@ class Machine:
             "agent": str(agent or self.socket)}})
 
     def start(self, command, container, agent=None):
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(self.world.directory),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, say
+from lib import World, expect, expect_equal, main, own_environment, say
 
 PROCESSES = 32
 
@@ -39,7 +39,8 @@ class Rig:
         return json.dumps(config)
 
     def start(self, command, container="c1", ipam=None, more=None, args="", ifname="eth0", **env):
-        variables = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        variables = {**own_environment(self.world.directory),
+                     "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                      "CNI_IFNAME": ifname, "CNI_PATH": str(self.world.bin), "CNI_ARGS": args, **env}
         process = subprocess.Popen([self.world.bin / "calico-ipam"], env=variables, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, run, say
+from lib import World, expect, expect_equal, main, own_environment, run, say
 
 GRACE = "600ms"
 
@@ -23,7 +23,8 @@ class Rig:
         self.pods, self.nodes = {}, ["node-a", "node-b"]
 
     def environment(self, command, pod):
-        return {"CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/var/run/netns/none",
+        return {**own_environment(self.world.directory),
+                "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/var/run/netns/none",
                 "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
                 "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod}"}
 

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import sys
 
-from lib import World, expect, expect_equal, main, run
+from lib import World, expect, expect_equal, main, own_environment, run
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 
@@ -32,7 +32,8 @@ class Operator:
         config = {"cniVersion": "1.0.0", "name": "net", "type": "bridge",
                   "ipam": {"type": "croft-ipam", "store": self.store, "nodename": node,
                            "log_file_path": str(self.world.directory / "log")}}
-        env = {**os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**os.environ, **own_environment(self.world.directory),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
         return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None

@@ -43,8 +43,6 @@ std::string text_of(const core::Owner& owner) {
 
 const char* source_of(bool from_cache) { return from_cache ? "cache" : "store"; }
 
-std::string text_of(const Error& error) { return fmt::format("code={} {}", name_of(error.code), error.message); }
-
 std::string text_of(const core::Assigned& assigned) {
   std::string text;
   for (const core::AssignedAddress& a : assigned.addresses) {

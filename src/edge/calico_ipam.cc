@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "core/block/names.h"
 #include "edge/calico_messages.h"
 #include "edge/decision_log.h"
@@ -37,19 +38,17 @@ class Call {
 
   /// Logs the failure and turns it into a CNI error.
   cni::Error failed(const Error& error) const {
-    write(line_.ended("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message,
-                                           error.details.empty() ? "" : ": ", error.details)));
+    write(line_.ended("error", text_of(error)));
     return to_cni_error(error);
   }
   void succeeded(const std::string& what) const {
     if (!config_.log_only_failures) write(line_.ended("ok", what));
   }
-  void warn(const std::string& what) const { write(line_.ended("warning", what)); }
+  void warn(const std::string& what) const { write(line_.ended("warning", "why=" + in_quotes(what))); }
 
  private:
   void write(const std::string& line) const {
-    world_.log(config_.log_file.value_or(kDefaultLogFile), line,
-               static_cast<std::uint64_t>(config_.log_megabytes_max) << 20);
+    world_.log(config_.log_file.value_or(""), line, static_cast<std::uint64_t>(config_.log_megabytes_max) << 20);
   }
 
   const CalicoIpamWorld& world_;

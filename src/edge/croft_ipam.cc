@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
 #include "engine/assign.h"
@@ -63,13 +64,12 @@ class Decision {
  public:
   Decision(const CroftIpamWorld& world, const NetworkConfig& config, const std::string& command, const Caller* caller)
       : world_(world),
-        file_(config.ipam.log_file.value_or(kDefaultLogFile)),
+        file_(config.ipam.log_file.value_or("")),
         line_(world.clock, subject_of(command, config, caller)) {}
 
   /// Logs the failure and turns it into a CNI error.
   cni::Error failed(const Error& error) {
-    world_.log(file_, line_.ended("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message,
-                                                       error.details.empty() ? "" : ": ", error.details)));
+    world_.log(file_, line_.ended("error", text_of(error)));
     return to_cni_error(error);
   }
   void succeeded(const std::string& what) { world_.log(file_, line_.ended("ok", what)); }
@@ -99,7 +99,7 @@ struct Path {
 
   [[nodiscard]] std::string text() const {
     if (by_agent) return " via=agent";
-    return " via=store" + (why_not.empty() ? "" : " agent=\"" + why_not + "\"");
+    return " via=store" + (why_not.empty() ? "" : " agent=" + in_quotes(why_not));
   }
 };
 

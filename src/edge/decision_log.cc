@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "base/time_text.h"
 
 namespace croft::edge {
@@ -10,6 +11,11 @@ std::string DecisionLine::ended(const char* outcome, const std::string& what) co
   const Instant now = clock_.now();
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now.since_boot - started_.since_boot);
   return fmt::format("{} {} {} us={} {}", go_utc_text(now.wall), subject_, outcome, us.count(), what);
+}
+
+std::string text_of(const Error& error) {
+  return fmt::format("code={} error={}", name_of(error.code),
+                     in_quotes(error.details.empty() ? error.message : error.message + ": " + error.details));
 }
 
 std::string list_of(const std::vector<net::Address>& addresses) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "net/address.h"
 
 namespace croft::edge {
@@ -23,6 +24,9 @@ class DecisionLine {
   const Instant started_;
   std::string subject_;
 };
+
+/// "code=unavailable error="...""; what somebody else chose the words of is in quotation marks.
+[[nodiscard]] std::string text_of(const Error& error);
 
 /// "10.0.0.1,10.0.0.2"; "none" when there is none.
 [[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);
