@@ -19,6 +19,10 @@ constexpr std::chrono::milliseconds kHeadStart{100};
 
 [[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
                                       const Clock& clock, Deadline deadline) {
+  if (message.size() > agent::kMessageBytesMax) {
+    return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
+                                                    message.size(), agent::kMessageBytesMax));
+  }
   os::Endpoint endpoint;
   endpoint.kind = os::Endpoint::Kind::unix_socket;
   endpoint.path = socket;

@@ -41,6 +41,9 @@ class AgentService {
   [[nodiscard]] Result<std::string> release(std::string_view message, Deadline not_after);
   [[nodiscard]] Result<std::string> status(std::string_view message) const;
 
+  /// How many calls ended with an error of the store or the decision, so far.
+  [[nodiscard]] std::uint64_t failed() const { return failed_; }
+
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
   void count(bool from_cache, bool failed);

@@ -21,9 +21,12 @@ namespace {
 using std::chrono::seconds;
 
 /// How long calls that are under way may take when the agent is told to end.
-constexpr seconds kDrain{5};
+constexpr seconds kDrain{3};
 /// How often it looks at its own state.
 constexpr seconds kLookEvery{1};
+/// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
+constexpr seconds kProbeEvery{15};
+constexpr seconds kProbeWait{1};
 
 struct AgentOptions {
   std::string store_url = edge::kDefaultStoreUrl;
@@ -32,6 +35,7 @@ struct AgentOptions {
   std::vector<std::uint32_t> users = {0};
   std::size_t workers = edge::AgentServerOptions{}.workers;
   bool log_calls = false;
+  bool reflection = false;
 };
 
 /// A text for a log: what a caller sent may hold anything.
@@ -69,6 +73,8 @@ class AgentProgram {
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
     server_options.workers = options_.workers;
+    server_options.reflection = options_.reflection;
+    daemon_.stop.before_forced_end(listener->file_remover());
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
     log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
     while (!daemon_.stop.wait_for(kLookEvery)) look(follower, *server);
@@ -86,11 +92,12 @@ class AgentProgram {
   }
 
   /// Says what has changed since the last look: one line a change, not one a call.
-  void look(const store::CacheFollower& follower, const edge::AgentServer& server) {
+  void look(const store::CacheFollower& follower, edge::AgentServer& server) {
     const std::string trouble = follower.trouble();
     if (trouble != trouble_ && !trouble.empty()) log_.warn("following the store: {}", one_line(trouble));
     if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
     trouble_ = trouble;
+    probe(server);
     const os::UnixListener::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -98,6 +105,22 @@ class AgentProgram {
                 counts.foreign_users, counts.too_many, counts.no_descriptors);
     }
     refused_ = refused;
+  }
+
+  /// Asks the store, now and then or when there are signs of trouble, and says to who watches whether it is there.
+  void probe(edge::AgentServer& server) {
+    const auto now = daemon_.clock.now();
+    const std::uint64_t failed = service_.failed();
+    const bool due = now.since_boot >= next_probe_ || failed != failed_ || !trouble_.empty() || !serving_;
+    failed_ = failed;
+    if (!due) return;
+    next_probe_ = now.since_boot + kProbeEvery;
+    const auto there = cached_.uncached().position(Deadline::after(now, kProbeWait));
+    if (there.has_value() == serving_) return;
+    serving_ = there.has_value();
+    server.set_serving(serving_);
+    if (serving_) log_.info("the store answers again: serving");
+    if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
   }
 
   const AgentOptions& options_;
@@ -108,6 +131,9 @@ class AgentProgram {
   edge::AgentService service_;
   std::string trouble_;
   std::uint64_t refused_ = 0;
+  bool serving_ = true;
+  std::uint64_t failed_ = 0;
+  std::chrono::nanoseconds next_probe_{0};
 };
 
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
@@ -130,14 +156,16 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--store", options->store_url, "store URL, written as in the plugins' configuration")
       ->envname("CROFT_STORE")
       ->capture_default_str();
-  command->add_option("--socket", options->socket, "where to listen, mode 0600")
-      ->envname("CROFT_AGENT")
-      ->capture_default_str();
+  command->add_option("--socket", options->socket, "where to listen")->envname("CROFT_AGENT")->capture_default_str();
   command->add_option("--node", options->node, "name of this node (default: its host name)")->envname("CROFT_NODE");
-  command->add_option("--user", options->users, "numbers of the users who may connect")->capture_default_str();
+  command
+      ->add_option("--user", options->users,
+                   "numbers of the users who may connect; the socket is made accessible to them")
+      ->capture_default_str();
   command->add_option("--workers", options->workers, "calls served at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command->add_flag("--reflection", options->reflection, "serve gRPC's reflection, for tools that explore");
   command->add_flag("--log-calls", options->log_calls, "one line for each call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
 }
