@@ -87,7 +87,7 @@ int run(int argc, char** argv) {
   CommandLine line{"", CommandLine::Output::table, "auto", {}, clock, random, nullptr};
   CLI::App app("Croft hands out IP addresses and keeps the register of who holds them.", "croft");
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("croft ") + CROFT_VERSION);
+  app.set_version_flag("--version", std::string("croft ") + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   app.fallthrough();
   add_common(app, line);

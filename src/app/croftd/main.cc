@@ -32,7 +32,7 @@ int run(int argc, char** argv) {
   Daemon daemon{clock, random, stop, {}};
   CLI::App app("Croft's daemon: the work that no single call of the plugin can do.", "croftd");
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("croftd ") + CROFT_VERSION);
+  app.set_version_flag("--version", std::string("croftd ") + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   for (const auto add : kSubcommands) add(app, daemon);
   try {
