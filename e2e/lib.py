@@ -163,7 +163,7 @@ class Plugin:
     def call(self, command, config, container=None, netns=None, ifname="eth0", args=""):
         """One CNI call. The decoded answer (None when there is none); raises CniError for an error object."""
         env = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "CNI_COMMAND": command,
-               "CNI_PATH": self.world.cni_path, **own_environment(self.world.directory)}
+               "CNI_PATH": self.world.cni_path, **own_environment(getattr(self.world, "directory", None))}
         if container:
             env.update(CNI_CONTAINERID=container, CNI_IFNAME=ifname)
         if netns:
