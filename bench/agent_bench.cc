@@ -132,7 +132,7 @@ class Bench {
         path(), log(), agent);
     return {{bin_ + "/croft-ipam"},
             {"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=/var/run/netns/none",
-             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_},
+             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_, "CROFT_LOG_DIRECTORY=" + directory_.string()},
             config};
   }
   static void must_run(const Call& call) {

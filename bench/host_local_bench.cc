@@ -83,7 +83,7 @@ class DataDir {
         previous, path_.string(), six);
     return {{program},
             {"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=/var/run/netns/none",
-             "CNI_IFNAME=eth0", "CNI_PATH=/usr/lib/cni"},
+             "CNI_IFNAME=eth0", "CNI_PATH=/usr/lib/cni", "CROFT_LOG_DIRECTORY=none"},
             config};
   }
 

@@ -76,7 +76,7 @@ class Bench {
         path(), (directory_ / "ipam.log").string());
     return {{bin_ + "/croft-ipam"},
             {"CNI_COMMAND=" + command, "CNI_CONTAINERID=" + container, "CNI_NETNS=/var/run/netns/none",
-             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_},
+             "CNI_IFNAME=eth0", "CNI_PATH=" + bin_, "CROFT_AGENT=none", "CROFT_LOG_DIRECTORY=" + directory_.string()},
             config};
   }
 
@@ -153,7 +153,7 @@ class Bench {
       batch.push_back({key, std::move(value), store::Condition::always(), false});
       if (batch.size() == store::kCommitWritesMax) flush(*store, batch);
     };
-    const std::uint64_t start = core::rotation_start(kNode, 1U << 14);
+    const std::uint64_t start = core::rotation_start(kNode) % (1U << 14);
     int made = 0;
     net::Prefix cidr;
     for (std::uint64_t index = start + 2; made < addresses; ++index) {

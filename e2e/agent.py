@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from lib import World, expect, expect_equal, main, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, say, wait_for
 
 PATIENCE = 1.0  # seconds that the plugin gives its agent
 SLACK = 4.0  # seconds on top, for a machine that is busy with other things
@@ -40,7 +40,8 @@ class Machine:
             "agent": str(agent or self.socket)}})
 
     def start(self, command, container, agent=None):
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(self.world.directory),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -67,10 +68,10 @@ class Machine:
         return answer
 
     @contextlib.contextmanager
-    def agent(self, node=NODE):
+    def agent(self, node=NODE, *more):
         errors = open(self.world.directory / "agent.log", "a", encoding="utf-8")
         process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", self.socket,
-                                    "--node", node, "--log-calls"], stderr=errors)
+                                    "--node", node, "--log-calls", *more], stderr=errors)
         try:
             wait_for(lambda: process.poll() is not None or self.answers(), "the agent serves")
             expect(process.poll() is None, f"the agent ended: {(self.world.directory / 'agent.log').read_text()}")
@@ -306,7 +307,7 @@ def health_and_reflection(machine):
     except ImportError:
         say("skipped: health and reflection (no python3-grpcio)")
         return
-    with machine.agent(), grpc.insecure_channel(f"unix:{machine.socket}") as channel:
+    with machine.agent(NODE, "--reflection"), grpc.insecure_channel(f"unix:{machine.socket}") as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
         name = b"croft.agent.v1.Agent"
         for request in (b"", b"\x0a" + bytes([len(name)]) + name):

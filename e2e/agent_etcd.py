@@ -12,7 +12,7 @@ import time
 
 from etcd import Node
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 
 class NodeAgent:
@@ -52,7 +52,8 @@ def calico_call(world, etcd, agent, command, container, node):
     config = {"cniVersion": "0.3.1", "name": "k8s-pod-network", "type": "calico", "nodename": node,
               "datastore_type": "etcdv3", "etcd_endpoints": etcd.url, "log_file_path": str(world.directory / "c.log"),
               "ipam": {"type": "calico-ipam"}, "ipam_lock_file": str(world.directory / "ipam.lock")}
-    env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+    env = {**own_environment(world.directory),
+           "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
            "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin), "PATH": os.environ["PATH"], "CROFT_AGENT": str(agent.socket)}
     done = run(world.bin / "calico-ipam", check=False, stdin=json.dumps(config), env=env)
     expect_equal(done.returncode, 0, f"calico-ipam {command}: {done.stdout}{done.stderr}")
@@ -126,4 +127,5 @@ def test():
         agent.process = None
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, say
+from lib import World, expect, expect_equal, main, own_environment, say
 
 PROCESSES = 32
 
@@ -39,7 +39,8 @@ class Rig:
         return json.dumps(config)
 
     def start(self, command, container="c1", ipam=None, more=None, args="", ifname="eth0", **env):
-        variables = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        variables = {**own_environment(self.world.directory),
+                     "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                      "CNI_IFNAME": ifname, "CNI_PATH": str(self.world.bin), "CNI_ARGS": args, **env}
         process = subprocess.Popen([self.world.bin / "calico-ipam"], env=variables, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -156,7 +157,7 @@ def releases(world):
     rig.add("victim")
     rig.delete("c3", args="K8S_POD_NAMESPACE=net;K8S_POD_NAME=victim")
     expect_equal(len(rig.held()), 1, "a pod named like a container reaches nothing")
-    rig.delete("c4", more={"nodename": "a/b", "ipam_lock_file": 5}, args="what is this")
+    rig.delete("c4", more={"nodename": "a/b"}, args="what is this")
     rig.delete("c1", ipam={"store": f"sqlite:{world.directory}/nowhere/croft.db"})
     expect(not (world.directory / "nowhere").exists(), "DEL on an absent store makes nothing")
 

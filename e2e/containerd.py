@@ -21,8 +21,8 @@ import sys
 import tarfile
 
 sys.dont_write_bytecode = True
-from lib import (PLUGINS, World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say,
-                 wait_for)
+from lib import (PLUGINS, World, expect, expect_equal, main, own_environment, require_network_namespaces,
+                 require_programs, run, say, wait_for)
 
 IMAGE = "croft.test/busybox:1"
 NETWORK = "containers"
@@ -181,6 +181,7 @@ def inside(bin_dir, directory, namespace):
             self.directory = directory
             return self
 
+    os.environ.update(own_environment(directory))  # ctr hands it on to the plugins
     world = Inside("inside", bin_dir)
     with world:
         store = world.store()

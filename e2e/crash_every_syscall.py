@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, require_programs, run, say, skip
+from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, skip
 
 POOLS = [{"name": "a", "cidr": "10.77.0.0/27", "blockSize": 29, "cooldownSeconds": 0},
          {"name": "six", "cidr": "fd77::/123", "blockSize": 125, "cooldownSeconds": 0}]
@@ -41,7 +41,8 @@ class Rig:
 
     def call(self, command, container, fault=None):
         """One CNI call, traced when `fault` is given: options for strace. (finished, answer): not finished means killed."""
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(self.world.directory),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         words = [str(self.world.bin / "croft-ipam")]
         if fault is not None:
@@ -99,7 +100,7 @@ class Rig:
         """What the runtime's cache knows."""
         shutil.rmtree(self.cache / "results")
         (self.cache / "results").mkdir()
-        for name in containers:
+        for name in (*containers, "bystander"):  # an empty cache would prove nothing
             entry = {"kind": "cniCacheV1", "containerId": name, "ifName": "eth0", "networkName": "net"}
             (self.cache / "results" / f"net-{name}-eth0").write_text(json.dumps(entry), encoding="utf-8")
 

@@ -22,8 +22,8 @@ import time
 import etcd_cluster_lib as faults
 import history as checks
 from etcd_cluster_lib import Cluster, Network
-from lib import (Failure, World, expect, expect_equal, main, require_network_namespaces, require_programs, say,
-                 wait_for)
+from lib import (Failure, World, expect, expect_equal, main, own_environment, require_network_namespaces,
+                 require_programs, say, wait_for)
 
 POOLS = {"four": ("10.88.0.0/26", "29", 0), "six": ("fd88::/119", "124", 1)}
 HELD_AT_FIRST, HELD_MAX = 9, 16  # of one worker; all together want more than there is
@@ -55,7 +55,8 @@ class Worker(threading.Thread):
         config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
             "type": "croft-ipam", "store": self.store, "nodename": self.name, "assign_ipv6": True,
             "log_file_path": str(self.run_.world.directory / "ipam.log")}})
-        env = {"CNI_COMMAND": op, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(self.run_.world.directory),
+               "CNI_COMMAND": op, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.run_.world.bin), "PATH": os.environ["PATH"],
                "CROFT_AGENT": str(self.run_.world.directory / "no-agent")}
         begin = self.run_.history.now()

@@ -10,7 +10,7 @@ import sys
 
 from etcd import Node
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, require_programs, run, say
+from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say
 
 TRY_AGAIN, BAD_CONFIGURATION = 11, 7
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -77,7 +77,8 @@ def from_environment(world, etcd, ca, client):
     config = json.dumps({"cniVersion": "1.0.0", "name": "net", "ipam": {
         "type": "croft-ipam", "store": etcd.store, "nodename": "oak",
         "log_file_path": str(world.directory / "ipam.log")}})
-    call = {"CNI_CONTAINERID": "env", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+    call = {**own_environment(world.directory),
+            "CNI_CONTAINERID": "env", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
             "CNI_PATH": str(world.bin), "PATH": os.environ["PATH"]}
     for command in ("ADD", "DEL"):
         run(world.bin / "croft-ipam", stdin=config,
@@ -96,7 +97,8 @@ def as_calico(world, etcd, ca, client, wrong_ca):
                   "log_file_path": str(world.directory / "ipam.log"),
                   "ipam_lock_file": str(world.directory / "ipam.lock"), "ipam": {"type": "calico-ipam"}}
         return run(world.bin / "calico-ipam", stdin=json.dumps(config), check=False,
-                   env={"CNI_COMMAND": command, "CNI_CONTAINERID": "calico", "CNI_NETNS": "/var/run/netns/none",
+                   env={**own_environment(world.directory),
+                        "CNI_COMMAND": command, "CNI_CONTAINERID": "calico", "CNI_NETNS": "/var/run/netns/none",
                         "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin)})
     added = call("ADD", ca)
     expect_equal((added.returncode, len(json.loads(added.stdout)["ips"])), (0, 1), f"calico-ipam: {added.stdout}")
@@ -114,6 +116,7 @@ def renewed(world, etcd, authority, client, stranger):
     def put(pair):
         for source, target in zip(pair, mine):
             shutil.copyfile(source, target.with_suffix(".new"))
+            target.with_suffix(".new").chmod(0o600)
             target.with_suffix(".new").rename(target)
     store = url(etcd, authority.certificate, mine)
     node = Node(world, store, "oak")
@@ -151,6 +154,9 @@ def test():
                 "bad certificate")
         refused(world, good + "&name=other.example", TRY_AGAIN, "mismatch")
         refused(world, url(etcd, ca, (client[0], authority.key)), TRY_AGAIN, authority.key, "does not belong")
+        client[1].chmod(0o644)
+        refused(world, url(etcd, ca, client), TRY_AGAIN, client[1], "others can read", f"chmod 640 {client[1]}")
+        client[1].chmod(0o600)
         refused(world, url(etcd, ca, (client[0], None)), BAD_CONFIGURATION, "a certificate and its key, or neither")
         refused(world, etcd.store, BAD_CONFIGURATION, "ETCD_CA_CERT_FILE")
         refused(world, url(etcd, world.directory / "none.crt", client), TRY_AGAIN, "none.crt", "No such file")

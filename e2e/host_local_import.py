@@ -10,10 +10,11 @@ import sys
 
 sys.dont_write_bytecode = True
 from host_local_lib import Binaries, contents, holder
-from lib import CniError, World, expect, expect_equal, main, run, say
+from lib import CniError, World, expect, expect_equal, main, own_environment, run, say
 
 NETWORK = "mynet"
-ENV = {"CNI_NETNS": "/some/where", "CNI_NETNS_OVERRIDE": "1", "CNI_PATH": "/opt/cni/bin", "CNI_IFNAME": "eth0"}
+ENV = {**own_environment(),
+       "CNI_NETNS": "/some/where", "CNI_NETNS_OVERRIDE": "1", "CNI_PATH": "/opt/cni/bin", "CNI_IFNAME": "eth0"}
 
 
 def call(program, command, config, container):

@@ -10,7 +10,7 @@ import pathlib
 import shutil
 import subprocess
 
-from lib import PLUGINS, Failure, skip
+from lib import PLUGINS, Failure, own_environment, skip
 
 NAMES = ("reference", "croft")
 REFERENCE = PLUGINS / "host-local"  # Debian's, of containernetworking-plugins 1.1.1
@@ -79,7 +79,8 @@ class Binaries:
     @staticmethod
     def environment(command, container="dummy", ifname="eth0", netns="/some/where", args="", override=True, **more):
         """The environment of a call; an empty value leaves the variable out, `more` is added as it is."""
-        given = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": ifname, "CNI_NETNS": netns,
+        given = {**own_environment(),
+                 "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": ifname, "CNI_NETNS": netns,
                  "CNI_ARGS": args, "CNI_PATH": "/some/path", "CNI_NETNS_OVERRIDE": "1" if override else "", **more}
         return {name: value for name, value in given.items() if value}
 

@@ -21,7 +21,7 @@ import time
 
 from host_local_lib import (HINTS, NAMES, NETWORK, Answer, Binaries, Locked, as_bytes, contents, error_text, go_json, holder,
                             ranges_of)
-from lib import Failure, World, main, say, wait_for
+from lib import Failure, World, main, own_environment, say, wait_for
 
 ALL = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 OLD = ALL[:2]
@@ -1051,7 +1051,8 @@ def by_any_file_name(table):
     """A symbolic link called host-local does as well as a copy."""
     link = table.place() / "host-local"
     link.symlink_to(table.world.bin / "croft-ipam")
-    done = subprocess.run([link], env={"CNI_COMMAND": "VERSION"}, capture_output=True, text=True, timeout=30, check=False)
+    environment = {**own_environment(), "CNI_COMMAND": "VERSION"}
+    done = subprocess.run([link], env=environment, capture_output=True, text=True, timeout=30, check=False)
     if (done.returncode, done.stdout) != (0, versions_text(upto=7)):
         table.failed.append(f"row 82 croft: through a symbolic link: {done}")
 

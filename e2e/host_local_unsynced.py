@@ -26,7 +26,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from lib import PLUGINS, Failure, World, expect, main, require_programs, say, skip
+from lib import PLUGINS, Failure, World, expect, main, own_environment, require_programs, say, skip
 
 SETS = {1: [[{"subnet": "10.1.0.0/24"}]], 2: [[{"subnet": "10.1.0.0/24"}], [{"subnet": "fd01::/64"}]]}
 NETWORK = "net"
@@ -328,7 +328,8 @@ class Scenario:
     def call(self, command, container, words=()):
         config = {"cniVersion": "1.0.0", "name": NETWORK,
                   "ipam": {"type": "host-local", "dataDir": str(self.data), "ranges": SETS[self.sets]}}
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.plugin.parent)}
         done = subprocess.run([*words, str(self.plugin)], input=json.dumps(config), env=env, capture_output=True,
                               text=True, timeout=60, check=False)

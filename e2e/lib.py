@@ -43,6 +43,12 @@ class CniError(Exception):
                          + (f" [stderr: {stderr.strip()}]" if stderr.strip() else ""))
 
 
+def own_environment(directory=None):
+    """What every call of a plugin has in its environment, so that it touches nothing of the machine: its log below
+    `directory` (without one it does not log), and no agent but the one that a test or its configuration names."""
+    return {"CROFT_AGENT": "none", "CROFT_LOG_DIRECTORY": str(directory) if directory else "none"}
+
+
 def skip(reason):
     print(f"SKIPPED: {reason}", flush=True)
     sys.exit(SKIPPED)
@@ -157,7 +163,7 @@ class Plugin:
     def call(self, command, config, container=None, netns=None, ifname="eth0", args=""):
         """One CNI call. The decoded answer (None when there is none); raises CniError for an error object."""
         env = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "CNI_COMMAND": command,
-               "CNI_PATH": self.world.cni_path}
+               "CNI_PATH": self.world.cni_path, **own_environment(getattr(self.world, "directory", None))}
         if container:
             env.update(CNI_CONTAINERID=container, CNI_IFNAME=ifname)
         if netns:

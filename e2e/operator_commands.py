@@ -9,7 +9,7 @@ import os
 import sqlite3
 import sys
 
-from lib import World, expect, expect_equal, main, run
+from lib import World, expect, expect_equal, main, own_environment, run
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 
@@ -32,7 +32,8 @@ class Operator:
         config = {"cniVersion": "1.0.0", "name": "net", "type": "bridge",
                   "ipam": {"type": "croft-ipam", "store": self.store, "nodename": node,
                            "log_file_path": str(self.world.directory / "log")}}
-        env = {**os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**os.environ, **own_environment(self.world.directory),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
         return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
@@ -61,8 +62,40 @@ def node_commands(croft, node):
     croft.text("affinity", "release", "--node", "extra", "--cidr", "10.1.0.64/28")
     croft.text("affinity", "release", "--node", "extra", "--cidr", "10.1.0.64/28", code=1)
     croft.text("affinity", "release", "--node", node, "--must-be-empty", code=REFUSED)
+    croft.text("node", "remove", "extra", "--dry-run")
+    expect("extra" in {row["name"] for row in croft.data("node", "list")}, "node remove --dry-run")
     croft.text("node", "remove", "extra")
     expect("extra" not in {row["name"] for row in croft.data("node", "list")}, "node remove")
+
+
+def hands(croft, held, node):
+    """Destructive commands refuse what is held, say what they would do, and know what does not exist."""
+    picture = [croft.data("block", "list"), croft.data("ip", "list"), croft.data("node", "list")]
+    text = croft.text("node", "remove", node, code=REFUSED)
+    expect("holds 3 addresses" in text and "--force" in text, f"node remove: {text}")
+    croft.text("affinity", "release", "--node", node, code=REFUSED)
+    croft.text("affinity", "release", "--node", node, "--force", "--dry-run")
+    text = croft.text("node", "remove", node, "--force", "--dry-run")
+    expect("would be given up" in text, f"node remove --dry-run: {text}")
+    for absent in (["node", "remove", "nope"], ["node", "remove", "nope", "--force"],
+                   ["affinity", "release", "--node", "nope"], ["affinity", "claim", "10.1.0.96/28", "--node", "nope"],
+                   ["node", "label", "nope", "zone-"], ["pool", "delete", "nope"], ["pool", "delete", "nope", "--dry-run"],
+                   ["ip", "release", "10.1.0.200"], ["check", "--cni-cache", "/", "--node", "nope"]):
+        code = 2 if absent[0] == "check" else 1
+        expect("nope" in (text := croft.text(*absent, code=code)) or code == 2 or absent[0] == "ip", f"{absent}: {text}")
+    for command in (["ip", "list"], ["block", "list"]):
+        expect("knows no node" in croft.text(*command, "--node", "nope"), f"{command}: unknown node")
+    croft.text("pool", "delete", "a", "--dry-run", code=REFUSED)
+    expect_equal([croft.data("block", "list"), croft.data("ip", "list"), croft.data("node", "list")], picture,
+                 "refusals change nothing")
+    croft.text("node", "remove", node, "--force")
+    block = croft.data("ip", "show", held[0])[0]["block"]
+    expect_equal(croft.data("block", "list")[0].get("affinity"), None, "nobody's")
+    croft.text("affinity", "claim", block, "--node", node)
+    expect_equal([row["address"] for row in croft.data("ip", "list", "--node", node) if row["state"] == "held"], held,
+                 "held all the while")
+    text = croft.text("check")
+    expect("nothing found" in text, f"check after taking the block back: {text}")
 
 
 def views(croft, held, node):
@@ -105,6 +138,15 @@ def reports(croft, held):
     directory = croft.world.directory
     cache = directory / "cache"
     (cache / "results").mkdir(parents=True)
+    empty = directory / "empty.json"
+    text = croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(empty), code=FINDINGS)
+    expect("cache_empty" in text and "not_attached" not in text, f"an empty cache: {text}")
+    report = json.loads(empty.read_text())
+    expect(all(one["inUse"] for list_ in report["allocations"].values() for one in list_), "an empty cache proves nothing")
+    croft.text("check", "--cni-cache", str(cache), "--node", "nope", code=1)
+    croft.text("check", "--node", "node-a", code=2)
+    (cache / "results" / "net-other-eth0").write_text(json.dumps(
+        {"kind": "cniCacheV1", "containerId": "other", "ifName": "eth0", "networkName": "net", "netns": "/proc/self/ns/net"}))
     first, second = directory / "first.json", directory / "second.json"
     croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(first), code=FINDINGS)
     report = json.loads(first.read_text())
@@ -117,7 +159,10 @@ def reports(croft, held):
     text = croft.text("ip", "release", *both, "--dry-run")
     expect(f"{held[0]} would be released" in text and new not in text and held[2] not in text, f"dry run: {text}")
     expect_equal(croft.data("ip", "show", held[0])[0]["state"], "held", "after a dry run")
-    croft.text("ip", "release", *both)
+    text = croft.text("ip", "release", *both, code=REFUSED)
+    expect("2 of 2 addresses held on node node-a would go" in text and "--max-share 1" in text, f"the brake: {text}")
+    expect_equal(croft.data("ip", "show", held[0])[0]["state"], "held", "after a refusal")
+    croft.text("ip", "release", *both, "--max-share", "1")
     states = {row["address"]: row["state"] for row in croft.data("ip", "list")}
     expect_equal([states[a] for a in (*held, new)], ["cooling"] * 3 + ["held"], "after the release")
     foreign = directory / "foreign.json"
@@ -129,7 +174,7 @@ def reports(croft, held):
     croft.text("ip", "release", "--from-report", str(foreign), code=REFUSED)
     croft.text("ip", "release", "--from-report", str(foreign), "--force")
     croft.text("ip", "release", new, "--handle", "net.other", code=REFUSED)
-    croft.text("ip", "release", new, held[0])
+    croft.text("ip", "release", new, held[0], code=1)  # the second is not held
     expect_equal(croft.data("ip", "show", new)[0]["state"], "cooling", "released by address")
 
 
@@ -156,6 +201,7 @@ def test():
         node = croft.data("ip", "show", held[0])[0]["node"]
         config_commands(croft)
         node_commands(croft, node)
+        hands(croft, held, node)
         views(croft, held, node)
         explain(croft, node)
         split(croft, held)

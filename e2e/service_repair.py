@@ -5,6 +5,7 @@ usage: service_repair.py BIN_DIR
 """
 
 import json
+import pathlib
 import re
 import sqlite3
 import subprocess
@@ -14,9 +15,9 @@ from lib import World, expect, expect_equal, main, run, wait_for
 
 
 class Ranges:
-    def __init__(self, world):
+    def __init__(self, world, name="croft"):
         self.world = world
-        self.store = world.store()
+        self.store = world.store(name)
         self.path = self.store.removeprefix("sqlite:")
 
     def text(self, *arguments, code=0):
@@ -118,6 +119,44 @@ def controller(ranges):
                      "allocated; repairing", log), log)
 
 
+def two_families_turned(world):
+    """The ranges change places, and one of them goes: no address has two bitmaps at the end."""
+    ranges = Ranges(world, "turned")
+    ranges.text("create", "web", "--cluster-ip", "10.96.0.10", "--tcp", "80", "--service-cluster-ip-range",
+                "10.96.0.0/24,fd00:10:96::/112")
+    text = ranges.text("repair", "--apply", "--service-cluster-ip-range", "fd00:10:96::/112,10.96.0.0/24")
+    expect(text.startswith("1 service;"), f"the count before the first write: {text}")
+    # Neither kind of flag is given: what is stored counts.
+    ranges.text("audit")
+    ranges.text("repair", "--apply", "--service-cluster-ip-range", "10.96.0.0/24")
+    by_name = {one["name"]: one["range"] for one in ranges.data("audit")["ranges"]}
+    expect_equal(by_name.get("serviceips"), "10.96.0.0/24", "the one that is left")
+    expect("secondaryserviceips" not in by_name, f"two records of one family: {by_name}")
+    # One that still has holders stays, and its Services are named.
+    ranges.text("create", "dual", "--tcp", "80", "--ip-family-policy", "RequireDualStack",
+                "--service-cluster-ip-range", "10.96.0.0/24,fd00:10:96::/112")
+    ranges.text("repair", "--apply", "--service-cluster-ip-range", "10.96.0.0/24", code=3)
+    expect_equal(ranges.rows("SELECT COUNT(*) FROM records WHERE name='secondaryserviceips'")[0][0], 1, "its record")
+    ranges.text("audit")
+
+
+def a_name_outside(world):
+    """The node port of an ExternalName is nobody's."""
+    ranges = Ranges(world, "outside")
+    ranges.text("create", "web", "--cluster-ip", "10.0.0.10", "--tcp", "80")
+    ranges.forget("servicenodeports")
+    ranges.text("create", "db", "--type", "ExternalName", "--external-name", "db.example.com", "--tcp", "80::30090")
+    ranges.text("audit")
+
+
+def dry_run(world):
+    ranges = Ranges(world, "dry")
+    done = run(world.bin / "croft", "--store", ranges.store, "service", "create", "web", "--tcp", "80", "--dry-run",
+               check=False)
+    expect(done.returncode == 4 and "no store at" in done.stderr, f"a dry run without a store: {done}")
+    expect_equal(list(pathlib.Path(ranges.path).parent.iterdir()), [], "what a dry run has made")
+
+
 def test():
     with World("service-repair", sys.argv[1]) as world:
         ranges = Ranges(world)
@@ -125,6 +164,9 @@ def test():
         planted(ranges)
         mended(ranges)
         controller(ranges)
+        two_families_turned(world)
+        a_name_outside(world)
+        dry_run(world)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from lib import World, expect, expect_equal, main, run, say
+from lib import World, expect, expect_equal, main, own_environment, run, say
 
 POOLS = [{"name": "a", "cidr": "10.79.0.0/16", "blockSize": 26, "cooldownSeconds": 0}]
 
@@ -25,7 +25,8 @@ class Rig:
         if pools:
             ipam["pools"] = POOLS
         config = {"cniVersion": "1.1.0", "name": "net", "ipam": ipam, **(more or {})}
-        variables = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        variables = {**own_environment(self.world.directory),
+                     "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                      "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), **env}
         began = time.monotonic()
         done = subprocess.run([self.world.bin / "croft-ipam"], input=stdin if stdin is not None else json.dumps(config),

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from lib import World, expect_equal, main, say
+from lib import World, expect_equal, main, own_environment, say
 
 PROCESSES = 64
 
@@ -18,7 +18,8 @@ def together(world, command, store):
         "type": "croft-ipam", "store": store, "log_file_path": str(world.directory / "ipam.log")}})
     processes = []
     for i in range(PROCESSES):
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": f"c{i}", "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(world.directory),
+               "CNI_COMMAND": command, "CNI_CONTAINERID": f"c{i}", "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin)}
         processes.append(subprocess.Popen([world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE))

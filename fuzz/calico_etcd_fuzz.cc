@@ -2,7 +2,7 @@
 //
 // Input: the first byte says what the rest is. `k` a key; `b` a line with a block's CIDR, then its record; `a` the
 // record of an affinity, `h` of a handle, `c` of the IPAM configuration; `p`, `r` and `n` a line with a name, then the
-// record of a pool, a reservation or a node of that name.
+// record of a pool, a reservation or a node of that name; `B` what Croft keeps beside a pool, `C` beside a block.
 //
 // Checked: nothing crashes; errors are of the codes they may be of; a key that was read is printed the same, and again
 // after the way through the store's own key; a record that was read, written and read again is the same and is written
@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "wire/beside_calico.h"
 #include "wire/calico_etcd.h"
 #include "wire/calico_resources.h"
 
@@ -104,6 +105,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'r':
       try_resource(rest, decode_reservation);
+      break;
+    case 'B':
+      if (const auto beside = croft::wire::decode_pool_beside("pool", rest)) {
+        const std::string written = croft::wire::encode_pool_beside(*beside);
+        CROFT_ASSERT(croft::wire::encode_pool_beside(*croft::wire::decode_pool_beside("pool", written)) == written);
+      }
+      break;
+    case 'C':
+      if (const auto beside = croft::wire::decode_cooling_beside("block", rest)) {
+        const std::string written = croft::wire::encode_cooling_beside(*beside);
+        CROFT_ASSERT(croft::wire::encode_cooling_beside(*croft::wire::decode_cooling_beside("block", written)) ==
+                     written);
+      }
       break;
     case 'n':
       try_resource(rest, decode_node);

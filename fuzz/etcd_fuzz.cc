@@ -1,11 +1,13 @@
 // What a server may send: HTTP/2, gRPC's frames, etcd's answers, and an endpoint's text.
 //
 // Input: the first byte says what the rest is. `h` a connection, whose bytes are a server's, in pieces of a length that
-// the second byte says; `g` the body of a gRPC answer, cut likewise; `r` a RangeResponse, `t` a TxnResponse, `w` a
-// WatchResponse, `s` a StatusResponse; `e` an endpoint; `p` a grpc-message, a grpc-status.
+// the second byte says, `H` the same without end, again and again; `g` the body of a gRPC answer, cut likewise; `r` a
+// RangeResponse, `t` a TxnResponse, `w` a WatchResponse, `s` a StatusResponse; `e` an endpoint; `p` a grpc-message, a
+// grpc-status.
 //
 // Checked: nothing crashes or hangs; a connection that ends leaves each request with an answer or a failure; errors are
-// of the codes they may be of; messages are what was framed; an endpoint is printed as it is read.
+// of the codes they may be of; messages are what was framed; an endpoint is printed as it is read. A peer that keeps
+// talking is not listened to beyond the deadline. Of an answer that is taken every key was asked for.
 
 #include <algorithm>
 #include <cstddef>
@@ -50,6 +52,32 @@ class Script final : public os::Transport {
   const bool& may_speak_;
 };
 
+/// A peer that says the given bytes again and again; each piece takes a millisecond.
+class Parrot final : public os::Transport {
+ public:
+  Parrot(std::string_view bytes, std::size_t piece, const bool& may_speak, ManualClock& clock)
+      : bytes_(bytes), piece_(piece), may_speak_(may_speak), clock_(clock) {}
+  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
+    if (!may_speak_) return Moved{0, true, false};
+    clock_.advance(std::chrono::milliseconds(1));
+    const std::size_t size = std::min({into.size(), bytes_.size() - at_, piece_});
+    std::memcpy(into.data(), bytes_.data() + at_, size);
+    at_ = (at_ + size) % bytes_.size();
+    return Moved{size, false, false};
+  }
+  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
+    return Moved{from.size(), false, false};
+  }
+  [[nodiscard]] int descriptor() const override { return -1; }
+
+ private:
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+  std::size_t piece_;
+  const bool& may_speak_;
+  ManualClock& clock_;
+};
+
 /// The length of the pieces, and the rest of the input.
 std::size_t take_piece(std::string_view& input) {
   if (input.empty()) return 1;
@@ -82,6 +110,34 @@ void try_connection(std::string_view input) {
   }
 }
 
+void try_parrot(std::string_view input) {
+  const std::size_t piece = take_piece(input);
+  if (input.empty()) return;
+  ManualClock clock;
+  bool may_speak = false;
+  const auto connection =
+      os::Http2Connection::make(std::make_unique<Parrot>(input, piece, may_speak, clock), "peer", {}, clock);
+  const std::vector<os::Http2Header> headers = {
+      {":method", "POST"}, {":scheme", "http"}, {":path", "/a"}, {":authority", "b"}};
+  const auto whole = connection->open(headers, "request", true, 10'000);
+  const auto piecewise = connection->open(headers, "", false, 10'000);
+  CROFT_ASSERT(whole && piecewise);
+  may_speak = true;
+  const auto in_time = [&](Deadline deadline) {
+    return clock.now().since_boot < deadline.at_since_boot + std::chrono::milliseconds(100);
+  };
+  Deadline deadline = Deadline::after(clock.now(), std::chrono::milliseconds(500));
+  for (bool over = false; !over;) {
+    const auto part = (*piecewise)->read(deadline);
+    over = part.ended || part.failure || part.timed_out || part.late;
+  }
+  CROFT_ASSERT(in_time(deadline));
+  deadline = Deadline::after(clock.now(), std::chrono::milliseconds(500));
+  const auto received = (*whole)->read_all(deadline);
+  CROFT_ASSERT(received.ended != received.failure.has_value());
+  CROFT_ASSERT(in_time(deadline));
+}
+
 void try_frames(std::string_view input) {
   const std::size_t piece = take_piece(input);
   os::GrpcUnframer unframer(1000);
@@ -109,12 +165,33 @@ void check_code(const Result<T>& decoded) {
   CROFT_ASSERT(decoded || (decoded.error().code == ErrorCode::corrupt && !decoded.error().message.empty()));
 }
 
+void try_range(std::string_view input) {
+  using namespace wire::etcd;
+  RangeRequest some = RangeRequest::prefix("a");
+  some.limit = 2;
+  RangeRequest keys = some;
+  keys.keys_only = true;
+  RangeRequest count = some;
+  count.count_only = true;
+  for (const RangeRequest& request : {RangeRequest::one("a"), RangeRequest::prefix(""), some, keys, count}) {
+    const auto response = decode_range(input, request);
+    check_code(response);
+    if (!response) continue;
+    CROFT_ASSERT(response->revision >= 1 && response->revision <= kRevisionMax && response->count >= 0);
+    CROFT_ASSERT(request.limit == 0 || response->kvs.size() <= 2);
+    for (const KeyValue& kv : response->kvs) {
+      CROFT_ASSERT(kv.mod_revision >= 1 && kv.mod_revision <= response->revision && kv.key >= request.key);
+    }
+  }
+}
+
 void try_txn(std::string_view input) {
   using namespace wire::etcd;
   TxnRequest inner;
   inner.success = {RangeRequest::one("a")};
   TxnRequest request;
   request.success = {RangeRequest::one("a"), PutRequest{"b", "c"}};
+  request.compares = {Compare::absent("a")};
   request.failure = {DeleteRequest{"d", "", true}, std::make_shared<const TxnRequest>(inner)};
   const auto response = decode_txn(input, request);
   check_code(response);
@@ -142,11 +219,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 'h':
       try_connection(rest);
       break;
+    case 'H':
+      try_parrot(rest);
+      break;
     case 'g':
       try_frames(rest);
       break;
     case 'r':
-      check_code(wire::etcd::decode_range(rest));
+      try_range(rest);
       break;
     case 't':
       try_txn(rest);

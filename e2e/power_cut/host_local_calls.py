@@ -37,8 +37,9 @@ class HostLocal:
     def start(self, command, data, network, container):
         config = {"cniVersion": "1.0.0", "name": network,
                   "ipam": {"type": "host-local", "dataDir": str(data), "ranges": NETWORKS[network]}}
-        env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": container,
-               "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(self.path.parent)}
+        env = {"PATH": os.environ["PATH"], "CROFT_LOG_DIRECTORY": "none", "CNI_COMMAND": command,
+               "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+               "CNI_PATH": str(self.path.parent)}
         process = subprocess.Popen([*self.words, str(self.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=env, text=True)
         process.stdin.write(json.dumps(config))

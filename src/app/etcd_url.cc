@@ -90,4 +90,22 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   return place;
 }
 
+Result<void> check_secrecy(const EtcdPlace& place) {
+  const auto is_open = [](const std::string& endpoint) {
+    return !endpoint.starts_with("https:") && !endpoint.starts_with("unix:");
+  };
+  const auto open = std::find_if(place.endpoints.begin(), place.endpoints.end(), is_open);
+  if (open == place.endpoints.end()) return {};
+  if (!place.user.empty()) {
+    return fail(ErrorCode::invalid_argument, "store: etcd endpoint " + net::echo(*open) +
+                                                 " is not encrypted, and user " + net::echo(place.user) +
+                                                 " has a password: give https:// for every endpoint");
+  }
+  const bool mixed = std::any_of(place.endpoints.begin(), place.endpoints.end(),
+                                 [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
+  if (!mixed) return {};
+  return fail(ErrorCode::invalid_argument, "store: etcd endpoint " + net::echo(*open) +
+                                               " is not encrypted and others are: give https:// for every endpoint");
+}
+
 }  // namespace croft::app

@@ -24,4 +24,8 @@ struct EtcdPlace {
 /// ETCD_CA_CERT_FILE, ETCD_CERT_FILE, ETCD_KEY_FILE. Error: invalid_argument naming the part.
 [[nodiscard]] Result<EtcdPlace> parse_etcd_url(const std::string& url);
 
+/// Error: invalid_argument, naming the endpoint, when a password would go over a connection that anybody on the way can
+/// read, or when some endpoints are https and others are not: whoever can cut the ones is asked instead of them.
+[[nodiscard]] Result<void> check_secrecy(const EtcdPlace& place);
+
 }  // namespace croft::app

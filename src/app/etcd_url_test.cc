@@ -1,5 +1,9 @@
 #include "app/etcd_url.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "app/open_store.h"
@@ -25,6 +29,22 @@ TEST(EtcdUrl, NoPrefixAndNoOptionOfEtcdAreRefused) {
     EXPECT_EQ(place.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(place.error().message.find("kubernetes"), std::string::npos) << place.error().message;
   }
+}
+
+TEST(EtcdUrl, APasswordNeedsEncryptionOnEveryEndpoint) {
+  const auto refused = [](std::vector<std::string> endpoints, const std::string& user) {
+    EtcdPlace place;
+    place.endpoints = std::move(endpoints);
+    place.user = user;
+    const auto checked = check_secrecy(place);
+    return !checked && checked.error().code == ErrorCode::invalid_argument;
+  };
+  EXPECT_TRUE(refused({"http://10.0.0.1:2379"}, "u"));
+  EXPECT_TRUE(refused({"https://10.0.0.1:2379", "http://10.0.0.2:2379"}, "u"));
+  EXPECT_TRUE(refused({"https://10.0.0.1:2379", "http://10.0.0.2:2379"}, ""));
+  EXPECT_FALSE(refused({"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, "u"));
+  EXPECT_FALSE(refused({"unix:/run/etcd.sock"}, "u"));
+  EXPECT_FALSE(refused({"http://10.0.0.1:2379"}, ""));
 }
 
 TEST(EtcdUrl, TheRegistryHasServicesOnlyWhenAskedTo) {

@@ -4,8 +4,8 @@
 
 #include "app/etcd_url.h"
 #include "net/echo.h"
-#include "os/files.h"
 #include "os/random.h"
+#include "os/secret_file.h"
 #include "os/tls.h"
 #include "store/etcd/client.h"
 #include "store/etcd/etcd_store.h"
@@ -29,9 +29,16 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return opened;
 }
 
+[[nodiscard]] Result<std::string> read_password(const std::string& path) {
+  TRY(std::string password, os::read_secret_file(path, kPasswordBytesMax));
+  while (!password.empty() && password.back() == '\n') password.pop_back();
+  return password;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
+  TRY_VOID(check_secrecy(place));
   std::unique_ptr<store::etcd::Registry> kubernetes;
   if (registry != nullptr) {
     TRY(kubernetes, registry(place));
@@ -42,8 +49,8 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
   options.user = std::move(place.user);
   options.password = std::move(place.password);
   if (!place.password_file.empty()) {
-    TRY(options.password, os::read_file(place.password_file, kPasswordBytesMax));
-    while (!options.password.empty() && options.password.back() == '\n') options.password.pop_back();
+    TRY_VOID(read_password(place.password_file));  // what is wrong with it is said at once
+    options.read_password = [file = std::move(place.password_file)] { return read_password(file); };
   }
   if (!place.ca_file.empty()) {
     options.security =

@@ -1,5 +1,5 @@
-// The library fmt, compiled once for all programs. Debian has it as a shared library and as headers only; included whole in
-// every file it would be compiled four hundred times.
+// The library fmt, compiled once for all programs. Debian has it as a shared library and as headers only; included
+// whole in every file it would be compiled four hundred times.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,10 +1,14 @@
 #include "edge/agent_client.h"
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "os/files.h"
 #include "os/grpc_channel.h"
 #include "os/unix_listener.h"
 
@@ -19,6 +23,10 @@ constexpr std::chrono::milliseconds kHeadStart{100};
 
 [[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
                                       const Clock& clock, Deadline deadline) {
+  if (message.size() > agent::kMessageBytesMax) {
+    return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
+                                                    message.size(), agent::kMessageBytesMax));
+  }
   os::Endpoint endpoint;
   endpoint.kind = os::Endpoint::Kind::unix_socket;
   endpoint.path = socket;
@@ -31,6 +39,15 @@ constexpr std::chrono::milliseconds kHeadStart{100};
   if (reply.status.ok()) return reply.message;
   return fail(ErrorCode::unavailable, fmt::format("the agent at {} did not serve: {} (gRPC status {})", socket,
                                                   reply.status.message, static_cast<int>(reply.status.code)));
+}
+
+/// The file of a store that is one; nothing when there is none, or it can't be looked at.
+[[nodiscard]] std::optional<agent::StoreFile> file_of(const std::string& store) {
+  constexpr std::string_view kScheme = "sqlite:";
+  if (!store.starts_with(kScheme)) return std::nullopt;
+  const auto status = os::file_status(store.substr(kScheme.size()));
+  if (!status || !*status) return std::nullopt;
+  return agent::StoreFile{(*status)->id.device, (*status)->id.inode};
 }
 
 class AgentAtSocket final : public Agent {
@@ -58,8 +75,9 @@ class AgentAtSocket final : public Agent {
   }
 
  private:
-  /// Says in the call until when it may be begun; answers until when we wait.
+  /// Says in the call which file is meant and until when it may be begun; answers until when we wait.
   [[nodiscard]] Deadline limit(agent::Caller& caller) const {
+    caller.file = file_of(caller.store);
     const Instant now = clock_.now();
     caller.boot = now.boot;
     caller.expires = Deadline::after(now, patience_ - std::min<std::chrono::nanoseconds>(kHeadStart, patience_ / 2));

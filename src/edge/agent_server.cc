@@ -12,12 +12,14 @@
 #include <vector>
 
 #include <croft/agent.grpc.pb.h>
+#include <fmt/format.h>
 #include <grpc/support/time.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+
+#include "os/load_library.h"
 
 namespace croft::edge {
 namespace {
@@ -153,6 +155,12 @@ class Door final : public AllMethods {
   grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, const grpc::ByteBuffer& message,
                                   grpc::ByteBuffer& answer, bool (Workers::*add)(Workers::Work), Ask ask) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    if (message.Length() > wire::agent::kMessageBytesMax) {
+      reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                       fmt::format("the message has {} bytes; the agent takes no more than {}: go to the store",
+                                   message.Length(), wire::agent::kMessageBytesMax)});
+      return reactor;
+    }
     const Deadline deadline = deadline_of(*context, clock_);
     const bool taken = (workers_.*add)([this, ask, reactor, deadline, &message, &answer] {
       if (deadline.passed(clock_.now())) {
@@ -180,10 +188,10 @@ class Door final : public AllMethods {
 
 std::unique_ptr<grpc::Server> build(Door& door) {
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.RegisterService(&door);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(wire::agent::kMessageBytesMax));
+  // Above what is taken, so that it is we who say that a message is too long; gRPC's own refusal reads as a full queue.
+  builder.SetMaxReceiveMessageSize(static_cast<int>(4 * wire::agent::kMessageBytesMax));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
@@ -201,12 +209,17 @@ class AgentServer::Parts {
  public:
   Parts(AgentService& service, std::unique_ptr<os::UnixListener> listener, const AgentServerOptions& options,
         const Clock& clock)
-      : clock_(clock), listener_(std::move(listener)), workers_(options), door_(service, workers_, clock) {}
+      : options_(options),
+        clock_(clock),
+        listener_(std::move(listener)),
+        workers_(options),
+        door_(service, workers_, clock) {}
 
   [[nodiscard]] Result<void> start() {
+    if (options_.reflection) TRY_VOID(os::load_library(CROFT_GRPC_REFLECTION));
     server_ = build(door_);
     if (server_ == nullptr) return fail(ErrorCode::internal, "gRPC's server does not start");
-    server_->GetHealthCheckService()->SetServingStatus(wire::agent::kServiceName, true);
+    set_serving(true);
     accepting_ = std::thread([this] { accept(); });
     return {};
   }
@@ -216,12 +229,18 @@ class AgentServer::Parts {
     stopping_ = true;
     listener_->wake();
     accepting_.join();
+    listener_.reset();  // who comes from now on goes to the store at once
     const nanoseconds left = std::clamp(deadline.at_since_boot - clock_.now().since_boot, nanoseconds{0},
                                         nanoseconds(std::chrono::hours{1}));
     server_->GetHealthCheckService()->SetServingStatus(false);
     server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left.count(), GPR_TIMESPAN)));
     workers_.stop();
     server_->Wait();
+  }
+
+  void set_serving(bool serving) {
+    server_->GetHealthCheckService()->SetServingStatus(wire::agent::kServiceName, serving);
+    server_->GetHealthCheckService()->SetServingStatus("", serving);
   }
 
   [[nodiscard]] os::UnixListener::Counts connections() const {
@@ -241,6 +260,7 @@ class AgentServer::Parts {
     }
   }
 
+  const AgentServerOptions options_;
   const Clock& clock_;
   std::unique_ptr<os::UnixListener> listener_;
   Workers workers_;
@@ -265,6 +285,8 @@ Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
 }
 
 void AgentServer::stop(Deadline deadline) { parts_->stop(deadline); }
+
+void AgentServer::set_serving(bool serving) { parts_->set_serving(serving); }
 
 os::UnixListener::Counts AgentServer::connections() const { return parts_->connections(); }
 

@@ -1,5 +1,7 @@
 #include "edge/agent_server.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -222,7 +224,13 @@ TEST_F(AgentServerTest, GarbageIsAnsweredAndTheNextOneIsServed) {
             os::GrpcCode::invalid_argument);
   EXPECT_EQ((*channel)->call("/croft.agent.v1.Agent/NoSuch", "", in(seconds(20))).status.code,
             os::GrpcCode::unimplemented);
-  EXPECT_EQ((*channel)->call(agent::kAssignMethod, std::string(100'000, 'x'), in(seconds(20))).status.code,
+  for (const std::size_t bytes : {agent::kMessageBytesMax + 1, std::size_t{100'000}}) {
+    const auto reply = (*channel)->call(agent::kAssignMethod, std::string(bytes, 'x'), in(seconds(20)));
+    EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << reply.status.message;
+    EXPECT_NE(reply.status.message.find("no more than 65536"), std::string::npos) << reply.status.message;
+  }
+  // Of what would fill the memory gRPC itself reads the length alone.
+  EXPECT_EQ((*channel)->call(agent::kAssignMethod, std::string(1'000'000, 'x'), in(seconds(20))).status.code,
             os::GrpcCode::resource_exhausted);
   EXPECT_TRUE(add(call("one")).starts_with("10."));
 }
@@ -234,6 +242,39 @@ TEST_F(AgentServerTest, HealthIsServed) {
   const auto reply = (*channel)->call("/grpc.health.v1.Health/Check", "", in(seconds(20)));
   EXPECT_TRUE(reply.status.ok()) << reply.status.message;
   EXPECT_EQ(reply.message, "\x08\x01");  // SERVING
+  server_->set_serving(false);
+  EXPECT_EQ((*channel)->call("/grpc.health.v1.Health/Check", "", in(seconds(20))).message, "\x08\x02");  // NOT_SERVING
+  server_->set_serving(true);
+  EXPECT_EQ((*channel)->call("/grpc.health.v1.Health/Check", "", in(seconds(20))).message, "\x08\x01");
+}
+
+TEST_F(AgentServerTest, ReflectionIsForWhoAsksForIt) {
+  constexpr const char* kMethod = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  const auto answers = [&] {
+    const auto channel =
+        os::GrpcChannel::connect(os::Endpoint::parse("unix:" + socket_).value(), nullptr, {}, clock_, in(seconds(20)));
+    return channel && (*channel)->call(kMethod, "", in(seconds(20))).status.code != os::GrpcCode::unimplemented;
+  };
+  EXPECT_FALSE(answers());
+  server_.reset();
+  server_options_.reflection = true;
+  start();
+  EXPECT_TRUE(answers());
+}
+
+TEST_F(AgentServerTest, TheSocketIsGoneBeforeTheWorkIs) {
+  store_.held = true;
+  std::thread caller([&] { static_cast<void>(add(call("one"), seconds(20))); });
+  while (store_.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
+  std::thread stopper([&] { server_->stop(in(milliseconds(10))); });
+  const Deadline end = in(seconds(20));
+  while (::access(socket_.c_str(), F_OK) == 0 && !end.passed(clock_.now()))
+    std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_NE(::access(socket_.c_str(), F_OK), 0);
+  EXPECT_GT(store_.waiting, 0);
+  store_.held = false;
+  stopper.join();
+  caller.join();
 }
 
 TEST_F(AgentServerTest, NobodyListens) {

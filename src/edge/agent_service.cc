@@ -43,8 +43,6 @@ std::string text_of(const core::Owner& owner) {
 
 const char* source_of(bool from_cache) { return from_cache ? "cache" : "store"; }
 
-std::string text_of(const Error& error) { return fmt::format("code={} {}", name_of(error.code), error.message); }
-
 std::string text_of(const core::Assigned& assigned) {
   std::string text;
   for (const core::AssignedAddress& a : assigned.addresses) {
@@ -73,6 +71,15 @@ Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_a
   }
   const Deadline limit{std::min(caller.expires.at_since_boot, not_after.at_since_boot)};
   if (limit.passed(now)) return fail(ErrorCode::deadline_exceeded, "the call came too late");
+  if (world_.file && caller.file) {
+    TRY(const agent::StoreFile ours, world_.file(limit));
+    if (ours != *caller.file) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("this agent has another file open at {}: the store was replaced, or the path leads "
+                              "elsewhere for the agent",
+                              world_.store));
+    }
+  }
   return limit;
 }
 

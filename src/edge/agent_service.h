@@ -25,6 +25,8 @@ struct AgentWorld {
   std::function<void(wire::agent::AgentStatus& status)> describe_cache;
   /// Takes one line for each decision, without newline; never fails. May be called from several threads.
   std::function<void(const std::string& line)> log;
+  /// Of a store that is a file, which one it has open, looked at anew until the deadline. Null for other stores.
+  std::function<Result<wire::agent::StoreFile>(Deadline deadline)> file = nullptr;
 };
 
 /// The calls of the agent, bytes in and bytes out; knows nothing of sockets and gRPC. Runs the same engine on the same
@@ -40,6 +42,9 @@ class AgentService {
   [[nodiscard]] Result<std::string> assign(std::string_view message, Deadline not_after);
   [[nodiscard]] Result<std::string> release(std::string_view message, Deadline not_after);
   [[nodiscard]] Result<std::string> status(std::string_view message) const;
+
+  /// How many calls ended with an error of the store or the decision, so far.
+  [[nodiscard]] std::uint64_t failed() const { return failed_; }
 
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;

@@ -75,5 +75,32 @@ TEST(AgentServiceStore, OtherKindsAreComparedAsTheyAre) {
   expect_other("etcd:http://10.0.0.1:2379", "");
 }
 
+TEST(AgentServiceStore, AnotherFileAtThePathIsNotServed) {
+  engine::World world;
+  const agent::StoreFile ours{7, 41};
+  AgentWorld agents_world{world.store,
+                          world.store,
+                          world.clock,
+                          world.random,
+                          "sqlite:/a.db",
+                          "node-a",
+                          {},
+                          [](const std::string&) {},
+                          [&](Deadline) -> Result<agent::StoreFile> { return ours; }};
+  AgentService service(agents_world);
+  const Instant now = world.clock.now();
+  agent::ReleaseCall call{{"sqlite:/a.db", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                          core::Owner{"net", "c", "eth0"}};
+  EXPECT_TRUE(service.release(agent::encode(call), {})) << "a plugin that does not say";
+  call.caller.file = ours;
+  EXPECT_TRUE(service.release(agent::encode(call), {}));
+  for (const agent::StoreFile other : {agent::StoreFile{7, 42}, agent::StoreFile{8, 41}}) {
+    call.caller.file = other;
+    const auto answer = service.release(agent::encode(call), {});
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
+  }
+}
+
 }  // namespace
 }  // namespace croft::edge

@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "core/block/names.h"
 #include "edge/calico_messages.h"
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
+#include "edge/held_elsewhere.h"
 #include "engine/assign.h"
 #include "engine/config.h"
+#include "engine/damage_telling.h"
 #include "engine/release.h"
 #include "os/file_lock.h"
 #include "os/files.h"
@@ -28,8 +31,9 @@ class Call {
       : world_(world),
         config_(config),
         owner_{config.name, request.environment.container_id, request.environment.interface_name},
-        line_(world.clock, fmt::format("{} network={} container={} ifname={}", name_of(request.command), config.name,
-                                       owner_.container_id, owner_.interface_name)) {}
+        line_(world.clock, fmt::format("{} network={} container={} ifname={}{}", name_of(request.command), config.name,
+                                       owner_.container_id, owner_.interface_name,
+                                       config.is_kubernetes() ? pod_text(config.pod) : "")) {}
 
   [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
@@ -37,19 +41,17 @@ class Call {
 
   /// Logs the failure and turns it into a CNI error.
   cni::Error failed(const Error& error) const {
-    write(line_.ended("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message,
-                                           error.details.empty() ? "" : ": ", error.details)));
+    write(line_.ended("error", text_of(error)));
     return to_cni_error(error);
   }
   void succeeded(const std::string& what) const {
     if (!config_.log_only_failures) write(line_.ended("ok", what));
   }
-  void warn(const std::string& what) const { write(line_.ended("warning", what)); }
+  void warn(const std::string& what) const { write(line_.ended("warning", "why=" + in_quotes(what))); }
 
  private:
   void write(const std::string& line) const {
-    world_.log(config_.log_file.value_or(kDefaultLogFile), line,
-               static_cast<std::uint64_t>(config_.log_megabytes_max) << 20);
+    world_.log(config_.log_file.value_or(""), line, static_cast<std::uint64_t>(config_.log_megabytes_max) << 20);
   }
 
   const CalicoIpamWorld& world_;
@@ -73,6 +75,14 @@ class HostLock {
  private:
   os::FileLock lock_;
 };
+
+/// The store, with a line in the log for every damaged record that is set aside.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, OpenMode mode) {
+  TRY(auto store, call.world().open_store(call.config().datastore, mode));
+  return std::make_unique<engine::DamageTelling>(std::move(store), [&call](const core::Key&, const Error& damage) {
+    call.warn("damaged record, set aside: " + damage.message);
+  });
+}
 
 // ---- the node's name
 
@@ -167,7 +177,7 @@ auto through_agent(const Call& call, const std::string& node, Ask ask)
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
-  TRY(const auto store, world.open_store(call.config().datastore, OpenMode::create));
+  TRY(const auto store, open_store(call, OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
   return engine::assign(context, request);
@@ -247,29 +257,46 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   return released;
 }
 
-[[nodiscard]] Result<std::vector<net::Address>> release(const Call& call) {
-  if (auto by_agent = release_by_agent(call)) return *std::move(by_agent);
+struct Release {
+  std::vector<net::Address> addresses;
+  std::string elsewhere;  ///< for the log
+};
+
+[[nodiscard]] Release with_word(const Call& call, std::vector<net::Address> released, store::Store& store) {
+  if (!released.empty()) return {std::move(released), {}};
+  const auto node = node_name_of(call);
+  if (!node) return {};
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, *node};
+  return {{}, elsewhere_text(store, call.world().clock, call.world().random, call.owner(), owner)};
+}
+
+[[nodiscard]] Result<Release> release(const Call& call) {
+  if (auto by_agent = release_by_agent(call)) {
+    if (!by_agent->empty()) return Release{*std::move(by_agent), {}};
+    const auto store = call.world().open_store(call.config().datastore, OpenMode::existing);
+    return store ? with_word(call, {}, **store) : Release{};
+  }
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
-  const auto store = world.open_store(call.config().datastore, OpenMode::existing);
-  if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
+  const auto store = open_store(call, OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return Release{};
   if (!store) return fail(store.error());
   const auto context = [&] {
     return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
   };
   TRY(core::Released released, engine::release_owner(context(), call.owner()));
   const std::optional<std::string> old_handle = old_handle_of(call);
-  if (!old_handle) return std::move(released.addresses);
+  if (!old_handle) return with_word(call, std::move(released.addresses), **store);
   TRY(const core::Released old, engine::release_handle(context(), *old_handle));
   released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
-  return std::move(released.addresses);
+  return with_word(call, std::move(released.addresses), **store);
 }
 
 std::optional<cni::Error> del(const Call& call) {
   const auto released = release(call);
   if (!released) return call.failed(released.error());
-  call.succeeded("released=" + list_of(*released));
+  call.succeeded("released=" + list_of(released->addresses) + released->elsewhere);
   return {};
 }
 

@@ -26,6 +26,7 @@ struct CalicoIpamWorld {
   /// Reads the environment.
   wire::cni::GetVariable variable;
   /// Takes one line, without newline; the file is replaced when it has outgrown `bytes_max`. Never fails.
+  /// `log_file` is empty when the configuration names none.
   std::function<void(const std::string& log_file, const std::string& line, std::uint64_t bytes_max)> log;
   /// The agent behind a socket; nothing when there is none there.
   std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent = {};

@@ -325,7 +325,7 @@ TEST_F(CalicoIpamTest, ALockThatCannotBeHadIsLoggedAndIgnored) {
   std::ofstream(directory_.file("run")) << "a file in the way";
   EXPECT_EQ(add("c1").exit_code, 0);
   ASSERT_EQ(log_.size(), 2U);
-  EXPECT_THAT(log_.front(), HasSubstr("warning us=0 going on without the host-wide lock: "));
+  EXPECT_THAT(log_.front(), HasSubstr("warning us=0 why=\"going on without the host-wide lock: "));
   EXPECT_EQ(del("c1").exit_code, 0);
   EXPECT_THAT(held(), IsEmpty());
 }

@@ -1,29 +1,26 @@
 #include "edge/cni_cache.h"
 
-#include "os/files.h"
-#include "wire/cni_cache.h"
+#include <utility>
+
+#include "edge/host_local_facts.h"
+#include "os/network_namespaces.h"
 
 namespace croft::edge {
-namespace {
 
-constexpr std::size_t kFilesMax = 1'000'000;
-constexpr std::size_t kFileBytesMax = std::size_t{4} << 20;
+using Netns = engine::CachedAttachment::Netns;
 
-}  // namespace
-
-Result<CniCache> read_cni_cache(const std::string& cache_directory) {
-  const std::string directory = cache_directory + "/results";
-  TRY(const std::vector<std::string> names, os::list_directory(directory, kFilesMax));
+Result<CniCache> read_cni_cache(const std::string& cache_directory, bool is_the_machine) {
+  engine::SignsOfLife read;
+  TRY_VOID(read_cached_attachments(cache_directory, read));
+  if (!read.unseen.empty()) return fail(ErrorCode::permission_denied, read.unseen.front());
   CniCache cache;
-  for (const std::string& name : names) {
-    const auto bytes = os::read_file(directory + "/" + name, kFileBytesMax);
-    const auto owner = bytes ? wire::cni::read_cache_entry(*bytes) : Result<core::Owner>(fail(bytes.error()));
-    if (owner) {
-      cache.attachments.insert(*owner);
-    } else if (owner.error().code != ErrorCode::not_found) {  // gone since it was listed
-      cache.unreadable.push_back(directory + "/" + name + ": " + owner.error().message);
-    }
+  if (!is_the_machine) cache.blind_because = os::why_not_the_machines_view();
+  for (engine::CachedAttachment& attachment : read.attachments) {
+    if (attachment.netns == Netns::unmounted) attachment.netns = Netns::gone;
+    if (attachment.netns == Netns::gone && !cache.blind_because.empty()) attachment.netns = Netns::unclear;
   }
+  cache.attachments.entries = std::move(read.attachments);
+  cache.attachments.unreadable = std::move(read.unreadable);
   return cache;
 }
 

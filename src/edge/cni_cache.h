@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "engine/audit.h"
@@ -10,12 +9,14 @@ namespace croft::edge {
 
 struct CniCache {
   engine::LiveAttachments attachments;
-  std::vector<std::string> unreadable;  ///< one line a file that could not be understood
+  /// Why paths of network namespaces say nothing here; then none of them counts as gone. Empty when they do.
+  std::string blind_because;
 };
 
 /// Reads the attachments that the runtime knows from libcni's cache directory (by default /var/lib/cni; the files are
-/// in its subdirectory `results`). An empty or cut file, as power loss leaves it, is named in `unreadable`; a missing
-/// directory is not_found, never an empty list.
-[[nodiscard]] Result<CniCache> read_cni_cache(const std::string& cache_directory);
+/// in its subdirectory `results`), and looks at the network namespace of each: libcni keeps an entry until a DEL of the
+/// same network, so an entry alone does not say that its container lives. `is_the_machine`: this container is the node,
+/// take what is seen here for all there is. A missing directory is not_found, never an empty list.
+[[nodiscard]] Result<CniCache> read_cni_cache(const std::string& cache_directory, bool is_the_machine);
 
 }  // namespace croft::edge

@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "edge/decision_log.h"
 #include "edge/error_table.h"
+#include "edge/held_elsewhere.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
+#include "engine/damage_telling.h"
 #include "engine/pools.h"
 #include "engine/release.h"
 #include "wire/cni_config.h"
@@ -63,13 +66,12 @@ class Decision {
  public:
   Decision(const CroftIpamWorld& world, const NetworkConfig& config, const std::string& command, const Caller* caller)
       : world_(world),
-        file_(config.ipam.log_file.value_or(kDefaultLogFile)),
+        file_(config.ipam.log_file.value_or("")),
         line_(world.clock, subject_of(command, config, caller)) {}
 
   /// Logs the failure and turns it into a CNI error.
   cni::Error failed(const Error& error) {
-    world_.log(file_, line_.ended("error", fmt::format("code={} {}{}{}", name_of(error.code), error.message,
-                                                       error.details.empty() ? "" : ": ", error.details)));
+    world_.log(file_, line_.ended("error", text_of(error)));
     return to_cni_error(error);
   }
   void succeeded(const std::string& what) { world_.log(file_, line_.ended("ok", what)); }
@@ -78,7 +80,8 @@ class Decision {
   static std::string subject_of(const std::string& command, const NetworkConfig& config, const Caller* caller) {
     std::string subject = fmt::format("{} network={}", command, config.name);
     if (caller != nullptr)
-      subject += fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name);
+      subject +=
+          fmt::format(" container={} ifname={}", caller->container_id, caller->interface_name) + pod_text(config.pod);
     return subject;
   }
 
@@ -89,7 +92,13 @@ class Decision {
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config,
                                                          OpenMode mode) {
-  return world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode);
+  TRY(auto store, world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode));
+  const std::string log_file = config.ipam.log_file.value_or("");
+  return std::make_unique<engine::DamageTelling>(
+      std::move(store), [&world, log_file](const core::Key& key, const Error& damage) {
+        const DecisionLine line(world.clock, fmt::format("DAMAGED {} {}", core::name_of(key.kind), log_word(key.name)));
+        world.log(log_file, line.ended("warning", text_of(damage)));
+      });
 }
 
 /// How a call was served, for the log.
@@ -99,7 +108,7 @@ struct Path {
 
   [[nodiscard]] std::string text() const {
     if (by_agent) return " via=agent";
-    return " via=store" + (why_not.empty() ? "" : " agent=\"" + why_not + "\"");
+    return " via=store" + (why_not.empty() ? "" : " agent=" + in_quotes(why_not));
   }
 };
 
@@ -149,18 +158,32 @@ Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller,
   return std::get<core::Assigned>(*std::move(answer));
 }
 
-[[nodiscard]] Result<std::vector<net::Address>> release(const CroftIpamWorld& world, const Caller& caller,
-                                                        const NetworkConfig& config, Path& path) {
+struct Release {
+  std::vector<net::Address> addresses;
+  std::string elsewhere;  ///< for the log
+};
+
+[[nodiscard]] Result<Release> release(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config,
+                                      Path& path) {
   auto by_agent = through_agent(world, config, path, [&](Agent& agent, wire::agent::Caller self) {
     return agent.release({std::move(self), owner_of(caller, config)});
   });
-  if (by_agent) return *std::move(by_agent);
+  if (by_agent && !by_agent->empty()) return Release{*std::move(by_agent), {}};
+  const core::Owner owner = owner_of(caller, config);
   const auto store = open(world, config, OpenMode::existing);
-  if (!store && store.error().code == ErrorCode::not_found) return std::vector<net::Address>();
+  if (by_agent && !store) return Release{};
+  if (!store && store.error().code == ErrorCode::not_found) return Release{};
   if (!store) return fail(store.error());
-  const engine::Context context{**store, world.clock, world.random};
-  TRY(core::Released released, engine::release_owner(context, owner_of(caller, config)));
-  return std::move(released.addresses);
+  Release release;
+  if (!by_agent) {
+    const engine::Context context{**store, world.clock, world.random};
+    TRY(core::Released released, engine::release_owner(context, owner));
+    release.addresses = std::move(released.addresses);
+  }
+  if (release.addresses.empty()) {
+    release.elsewhere = elsewhere_text(**store, world.clock, world.random, owner, node_of(config, world));
+  }
+  return release;
 }
 
 [[nodiscard]] Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller,
@@ -213,7 +236,7 @@ Failure del(const CroftIpamWorld& world, const Caller& caller, const NetworkConf
   Path path;
   const auto released = release(world, caller, config, path);
   if (!released) return decision.failed(released.error());
-  decision.succeeded("released=" + list_of(*released) + path.text());
+  decision.succeeded("released=" + list_of(released->addresses) + released->elsewhere + path.text());
   return {};
 }
 

@@ -27,6 +27,7 @@ struct CroftIpamWorld {
   /// The node's name when the configuration gives none.
   std::string host_name;
   /// Takes one line for each decision, without newline; never fails.
+  /// `log_file` is empty when the configuration names none.
   std::function<void(const std::string& log_file, const std::string& line)> log;
   /// The agent behind a socket; null when there is no such socket. Without it every call goes to the store.
   std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent{};
@@ -35,7 +36,6 @@ struct CroftIpamWorld {
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
-inline constexpr const char* kDefaultLogFile = "/var/log/croft/ipam.log";
 
 /// The personality `croft-ipam`: translates between CNI and the engine, decides nothing. `world` must outlive the
 /// plugin. Errors are CNI errors as DESIGN promise 7 numbers them; a refusal's `details` names each pool considered.

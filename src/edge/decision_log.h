@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "core/block/owner.h"
 #include "net/address.h"
 
 namespace croft::edge {
@@ -23,6 +25,14 @@ class DecisionLine {
   const Instant started_;
   std::string subject_;
 };
+
+/// " pod=<namespace>/<name> uid=<uid>" for a subject, as far as known; quoted where it is no plain text.
+[[nodiscard]] std::string pod_text(const core::PodIdentity& pod);
+
+/// A text from outside as one word of a line: as it is, or quoted where it has blanks, quotes or control characters.
+[[nodiscard]] std::string log_word(const std::string& text);
+/// "code=unavailable error="...""; what somebody else chose the words of is in quotation marks.
+[[nodiscard]] std::string text_of(const Error& error);
 
 /// "10.0.0.1,10.0.0.2"; "none" when there is none.
 [[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);

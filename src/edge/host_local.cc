@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "edge/decision_log.h"
 #include "engine/host_local.h"
 #include "os/directory.h"
@@ -32,7 +33,7 @@ class Decision {
 
   /// Logs the failure and turns it into a CNI error: the reference knows one code.
   cni::Error failed(const Error& error) {
-    if (line_) world_.log(line_->ended("error", error.message));
+    if (line_) world_.log(line_->ended("error", "error=" + in_quotes(error.message)));
     return {cni::Code::internal, error.message, error.details};
   }
   void succeeded(const std::string& what) {
@@ -41,7 +42,8 @@ class Decision {
 
  private:
   static std::string subject_of(const char* command, const HostLocalConfig& config, const Holder* holder) {
-    std::string subject = fmt::format("host-local {} network={} dir={}", command, config.name, config.data_dir);
+    std::string subject =
+        fmt::format("host-local {} network={} dir={}", command, config.name, in_quotes_if_needed(config.data_dir));
     if (holder != nullptr) {
       subject += fmt::format(" container={} ifname={}", holder->container_id, holder->interface_name);
     }

@@ -23,7 +23,7 @@ using engine::HostLocalDirectory;
 constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
 constexpr std::size_t kCursorBytesMax = 256;
 constexpr std::size_t kCacheFilesMax = 1'000'000;
-constexpr std::size_t kCacheFileBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 constexpr std::string_view kTemporaryStart = ".croft";
 
 /// Reads one name of the directory into its place.
@@ -89,6 +89,8 @@ CachedAttachment::Netns netns_of(const std::string& path) {
       return CachedAttachment::Netns::gone;
     case os::NamespacePath::unclear:
       return CachedAttachment::Netns::unclear;
+    case os::NamespacePath::unmounted:
+      return CachedAttachment::Netns::unmounted;
   }
   return CachedAttachment::Netns::unclear;
 }

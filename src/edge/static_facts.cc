@@ -17,6 +17,9 @@ constexpr std::chrono::minutes kFutureMax{1};
 Result<core::collect::Facts> StaticFacts::facts() {
   core::collect::Facts facts;
   facts.taken_at = clock_.now();
+  // Before it is read: what takes its place meanwhile must not lend it its time.
+  const auto written = os::modification_time(path_);
+  if (!written) return fail(written.error().in("facts " + path_));
   auto bytes = os::read_file(path_, wire::kFactsBytesMax);
   if (!bytes) return fail(bytes.error().in("facts " + path_));
   auto file = wire::parse_facts(*bytes);
@@ -31,14 +34,14 @@ Result<core::collect::Facts> StaticFacts::facts() {
   }
   facts.complete = file->complete;
   if (!file->complete) facts.incomplete_because = path_ + ": complete is not true";
-  if (file->time) {
-    const auto age = facts.taken_at.wall - *file->time;
-    if (age > age_max_ || age < -kFutureMax) {
-      facts.complete = false;
-      facts.incomplete_because =
-          fmt::format("{}: time is {}, more than {} s ago or in the future", path_, rfc3339_rounded_up(*file->time),
-                      std::chrono::duration_cast<std::chrono::seconds>(age_max_).count());
-    }
+  const WallTime as_of = file->time.value_or(*written);
+  const auto age = facts.taken_at.wall - as_of;
+  if (age > age_max_ || age < -kFutureMax) {
+    facts.complete = false;
+    facts.incomplete_because =
+        fmt::format("{}: {} {}, more than {} s ago or in the future", path_,
+                    file->time ? "its time is" : "it says no time and was written", rfc3339_rounded_up(as_of),
+                    std::chrono::duration_cast<std::chrono::seconds>(age_max_).count());
   }
   facts.freeze();
   return facts;

@@ -1,5 +1,7 @@
 #include "edge/static_facts.h"
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -16,7 +18,11 @@ using testing::HasSubstr;
 
 class StaticFactsTest : public testing::Test {
  protected:
-  void write(const std::string& text) { std::ofstream(path) << text; }
+  /// As of the clock of the test.
+  void write(const std::string& text) {
+    std::ofstream(path) << text;
+    std::filesystem::last_write_time(path, std::chrono::file_clock::from_sys(clock.now().wall));
+  }
 
   os::ScratchDirectory directory;
   const std::string path = directory.path() + "/facts.json";
@@ -55,6 +61,19 @@ TEST_F(StaticFactsTest, AnOldFileProvesNothing) {
   ASSERT_TRUE(facts);
   EXPECT_FALSE(facts->complete);
   EXPECT_THAT(facts->incomplete_because, HasSubstr("2026-01-15T09:56:00Z"));
+  clock.jump_wall(-1h);
+  EXPECT_FALSE(source.facts()->complete) << "from the future";
+}
+
+TEST_F(StaticFactsTest, AFileWithoutTimeIsAsOldAsItsLastChange) {
+  write(R"({"nodes": [{"name": "n1"}], "complete": true})");
+  clock.advance(5min);
+  EXPECT_TRUE(source.facts()->complete);
+  clock.advance(1s);
+  const auto facts = source.facts();
+  ASSERT_TRUE(facts);
+  EXPECT_FALSE(facts->complete);
+  EXPECT_THAT(facts->incomplete_because, HasSubstr("it says no time and was written 2026-01-15T10:00:00Z"));
   clock.jump_wall(-1h);
   EXPECT_FALSE(source.facts()->complete) << "from the future";
 }

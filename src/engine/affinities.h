@@ -9,9 +9,9 @@
 
 namespace croft::engine {
 
-/// Gives up one block of an owner (core::plan_release_affinity).
+/// Gives up one block of an owner (core::plan_release_affinity). Without `apply` it only says what would come of it.
 [[nodiscard]] Result<core::AffinityOutcome> release_affinity(const Context& context,
-                                                             const core::AffinityRelease& release);
+                                                             const core::AffinityRelease& release, bool apply = true);
 
 /// What became of several claims.
 struct AffinitiesReleased {
@@ -24,7 +24,8 @@ struct AffinitiesReleased {
 /// Gives up all blocks of an owner, of both families, also when their pools are gone (sheet §3.12,
 /// ReleaseHostAffinities): empty ones go; others become nobody's, or stay with `must_be_empty`.
 [[nodiscard]] Result<AffinitiesReleased> release_host_affinities(const Context& context,
-                                                                 const core::AffinityOwner& owner, bool must_be_empty);
+                                                                 const core::AffinityOwner& owner, bool must_be_empty,
+                                                                 bool apply = true);
 
 /// The same for all owners of blocks inside `cidr` (ReleasePoolAffinities); blocks with addresses become nobody's. Only
 /// affinities of nodes, as Calico on etcd.
@@ -37,10 +38,11 @@ struct AffinitiesReleased {
 /// What became of a claim of several blocks.
 struct AffinitiesClaimed {
   std::vector<net::Prefix> claimed;  ///< also those that the owner had already
-  std::vector<net::Prefix> others;   ///< belong to somebody else, or hold addresses and belong to nobody
+  std::vector<net::Prefix> others;   ///< belong to somebody else
 };
 
-/// Claims every block of `cidr` for an owner (ClaimAffinity). Errors: invalid_argument when no enabled pool contains
+/// Claims every block of `cidr` for an owner (ClaimAffinity); one that is nobody's too, with the addresses held in it,
+/// which Calico leaves alone. Errors: invalid_argument when no enabled pool contains
 /// it, or it is smaller than a block, or holds more than kClaimBlocksMax.
 [[nodiscard]] Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::AffinityOwner& owner,
                                                        const net::Prefix& cidr);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -44,10 +47,16 @@ std::string name_of(const core::Owner& owner) {
 }
 
 /// Whether the store takes writes, without making one: a commit whose condition cannot hold gets as far as a commit
-/// can.
+/// can. Where somebody else writes just now, and goes on for long, it is not waited for: that says nothing against the
+/// store, and a node must not become unready by it.
 [[nodiscard]] Result<void> check_writable(const Context& context) {
   constexpr store::Revision kNever(std::numeric_limits<std::int64_t>::max());
   const store::Write write{core::pool_set_key(), std::nullopt, store::Condition::if_revision(kNever), true};
+  const Deadline soon = Deadline::after(
+      context.clock.now(), std::min<std::chrono::nanoseconds>(context.time_limit, std::chrono::milliseconds(500)));
+  const auto turn = context.store.take_turn(soon);
+  if (!turn && turn.error().code == ErrorCode::deadline_exceeded) return {};
+  if (!turn) return fail(turn.error());
   const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
   const auto committed = context.store.commit({&write, 1}, {}, deadline);
   if (committed || committed.error().code == ErrorCode::conflict) return {};
@@ -59,6 +68,33 @@ std::string name_of(const core::Owner& owner) {
 Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
   return transact(context, TurnTaking::before_writing,
                   [&](const core::Snapshot& snapshot, const Instant&) { return read_held(snapshot, owner); });
+}
+
+Result<std::vector<HeldElsewhere>> held_elsewhere(const Context& context, const core::Owner& owner,
+                                                  const core::AffinityOwner& node) {
+  std::vector<net::Prefix> cidrs;
+  TRY_VOID(for_each_affinity(context, core::owned_names_of(node), [&](const core::Affinity& row) {
+    if (cidrs.size() < kHeldElsewhereBlocksMax) cidrs.push_back(row.cidr);
+  }));
+  const std::string own_handle = core::handle_of(owner);
+  const std::string ending = "." + owner.container_id;
+  std::map<std::string, Addresses> found;
+  for (const net::Prefix& cidr : cidrs) {
+    const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+    TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
+    const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
+    if (block == nullptr || !core::check_block(*block)) continue;
+    for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {
+      const core::Attribute* holder = core::attribute_of(*block, net::Ordinal(i));
+      if (holder == nullptr || holder->cooling || !holder->handle_id) continue;
+      const std::string& handle = *holder->handle_id;
+      if (handle == own_handle || !handle.ends_with(ending)) continue;
+      found[handle.substr(0, handle.size() - ending.size())].push_back(net::address_at(cidr, net::Ordinal(i)));
+    }
+  }
+  std::vector<HeldElsewhere> result;
+  for (auto& [network, addresses] : found) result.push_back({network, std::move(addresses)});
+  return result;
 }
 
 Result<void> check_attachment(const Context& context, const core::Owner& owner,

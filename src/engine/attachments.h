@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "core/block/owner.h"
@@ -10,6 +12,16 @@ namespace croft::engine {
 
 /// What an owner is recorded to hold, ascending; empty when nothing.
 [[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
+
+/// What a container holds in other networks than this, as far as the blocks of its node say: of use when a DEL finds
+/// nothing because the network was renamed meanwhile. Reads no more than kHeldElsewhereBlocksMax blocks.
+struct HeldElsewhere {
+  std::string network;
+  std::vector<net::Address> addresses;
+};
+[[nodiscard]] Result<std::vector<HeldElsewhere>> held_elsewhere(const Context& context, const core::Owner& owner,
+                                                                const core::AffinityOwner& node);
+inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
 
 /// CNI CHECK: every address that the runtime believes in (`expected`, from prevResult) and that lies in one of the
 /// pools is recorded for the owner, and everything recorded is believed in. Without expectation the owner must hold at

@@ -1,6 +1,7 @@
 #include "engine/audit.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <tuple>
 
@@ -20,6 +21,7 @@ using core::Key;
 using core::Kind;
 using core::Listing;
 using FindingKind = Finding::Kind;
+using Netns = CachedAttachment::Netns;
 
 constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,           Kind::affinity,
                                Kind::handle, Kind::vacancy,     Kind::high_water_mark, Kind::node};
@@ -40,7 +42,10 @@ class Audit {
         live_(live),
         grace_(grace),
         live_node_(live_node),
-        now_(now) {}
+        now_(now) {
+    if (!live_) return;
+    for (const CachedAttachment& entry : live_->entries) by_handle_.emplace(core::handle_of(entry.owner), &entry);
+  }
 
   AuditReport run() {
     report_unreadable();
@@ -52,7 +57,7 @@ class Audit {
     for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(key, std::get<Block>(value));
     check_overlaps();
     check_affinities();
-    check_vacancies();
+    check_pods();
     check_handles();
     finish_counts();
     return std::move(report_);
@@ -71,7 +76,8 @@ class Audit {
         add(FindingKind::block_corrupt, cidr ? "block " + cidr->to_string() : subject, error.message,
             "restore the store from a backup; its addresses stay taken");
       } else {
-        add(FindingKind::record_unreadable, subject, error.message, "restore the store from a backup");
+        add(FindingKind::record_unreadable, subject, error.message,
+            "restore the store from a backup; one that no backup has: `croft record remove " + subject + "`");
       }
     }
   }
@@ -232,23 +238,104 @@ class Audit {
     ++counts_[*attribute.handle_id][allocation.block.to_string()];
     if (!live_ || (!live_node_.empty() && node != live_node_)) return;
     const std::size_t findings = report_.findings.size();
+    if (live_->entries.empty()) {
+      ++not_compared_;
+      return;
+    }
     check_attached(allocation.address, attribute, allocation.sequence_number);
     allocation.unattached = report_.findings.size() > findings;
   }
 
+  /// What the cache says about the holder of an allocation, whose handle may be read in several ways.
+  struct Known {
+    bool may_live = false;
+    const CachedAttachment* entry = nullptr;
+  };
+  [[nodiscard]] Known known(const std::string& handle_id, const std::string& interface_name) const {
+    Known result;
+    for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
+      const CachedAttachment& entry = *it->second;
+      if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
+      if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
+      result.may_live |= entry.netns != Netns::gone;
+    }
+    if (result.entry != nullptr) return result;
+    result.may_live =
+        std::any_of(live_->unreadable.begin(), live_->unreadable.end(),
+                    [&](const UnreadableEntry& entry) { return may_be_about(entry.name, handle_id, interface_name); });
+    return result;
+  }
+
+  /// Whether a file named `<network>-<container>-<interface>` may be of `<network>.<container>`.
+  static bool may_be_about(const std::string& name, const std::string& handle_id, const std::string& interface_name) {
+    if (name.size() <= handle_id.size() || name[handle_id.size()] != '-') return false;
+    if (!interface_name.empty() && name.substr(handle_id.size() + 1) != interface_name) return false;
+    for (std::size_t dot = handle_id.find('.'); dot != handle_id.npos; dot = handle_id.find('.', dot + 1)) {
+      std::string dashed = handle_id;
+      dashed[dot] = '-';
+      if (name.starts_with(dashed)) return true;
+    }
+    return false;
+  }
+
+  static core::PodIdentity pod_of(const core::Attribute& attribute) {
+    const auto text = [&](const char* key) {
+      const auto it = attribute.secondary.find(key);
+      return it == attribute.secondary.end() ? std::string() : it->second;
+    };
+    return {text(core::kPodKey), text(core::kNamespaceKey), text(core::kPodUidKey)};
+  }
+  static std::string words_of(const core::PodIdentity& pod) {
+    if (pod.name.empty()) return {};
+    return fmt::format(" for pod {}/{}{}", pod.namespace_name, pod.name,
+                       pod.uid.empty() ? "" : " (UID " + pod.uid + ")");
+  }
+
   void check_attached(const net::Address& address, const core::Attribute& attribute, core::SequenceNumber sequence) {
     const auto owner = core::owner_of(*attribute.handle_id, attribute.secondary);
-    if (!owner || live_->contains(*owner)) return;
+    if (!owner) return;
+    const Known runtime = known(*attribute.handle_id, owner->interface_name);
+    const core::PodIdentity pod = pod_of(attribute);
+    if (runtime.may_live) {
+      if (runtime.entry == nullptr || runtime.entry->netns != Netns::present || pod.name.empty()) return;
+      claims_[{owner->network, pod.namespace_name, pod.name, pod.uid, owner->interface_name, address.family()}].emplace(
+          owner->container_id, address);
+      return;
+    }
     const auto timestamp = attribute.secondary.find(core::kTimestampKey);
     const auto since = timestamp == attribute.secondary.end() ? Result<WallTime>(fail(ErrorCode::not_found, ""))
                                                               : parse_go_utc_text(timestamp->second);
     if (since && *since <= now_.wall && now_.wall - *since < grace_) return;
+    const std::string why = runtime.entry == nullptr
+                                ? "which the runtime does not know"
+                                : fmt::format("whose network namespace {} is gone", runtime.entry->netns_path);
     add(FindingKind::not_attached, address.to_string(),
-        fmt::format("held since {} by container {} interface {} in network {}, which the runtime does not know",
+        fmt::format("held since {} by container {} interface {} in network {}{}, {}",
                     since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
-                    owner->interface_name.empty() ? "?" : owner->interface_name, owner->network),
+                    owner->interface_name.empty() ? "?" : owner->interface_name, owner->network, words_of(pod), why),
         fmt::format("croft ip release {} --handle {} --sequence {}", address.to_string(), *attribute.handle_id,
                     sequence.value));
+    report_.findings.back().pod = pod;
+  }
+
+  /// A pod has one sandbox at a time, but for the moment in which one takes the other's place.
+  void check_pods() {
+    for (const auto& [claim, holders] : claims_) {
+      if (holders.size() < 2) continue;
+      std::string text;
+      for (const auto& [container, address] : holders) {
+        text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, address.to_string());
+      }
+      add(FindingKind::pod_twice, fmt::format("pod {}/{}", claim.namespace_name, claim.pod),
+          fmt::format("in network {} {}, and the network namespaces of all are there", claim.network, text),
+          "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address");
+      report_.findings.back().pod = {claim.pod, claim.namespace_name, claim.uid};
+    }
+    if (not_compared_ == 0) return;
+    add(FindingKind::cache_empty, "the runtime's cache",
+        fmt::format("it has no entry that can be read, and {} addresses are held: that proves nothing about them",
+                    not_compared_),
+        "name the directory that has the runtime's `results`; where really nothing runs, `croft ip release`");
   }
 
   void check_overlaps() {
@@ -260,15 +347,6 @@ class Audit {
       }
       if (before == nullptr || !before->cidr.contains(cidr)) before = block;
     }
-  }
-
-  /// Whether the owner in a claim's or hint's name owns the block that the name ends in.
-  [[nodiscard]] bool owner_agrees(const Key& key) const {
-    const auto cidr = core::cidr_of(key);
-    if (!cidr) return false;
-    const auto block = blocks_.find(*cidr);
-    return block != blocks_.end() && block->second->affinity &&
-           core::affinity_key(*block->second->affinity, *cidr).name == key.name;
   }
 
   void check_affinities() {
@@ -293,15 +371,6 @@ class Audit {
           row.owner.type == core::AffinityOwner::Type::host
               ? fmt::format("croft affinity release --node {} --cidr {}", row.owner.name, row.cidr.to_string())
               : "it holds no address");
-    }
-  }
-
-  void check_vacancies() {
-    for (const auto& [key, value] : reader_.list({Kind::vacancy, ""})) {
-      const auto cidr = core::cidr_of(key);
-      if (owner_agrees(key) || (cidr && is_unknown(cidr->to_string()))) continue;
-      add(FindingKind::vacancy_stale, "vacancy " + key.name, "the block does not exist or belongs to another",
-          "nothing to do: assignments look at the block itself");
     }
   }
 
@@ -370,6 +439,13 @@ class Audit {
               [](const Allocation& a, const Allocation& b) { return a.address < b.address; });
   }
 
+  /// Whose address of one family it is.
+  struct Claim {
+    std::string network, namespace_name, pod, uid, interface_name;
+    net::Family family = net::Family::v4;
+    friend auto operator<=>(const Claim&, const Claim&) = default;
+  };
+
   const Register& register_;
   core::Reader reader_;
   core::PoolTable pools_;
@@ -378,6 +454,9 @@ class Audit {
   const std::string& live_node_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;
+  std::multimap<std::string, const CachedAttachment*> by_handle_;  ///< of live_
+  std::map<Claim, std::map<std::string, net::Address>> claims_;    ///< of living containers, by container
+  std::size_t not_compared_ = 0;                                   ///< addresses held, with an empty cache
   std::set<std::string> unreadable_blocks_;
   std::set<Kind> unlistable_;
   std::map<std::string, NodeCount> nodes_;
@@ -401,8 +480,10 @@ std::string_view name_of(Finding::Kind kind) {
       return "affinity_stale";
     case FindingKind::vacancy_missing:
       return "vacancy_missing";
-    case FindingKind::vacancy_stale:
-      return "vacancy_stale";
+    case FindingKind::pod_twice:
+      return "pod_twice";
+    case FindingKind::cache_empty:
+      return "cache_empty";
     case FindingKind::handle_missing:
       return "handle_missing";
     case FindingKind::handle_miscount:

@@ -8,6 +8,7 @@
 
 #include "core/block/block.h"
 #include "core/block/owner.h"
+#include "engine/cached_attachment.h"
 #include "engine/release.h"
 #include "engine/transact.h"
 
@@ -17,22 +18,23 @@ namespace croft::engine {
 struct Finding {
   /// Stable identifiers, for scripts.
   enum class Kind : std::uint8_t {
-    block_corrupt,         ///< a block contradicts itself; its addresses stay taken
-    block_overlap,         ///< two blocks contain the same address
-    block_without_pool,    ///< a block lies in no pool, or has another size than the pool's
-    affinity_missing,      ///< a block's owner has no claim on it: the owner won't find it by listing its claims
-    affinity_stale,        ///< a claim on a block that does not exist or belongs to another
-    vacancy_missing,       ///< a block has room and its owner won't see it
-    vacancy_stale,         ///< a hint for a block that does not exist or belongs to another
-    handle_missing,        ///< an address is held under a handle that has no record: DEL would not find it
-    handle_miscount,       ///< a handle counts more addresses than the blocks hold
-    pool_overlap,          ///< two pools contain the same address
-    reservation_missing,   ///< a pool's network, gateway or broadcast address is not kept out of use
-    reserved_held,         ///< an address is held although it is reserved
-    sequence_behind,       ///< a block's sequence number is not above its high-water mark
-    not_attached,          ///< an address is held by an attachment the runtime does not know
-    record_unreadable,     ///< a record other than a block cannot be read
-    record_newer,          ///< a record was written by a newer version
+    block_corrupt,        ///< a block contradicts itself; its addresses stay taken
+    block_overlap,        ///< two blocks contain the same address
+    block_without_pool,   ///< a block lies in no pool, or has another size than the pool's
+    affinity_missing,     ///< a block's owner has no claim on it: the owner won't find it by listing its claims
+    affinity_stale,       ///< a claim on a block that does not exist or belongs to another
+    vacancy_missing,      ///< a block has room and its owner won't see it
+    handle_missing,       ///< an address is held under a handle that has no record: DEL would not find it
+    handle_miscount,      ///< a handle counts more addresses than the blocks hold
+    pool_overlap,         ///< two pools contain the same address
+    reservation_missing,  ///< a pool's network, gateway or broadcast address is not kept out of use
+    reserved_held,        ///< an address is held although it is reserved
+    sequence_behind,      ///< a block's sequence number is not above its high-water mark
+    not_attached,         ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
+    pod_twice,            ///< two living containers of one pod hold addresses for the same interface
+    cache_empty,          ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
+    record_unreadable,    ///< a record other than a block cannot be read
+    record_newer,         ///< a record was written by a newer version
     affinity_unconfirmed,  ///< a claim was left pending, or its deletion was
     selector_invalid,      ///< a pool's selector does not parse: the pool serves nobody
     config_contradicts,    ///< the cluster-wide switches contradict each other
@@ -40,9 +42,10 @@ struct Finding {
     handle_undercount,     ///< a handle counts fewer addresses than the blocks hold: DEL could leave some
     release_in_future,     ///< an address cools since a time that is yet to come
   } kind;
-  std::string subject;  ///< the record or address, e.g. "10.88.0.3" or "block 10.88.0.0/28"
-  std::string what;     ///< one sentence: the evidence
-  std::string remedy;   ///< one sentence: how to collect or mend it
+  std::string subject;      ///< the record or address, e.g. "10.88.0.3" or "block 10.88.0.0/28"
+  std::string what;         ///< one sentence: the evidence
+  std::string remedy;       ///< one sentence: how to collect or mend it
+  core::PodIdentity pod{};  ///< whose it is, as far as recorded
 };
 [[nodiscard]] std::string_view name_of(Finding::Kind kind);
 
@@ -87,13 +90,17 @@ struct AuditReport {
   std::vector<LeakedHandle> leaked_handles;
 };
 
-/// Attachments the runtime knows (edge/cni_cache.h reads them).
-using LiveAttachments = std::set<core::Owner>;
+/// Attachments the runtime knows (edge/cni_cache.h reads them). Whose namespace is gone does not live.
+struct LiveAttachments {
+  std::vector<CachedAttachment> entries;
+  std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
+};
 
 /// Reads the whole register once, without any lock, and reports what contradicts itself; a damaged record is a finding,
 /// and what it would have said is not held against the others. Records that change meanwhile
 /// may show up as findings; a second look tells. With `live`, also addresses whose attachment is not among them, unless
-/// they are held for less than `grace`: the runtime learns of an attachment only after its ADD. With `live_node` only
+/// they are held for less than `grace`: the runtime learns of an attachment only after its ADD. When `live` has no
+/// entry at all, that is said instead. With `live_node` only
 /// what is held on that node is compared with `live`: one runtime knows one node. Changes nothing.
 [[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<LiveAttachments>& live,
                                         std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "");

@@ -1,10 +1,12 @@
 #include "engine/config.h"
 
+#include "engine/each_record.h"
+
 namespace croft::engine {
 
 Result<core::IpamConfig> read_config(const Context& context) {
   const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
-  TRY(const auto record, context.store.get(core::ipam_config_key(), deadline));
+  TRY(const auto record, get_sound(context, core::ipam_config_key(), deadline));
   return record ? std::get<core::IpamConfig>(record->value) : core::IpamConfig();
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "base/result.h"
@@ -10,12 +12,30 @@
 
 namespace croft::engine {
 
+/// The record of a key for who rests on what it says. Errors: those of the store, and that of a damaged record.
+[[nodiscard]] inline Result<std::optional<store::Record>> get_sound(const Context& context, const core::Key& key,
+                                                                    Deadline deadline) {
+  TRY(auto record, context.store.get(key, deadline));
+  if (record) {
+    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
+  }
+  return record;
+}
+
+/// What becomes of a walk that meets a damaged record.
+enum class OnDamage : std::uint8_t {
+  fail,  ///< it ends with the record's error: who visits rests on seeing all
+  skip,  ///< the others are visited (DamageTelling says what is left out)
+  visit,
+};
+
 /// Calls `visit(store::Record&)` for all records of a listing in the order of names, page by page; what it returns, if
 /// a Result<void>, ends the walk when it failed. Each page has the whole time limit: a register of half a million
 /// addresses may be far away. No common moment: what changes meanwhile is seen as it was or as it became.
-/// Errors: those of the store, and of `visit`.
+/// Errors: those of the store, of `visit`, and of a damaged record unless `on_damage` says otherwise.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
+                                           OnDamage on_damage = OnDamage::fail,
                                            std::size_t page_size = store::kListLimitMax) {
   store::ListRequest request{listing.kind, listing.name_prefix, "", page_size};
   for (bool more = true; more;) {
@@ -23,6 +43,10 @@ template <class Visit>
     more = page.more && !page.records.empty();
     if (!page.records.empty()) request.after = page.records.back().key.name;
     for (store::Record& record : page.records) {
+      if (const Error* damage = core::damage_of(record.value); damage != nullptr && on_damage != OnDamage::visit) {
+        if (on_damage == OnDamage::skip) continue;
+        return fail(*damage);
+      }
       if constexpr (std::is_void_v<decltype(visit(record))>) {
         visit(record);
       } else {

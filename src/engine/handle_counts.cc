@@ -4,6 +4,7 @@
 
 #include "core/block/draft.h"
 #include "engine/commit_once.h"
+#include "engine/each_record.h"
 
 namespace croft::engine {
 namespace {
@@ -23,10 +24,10 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
                                                 const std::string& handle_id, std::uint32_t counted,
                                                 Deadline deadline) {
   const core::Key key = core::block_key(cidr);
-  TRY(const auto record, context.store.get(key, deadline));
+  TRY(const auto record, get_sound(context, key, deadline));
   if (!record) return counted;
   const auto& block = std::get<core::Block>(record->value);
-  TRY_VOID(core::check_block(block));
+  TRY_VOID(core::check_writable(block));
   const std::uint32_t held = core::count_of_handle(block, handle_id);
   if (held >= counted) return held;
   const store::Write write{key, core::stamped(block), store::Condition::if_revision(record->revision)};
@@ -38,7 +39,7 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
 [[nodiscard]] Result<void> recount_once(const Context& context, const std::string& handle_id,
                                         const std::vector<net::Prefix>& blocks, Deadline deadline) {
   const core::Key key = core::handle_key(handle_id);
-  TRY(const auto record, context.store.get(key, deadline));
+  TRY(const auto record, get_sound(context, key, deadline));
   if (!record) return {};
   core::Handle handle = std::get<core::Handle>(record->value);
   for (const net::Prefix& cidr : blocks) {

@@ -50,6 +50,7 @@ class Auditor {
     for (const Reservation& reservation : audit_.directory.reservations) look_at(reservation);
     for (const auto& cursor : audit_.directory.cursors) look_at(cursor);
     for (const auto& leftover : audit_.directory.leftovers) look_at(leftover);
+    note_unseen();
     return std::move(findings_);
   }
 
@@ -87,6 +88,7 @@ class Auditor {
             fmt::format("the network namespace {} of its cache entry {} is gone", entry.netns_path, entry.file));
         return;
       case Netns::unclear:
+      case Netns::unmounted:
         verdict.doubt(entry.netns_path.empty()
                           ? fmt::format("its cache entry {} names no network namespace", entry.file)
                           : fmt::format("{}, the namespace of its cache entry {}, is something else or can't be looked "
@@ -255,6 +257,13 @@ class Auditor {
                          false});
   }
 
+  void note_unseen() {
+    if (audit_.life.unseen.empty()) return;
+    findings_.push_back({Kind::not_all_seen, "this machine", audit_.life.unseen,
+                         "look as root on the node itself; --in-container where this container is the node",
+                         std::nullopt, false, false});
+  }
+
   static constexpr const char* kRemove = "`croft host-local repair --apply` removes it";
 
   const HostLocalAudit& audit_;
@@ -270,9 +279,9 @@ class Auditor {
 }  // namespace
 
 std::string_view name_of(Kind kind) {
-  constexpr std::array<std::string_view, 9> kNames = {"leak",           "empty_file",        "unreadable_file",
-                                                      "undecided",      "interface_unknown", "second_address",
-                                                      "outside_ranges", "cursor_unreadable", "leftover"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      "leak",           "empty_file",     "unreadable_file",   "undecided", "interface_unknown",
+      "second_address", "outside_ranges", "cursor_unreadable", "leftover",  "not_all_seen"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/block/owner.h"
 #include "core/range/range_set.h"
+#include "engine/cached_attachment.h"
 #include "net/address.h"
 #include "store/reservations.h"
 
@@ -19,28 +19,6 @@
 // a proven leak is on HostLocalFinding::proven; when in doubt, an address is kept.
 
 namespace croft::engine {
-
-/// What the runtime's cache says about one attachment.
-struct CachedAttachment {
-  enum class Netns : std::uint8_t {
-    present,  ///< its network namespace exists
-    gone,     ///< nothing is at its path
-    unclear,  ///< no path, or something else is there; old runtimes write none
-  };
-  core::Owner owner;
-  Netns netns = Netns::unclear;
-  std::string netns_path;
-  core::PodIdentity pod;
-  std::vector<net::Address> addresses;  ///< of its result
-  std::string file;                     ///< the path of the entry
-  WallTime written{};                   ///< when the entry was; the epoch when it is not known
-};
-
-/// A file of the cache that cannot be read; as a rule power loss left it empty.
-struct UnreadableEntry {
-  std::string name;  ///< `<network>-<containerID>-<ifname>`
-  std::string what;  ///< its path, and why
-};
 
 /// What lives on this machine, from two sources that know nothing of each other.
 struct SignsOfLife {
@@ -80,6 +58,7 @@ struct HostLocalFinding {
     outside_ranges,     ///< lies in no range of the configuration
     cursor_unreadable,  ///< the set's next ADD begins at its first range
     leftover,           ///< a file of an ADD that did not finish
+    not_all_seen,       ///< not everything of this machine could be looked at: nothing else is proven, nor disproven
   };
   Kind kind;
   std::string subject;                ///< the name of the file

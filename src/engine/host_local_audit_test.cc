@@ -174,7 +174,7 @@ TEST_F(HostLocalAuditTest, WhatCouldNotAllBeSeenProvesNothing) {
   reserve(2h);
   reserve("10.1.0.3", std::nullopt, 2h);
   life_.unseen = {"/proc/1/ns/net: Operation not permitted"};
-  EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2", "empty_file 10.1.0.3"));
+  EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2", "empty_file 10.1.0.3", "not_all_seen this machine"));
   EXPECT_THAT(evidence(), Contains(HasSubstr("not everything could be looked at: /proc/1/ns/net")));
 }
 

@@ -1,7 +1,6 @@
 #include "engine/inspect.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "base/assert.h"
@@ -9,6 +8,7 @@
 #include "core/block/draft.h"
 #include "engine/config.h"
 #include "engine/each_record.h"
+#include "net/intervals.h"
 
 namespace croft::engine {
 namespace {
@@ -17,25 +17,37 @@ constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
 
 Deadline deadline_of(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
 
-std::uint64_t size_of(const net::Prefix& cidr) {
-  const net::U128 last = cidr.last_offset();
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  return last.hi != 0 || last.lo == kMost ? kMost : last.lo + 1;
+[[nodiscard]] Result<core::KeyList> keys_of(const Context& context, const core::Listing& listing) {
+  core::Missing wanted;
+  wanted.keys.insert(listing);
+  TRY(auto answer, context.store.read(wanted, deadline_of(context)));
+  return std::move(answer.keys.front());
 }
 
-/// Pools and reservations as read outside a decision.
+/// Pools and reservations as read outside a decision. What is damaged is left out.
 class Frame {
  public:
   [[nodiscard]] static Result<Frame> read(const Context& context) {
     Frame frame;
     TRY(frame.pools_, list_pools(context));
-    TRY_VOID(for_each_record(context, {core::Kind::reservation, ""}, [&](const store::Record& record) {
-      const auto* reservation = std::get_if<core::Reservation>(&record.value);
-      CROFT_ASSERT(reservation != nullptr);
-      frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
-    }));
-    TRY(const core::IpamConfig config, read_config(context));
-    frame.calicos_cooldown_ = std::chrono::seconds{config.ip_cooldown_seconds};
+    TRY_VOID(for_each_record(
+        context, {core::Kind::reservation, ""},
+        [&](const store::Record& record) {
+          const auto* reservation = std::get_if<core::Reservation>(&record.value);
+          CROFT_ASSERT(reservation != nullptr);
+          frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+        },
+        OnDamage::skip));
+    frame.intervals_ = net::Intervals(frame.reserved_);
+    const Deadline deadline = deadline_of(context);
+    TRY(const core::KeyList pool_keys, keys_of(context, {core::Kind::pool, ""}));
+    frame.pool_missing_ = pool_keys->size() > frame.pools_.size();
+    TRY(const auto config, context.store.get(core::ipam_config_key(), deadline));
+    if (config) {
+      const auto* known = std::get_if<core::IpamConfig>(&config->value);
+      frame.config_damaged_ = known == nullptr;
+      if (known != nullptr) frame.calicos_cooldown_ = std::chrono::seconds{known->ip_cooldown_seconds};
+    }
     return frame;
   }
 
@@ -45,18 +57,24 @@ class Frame {
     const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.cidr.contains(address); });
     return it == pools_.end() ? nullptr : &*it;
   }
-  [[nodiscard]] bool is_reserved(const net::Address& address) const {
-    return std::any_of(reserved_.begin(), reserved_.end(), [&](const auto& p) { return p.contains(address); });
-  }
+  [[nodiscard]] bool is_reserved(const net::Address& address) const { return intervals_.contains(address); }
+  /// How many addresses of a prefix are reserved, held or not.
+  [[nodiscard]] net::Count reserved_in(const net::Prefix& cidr) const { return intervals_.count_in(cidr); }
   [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
     const core::Pool* pool = pool_of(block.first());
-    return {pool != nullptr ? pool->cooldown : core::kDefaultCooldown, calicos_cooldown_};
+    const auto when_gone = pool_missing_ ? core::kUnknownCooldown : core::kDefaultCooldown;
+    core::Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, calicos_cooldown_};
+    cooldowns.calicos_unknown = config_damaged_;
+    return cooldowns;
   }
 
  private:
   std::vector<core::Pool> pools_;
   std::vector<net::Prefix> reserved_;
+  net::Intervals intervals_;   ///< the same
+  bool pool_missing_ = false;  ///< one is damaged
   std::chrono::seconds calicos_cooldown_{0};
+  bool config_damaged_ = false;
 };
 
 BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& now) {
@@ -64,7 +82,7 @@ BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& 
   view.block = core::with_cooled_freed(stored, frame.cooldowns_of(stored.cidr), now);
   const core::Pool* pool = frame.pool_of(stored.cidr.first());
   view.pool = pool != nullptr ? pool->name : "";
-  view.usage.size = view.block.allocations.size();
+  view.usage.size = std::uint64_t{view.block.allocations.size()};
   for (std::uint32_t i = 0; i < view.block.allocations.size(); ++i) {
     const net::Ordinal ordinal(i);
     core::AddressState state = core::state_of(view.block, ordinal);
@@ -74,7 +92,7 @@ BlockView view_of(const Frame& frame, const core::Block& stored, const Instant& 
     view.states.push_back(state);
     view.usage.held += state == core::AddressState::held ? 1 : 0;
     view.usage.cooling += state == core::AddressState::cooling ? 1 : 0;
-    view.usage.reserved += state == core::AddressState::reserved ? 1 : 0;
+    if (state == core::AddressState::reserved) view.usage.reserved += 1;
   }
   return view;
 }
@@ -108,8 +126,7 @@ AddressView address_view(const Frame& frame, const BlockView& block, net::Ordina
     const core::Cooling& cooling = *attribute->cooling;
     describe_holder(view, cooling.previous_handle, cooling.previous_secondary);
     view.since = rfc3339_rounded_up(cooling.released_at.wall);
-    view.until = rfc3339_rounded_up(
-        core::cooldown_end(cooling.released_at, frame.cooldowns_of(block.block.cidr).of(cooling), now));
+    view.until = rfc3339_rounded_up(core::cooldown_end(cooling, frame.cooldowns_of(block.block.cidr).of(cooling), now));
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
     view.alternate_owner = attribute->alternate_owner;
@@ -124,14 +141,13 @@ void add_usage(Usage& sum, const Usage& part) {
   sum.cooling += part.cooling;
 }
 
-/// Reserved addresses of a pool that nobody holds: those in blocks as counted there, the rest are single addresses.
-std::uint64_t reserved_in(const Frame& frame, const PoolView& pool) {
-  std::uint64_t count = 0;
-  for (const BlockView& block : pool.blocks) count += block.usage.reserved;
-  for (const net::Prefix& reserved : frame.reserved()) {
-    const bool in_block = std::any_of(pool.blocks.begin(), pool.blocks.end(),
-                                      [&](const BlockView& b) { return b.block.cidr.overlaps(reserved); });
-    if (pool.pool.cidr.contains(reserved) && !in_block) count += size_of(reserved);
+/// Reserved addresses of a pool that nobody holds: all but those of its blocks, and of these the ones counted there.
+net::Count reserved_in(const Frame& frame, const PoolView& pool) {
+  net::Count count = frame.reserved_in(pool.pool.cidr);
+  for (const BlockView& block : pool.blocks) {
+    if (!pool.pool.cidr.contains(block.block.cidr)) continue;
+    count -= frame.reserved_in(block.block.cidr);
+    count += block.usage.reserved;
   }
   return count;
 }
@@ -140,11 +156,14 @@ std::uint64_t reserved_in(const Frame& frame, const PoolView& pool) {
 
 Result<std::vector<core::Pool>> list_pools(const Context& context) {
   std::vector<core::Pool> pools;
-  TRY_VOID(for_each_record(context, {core::Kind::pool, ""}, [&](store::Record& record) {
-    auto* pool = std::get_if<core::Pool>(&record.value);
-    CROFT_ASSERT(pool != nullptr);
-    pools.push_back(std::move(*pool));
-  }));
+  TRY_VOID(for_each_record(
+      context, {core::Kind::pool, ""},
+      [&](store::Record& record) {
+        auto* pool = std::get_if<core::Pool>(&record.value);
+        CROFT_ASSERT(pool != nullptr);
+        pools.push_back(std::move(*pool));
+      },
+      OnDamage::skip));
   return pools;
 }
 
@@ -167,21 +186,25 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
 
 Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
                                const std::function<void(const core::Affinity&)>& visit) {
-  return for_each_record(context, {core::Kind::affinity, name_prefix}, [&](const store::Record& record) {
-    const auto* affinity = std::get_if<core::Affinity>(&record.value);
-    CROFT_ASSERT(affinity != nullptr);
-    if (!affinity->deleted) visit(*affinity);
-  });
+  return for_each_record(
+      context, {core::Kind::affinity, name_prefix},
+      [&](const store::Record& record) {
+        const auto* affinity = std::get_if<core::Affinity>(&record.value);
+        CROFT_ASSERT(affinity != nullptr);
+        if (!affinity->deleted) visit(*affinity);
+      },
+      OnDamage::skip);
 }
 
 Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
-  return for_each_record(context, {core::Kind::block, ""}, [&](const store::Record& record) -> Result<void> {
-    const auto* block = std::get_if<core::Block>(&record.value);
-    CROFT_ASSERT(block != nullptr);
-    TRY_VOID(core::check_block(*block));
-    if (!block->deleted) visit(*block);
-    return {};
-  });
+  return for_each_record(
+      context, {core::Kind::block, ""},
+      [&](const store::Record& record) {
+        const auto* block = std::get_if<core::Block>(&record.value);
+        CROFT_ASSERT(block != nullptr);
+        if (!block->deleted && core::check_block(*block)) visit(*block);
+      },
+      OnDamage::skip);
 }
 
 Result<Overview> look(const Context& context) {
@@ -191,7 +214,7 @@ Result<Overview> look(const Context& context) {
   std::map<std::string, std::size_t> index;
   for (const core::Pool& pool : frame.pools()) {
     index[pool.name] = overview.pools.size();
-    overview.pools.push_back({pool, {size_of(pool.cidr), 0, 0, 0}, {}});
+    overview.pools.push_back({pool, {net::Count::of(pool.cidr), 0, 0, {}}, {}});
   }
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     BlockView view = view_of(frame, block, now);
@@ -224,7 +247,7 @@ std::string AddressView::type() const {
 
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const Frame frame, Frame::read(context));
-  TRY(const auto record, context.store.get(core::block_key(cidr), deadline_of(context)));
+  TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
   if (!record || std::get<core::Block>(record->value).deleted) {
     return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
   }
@@ -236,7 +259,7 @@ Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
 Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block) {
   if (!block.affinity) return std::optional<core::Affinity>();
   const core::Key key = core::affinity_key(*block.affinity, block.cidr);
-  TRY(const auto record, context.store.get(key, deadline_of(context)));
+  TRY(const auto record, get_sound(context, key, deadline_of(context)));
   if (!record) return std::optional<core::Affinity>();
   return std::optional(std::get<core::Affinity>(record->value));
 }
@@ -275,7 +298,7 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
   TRY(const std::vector<net::Prefix> cidrs, list_block_cidrs(context));
   const auto it = std::find_if(cidrs.begin(), cidrs.end(), [&](const auto& cidr) { return cidr.contains(address); });
   if (it != cidrs.end()) {
-    TRY(const auto record, context.store.get(core::block_key(*it), deadline_of(context)));
+    TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of(context)));
     if (record) {
       const auto* block = std::get_if<core::Block>(&record->value);
       CROFT_ASSERT(block != nullptr);

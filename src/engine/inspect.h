@@ -9,6 +9,7 @@
 #include "core/block/block.h"
 #include "core/block/pool.h"
 #include "engine/transact.h"
+#include "net/count.h"
 
 namespace croft::engine {
 
@@ -28,11 +29,11 @@ namespace croft::engine {
 
 /// How the addresses of a block or pool are used. `reserved` counts only reserved addresses that nobody holds.
 struct Usage {
-  std::uint64_t size = 0;  ///< saturates at 2^64-1
+  net::Count size;
   std::uint64_t held = 0;
   std::uint64_t cooling = 0;
-  std::uint64_t reserved = 0;
-  [[nodiscard]] std::uint64_t free() const { return size - held - cooling - reserved; }
+  net::Count reserved;
+  [[nodiscard]] net::Count free() const { return size - held - cooling - reserved; }
 };
 
 /// A block with what a person asks about it.

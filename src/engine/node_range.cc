@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace croft::engine {
 namespace {
+
+using core::collect::Alarm;
 
 core::Lengths lengths_in(const Context& context) {
   return context.store.capabilities().atomic_commit ? core::Lengths::several : core::Lengths::one;
@@ -59,23 +64,61 @@ class Reconciling {
   [[nodiscard]] Result<void> look_at_gone() {
     const std::chrono::nanoseconds now = context_.clock.now().since_boot;
     const auto gone = gone_in(result_.seen);
+    if (!is_trusted(gone)) return {};
     std::set<std::pair<std::string, net::Prefix>> still;
+    std::size_t left = core::collect::allowance(result_.seen.ranges.size());
+    std::size_t braked = 0;
     for (const auto& [node, cidrs] : gone) {
-      bool long_enough = options_.grace.count() > 0 && result_.seen.nodes > 0;
+      bool long_enough = options_.grace.count() > 0;
       for (const net::Prefix& cidr : cidrs) {
         still.emplace(node, cidr);
         const auto since = memory_.since.try_emplace({node, cidr}, now).first->second;
         long_enough = long_enough && now - since >= options_.grace;
       }
-      if (!long_enough) {
+      const bool is_braked = long_enough && cidrs.size() > left;
+      if (is_braked) braked += cidrs.size();
+      if (!long_enough || is_braked) {
         for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
       } else {
+        left -= cidrs.size();
         TRY_VOID(give_back(node, cidrs));
       }
+    }
+    if (braked > 0) {
+      alarm(Alarm::Kind::too_many,
+            fmt::format("{} more ranges of nodes that are gone are kept for later passes: one gives back {} of {}",
+                        braked, core::collect::allowance(result_.seen.ranges.size()), result_.seen.ranges.size()));
     }
     std::erase_if(memory_.since, [&](const auto& entry) { return !still.contains(entry.first); });
     return {};
   }
+
+  /// Whether the list of nodes proves anything. If not, all that are gone keep what they have, and their time begins
+  /// anew.
+  [[nodiscard]] bool is_trusted(const std::map<std::string, std::vector<net::Prefix>>& gone) {
+    const std::size_t nodes = result_.seen.nodes;
+    std::set<std::string> holders;
+    for (const core::NodeRangeSeen& one : result_.seen.ranges) holders.insert(one.range.node);
+    // The first look has nothing before it but the ranges: each was given to a node that had a record.
+    const std::size_t before = memory_.nodes > 0 ? memory_.nodes : holders.size();
+    const bool is_empty = nodes == 0;
+    if (!is_empty) memory_.nodes = nodes;
+    if (gone.empty() || (!is_empty && !core::collect::is_shrunken(before, nodes))) return true;
+    memory_.since.clear();
+    for (const auto& [node, cidrs] : gone) {
+      for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
+    }
+    if (options_.grace.count() == 0) return false;
+    if (is_empty) {
+      alarm(Alarm::Kind::nodes_empty,
+            fmt::format("no node has a record, and {} ranges are given", result_.gone.size()));
+    } else {
+      alarm(Alarm::Kind::nodes_shrunken, fmt::format("{} nodes have a record, {} before", nodes, before));
+    }
+    return false;
+  }
+
+  void alarm(Alarm::Kind kind, std::string text) { result_.alarms.push_back({kind, std::move(text)}); }
 
   [[nodiscard]] Result<void> give_back(const std::string& node, const std::vector<net::Prefix>& cidrs) {
     core::NodeRangesReleased released{node, cidrs};

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/collect/brake.h"
 #include "core/range/node_range_changes.h"
 #include "engine/transact.h"
 
@@ -32,9 +33,11 @@ namespace croft::engine {
 
 [[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
 
-/// What reconcile remembers of the looks before: since when, within this boot, a range's node has been gone.
+/// What reconcile remembers of the looks before: since when, within this boot, a range's node has been gone. Only looks
+/// that saw nodes count; one that saw none, or less than half of those before, begins it anew.
 struct GoneNodes {
   std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
+  std::size_t nodes = 0;  ///< with a record, in the last look that saw any
 };
 
 struct ReconcileOptions {
@@ -56,14 +59,16 @@ struct NodeRangesReconciled {
   std::vector<core::NodeRangesAssigned> refused;   ///< with `refusal`
   std::vector<core::NodeRangesReleased> released;
   std::vector<core::NodeRange> gone;                  ///< of nodes without record that keep them for now
+  std::vector<core::collect::Alarm> alarms;           ///< why ranges were not given back although their time was up
   std::map<net::Prefix, ClusterCidrCounts> counts{};  ///< by cluster CIDR
   bool dry_run = false;
 };
 
 /// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
-/// two looks at least, is given back, proven once more in the commit itself. When no node at all has a record nothing
-/// is given back: then it is the list that is gone. Does nothing while node ranges are not configured. Errors: of the
-/// store; what was done before stays done, and the next pass goes on.
+/// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
+/// (core/collect/brake.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing and
+/// begins the grace anew, and one pass gives back no more than collect::allowance of the ranges. Does nothing while
+/// node ranges are not configured. Errors: of the store; what was done before stays done, and the next pass goes on.
 [[nodiscard]] Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
                                                                  const ReconcileOptions& options);
 

@@ -86,7 +86,50 @@ TEST(NodeRange, NotFromServiceRangesThatTheStoreKnows) {
   EXPECT_EQ(world.take("node-a"), "127.123.234.64/30");
   EXPECT_EQ(world.adopt("node-b", "127.123.234.8/30"),
             "refused_by_configuration: 127.123.234.8/30 overlaps 127.123.234.0/26, which no node may have (a Service "
-            "range, or excluded)");
+            "range, a pool, or excluded)");
+}
+
+TEST(NodeRange, NotFromServiceCidrObjectsNorFromPoolsOfOthers) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.96.0.0/11", 20)}), "changed");
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {World::prefix("10.96.0.0/12"), World::prefix("fd00:10:96::/112")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  core::Pool pool;
+  pool.name = "calicos";
+  pool.cidr = World::prefix("10.112.0.0/16");
+  pool.block_length = 26;
+  world.put(core::pool_key(pool.name), pool);
+  EXPECT_EQ(world.take("a"), "10.113.0.0/20");
+  EXPECT_THAT(world.adopt("b", "10.97.0.0/20"), testing::HasSubstr("overlaps 10.96.0.0/12"));
+}
+
+TEST(NodeRange, OneFormOfEachAddress) {
+  NodeWorld world;
+  for (const auto& [mapped, length] : {std::pair("::ffff:10.0.0.0/112", 120), std::pair("::fffe:0:0/95", 96)}) {
+    EXPECT_THAT(world.configure({cut("10.0.0.0/16", 24), cut(mapped, length)}),
+                testing::AllOf(testing::HasSubstr("invalid_argument"), testing::HasSubstr("IPv4-mapped")));
+  }
+}
+
+TEST(NodeRange, APoolIsNotMadeOverServices) {
+  NodeWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {World::prefix("10.96.0.0/12")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put(core::range_allocation_key(core::kSecondaryServiceIps), core::RangeAllocation{"10.32.0.0/24", "", nullptr});
+  for (const auto& [pool, why] : {std::pair("10.100.0.0/16", "ServiceCIDR \"kubernetes\" (10.96.0.0/12)"),
+                                  std::pair("10.32.0.128/25", "the Service range 10.32.0.0/24")}) {
+    core::PoolSpec spec;
+    spec.name = "web";
+    spec.cidr = World::prefix(pool);
+    spec.block_length = 26;
+    const auto made = create_pool(world.context, spec);
+    ASSERT_FALSE(made) << pool;
+    EXPECT_THAT(made.error().message, testing::HasSubstr(why));
+  }
 }
 
 TEST(NodeRange, NotWhatOthersHave) {  // [N3]
@@ -323,6 +366,7 @@ TEST(NodeRange, ADamagedConfigurationIsToldAndNotGuessed) {
 struct Reconciled : NodeWorld {
   GoneNodes memory;
   ReconcileOptions options{10min, false};
+  std::vector<std::string> alarms;  ///< of the last pass
   Reconciled() { EXPECT_EQ(configure({cut("10.0.0.0/22", 24)}), "changed"); }
 
   std::vector<std::string> pass() {
@@ -334,6 +378,8 @@ struct Reconciled : NodeWorld {
     for (const auto& one : done->refused) lines.push_back("refused " + one.node);
     for (const auto& one : done->gone) lines.push_back("gone " + one.node + " " + one.cidr.to_string());
     for (const auto& one : done->released) lines.push_back("released " + one.node);
+    alarms.clear();
+    for (const auto& one : done->alarms) alarms.emplace_back(name_of(one.kind));
     return lines;
   }
 };
@@ -379,6 +425,55 @@ TEST(NodeRangeReconcile, AnEmptyListOfNodesGivesNothingBack) {
     EXPECT_THAT(world.pass(), ElementsAre("gone a 10.0.0.0/24"));
     world.clock.advance(1h);
   }
+}
+
+TEST(NodeRangeReconcile, TheGraceDoesNotRunWhileNoNodeIsSeen) {
+  Reconciled world;
+  for (const char* node : {"a", "b", "c"}) world.node(node, {});
+  ASSERT_EQ(world.pass().size(), 3U);
+  for (const char* node : {"a", "b", "c"}) world.put(core::node_key(node), std::nullopt);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(world.pass().size(), 3U);
+    EXPECT_THAT(world.alarms, ElementsAre("nodes_empty"));
+    world.clock.advance(1h);
+  }
+  world.node("a", {});
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24", "gone c 10.0.2.0/24"));
+  EXPECT_THAT(world.alarms, ElementsAre("nodes_shrunken")) << "1 of 3";
+  world.clock.advance(1h);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24", "gone c 10.0.2.0/24")) << "the first look that counts";
+  EXPECT_THAT(world.alarms, IsEmpty());
+  world.node("b", {});
+  world.clock.advance(10min);
+  EXPECT_THAT(world.pass(), ElementsAre("released c"));
+}
+
+TEST(NodeRangeReconcile, AListThatShrankProvesNothingAlsoAfterARestart) {
+  Reconciled world;
+  for (const char* node : {"a", "b", "c"}) world.node(node, {});
+  ASSERT_EQ(world.pass().size(), 3U);
+  world.put(core::node_key("b"), std::nullopt);
+  world.put(core::node_key("c"), std::nullopt);
+  world.memory = {};
+  EXPECT_EQ(world.pass().size(), 2U);
+  EXPECT_THAT(world.alarms, ElementsAre("nodes_shrunken"));
+}
+
+TEST(NodeRangeReconcile, OnePassGivesBackNoMoreThanItsShare) {
+  Reconciled world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/18", 24)}), "changed");
+  for (int i = 0; i < 40; ++i) world.node("n" + std::to_string(i), {});
+  ASSERT_EQ(world.pass().size(), 40U);
+  for (int i = 0; i < 15; ++i) world.put(core::node_key("n" + std::to_string(i)), std::nullopt);
+  EXPECT_EQ(world.pass().size(), 15U);
+  EXPECT_THAT(world.alarms, IsEmpty());
+  world.clock.advance(10min);
+  world.pass();
+  EXPECT_THAT(world.alarms, ElementsAre("too_many"));
+  EXPECT_EQ(world.records().size(), 30U);
+  world.pass();
+  EXPECT_THAT(world.alarms, IsEmpty());
+  EXPECT_EQ(world.records().size(), 25U);
 }
 
 TEST(NodeRangeReconcile, WithoutGraceOrOnADryRunNothingIsGivenBack) {

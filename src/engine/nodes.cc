@@ -1,8 +1,13 @@
 #include "engine/nodes.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/inspect.h"
+#include "net/echo.h"
 
 namespace croft::engine {
 
@@ -18,6 +23,7 @@ Result<std::vector<NodeView>> list_nodes(const Context& context) {
     view.node = std::get<core::Node>(value);
     view.recorded = true;
   }
+  for (const auto& [key, damage] : *loader.snapshot().damaged(listing)) nodes[key.name].recorded = true;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const bool is_hosts = block.affinity && block.affinity->type == core::AffinityOwner::Type::host;
     if (is_hosts) ++nodes[block.affinity->name].blocks;
@@ -45,10 +51,93 @@ Result<core::Node> label_node(const Context& context, const std::string& name, c
   });
 }
 
-Result<NodeRemoved> remove_node(const Context& context, const std::string& name) {
+Result<void> check_node_known(const Context& context, const std::string& name) {
+  constexpr std::size_t kNamedMax = 8;
+  TRY_VOID(core::check_node_name(name));
+  TRY(const std::vector<NodeView> nodes, list_nodes(context));
+  std::string names;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].node.name == name) return {};
+    if (i < kNamedMax) names += (i == 0 ? "" : ", ") + nodes[i].node.name;
+  }
+  if (nodes.size() > kNamedMax) names += fmt::format(" and {} more", nodes.size() - kNamedMax);
+  return fail(ErrorCode::not_found, fmt::format("the register knows no node {}; it knows {}", net::echo(name),
+                                                names.empty() ? "none" : names));
+}
+
+namespace {
+
+/// What is held on a node, in whosever blocks.
+struct HeldOnNode {
+  core::RemovedNode record;
+  std::uint64_t count = 0;
+  std::string some;  ///< addresses, a few
+};
+
+[[nodiscard]] Result<HeldOnNode> held_on(const Context& context, const std::string& name) {
+  constexpr std::uint64_t kNamedMax = 3;
+  HeldOnNode found;
+  found.record.node = name;
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const net::Ordinal ordinal(i);
+      const core::Attribute* holder = core::attribute_of(block, ordinal);
+      if (holder == nullptr || holder->cooling) continue;
+      const auto node = holder->secondary.find(core::kNodeKey);
+      if (node == holder->secondary.end() || node->second != name) continue;
+      core::SequenceNumber& sequence = found.record.held[block.cidr.to_string()];
+      sequence = std::max(sequence, core::sequence_of(block, ordinal));
+      if (found.count < kNamedMax) {
+        found.some += (found.count == 0 ? "" : ", ") + net::address_at(block.cidr, ordinal).to_string();
+      }
+      ++found.count;
+    }
+  }));
+  if (found.count > kNamedMax) found.some += ", …";
+  return found;
+}
+
+[[nodiscard]] Result<std::vector<net::Prefix>> blocks_of(const Context& context, const core::AffinityOwner& owner) {
+  std::vector<net::Prefix> cidrs;
+  TRY_VOID(for_each_affinity(context, core::owned_names_of(owner),
+                             [&](const core::Affinity& row) { cidrs.push_back(row.cidr); }));
+  return cidrs;
+}
+
+}  // namespace
+
+Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& removal) {
+  const std::string& name = removal.name;
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, name};
+  TRY_VOID(core::check_node_name(name));
+  TRY(const HeldOnNode held, held_on(context, name));
+  if (held.count > 0 && !removal.force) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("node {} holds {} addresses ({}): if it is gone for good, --force gives up its blocks and lets "
+                    "the collector free them",
+                    name, held.count, held.some));
+  }
   NodeRemoved result;
-  TRY(result.affinities, remove_host(context, {core::AffinityOwner::Type::host, name}));
-  if (result.affinities.failure || context.store.capabilities().foreign_writers) return result;
+  result.held = held.count;
+  TRY(std::vector<net::Prefix> blocks, blocks_of(context, owner));
+  TRY(const auto record,
+      context.store.get(core::node_key(name), Deadline::after(context.clock.now(), context.time_limit)));
+  const bool keeps_record = context.store.capabilities().foreign_writers;
+  result.was_known = record.has_value() || !blocks.empty() || held.count > 0;
+  if (removal.dry_run) {
+    result.affinities.released = std::move(blocks);
+    result.record_deleted = record.has_value() && !keeps_record;
+    return result;
+  }
+  // First of all: whoever stops behind this and does it again finds the same.
+  if (held.count > 0) {
+    TRY_VOID(transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+      return core::plan_note_removed(snapshot, held.record);
+    }));
+  }
+  TRY(result.affinities, remove_host(context, owner));
+  if (result.affinities.failure || keeps_record) return result;
   TRY(result.record_deleted,
       transact(context, TurnTaking::before_writing,
                [&](const core::Snapshot& snapshot, const Instant&) { return core::plan_delete_node(snapshot, name); }));

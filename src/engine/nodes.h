@@ -24,13 +24,27 @@ struct NodeView {
 [[nodiscard]] Result<core::Node> label_node(const Context& context, const std::string& name,
                                             const core::LabelChanges& changes);
 
+/// Whether the register knows a node: by its record, a block, or an address held on it. Error: not_found, naming some
+/// that it knows.
+[[nodiscard]] Result<void> check_node_known(const Context& context, const std::string& name);
+
+struct NodeRemoval {
+  std::string name;
+  bool force = false;    ///< also when addresses are held on it
+  bool dry_run = false;  ///< only say what would come
+};
 struct NodeRemoved {
+  bool was_known = false;  ///< by a record, a block, or an address held on it
+  std::uint64_t held = 0;  ///< addresses held on it, which stay held
   AffinitiesReleased affinities;
   bool record_deleted = false;
 };
-/// Gives up the blocks of a node that is gone (remove_host), and its record. Addresses held on it stay held. When some
-/// blocks could not be given up the record stays, so that doing it again goes on; and on a store shared with foreign
-/// writers, who keep records of nodes themselves.
-[[nodiscard]] Result<NodeRemoved> remove_node(const Context& context, const std::string& name);
+/// Gives up the blocks of a node that is gone (remove_host), and its record. Refused for safety when addresses are held
+/// on it; with `force` they stay held, and that an operator took their node away is written down (core::RemovedNode),
+/// so that the collector may free them as it frees those of a node that is gone. A node that the register does not know
+/// is no error: its ranges may be somebody else's to give back. When some blocks could not be given up the record
+/// stays, so that doing it again goes on; and on a store shared with foreign writers, who keep records of nodes
+/// themselves.
+[[nodiscard]] Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& removal);
 
 }  // namespace croft::engine

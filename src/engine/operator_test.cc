@@ -1,7 +1,9 @@
 #include "engine/affinities.h"
+#include "engine/attachments.h"
 #include "engine/config.h"
 #include "engine/explain.h"
 #include "engine/nodes.h"
+#include "engine/release.h"
 #include "engine/test_world.h"
 
 namespace croft::engine {
@@ -208,17 +210,75 @@ TEST_F(OperatorTest, RemovingANodeGivesUpItsBlocksAndKeepsAddresses) {
   pool("a", "10.1.0.0/28", 29);
   node("node-a", {});
   const std::string held = add("c1");
-  EXPECT_TRUE(remove_node(context, "node-a").value().record_deleted);
+  const auto refused = remove_node(context, {"node-a", false, false});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_THAT(refused.error().message, HasSubstr("holds 1 addresses (" + held + ")"));
+  EXPECT_TRUE(remove_node(context, {"node-a", true, true}).value().record_deleted) << "a dry run says the same";
+  EXPECT_TRUE(look(context)->pools[0].blocks[0].block.affinity) << "and does nothing";
+  EXPECT_TRUE(remove_node(context, {"node-a", true, false}).value().record_deleted);
   EXPECT_FALSE(look(context)->pools[0].blocks[0].block.affinity);
   EXPECT_EQ(show_address(context, ip(held.c_str()))->handle_id, "net.c1");
   EXPECT_TRUE(show_address(context, ip(held.c_str()))->borrowed());
-  EXPECT_FALSE(remove_node(context, "node-a").value().record_deleted) << "may be repeated";
+  EXPECT_FALSE(remove_node(context, {"node-a", true, false}).value().record_deleted) << "may be repeated";
+  EXPECT_FALSE(remove_node(context, {"nope", false, false}).value().was_known);
+  EXPECT_EQ(check_node_known(context, "nope").error().code, ErrorCode::not_found);
+  EXPECT_TRUE(check_node_known(context, "node-a"));
+}
+
+TEST_F(OperatorTest, ABlockOfNobodyIsClaimedWithTheAddressesHeldInIt) {
+  pool("a", "10.1.0.0/28", 29);
+  const std::string held = add("c1");
+  ASSERT_TRUE(remove_node(context, {"node-a", true, false}));
+  const auto cidr = show_address(context, ip(held.c_str()))->block.value();
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, "node-a"};
+  const auto claimed = claim_affinity(context, owner, cidr).value();
+  EXPECT_THAT(claimed.claimed, ElementsAre(cidr));
+  EXPECT_FALSE(show_address(context, ip(held.c_str()))->borrowed());
+  EXPECT_THAT(findings(), IsEmpty());
+  const core::AffinityOwner other{core::AffinityOwner::Type::host, "node-b"};
+  EXPECT_THAT(claim_affinity(context, other, cidr).value().others, ElementsAre(cidr)) << "it is node-a's again";
+}
+
+TEST_F(OperatorTest, TakingALabelAwayMakesNoRecord) {
+  EXPECT_EQ(label_node(context, "nope", {{"zone", std::nullopt}}).error().code, ErrorCode::not_found);
+  EXPECT_THAT(list_nodes(context).value(), IsEmpty());
+}
+
+TEST_F(OperatorTest, TheBrakeCountsByNode) {
+  pool("a", "10.1.0.0/26", 28);
+  std::vector<core::AddressToRelease> one, all;
+  for (int i = 0; i < 4; ++i)
+    all.push_back({ip(add("c" + std::to_string(i)).c_str()), "net.c" + std::to_string(i), {}});
+  for (int i = 0; i < 9; ++i) add("d" + std::to_string(i), "node-b");
+  one.assign(all.begin(), all.begin() + 2);
+  EXPECT_TRUE(check_release_share(context, one, 0.5));
+  const auto refused = check_release_share(context, all, 0.5);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_THAT(refused.error().message, HasSubstr("4 of 4 addresses held on node node-a would go"));
+  EXPECT_TRUE(check_release_share(context, all, 1.0));
+  for (auto& address : all) address.handle_id = "net.gone";
+  EXPECT_TRUE(check_release_share(context, all, 0.5)) << "they have other holders by now";
+}
+
+TEST_F(OperatorTest, WhatAContainerHoldsInOtherNetworksIsFoundInItsNodesBlocks) {
+  pool("a", "10.1.0.0/26", 28);
+  const std::string held = add("c1");
+  add("c11");
+  const auto found = held_elsewhere(context, {"renamed", "c1", "eth0"}, {core::AffinityOwner::Type::host, "node-a"});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 1U);
+  EXPECT_EQ(found->front().network, "net");
+  EXPECT_THAT(found->front().addresses, ElementsAre(ip(held.c_str())));
+  EXPECT_THAT(held_elsewhere(context, {"net", "c1", "eth0"}, {core::AffinityOwner::Type::host, "node-a"}).value(),
+              IsEmpty());
 }
 
 TEST_F(OperatorTest, WhereOthersKeepNodesTheRecordStays) {
   store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
   node("node-a", {});
-  EXPECT_FALSE(remove_node(context, "node-a").value().record_deleted);
+  EXPECT_FALSE(remove_node(context, {"node-a", false, false}).value().record_deleted);
   EXPECT_EQ(list_nodes(context).value().size(), 1U);
 }
 

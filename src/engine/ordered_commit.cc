@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "core/range/range_bytes.h"
 #include "engine/commit_once.h"
+#include "engine/each_record.h"
 #include "engine/handle_counts.h"
 
 namespace croft::engine {
@@ -156,7 +157,11 @@ class OrderedCommit {
     }
     if (keys.empty()) return {};
     TRY(auto records, context_.store.get_many(keys, deadline_));
-    for (std::size_t i = 0; i < keys.size(); ++i) seen_[keys[i]] = std::move(records[i]);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const Error* damage = records[i] ? core::damage_of(records[i]->value) : nullptr;
+      if (damage != nullptr) return fail(*damage);
+      seen_[keys[i]] = std::move(records[i]);
+    }
     for (const Write& check : checks_) TRY_VOID(still_holds(check));
     for (auto& [handle_id, change] : changes_) {
       if (!planned_.contains(handle_id)) TRY_VOID(adopt_handle(handle_id, change));
@@ -274,7 +279,7 @@ class OrderedCommit {
   void clear_bits(const Key& key, const std::string& bits) const {
     if (bits.empty()) return;
     for (int tries = 0; tries < kTriesMax; ++tries) {
-      const auto record = context_.store.get(key, deadline_);
+      const auto record = get_sound(context_, key, deadline_);
       if (!record || !*record) return;
       core::RangeAllocation range = std::get<core::RangeAllocation>((*record)->value);
       std::string cleared = core::range::without(range.data, bits);
@@ -391,16 +396,35 @@ class OrderedCommit {
   }
 
   [[nodiscard]] Result<void> restore(const Done& one) {
-    if (one.key.kind == Kind::range_allocation && one.before) {
-      const auto write = std::find_if(ranges_.begin(), ranges_.end(), [&](const Write& w) { return w.key == one.key; });
-      CROFT_ASSERT(write != ranges_.end());
-      const core::RangeAllocation* after = as_range(write->value);
-      if (after != nullptr && !deciding_.empty()) {
-        clear_bits(one.key, core::range::without(after->data, as_range(one.before)->data));
-        return {};
-      }
-    }
-    return ignore_revision(write_one(one.key, one.before, Condition::if_revision(one.revision)));
+    auto restored = ignore_revision(write_one(one.key, one.before, Condition::if_revision(one.revision)));
+    if (restored || restored.error().code != ErrorCode::conflict) return restored;
+    // Others have written it since, and what they keep of it is theirs; but what this commit took in it still is taken,
+    // whoever made the record.
+    if (one.key.kind == Kind::range_allocation) take_out_bits(one);
+    if (one.key.kind == Kind::ip_address && !one.before) remove_own_object(one);
+    return restored;
+  }
+
+  /// Absent before means: no bits before.
+  void take_out_bits(const Done& one) const {
+    const auto write = std::find_if(ranges_.begin(), ranges_.end(), [&](const Write& w) { return w.key == one.key; });
+    CROFT_ASSERT(write != ranges_.end());
+    const core::RangeAllocation* after = as_range(write->value);
+    if (after == nullptr || deciding_.empty()) return;
+    const core::RangeAllocation* before = as_range(one.before);
+    clear_bits(one.key, core::range::without(after->data, before != nullptr ? before->data : std::string()));
+  }
+
+  /// An object that this commit made is its own as long as it names the same holder.
+  void remove_own_object(const Done& one) const {
+    const auto made =
+        std::find_if(deciding_.begin(), deciding_.end(), [&](const Write& w) { return w.key == one.key; });
+    const auto* ours = made == deciding_.end() ? nullptr : value_in<core::IpAddressObject>(made->value);
+    const auto record = context_.store.get(one.key, deadline_);
+    if (ours == nullptr || !record || !*record) return;
+    const auto* now = std::get_if<core::IpAddressObject>(&(*record)->value);
+    if (now == nullptr || now->parent != ours->parent) return;
+    static_cast<void>(write_one(one.key, std::nullopt, Condition::if_revision((*record)->revision)));
   }
 
   /// As it was, but with a sequence number above all that were seen.
@@ -424,7 +448,7 @@ class OrderedCommit {
   }
 
   [[nodiscard]] Result<void> raise_mark_above(const Key& key, const core::HighWaterMark& mark) {
-    TRY(auto record, context_.store.get(key, deadline_));
+    TRY(auto record, get_sound(context_, key, deadline_));
     seen_[key] = std::move(record);
     return raise_mark({key, mark, Condition::always(), false});
   }

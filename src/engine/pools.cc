@@ -19,6 +19,11 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
     const auto existing =
         std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == spec.name; });
     if (existing != pools.end() && core::disagreement(*existing, spec).empty()) continue;
+    // One that is there and damaged is not made anew; it serves nobody, and the others do.
+    if (existing == pools.end()) {
+      TRY(const auto record, context.store.get(core::pool_key(spec.name), deadline_of_use_case(context)));
+      if (record && core::damage_of(record->value) != nullptr) continue;
+    }
     const auto created = create_pool(context, spec);
     if (created) continue;
     Error error = created.error();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/block/address_claims.h"
 #include "engine/commit_once.h"
 #include "engine/each_record.h"
 
@@ -30,6 +31,10 @@ using Records = std::array<std::optional<store::Record>, kNames.size()>;
   for (const std::string_view name : kNames) keys.push_back(core::range_allocation_key(name));
   TRY(auto read, context.store.get_many(keys, deadline_of_use_case(context)));
   CROFT_ASSERT(read.size() == kNames.size());
+  for (const auto& record : read) {
+    if (!record) continue;
+    if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
+  }
   Records records;
   std::ranges::move(read, records.begin());
   return records;
@@ -39,23 +44,67 @@ using Records = std::array<std::optional<store::Record>, kNames.size()>;
   return record ? Condition::if_revision(record->revision) : Condition::if_absent();
 }
 
+/// Who else has a claim on the address space, and the commit's part that makes another claim meanwhile a conflict.
+struct Claims {
+  std::optional<core::AddressClaims> all;
+  store::Write pool_set;
+};
+
+[[nodiscard]] Result<Claims> read_claims(const Context& context) {
+  Loader loader(context.store, deadline_of_use_case(context));
+  for (;;) {
+    core::Reader reader(loader.snapshot());
+    core::PlannedWrite pool_set = core::next_pool_set(reader);
+    core::AddressClaims claims(reader);
+    if (!reader.complete()) {
+      TRY_VOID(loader.load(reader.missing()));
+      continue;
+    }
+    return Claims{std::move(claims), loader.conditional({std::move(pool_set)}).front()};
+  }
+}
+
 /// All that a pass decides by, in the order in which it must be read.
 struct Look {
   Records records;
   std::vector<collect::ServiceUse> services;
   std::vector<store::Revision> service_revisions;  ///< of each
+  Claims claims;
   std::vector<core::ServiceCidrObject> cidrs;
   std::vector<core::IpAddressObject> objects;
   std::map<std::string, store::Revision> object_revisions;
 };
 
+/// The Services of both kinds: who is not seen has nothing, and loses what it holds.
+[[nodiscard]] Result<void> read_services(const Context& context, Look& look) {
+  const store::Capabilities can = context.store.capabilities();
+  const auto add = [&](const store::Record& record, const core::Service& service, bool beside_kubernetes) {
+    look.services.push_back(collect::use_of(service));
+    look.services.back().beside_kubernetes = beside_kubernetes;
+    look.service_revisions.push_back(record.revision);
+  };
+  TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
+    add(record, std::get<core::Service>(record.value), can.foreign_writers && !can.kubernetes_services);
+  }));
+  if (!can.foreign_writers) return {};
+  const auto others = for_each_record(context, {core::Kind::foreign_service, ""}, [&](const store::Record& record) {
+    add(record, std::get<core::ForeignService>(record.value).service, can.kubernetes_services);
+  });
+  if (others) return {};
+  return fail(others.error().in(fmt::format("{} Services hold values of the same ranges and could not be read",
+                                            can.kubernetes_services ? "Croft's own" : "Kubernetes'")));
+}
+
+[[nodiscard]] bool is_empty(const Look& look) {
+  return std::ranges::none_of(look.records, [](const auto& record) { return record.has_value(); }) &&
+         look.services.empty() && look.cidrs.empty() && look.objects.empty();
+}
+
 [[nodiscard]] Result<Look> read_all(const Context& context, ClusterIpForm form) {
   Look look;
   TRY(look.records, read_records(context));
-  TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
-    look.services.push_back(collect::use_of(std::get<core::Service>(record.value)));
-    look.service_revisions.push_back(record.revision);
-  }));
+  TRY(look.claims, read_claims(context));
+  TRY_VOID(read_services(context, look));
   if (form == ClusterIpForm::bitmap) return look;
   TRY_VOID(for_each_record(context, {core::Kind::ip_address, ""}, [&](store::Record& record) {
     look.object_revisions[record.key.name] = record.revision;
@@ -84,12 +133,19 @@ class Pass {
     for (int tries = 0;; ++tries) {
       if (tries > 0) wait(tries - 1);
       TRY(look_, read_all(context_, options_.form));
+      if (is_empty(look_) && context_.store.capabilities().kubernetes_services) {
+        return fail(ErrorCode::not_found,
+                    "there is nothing of a Kubernetes here, no Service, no range, no IPAddress, no ServiceCIDR: is the "
+                    "prefix that of the kube-apiservers' --etcd-prefix (croft: --etcd-prefix, in a store's URL "
+                    "kubernetes=)?");
+      }
+      // Who is told before the first write is told of them too.
+      report_.services = std::move(look_.services);
       decide();
       TRY_VOID(settle(tries + 1 == kRepairTriesMax));
       if (pending_.empty()) break;
     }
     if (options_.write && report_.objects) mend_objects();
-    report_.services = std::move(look_.services);
     return std::move(report_);
   }
 
@@ -125,9 +181,34 @@ class Pass {
     decide_ports();
     report_.addresses.reset();
     if (report_.objects) {
-      report_.addresses =
-          collect::audit_ip_addresses(look_.objects, look_.cidrs, look_.services, context_.clock.now().wall);
+      report_.addresses = collect::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
+                                                      context_.clock.now().wall, leaked_for());
+      remember_leaked();
     }
+  }
+
+  /// For how long each object was seen as it is now, and leaked.
+  [[nodiscard]] collect::LeakedFor leaked_for() const {
+    collect::LeakedFor result;
+    const auto now = context_.clock.now().since_boot;
+    for (const auto& [address, seen] : memory_.objects) {
+      const auto revision = look_.object_revisions.find(address);
+      if (revision != look_.object_revisions.end() && revision->second == seen.revision) {
+        result.emplace(address, now - seen.since);
+      }
+    }
+    return result;
+  }
+
+  void remember_leaked() {
+    std::map<std::string, LeakedObject> objects;
+    for (const std::string& address : report_.addresses->leaked) {
+      const store::Revision revision = look_.object_revisions.at(address);
+      const auto before = memory_.objects.find(address);
+      const bool is_known = before != memory_.objects.end() && before->second.revision == revision;
+      objects[address] = {revision, is_known ? before->second.since : context_.clock.now().since_boot};
+    }
+    memory_.objects = std::move(objects);
   }
 
   /// What the range is to be; nothing, and maybe a failure, when nobody says.
@@ -159,11 +240,51 @@ class Pass {
     }
     if (seen.empty()) {
       const bool is_asked_for =
-          std::ranges::any_of(look_.services, [](const auto& s) { return !s.cluster_ips.empty(); });
+          std::ranges::any_of(report_.services, [](const auto& s) { return !s.cluster_ips.empty(); });
       if (is_asked_for) lacks(core::kServiceIps, "--service-cluster-ip-range");
       return;
     }
-    for (RangeRepair& repair : collect::repair_addresses(seen, look_.services)) take_over(std::move(repair));
+    if (seen.size() == 2 && seen[0].wanted.cidr().family() == seen[1].wanted.cidr().family())
+      return of_one_family(seen);
+    for (RangeRepair& repair : collect::repair_addresses(seen, report_.services)) {
+      refuse_claimed(repair);
+      take_over(std::move(repair));
+    }
+    // By the flags there is one range only. A second one of its family is left of ranges that changed places; one of
+    // the other family stays, as in the reference: it may be wanted again.
+    const core::RangeAllocation* second = stored(1);
+    const bool is_alone = options_.cidrs && !options_.cidrs->secondary.is_valid();
+    const auto second_cidr = second != nullptr ? net::parse_prefix(second->range) : std::nullopt;
+    if (is_alone && second_cidr && second_cidr->family() == seen.front().wanted.cidr().family()) {
+      take_over(collect::drop_second_range(std::string(kNames[1]), *second, seen.front().wanted, report_.services));
+    }
+  }
+
+  /// Two bitmaps of the same addresses, or of two ranges of which one is none: which counts only the flags can say.
+  void of_one_family(const std::vector<collect::AddressRangeSeen>& seen) {
+    fail_range(kNames[1], Error{ErrorCode::refused_by_configuration,
+                                fmt::format("the records {} ({}) and {} ({}) are of one family: say with "
+                                            "--service-cluster-ip-range what the ranges are to be",
+                                            kNames[0], seen[0].wanted.text(), kNames[1], seen[1].wanted.text()),
+                                {}});
+  }
+
+  [[nodiscard]] static bool is_moved(const RangeRepair& repair) {
+    return repair.write && repair.name != core::kServiceNodePorts &&
+           (!repair.present || repair.range != repair.write->range);
+  }
+
+  /// Where a range is not yet, somebody else may be.
+  void refuse_claimed(RangeRepair& repair) const {
+    if (!is_moved(repair)) return;
+    const auto cidr = net::Prefix::parse(repair.write->range);
+    const auto claim = cidr ? look_.claims.all->against_services(*cidr) : std::nullopt;
+    if (!claim) return;
+    repair.failure = Error{
+        ErrorCode::refused_by_configuration,
+        fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim),
+        {}};
+    repair.write.reset();
   }
 
   void decide_ports() {
@@ -173,19 +294,20 @@ class Pass {
       if (!wanted) return;
     }
     if (!wanted) {
-      const bool is_asked_for = std::ranges::any_of(
-          look_.services, [](const auto& s) { return !s.node_ports.empty() || s.health_check_node_port != 0; });
+      const bool is_asked_for = std::ranges::any_of(report_.services, [](const auto& s) {
+        return s.type != core::ServiceType::external_name && (!s.node_ports.empty() || s.health_check_node_port != 0);
+      });
       if (is_asked_for) lacks(core::kServiceNodePorts, "--service-node-port-range");
       return;
     }
-    take_over(collect::repair_node_ports(seen_range(kPorts, *wanted), look_.services));
+    take_over(collect::repair_node_ports(seen_range(kPorts, *wanted), report_.services));
   }
 
   template <class M>
   [[nodiscard]] collect::RangeSeen<M> seen_range(std::size_t index, M wanted) const {
     collect::RangeSeen<M> seen{std::string(kNames[index]), {}, std::move(wanted), {}};
     if (const core::RangeAllocation* range = stored(index)) seen.stored = *range;
-    if (const auto leaks = memory_.find(seen.name); leaks != memory_.end()) seen.leaks = leaks->second;
+    if (const auto leaks = memory_.ranges.find(seen.name); leaks != memory_.ranges.end()) seen.leaks = leaks->second;
     return seen;
   }
 
@@ -215,7 +337,8 @@ class Pass {
   }
 
   [[nodiscard]] bool is_to_write(const RangeRepair& repair) const {
-    return options_.write && repair.write && !(report_.bitmap_beside && repair.name != core::kServiceNodePorts);
+    return options_.write && (repair.write || repair.remove) &&
+           !(report_.bitmap_beside && repair.name != core::kServiceNodePorts);
   }
 
   void count_conflict(const std::string& name) {
@@ -224,7 +347,7 @@ class Pass {
   }
 
   void is_done(const RangeRepair& repair) {
-    memory_[repair.name] = repair.leaks;
+    memory_.ranges[repair.name] = repair.leaks;
     done_.insert(repair.name);
     pending_.erase(repair.name);
   }
@@ -256,9 +379,12 @@ class Pass {
   }
 
   void write(const RangeRepair& repair, bool is_last) {
-    const store::Write write{core::range_allocation_key(repair.name), *repair.write,
-                             as_read(look_.records[index_of(repair.name)]), false};
-    const auto written = commit_once(context_, {&write, 1}, deadline_of_use_case(context_));
+    std::vector<store::Write> writes;
+    writes.push_back(
+        {core::range_allocation_key(repair.name), std::nullopt, as_read(look_.records[index_of(repair.name)]), false});
+    if (repair.write) writes.front().value = *repair.write;
+    if (is_moved(repair) && context_.store.capabilities().atomic_commit) writes.push_back(look_.claims.pool_set);
+    const auto written = commit_once(context_, writes, deadline_of_use_case(context_));
     if (written) {
       report_.written.push_back(repair.name);
       return is_done(repair);
@@ -277,16 +403,20 @@ class Pass {
   void mend_objects() {
     if (report_.addresses->mends.empty()) return;
     if (before_write_) before_write_(report_);
+    // Objects are of Kubernetes' Services, whichever kind these are here.
     std::map<core::ServiceName, store::Revision> services;
-    for (std::size_t i = 0; i < look_.services.size(); ++i) {
-      services.emplace(look_.services[i].name, look_.service_revisions[i]);
+    for (std::size_t i = 0; i < report_.services.size(); ++i) {
+      const auto& service = report_.services[i];
+      if (!service.beside_kubernetes) services.emplace(service.name, look_.service_revisions[i]);
     }
+    const store::Capabilities can = context_.store.capabilities();
+    const bool is_foreign = can.foreign_writers && !can.kubernetes_services;
     for (const collect::IpAddressMend& mend : report_.addresses->mends) {
       std::optional<store::Write> rests_on;
       if (mend.service) {
         const auto service = services.find(*mend.service);
         rests_on = store::Write{
-            core::service_key(*mend.service), std::nullopt,
+            is_foreign ? core::foreign_service_key(*mend.service) : core::service_key(*mend.service), std::nullopt,
             service != services.end() ? Condition::if_revision(service->second) : Condition::if_absent(), true};
       }
       const auto done = mend_object(mend, rests_on);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -32,8 +33,17 @@ struct RangeRepairOptions {
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
 
-/// What passes leave for the next, by name of the range.
-using RangeRepairMemory = std::map<std::string, core::collect::Leaks>;
+/// An IPAddress that looked leaked: as which revision, and since when, within this boot.
+struct LeakedObject {
+  store::Revision revision;
+  std::chrono::nanoseconds since{};
+};
+
+/// What passes leave for the next.
+struct RangeRepairMemory {
+  std::map<std::string, core::collect::Leaks> ranges;  ///< by name
+  std::map<std::string, LeakedObject> objects;         ///< by address
+};
 
 /// A part that could not be done. The others were.
 struct RangeFailure {
@@ -71,7 +81,10 @@ struct RangeRepairReport {
 /// that succeeds counts as a pass for what has leaked.
 inline constexpr int kRepairTriesMax = 4;
 
-/// One pass. `before_write`, if given, sees what was found before each try that writes. Errors: those of reading; what
+/// One pass. One range has one set of holders: Services of the store's own kind and of the other are read. A range that
+/// is made, or moved, is refused where somebody else claims its addresses (core/block/address_claims.h).
+/// `before_write`, if given, sees what was found before each try that writes. Errors: those of reading, which then name
+/// what could not be seen; not_found where a Kubernetes is to be and nothing of it is. What
 /// goes wrong later is in the report's failures, and `memory` is then as before for that range.
 [[nodiscard]] Result<RangeRepairReport> repair_ranges(
     const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory,

@@ -214,7 +214,7 @@ TEST(RepairRanges, TriesThatFailAreNoPasses) {
   const auto next = world.store.counts().commit + 1;
   world.store.set_faults(FaultScript().on_commit(next, Fault::conflict).on_commit(next + 1, Fault::conflict));
   world.repair();
-  EXPECT_EQ(world.memory.at("serviceips").front().passes, 1U);
+  EXPECT_EQ(world.memory.ranges.at("serviceips").front().passes, 1U);
   EXPECT_TRUE(world.has("10.0.0.9"));
 }
 
@@ -282,7 +282,12 @@ TEST(RepairRanges, Objects) {
   world.put_service("b", "10.0.0.2");
   world.put_object("10.0.0.2", "gone");
   world.put_object("10.0.0.3", "gone");
-  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.1", "repair 10.0.0.2", "leak 10.0.0.3"));
+  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.1", "repair 10.0.0.2", "leak 10.0.0.3 left"));
+  EXPECT_TRUE(world.object("10.0.0.3")) << "seen once";
+  world.clock.advance(core::collect::kIpAddressLeakAge - std::chrono::nanoseconds(1));
+  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
+  world.clock.advance(std::chrono::nanoseconds(1));
+  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3"));
   EXPECT_EQ(world.object("10.0.0.1")->parent.name, "a");
   EXPECT_EQ(world.object("10.0.0.2")->parent.name, "b");
   EXPECT_FALSE(world.object("10.0.0.3"));
@@ -295,11 +300,125 @@ TEST(RepairRanges, Objects) {
 TEST(RepairRanges, AnObjectWhoseServiceIsMadeMeanwhileStays) {
   Objects world;
   world.put_object("10.0.0.3", "late");
+  world.repair();
+  world.clock.advance(core::collect::kIpAddressLeakAge);
   world.meddler.before_commit = [&] { world.put_service("late", "10.0.0.3"); };
   const RangeRepairReport report = world.repair();
   EXPECT_THAT(report.changed_meanwhile, ElementsAre("10.0.0.3"));
   EXPECT_THAT(report.failed_tries, ElementsAre(Pair("ipaddresses", 1)));
   EXPECT_TRUE(world.object("10.0.0.3"));
+}
+
+TEST(RepairRanges, AnObjectThatWasMadeAnewIsSeenAnew) {
+  Objects world;
+  world.put_object("10.0.0.3", "gone");
+  world.repair();
+  world.clock.advance(core::collect::kIpAddressLeakAge);
+  const auto key = core::ip_address_key("10.0.0.3");
+  ASSERT_TRUE(
+      store::delete_if_revision(world.store, key, world.store.get(key, Deadline{}).value()->revision, {}, Deadline{}));
+  world.put_object("10.0.0.3", "gone");
+  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
+}
+
+/// A store that Kubernetes shares: `service` is Croft's own, foreign_service Kubernetes'.
+struct Shared : World {
+  Shared() {
+    repair_options.write = true;
+    store.set_capabilities({.atomic_commit = true, .shared = true, .foreign_writers = true});
+  }
+  void put_foreign(const std::string& name, const std::string& ip) {
+    core::Service one = service(name);
+    one.cluster_ip = ip;
+    one.cluster_ips = {ip};
+    EXPECT_TRUE(
+        store::create_if_absent(store, core::foreign_service_key(one.name), core::ForeignService{one}, {}, Deadline{}));
+  }
+};
+
+TEST(RepairRanges, WhatTheOtherKindHoldsIsHeld) {
+  Shared world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("mine"), "10.0.0.7")), "ok");
+  world.leak("10.0.0.9");
+  world.put_foreign("theirs", "10.0.0.9");
+  for (int pass = 1; pass <= 4; ++pass) EXPECT_THAT(world.found(), IsEmpty()) << pass;
+  EXPECT_TRUE(world.has("10.0.0.9"));
+  world.put_foreign("mine", "10.0.0.7");
+  EXPECT_THAT(world.found(), ElementsAre("duplicate 10.0.0.7 left"));
+}
+
+TEST(RepairRanges, ARangeOverAPoolIsNotMoved) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  core::Pool pool;
+  pool.name = "pods";
+  pool.cidr = *net::parse_prefix("10.0.4.0/24");
+  pool.block_length = 26;
+  EXPECT_TRUE(store::create_if_absent(world.store, core::pool_key("pods"), pool, {}, Deadline{}));
+  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/21").value();
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_EQ(report.failures.front().error.message,
+            "the range 10.0.0.0/21 overlaps pool pods (10.0.4.0/24); choose another --service-cluster-ip-range");
+  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/22").value();
+  EXPECT_THAT(world.repair().written, ElementsAre("serviceips"));
+  EXPECT_TRUE(world.store.get(core::pool_set_key(), Deadline{}).value()) << "what conflicts with a pool made meanwhile";
+}
+
+TEST(RepairRanges, APoolMadeMeanwhileIsSeen) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/21").value();
+  world.meddler.before_commit = [&] {
+    core::Pool pool;
+    pool.name = "pods";
+    pool.cidr = *net::parse_prefix("10.0.4.0/24");
+    pool.block_length = 26;
+    const std::vector<store::Write> writes{
+        {core::pool_key("pods"), pool, store::Condition::if_absent(), false},
+        {core::pool_set_key(), core::PoolSet{99}, store::Condition::always(), false}};
+    EXPECT_TRUE(world.store.commit(writes, {}, Deadline{}));
+  };
+  EXPECT_EQ(world.repair().failures.size(), 1U);
+}
+
+TEST(RepairRanges, TwoRecordsOfOneFamilyAreNotGuessedAt) {
+  World world("10.0.0.0/24,fd00::/112");
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.repair_options.cidrs = core::range::parse_service_cidrs("fd00::/112,10.0.0.0/24").value();
+  EXPECT_THAT(world.repair().failures, IsEmpty());
+  EXPECT_TRUE(world.has("10.0.0.7"));
+  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/24").value();
+  world.repair_options.write = false;
+  EXPECT_THAT(world.found(), testing::Contains("repair 10.0.0.0/24"));
+  world.repair_options.write = true;
+  EXPECT_THAT(world.repair().written, ElementsAre("serviceips", "secondaryserviceips"));
+  EXPECT_FALSE(world.store.get(core::range_allocation_key(core::kSecondaryServiceIps), Deadline{}).value());
+  EXPECT_TRUE(world.has("10.0.0.7"));
+  ASSERT_TRUE(store::create_if_absent(world.store, core::range_allocation_key(core::kSecondaryServiceIps),
+                                      core::RangeAllocation{"10.0.0.0/24", "", nullptr}, {}, Deadline{}));
+  world.repair_options.cidrs.reset();
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_THAT(report.failures.front().error.message, testing::HasSubstr("are of one family"));
+}
+
+TEST(RepairRanges, ThePortOfAnExternalNameAsksForNoRange) {
+  World world;
+  core::Service outside = World::service("db", core::ServiceType::external_name, {World::port("", 80, 30090)});
+  outside.external_name = "db.example.com";
+  EXPECT_TRUE(store::create_if_absent(world.store, core::service_key(outside.name), outside, {}, Deadline{}));
+  EXPECT_THAT(world.repair().failures, IsEmpty());
+}
+
+TEST(RepairRanges, IsToldOfTheServicesToo) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
+  world.lose("10.0.0.7");
+  std::size_t services = 0;
+  EXPECT_TRUE(repair_ranges(world.repairing, world.repair_options, world.memory,
+                            [&](const RangeRepairReport& before) { services = before.services.size(); }));
+  EXPECT_EQ(services, 1U);
 }
 
 TEST(RepairRanges, ABitmapBesideObjectsIsNeverWritten) {

@@ -39,7 +39,14 @@ class RegisterReader {
     for (const core::Key& key : wanted.records) remember(key, *record++);
   }
 
+  [[nodiscard]] bool is_sound(const store::Record& record) {
+    const Error* damage = core::damage_of(record.value);
+    if (damage != nullptr) result_.unreadable.push_back({record.key, *damage});
+    return damage == nullptr;
+  }
+
   void remember(const core::Key& key, const std::optional<store::Record>& record) {
+    if (record && !is_sound(*record)) return result_.snapshot.set(key, std::nullopt);
     result_.snapshot.set(key, record ? std::optional(record->value) : std::nullopt);
     if (record) result_.revisions[key] = record->revision;
   }
@@ -49,6 +56,7 @@ class RegisterReader {
     values.reserve(records.size());
     for (store::Record& record : records) {
       remember(record.key, record);
+      if (core::damage_of(record.value) != nullptr) continue;
       values.emplace_back(record.key, std::move(record.value));
     }
     result_.snapshot.set_list(listing, std::move(values));

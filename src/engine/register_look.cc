@@ -1,5 +1,7 @@
 #include "engine/register_look.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/assert.h"
@@ -28,6 +30,18 @@ template <class Visit>
   return {};
 }
 
+/// What was said of nodes taken away has an end too. A block that can't be read may hold what is meant.
+std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
+                                        const core::collect::RegisterView& view) {
+  if (removals.empty() || view.is_partial()) return {};
+  std::set<std::string> needed;
+  for (const auto& row : view.held()) {
+    if (view.is_of_removed_node(row)) needed.insert(view.nodes()[row.node]);
+  }
+  std::erase_if(removals, [&](const core::RemovedNode& removed) { return needed.contains(removed.node); });
+  return removals;
+}
+
 }  // namespace
 
 Result<RegisterLook> look_at_register(const Context& context) {
@@ -42,28 +56,46 @@ Result<RegisterLook> look_at_register(const Context& context) {
 
   RegisterLook look;
   const Instant now = context.clock.now();
+  const auto leave_out = [&](std::string what) {
+    look.view.set_partial();
+    if (look.alarms.size() < kCorruptNamedMax) {
+      look.alarms.push_back({core::collect::Alarm::Kind::block_corrupt, std::move(what)});
+    }
+  };
   const auto take_block = [&](const store::Record& record) {
+    if (const Error* damage = core::damage_of(record.value)) return leave_out(damage->message);
     const auto* block = std::get_if<core::Block>(&record.value);
     CROFT_ASSERT(block != nullptr);
     if (block->deleted) return;
     const auto valid = core::check_block(*block);
-    if (valid && record.key == core::block_key(block->cidr)) {
-      look.view.add_block(*block, pools.cooldowns_of(block->cidr), now);
-      return;
+    if (!valid) return leave_out(valid.error().message);
+    if (record.key != core::block_key(block->cidr)) {
+      return leave_out("block " + record.key.name + " holds block " + block->cidr.to_string());
     }
-    look.view.set_partial();
-    if (look.alarms.size() < kCorruptNamedMax) {
-      look.alarms.push_back(
-          {core::collect::Alarm::Kind::block_corrupt,
-           valid ? "block " + record.key.name + " holds block " + block->cidr.to_string() : valid.error().message});
-    }
+    look.view.add_block(*block, pools.cooldowns_of(block->cidr), now);
   };
-  TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, kBlocksPage));
-  TRY_VOID(for_each_record(context, {Kind::affinity, ""}, [&](const store::Record& record) {
-    const auto* affinity = std::get_if<core::Affinity>(&record.value);
-    CROFT_ASSERT(affinity != nullptr);
-    look.view.add_affinity(*affinity);
-  }));
+  TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, OnDamage::visit, kBlocksPage));
+  // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.
+  TRY_VOID(for_each_record(
+      context, {Kind::affinity, ""},
+      [&](const store::Record& record) {
+        const auto* affinity = std::get_if<core::Affinity>(&record.value);
+        CROFT_ASSERT(affinity != nullptr);
+        look.view.add_affinity(*affinity);
+      },
+      OnDamage::skip));
+  // A damaged note of a removal removes nothing.
+  std::vector<core::RemovedNode> removals;
+  TRY_VOID(for_each_record(
+      context, {Kind::removed_node, ""},
+      [&](const store::Record& record) {
+        const auto* removed = std::get_if<core::RemovedNode>(&record.value);
+        CROFT_ASSERT(removed != nullptr);
+        look.view.add_removed(*removed);
+        removals.push_back(*removed);
+      },
+      OnDamage::skip));
+  look.spent = spent_of(std::move(removals), look.view);
   TRY_VOID(for_each_key(context, Kind::handle, [&](const core::Key& key) { look.view.add_handle(key.name); }));
   return look;
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/block/records.h"
 #include "core/collect/brake.h"
 #include "core/collect/register_view.h"
 #include "engine/transact.h"
@@ -10,6 +11,7 @@ namespace croft::engine {
 
 struct RegisterLook {
   core::collect::RegisterView view;
+  std::vector<core::RemovedNode> spent;      ///< nodes taken away of which nothing is held any more
   std::vector<core::collect::Alarm> alarms;  ///< blocks that contradict themselves: they are not in the view
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/time_text.h"
 #include "core/block/affinity_changes.h"
 #include "engine/inspect.h"
@@ -120,6 +122,39 @@ Result<core::AddressReleases> release_addresses(const Context& context,
     }
   }
   return all;
+}
+
+Result<void> check_release_share(const Context& context, const std::vector<core::AddressToRelease>& addresses,
+                                 double share) {
+  struct Count {
+    std::size_t held = 0, going = 0;
+  };
+  std::map<net::Address, const core::AddressToRelease*> wanted;
+  for (const core::AddressToRelease& one : addresses) wanted.emplace(one.address, &one);
+  std::map<std::string, Count> nodes;
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      const net::Ordinal ordinal(i);
+      const core::Attribute* holder = core::attribute_of(block, ordinal);
+      if (holder == nullptr || holder->cooling) continue;
+      const auto node = holder->secondary.find(core::kNodeKey);
+      Count& count = nodes[node == holder->secondary.end() ? "" : node->second];
+      ++count.held;
+      const auto goes = wanted.find(net::address_at(block.cidr, ordinal));
+      if (goes == wanted.end()) continue;
+      const core::AddressToRelease& one = *goes->second;
+      const bool matches = (!one.handle_id || one.handle_id == holder->handle_id) &&
+                           (!one.sequence_number || *one.sequence_number == core::sequence_of(block, ordinal));
+      if (matches) ++count.going;
+    }
+  }));
+  for (const auto& [name, count] : nodes) {
+    if (static_cast<double>(count.going) <= share * static_cast<double>(count.held)) continue;
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} of {} addresses held on {} would go, more than a share of {}; nothing was released",
+                            count.going, count.held, name.empty() ? "no known node" : "node " + name, share));
+  }
+  return {};
 }
 
 Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision) {

@@ -20,6 +20,11 @@ namespace croft::engine {
                                                               const std::vector<core::AddressToRelease>& addresses,
                                                               bool apply = true);
 
+/// The brake: refused_for_safety when more than `share` of what is held on some node would go with these addresses, as
+/// far as they are still held by whom they say. An address that records no node counts as one of a node without name.
+[[nodiscard]] Result<void> check_release_share(const Context& context,
+                                               const std::vector<core::AddressToRelease>& addresses, double share);
+
 /// Deletes or corrects the record of a handle that counts addresses which no block holds (core::plan_mend_handle), if
 /// the record still has this revision. False: it was right, has changed, or is gone.
 [[nodiscard]] Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision);

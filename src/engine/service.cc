@@ -15,6 +15,7 @@ namespace {
 template <class T, class Parse>
 [[nodiscard]] Result<void> read_range(const std::optional<store::Record>& record, T& parsed, Parse parse) {
   if (!record) return {};
+  if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
   auto range = parse(std::get<core::RangeAllocation>(record->value).range);
   if (!range) {
     return fail(ErrorCode::corrupt,
@@ -68,7 +69,7 @@ Result<core::ServiceAnswer> delete_service(const Context& context, const core::S
 
 Result<std::optional<StoredService>> get_service(const Context& context, const core::ServiceName& name) {
   if (!core::check_service_name(name).empty()) return std::optional<StoredService>();  // and no key either
-  TRY(auto record, context.store.get(core::service_key(name), deadline_of_use_case(context)));
+  TRY(auto record, get_sound(context, core::service_key(name), deadline_of_use_case(context)));
   if (!record) return std::optional<StoredService>();
   return std::optional(StoredService{std::get<core::Service>(std::move(record->value)), record->revision});
 }
@@ -78,9 +79,12 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
   const bool is_possible = name_space.empty() || core::check_service_name({name_space, "a"}).empty();
   if (!is_possible) return services;
   const core::Listing listing{core::Kind::service, name_space.empty() ? "" : name_space + "/"};
-  TRY_VOID(for_each_record(context, listing, [&](store::Record& record) {
-    services.push_back({std::get<core::Service>(std::move(record.value)), record.revision});
-  }));
+  TRY_VOID(for_each_record(
+      context, listing,
+      [&](store::Record& record) {
+        services.push_back({std::get<core::Service>(std::move(record.value)), record.revision});
+      },
+      OnDamage::skip));
   return services;
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "engine/test_meddler.h"
 #include "engine/test_services.h"
 
 // The Service transaction; numbers in brackets are rows of the services sheet's §9.
@@ -372,14 +373,14 @@ TEST_F(ServiceEngine, ARangeOverAPoolOrNodeRangesIsNotMade) {
   pool.block_length = 26;
   put(core::pool_key("pods"), pool);
   const std::string start = "failed to allocate IP: the range 10.0.0.0/24 overlaps ";
-  EXPECT_THAT(refused(service("a")), HasSubstr(start + "pool \"pods\" (10.0.0.128/25); choose another"));
+  EXPECT_THAT(refused(service("a")), HasSubstr(start + "pool pods (10.0.0.128/25); choose another"));
   options.with_kubernetes_service = true;
   EXPECT_THAT(refused(service("a")), HasSubstr(start));
   put(core::pool_key("pods"), std::nullopt);
   core::NodeRangeSet set;
   set.cluster_cidrs = {{net::Prefix::parse("10.0.0.0/16").value(), 24}};
   put(core::node_range_set_key(), set);
-  EXPECT_THAT(refused(service("a")), HasSubstr(start + "node ranges (10.0.0.0/16)"));
+  EXPECT_THAT(refused(service("a")), HasSubstr(start + "cluster CIDR 10.0.0.0/16 of the node ranges"));
   put(core::node_range_set_key(), std::nullopt);
 }
 
@@ -593,6 +594,36 @@ TEST_F(ServiceInOrder, AFaultAtAnyCommitLeavesNoValueUnmarked) {
       }
     }
   }
+}
+
+/// The loser made the record of a range, and the winner has marked its own bits in it since.
+TEST_F(ServiceInOrder, WhoLosesTakesItsBitsOutOfARangeThatItMade) {
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("winner", ServiceType::node_port)), "ok"); };
+  ASSERT_EQ(said(create_service(own, service("loser", ServiceType::node_port), ranges)), "ok");
+  EXPECT_EQ(held().size(), 4U);
+  EXPECT_EQ(taken(), held());
+}
+
+/// Likewise when it only added to one.
+TEST_F(ServiceInOrder, WhoLosesTakesItsBitsOutOfARangeThatWasThere) {
+  ASSERT_EQ(create(service("first")), "ok");
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("winner", ServiceType::node_port)), "ok"); };
+  ASSERT_EQ(said(create_service(own, service("loser", ServiceType::node_port), ranges)), "ok");
+  EXPECT_EQ(taken(), held());
+}
+
+/// And when it can't be created for good: by then somebody else has the name.
+TEST_F(ServiceInOrder, WhoIsRefusedAfterLosingLeavesNoBits) {
+  Meddler meddler(store);
+  Context own{meddler, clock, random};
+  meddler.after_commit = [&] { ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok"); };
+  EXPECT_THAT(said(create_service(own, service("a", ServiceType::node_port), ranges)), HasSubstr("already exists"));
+  EXPECT_EQ(held().size(), 2U);
+  EXPECT_EQ(taken(), held());
 }
 
 TEST_F(ServiceInOrder, SeveralAtOnceShareNothing) {

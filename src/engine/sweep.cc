@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "core/block/node_changes.h"
 #include "core/block/release.h"
 #include "engine/register_look.h"
 
@@ -84,6 +85,17 @@ class Pass {
     for (const auto& affinity : verdict.affinities) drop_affinity(affinity);
     mend_handles(verdict.handles);
     free_cooled(verdict.cooled);
+  }
+
+  /// Writes of no consequence: what was said of them is done.
+  void forget_removed(const std::vector<core::RemovedNode>& spent) {
+    if (dry_run_) return;
+    for (std::size_t i = 0; i < spent.size() && !failed(); ++i) {
+      const auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant&) {
+        return core::plan_forget_removed(snapshot, spent[i]);
+      });
+      if (!done) note(done.error(), "removed node " + spent[i].node);
+    }
   }
 
  private:
@@ -216,7 +228,9 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   report.alarms = std::move(look.alarms);
   std::ranges::move(verdict.alarms, std::back_inserter(report.alarms));
   memory = std::move(verdict.memory);
-  Pass(context, facts, options, report).run(verdict);
+  Pass pass(context, facts, options, report);
+  pass.run(verdict);
+  pass.forget_removed(look.spent);
   report.ended = context.clock.now();
   return report;
 }

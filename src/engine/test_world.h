@@ -93,6 +93,16 @@ struct World {
     return released ? released->addresses.size() : 0;
   }
 
+  /// A runtime whose cache has these, all alive.
+  static LiveAttachments runtime(const std::vector<core::Owner>& owners) {
+    LiveAttachments live;
+    for (const core::Owner& owner : owners) {
+      CachedAttachment& entry = live.entries.emplace_back();
+      entry.owner = owner;
+      entry.netns = CachedAttachment::Netns::present;
+    }
+    return live;
+  }
   std::vector<std::string> findings(const std::optional<LiveAttachments>& live = {}) {
     const auto report = audit(context, live);
     if (!report) return {report.error().message};

@@ -10,6 +10,7 @@
 namespace croft::engine {
 
 Result<void> Loader::load(const core::Missing& missing) {
+  if (missing.damaged) return fail(*missing.damaged);
   TRY(store::ReadAnswer answer, store_.read(missing, deadline_));
   CROFT_ASSERT(answer.records.size() == missing.records.size());
   CROFT_ASSERT(answer.lists.size() == missing.lists.size() && answer.keys.size() == missing.keys.size());

@@ -46,9 +46,11 @@ class Loader {
     snapshot_.set_foreign_writers(can.foreign_writers);
     snapshot_.set_keys_at_hand(can.keys_at_hand);
     snapshot_.set_cheap_counts(can.cheap_counts);
+    snapshot_.set_sees_kubernetes(can.sees_kubernetes);
   }
 
-  /// Reads what is missing into the snapshot.
+  /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the
+  /// decision can't do without.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
   [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
 

@@ -70,18 +70,17 @@ class Prefix {
     CROFT_ASSERT(length >= length_ && length <= bit_length(family()));
     return length - length_;
   }
-  /// The prefix number `index`, counted from 0, among those of `length` inside this one, of which there may be at most
-  /// 2^63. `index` must be below their number.
-  [[nodiscard]] constexpr Prefix subprefix(std::uint64_t index, int length) const {
-    const int count_log2 = subprefix_count_log2(length);
-    CROFT_ASSERT(count_log2 <= kSubprefixCountLog2Max && index < std::uint64_t{1} << count_log2);
-    const U128 offset = U128{index} << (bit_length(family()) - length);
+  /// The prefix number `index`, counted from 0, among those of `length` inside this one. `index` must be below their
+  /// number, of which 2^128 - 1 is the largest: ::/0 has 2^128 prefixes of /128.
+  [[nodiscard]] constexpr Prefix subprefix(U128 index, int length) const {
+    CROFT_ASSERT(index <= U128::low_bits(subprefix_count_log2(length)));
+    const U128 offset = index << (bit_length(family()) - length);
     return {Address::from(family(), address_.value() | offset), length};
   }
-  /// The inverse: subprefix(subprefix_index(sub), sub.length()) == sub. `sub` must lie inside, within the same limit.
-  [[nodiscard]] constexpr std::uint64_t subprefix_index(const Prefix& sub) const {
-    CROFT_ASSERT(contains(sub) && subprefix_count_log2(sub.length_) <= kSubprefixCountLog2Max);
-    return ((sub.address_.value() - address_.value()) >> (bit_length(family()) - sub.length_)).lo;
+  /// The inverse: subprefix(subprefix_index(sub), sub.length()) == sub. `sub` must lie inside.
+  [[nodiscard]] constexpr U128 subprefix_index(const Prefix& sub) const {
+    CROFT_ASSERT(contains(sub));
+    return (sub.address_.value() - address_.value()) >> (bit_length(family()) - sub.length_);
   }
 
   /// "<address>/<length>" with the address as Address prints it; "invalid" when invalid.
@@ -90,8 +89,6 @@ class Prefix {
   friend constexpr auto operator<=>(const Prefix&, const Prefix&) = default;
 
  private:
-  static constexpr int kSubprefixCountLog2Max = 63;
-
   constexpr Prefix(Address address, int length) : address_(address), length_(static_cast<std::uint8_t>(length)) {}
 
   [[nodiscard]] static constexpr U128 host_mask(Family family, int length) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "net/address.h"
 #include "net/prefix.h"
@@ -22,6 +23,12 @@ class AddressRange {
 
   /// All addresses of a valid prefix.
   [[nodiscard]] static constexpr AddressRange of(const Prefix& prefix) { return {prefix.first(), prefix.last()}; }
+
+  /// The range with another, higher or equal end of the same family.
+  [[nodiscard]] constexpr AddressRange extended_to(Address last) const {
+    CROFT_ASSERT(last.is_valid() && last.family() == family() && last_ <= last);
+    return {first_, last};
+  }
 
   [[nodiscard]] constexpr bool is_valid() const { return first_.is_valid(); }
   [[nodiscard]] constexpr Address first() const { return first_; }

@@ -243,12 +243,17 @@ DraftFile::~DraftFile() {
 
 Result<void> Directory::overwrite(const char* name, std::string_view content, unsigned mode) const {
   const std::string path = path_of(name);
-  const FileDescriptor file(::openat(file_.get(), name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  FileDescriptor file(::openat(file_.get(), name, kFlags, mode));
+  if (!file.is_open() && errno == ELOOP && ::unlinkat(file_.get(), name, 0) == 0) {
+    file = FileDescriptor(::openat(file_.get(), name, kFlags | O_EXCL, mode));
+  }
   if (!file.is_open()) return fail(path_error("open", path, errno));
-  // In place rather than truncated first: a file system need not free and find a block for it.
-  TRY_VOID(write_all(file.get(), path, content));
   struct stat s {};
   if (::fstat(file.get(), &s) != 0) return fail(path_error("stat", path, errno));
+  if (!S_ISREG(s.st_mode)) return fail(path_error("write", path, EINVAL));
+  // In place rather than truncated first: a file system need not free and find a block for it.
+  TRY_VOID(write_all(file.get(), path, content));
   if (static_cast<std::size_t>(s.st_size) <= content.size()) return {};
   if (::ftruncate(file.get(), static_cast<off_t>(content.size())) != 0) {
     return fail(path_error("truncate", path, errno));

@@ -98,7 +98,8 @@ class Directory {
   /// Gives it its name; false, and nothing changes, when that is in use. It is this very file that gets the name, also
   /// when somebody else has the draft's by now.
   [[nodiscard]] Result<bool> name_draft(const DraftFile& file, const char* name) const;
-  /// Writes over a file from its start, or makes it; neither synced nor atomic.
+  /// Writes over a regular file from its start, or makes it; neither synced nor atomic. A symbolic link of that name is
+  /// replaced by a file, and what it points to is left alone. Anything else: invalid_argument.
   [[nodiscard]] Result<void> overwrite(const char* name, std::string_view content, unsigned mode) const;
   /// False when there was none.
   [[nodiscard]] Result<bool> remove(const char* name) const;

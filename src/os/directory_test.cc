@@ -1,5 +1,9 @@
 #include "os/directory.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -70,6 +74,20 @@ TEST(ReadNamedFile, ReadsADeviceAndRefusesADirectory) {
   const ScratchDirectory scratch;
   EXPECT_EQ(read_named_file("/dev/null", 100).value(), "");
   EXPECT_EQ(read_named_file(scratch.path(), 100).error().message, "read " + scratch.path() + ": is a directory");
+}
+
+TEST(Directory, OverwritesNoTargetOfALinkAndNoDevice) {
+  const ScratchDirectory scratch;
+  const auto directory = Directory::open(scratch.path()).value();
+  std::ofstream(scratch.file("victim")) << "theirs, and longer";
+  fs::create_symlink(scratch.file("victim"), scratch.file("cursor"));
+  ASSERT_TRUE(directory.overwrite("cursor", "ours", 0600));
+  EXPECT_EQ(directory.read("victim", 100).value()->content, "theirs, and longer");
+  EXPECT_EQ(directory.read("cursor", 100).value()->content, "ours");
+  EXPECT_FALSE(fs::is_symlink(scratch.file("cursor")));
+  ASSERT_EQ(::mkfifo(scratch.file("fifo").c_str(), 0600), 0);
+  const FileDescriptor reader(::open(scratch.file("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_FALSE(directory.overwrite("fifo", "ours", 0600));
 }
 
 }  // namespace

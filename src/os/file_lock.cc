@@ -182,6 +182,25 @@ Result<void> FileLock::lock_within(const Clock& clock, std::chrono::nanoseconds 
   });
 }
 
+bool FileLock::is_at_path() const {
+  CROFT_ASSERT(held_);
+  const auto same = still_at_path();
+  return same && *same;
+}
+
+void FileLock::note(std::string_view text) const {
+  CROFT_ASSERT(held_);
+  static_cast<void>(::pwrite(file_.get(), text.data(), text.size(), 0));
+}
+
+std::string FileLock::noted(std::size_t bytes_max) const {
+  CROFT_ASSERT(held_);
+  std::string bytes(bytes_max, '\0');
+  const ssize_t count = ::pread(file_.get(), bytes.data(), bytes.size(), 0);
+  bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return bytes;
+}
+
 void FileLock::unlock() {
   if (!held_) return;
   held_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -8,9 +9,9 @@
 
 namespace croft::os {
 
-/// An exclusive lock between processes on a side file (flock), with a deadline. The file stays, empty, and is never
-/// removed by us; when somebody removes or replaces it, the next lock() notices and goes with the new file, so that two
-/// who lock the same path after that exclude each other.
+/// An exclusive lock between processes on a side file (flock), with a deadline. The file stays and is never removed by
+/// us; it is empty, or has the note of who last had the lock. When somebody removes or replaces it, the next lock()
+/// notices and goes with the new file, so that two who lock the same path after that exclude each other.
 ///
 /// One FileLock serves one thread at a time; two FileLocks on one path exclude each other also within a process. The
 /// kernel drops the lock when the process dies. A waiter sleeps in the kernel, in the order of arrival; at its deadline
@@ -44,6 +45,14 @@ class FileLock {
   void unlock();
 
   [[nodiscard]] bool is_held() const { return held_; }
+  /// The file at the path is still the one that is locked; false too when it can't be looked at. The lock must be held.
+  [[nodiscard]] bool is_at_path() const;
+
+  /// Puts a note at the front of the file, without sync and as well as it can be done; of one length always, and short
+  /// enough not to be torn. The lock must be held.
+  void note(std::string_view text) const;
+  /// The first bytes of the file, up to `bytes_max`. The lock must be held.
+  [[nodiscard]] std::string noted(std::size_t bytes_max) const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
   static constexpr int kWaitTimeoutSignalOffset = 5;

@@ -50,7 +50,11 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 }
 
 [[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content, FileMode mode) {
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  FileDescriptor file(::open(path.c_str(), kFlags, kFileMode));
+  if (!file.is_open() && errno == EEXIST && ::unlink(path.c_str()) == 0) {
+    file = FileDescriptor(::open(path.c_str(), kFlags, kFileMode));  // a draft of a process that died
+  }
   if (!file.is_open()) return fail(system_error("create", path, errno));
   if (mode == FileMode::readable_by_all && ::fchmod(file.get(), kReadableByAllMode) != 0) {
     return fail(system_error("change the mode of", path, errno));
@@ -77,6 +81,12 @@ Result<std::optional<FileStatus>> file_status(const std::string& path) {
   if (::stat(path.c_str(), &s) == 0) return std::optional(status_from(s));
   if (errno == ENOENT) return std::optional<FileStatus>();
   return fail(system_error("look at", path, errno));
+}
+
+Result<WallTime> modification_time(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  return WallTime(std::chrono::seconds(s.st_mtim.tv_sec) + std::chrono::nanoseconds(s.st_mtim.tv_nsec));
 }
 
 bool is_on_read_only_file_system(const std::string& path) {
@@ -129,7 +139,7 @@ Result<void> make_directories(const std::string& path) {
 }
 
 Result<void> make_shared_directories(const std::string& path) {
-  constexpr mode_t kMode = 0777;
+  constexpr mode_t kMode = 0755;
   TRY(const auto there, file_status(path));
   if (there && there->type == FileStatus::Type::directory) return {};
   if (there) return fail(system_error("create directory", path, ENOTDIR));
@@ -140,7 +150,7 @@ Result<void> make_shared_directories(const std::string& path) {
 }
 
 Result<void> create_file(const std::string& path) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   const FileDescriptor file(::open(path.c_str(), kFlags, kFileMode));
   if (!file.is_open()) return fail(system_error("create", path, errno));
   return {};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace croft::os {
@@ -27,6 +28,9 @@ struct FileStatus {
 /// waits for a FIFO or a device. Errors: as system_error maps them (a loop of links is invalid_argument).
 [[nodiscard]] Result<std::optional<FileStatus>> file_status(const std::string& path);
 
+/// When the content of what a path names was last changed, symbolic links followed. Errors: as file_status; not_found.
+[[nodiscard]] Result<WallTime> modification_time(const std::string& path);
+
 /// The path without symbolic links, `.` and `..`. The directory must exist; the last part need not. Errors: not_found
 /// (directory), invalid_argument (loop, or the path ends in a slash), permission_denied.
 [[nodiscard]] Result<std::string> resolved_path(const std::string& path);
@@ -44,8 +48,8 @@ struct FileStatus {
 /// a success. Errors: as system_error maps them; invalid_argument when a part of the path is no directory.
 [[nodiscard]] Result<void> make_directories(const std::string& path);
 
-/// Makes a directory and its missing parents for all who may come (0777, less the umask), not durably: for locks and
-/// other things of one boot. An existing directory is a success. Errors as make_directories.
+/// Makes a directory and its missing parents for all to read (0755, less the umask), not durably: for locks and other
+/// things of one boot. An existing directory is a success. Errors as make_directories.
 [[nodiscard]] Result<void> make_shared_directories(const std::string& path);
 
 /// Makes an empty file of mode 0600. Error: already_exists.
@@ -65,7 +69,8 @@ struct FileStatus {
 enum class FileMode : std::uint8_t { for_user, readable_by_all };
 
 /// Puts a file with this content in place of what has the name, durably and at once: after a crash the name has the old
-/// content or the new. The directory must exist.
+/// content or the new. The file is always a new one: what a symbolic link of that name points to is not touched. The
+/// directory must exist.
 [[nodiscard]] Result<void> replace_file_durably(const std::string& path, std::string_view content,
                                                 FileMode mode = FileMode::for_user);
 

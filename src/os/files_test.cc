@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "os/scratch_directory.h"
@@ -86,6 +87,29 @@ TEST(SystemError, NamesPathReasonAndRemedy) {
   const Error error = system_error("open", "/x", ENOSPC);
   EXPECT_EQ(error.code, ErrorCode::storage_full);
   EXPECT_EQ(error.message, "cannot open /x: No space left on device; free space on the file system");
+}
+
+TEST(Files, AReplacedFileTouchesNothingThatALinkPointsTo) {
+  const ScratchDirectory scratch;
+  std::ofstream(scratch.file("victim")) << "theirs";
+  fs::create_symlink(scratch.file("victim"), scratch.file("name"));
+  fs::create_symlink(scratch.file("victim"), fmt::format("{}.{}.tmp", scratch.file("name"), ::getpid()));
+  ASSERT_TRUE(replace_file_durably(scratch.file("name"), "ours"));
+  EXPECT_EQ(read_file(scratch.file("victim"), 100).value(), "theirs");
+  EXPECT_FALSE(fs::is_symlink(scratch.file("name")));
+  EXPECT_EQ(read_file(scratch.file("name"), 100).value(), "ours");
+}
+
+TEST(Files, SharedDirectoriesAreNotForAllToWrite) {
+  const ScratchDirectory scratch;
+  const mode_t before = ::umask(0);
+  ASSERT_TRUE(make_shared_directories(scratch.file("a/b")));
+  ::umask(before);
+  for (const char* name : {"a", "a/b"}) {
+    struct stat status {};
+    ASSERT_EQ(::stat(scratch.file(name).c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0755U) << name;
+  }
 }
 
 }  // namespace

@@ -119,13 +119,16 @@ Result<std::unique_ptr<GrpcStream>> GrpcChannel::open_stream(std::string_view pa
 Result<void> GrpcStream::write(std::string_view message) { return stream_->write(grpc_framed(message), false); }
 
 GrpcStream::Received GrpcStream::read(Deadline deadline) {
-  for (;;) {
+  for (bool late = false;;) {
     auto message = unframer_.next();
     if (!message) return {std::nullopt, status_of(message.error(), false)};
     if (*message) return {std::move(*message), std::nullopt};
     if (end_) return {std::nullopt, end_};
+    // A message that comes byte by byte must not be waited for beyond the deadline.
+    if (late) return {};
     auto received = stream_->read(deadline);
     if (received.timed_out) return {};
+    late = received.late;
     unframer_.add(received.bytes);
     if (received.ended) end_ = status_of_answer(stream_->headers(), stream_->trailers());
     if (received.failure) end_ = status_of(received.failure->error, received.failure->surely_not_processed);

@@ -64,6 +64,7 @@ Http2Stream::Received Http2Stream::read(Deadline deadline) {
   received.bytes = session.take_received(*state_);
   received.ended = state_->ended;
   if (!received.ended) received.failure = state_->failure;
+  received.late = session.has_passed(deadline);
   return received;
 }
 

@@ -97,6 +97,7 @@ class Http2Stream {
     bool ended = false;                   ///< the answer is complete: headers(), trailers()
     std::optional<Http2Failure> failure;  ///< it will never be; `bytes` came before
     bool timed_out = false;               ///< the deadline came first; nothing else is set
+    bool late = false;                    ///< the deadline has passed all the same: there is no time for more
   };
   /// Waits until there is a part of the body, or the end. After `ended` or `failure` it is not called again.
   [[nodiscard]] Received read(Deadline deadline);

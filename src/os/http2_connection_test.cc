@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nghttp2/nghttp2.h>
 
+#include "base/manual_clock.h"
 #include "os/clock.h"
 #include "os/grpc_channel.h"
 #include "os/relay_fixture.h"
@@ -388,6 +389,53 @@ TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
   const auto received = (*long_one)->read_all(in(10s));
   EXPECT_FALSE(received.failure) << received.failure->error.message;
   EXPECT_EQ(received.bytes.size(), body.size());
+}
+
+/// A peer that begins an answer and always has more to say; each look at it takes a millisecond.
+class ForEver final : public Transport {
+ public:
+  ForEver(std::string_view begin, std::string more, ManualClock& clock)
+      : bytes_(begin), more_(std::move(more)), clock_(clock) {}
+  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
+    clock_.advance(1ms);
+    while (bytes_.size() < into.size()) bytes_ += more_;
+    std::copy_n(std::as_bytes(std::span(bytes_)).begin(), into.size(), into.begin());
+    bytes_.erase(0, into.size());
+    return Moved{into.size(), false, false};
+  }
+  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
+    return Moved{from.size(), false, false};
+  }
+  [[nodiscard]] int descriptor() const override { return -1; }
+
+ private:
+  std::string bytes_;
+  const std::string more_;
+  ManualClock& clock_;
+};
+
+TEST(Http2Peer, ThatKeepsTalkingIsNotListenedToBeyondTheDeadline) {
+  const std::string unknown_frame = std::string("\x00\x00\x08\x50\x00\x00\x00\x00\x00", 9) + "whatever";
+  const std::string empty_data("\x00\x00\x00\x00\x00\x00\x00\x00\x01", 9);
+  const std::string one_byte("\x00\x00\x01\x00\x00\x00\x00\x00\x01x", 10);
+  const std::string header_frame("\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88", 10);
+  for (const std::string& more : {unknown_frame, empty_data, one_byte}) {
+    for (const bool whole : {true, false}) {
+      ManualClock clock;
+      const auto connection = Http2Connection::make(
+          std::make_unique<ForEver>(std::string(kEmptySettings) + header_frame, more, clock), "peer", {}, clock);
+      const std::vector<Http2Header> headers = {
+          {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+      const auto stream = connection->open(headers, "", true, 64U << 20);
+      if (!stream) continue;  // it was seen to break the protocol
+      const Deadline deadline = Deadline::after(clock.now(), 1s);
+      for (bool over = false; !over;) {
+        const auto received = whole ? (*stream)->read_all(deadline) : (*stream)->read(deadline);
+        over = received.ended || received.failure || received.timed_out || received.late;
+      }
+      EXPECT_LT(clock.now().since_boot, deadline.at_since_boot + 100ms);
+    }
+  }
 }
 
 TEST_F(Http2Test, AConnectionThatIsRefusedOrForbidden) {

@@ -20,6 +20,8 @@ constexpr std::int32_t kStreamWindowBytes = 4 << 20;
 constexpr std::int32_t kConnectionWindowBytes = 16 << 20;
 constexpr std::size_t kOutBytes = 64U << 10;
 constexpr std::size_t kReadBytes = 32U << 10;
+/// How much is taken in at once: who sends without end must not keep anybody from looking at the time.
+constexpr int kReadsAtOnce = 32;
 
 std::string_view text_of(const std::uint8_t* bytes, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -337,9 +339,10 @@ void Http2Connection::Session::flush() {
 
 void Http2Connection::Session::read_available() {
   std::array<std::byte, kReadBytes> buffer;
-  while (!broken_) {
+  for (int i = 0; i < kReadsAtOnce && !broken_; ++i) {
     const auto moved = transport_->read(buffer);
     if (!moved) return break_connection(moved.error());
+    more_to_read_ = !moved->would_block;
     if (moved->would_block) return;
     if (moved->ended) {
       return break_connection({ErrorCode::unavailable, peer_ + " closed the connection", {}});
@@ -376,7 +379,7 @@ void Http2Connection::Session::drive(Lock& lock, Deadline deadline) {
   if (broken_) return;
   const Nanoseconds until = std::min(deadline.at_since_boot, next_look());
   const Nanoseconds now = clock_.now().since_boot;
-  const Nanoseconds left = until > now ? until - now : Nanoseconds{0};
+  const Nanoseconds left = until > now && !more_to_read_ ? until - now : Nanoseconds{0};
   const auto milliseconds = std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), INT_MAX);
   const bool to_write = out_taken_ < out_.size() && !transport_->write_waits_for_read();
   const short events = static_cast<short>(POLLIN | (to_write || transport_->read_waits_for_write() ? POLLOUT : 0));

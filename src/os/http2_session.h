@@ -72,6 +72,7 @@ class Http2Connection::Session {
   [[nodiscard]] bool is_usable();
   [[nodiscard]] bool is_ready() const { return ready_; }
   [[nodiscard]] const std::optional<Error>& broken() const { return broken_; }
+  [[nodiscard]] bool has_passed(Deadline deadline) const { return deadline.passed(clock_.now()); }
 
   /// Moves bytes, or sleeps while another thread does, until done() or the connection is broken (true), or the deadline
   /// (false). Whoever makes done() true notifies `wake`.
@@ -109,8 +110,9 @@ class Http2Connection::Session {
   std::uint64_t queued_ = 0;   ///< bytes ever put into out_
   std::uint64_t written_ = 0;  ///< of these, taken by the transport
 
-  bool driving_ = false;  ///< some thread moves the bytes
-  bool asleep_ = false;   ///< and sleeps on the socket, without the mutex
+  bool more_to_read_ = false;  ///< not all that was there was read; the socket need not show it
+  bool driving_ = false;       ///< some thread moves the bytes
+  bool asleep_ = false;        ///< and sleeps on the socket, without the mutex
   std::vector<std::condition_variable*> waiters_;
 
   bool ready_ = false;     ///< the peer's SETTINGS came

@@ -183,7 +183,7 @@ class Survey {
     const NamespacePath what = look_at_namespace_path(path);
     if (what == NamespacePath::present) return enter(path);
     struct stat status {};
-    if (what == NamespacePath::unclear && ::stat(path.c_str(), &status) != 0 && !means_gone(errno)) miss(path, errno);
+    if (what != NamespacePath::gone && ::stat(path.c_str(), &status) != 0 && !means_gone(errno)) miss(path, errno);
   }
 
   void enter(const std::string& path) {
@@ -224,11 +224,28 @@ NamespaceSurvey survey_network_namespaces(bool own_processes_are_all) {
   return survey;
 }
 
+std::string why_not_the_machines_view() {
+  struct stat status {};
+  if (::stat("/proc/self/ns/pid", &status) != 0) return "/proc/self/ns/pid: " + std::generic_category().message(errno);
+  if (status.st_ino != kInitialPidNamespace) return "this is a container: it has a PID namespace of its own";
+  struct stat own {};
+  struct stat machines {};
+  if (::stat("/proc/self/ns/mnt", &own) != 0 || ::stat("/proc/1/ns/mnt", &machines) != 0) {
+    return "/proc/1/ns/mnt: " + std::generic_category().message(errno) + "; run as root";
+  }
+  if (own.st_ino != machines.st_ino) return "this process has a mount namespace of its own";
+  return {};
+}
+
 NamespacePath look_at_namespace_path(const std::string& path) {
   struct statfs file_system {};
   if (::statfs(path.c_str(), &file_system) != 0)
     return means_gone(errno) ? NamespacePath::gone : NamespacePath::unclear;
-  if (file_system.f_type != NSFS_MAGIC) return NamespacePath::unclear;
+  if (file_system.f_type != NSFS_MAGIC) {
+    struct stat status {};
+    const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    return is_file ? NamespacePath::unmounted : NamespacePath::unclear;
+  }
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return means_gone(errno) ? NamespacePath::gone : NamespacePath::unclear;
   return is_network_namespace(file.get()) ? NamespacePath::present : NamespacePath::unclear;

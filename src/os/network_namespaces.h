@@ -39,11 +39,16 @@ struct NamespaceSurvey {
 [[nodiscard]] NamespaceSurvey survey_network_namespaces(bool own_processes_are_all);
 
 enum class NamespacePath : std::uint8_t {
-  present,  ///< it names a network namespace
-  gone,     ///< nothing is there
-  unclear,  ///< something else is there, or it can't be looked at
+  present,    ///< it names a network namespace
+  gone,       ///< nothing is there
+  unclear,    ///< something else is there, or it can't be looked at
+  unmounted,  ///< a file is there, and no namespace is mounted on it as this process sees it
 };
 /// What a path names. Waits for nothing.
 [[nodiscard]] NamespacePath look_at_namespace_path(const std::string& path);
+
+/// Why this process does not see the machine's files, mounts and processes as the runtime does, in a container as a
+/// rule: then a path that leads nowhere says nothing. Empty when it does.
+[[nodiscard]] std::string why_not_the_machines_view();
 
 }  // namespace croft::os

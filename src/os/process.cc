@@ -35,7 +35,10 @@ void make_files_private() { ::umask(077); }
 void prepare_plugin_process() {
   static_cast<void>(::close_range(3, UINT_MAX, 0));
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  survive_file_size_limit();
 }
+
+void survive_file_size_limit() { static_cast<void>(std::signal(SIGXFSZ, SIG_IGN)); }
 
 Result<std::string> host_name() {
   std::array<char, HOST_NAME_MAX + 1> buffer{};
@@ -60,8 +63,11 @@ Result<std::string> read_standard_input(std::size_t bytes_max) {
 
 void end_process(int exit_code) { ::_exit(exit_code); }
 
-bool write_standard_output(std::string_view text) { return write_all(STDOUT_FILENO, text); }
-bool write_standard_error(std::string_view text) { return write_all(STDERR_FILENO, text); }
+bool write_standard_output(std::string_view text, Printed how) {
+  return write_all(STDOUT_FILENO, printable(text, how));
+}
+bool write_json_to_standard_output(std::string_view json) { return write_standard_output(json, Printed::json); }
+bool write_standard_error(std::string_view text) { return write_all(STDERR_FILENO, printable(text, Printed::text)); }
 bool standard_output_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 
 SameNamespace is_own_network_namespace(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.h"
 #include "base/result.h"
 
 namespace croft::os {
@@ -10,6 +11,10 @@ namespace croft::os {
 /// What a plugin does first: inherited descriptors from 3 on are closed, a write to a closed pipe is an error instead
 /// of a signal.
 void prepare_plugin_process();
+
+/// A file that grows beyond the limit of this process (setrlimit) is an error of the write, not the end of the process.
+/// prepare_plugin_process() does so too.
+void survive_file_size_limit();
 
 /// Files this process makes are private from now on (umask 077).
 void make_files_private();
@@ -23,8 +28,10 @@ void make_files_private();
 /// Ends the process at once: no destructors of static objects, no exit handlers. Everything must be written.
 [[noreturn]] void end_process(int exit_code);
 
-/// Writes all bytes; false when they could not all be written.
-[[nodiscard]] bool write_standard_output(std::string_view text);
+/// Writes the whole text, printable (base/printable.h); false when it could not be written. Nothing else prints.
+[[nodiscard]] bool write_standard_output(std::string_view text, Printed how = Printed::text);
+/// The same for JSON.
+[[nodiscard]] bool write_json_to_standard_output(std::string_view json);
 [[nodiscard]] bool write_standard_error(std::string_view text);
 
 /// True when the stream is a terminal.

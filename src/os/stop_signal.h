@@ -1,20 +1,48 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "os/file_descriptor.h"
 
 namespace croft::os {
 
-/// Turns SIGTERM and SIGINT into a question that a daemon asks between two pieces of work. Made once, by main(), before
-/// any thread: the signals are blocked from then on in all of them, so that no work is cut in the middle.
+/// How long a daemon has to end by itself after it was told to; then it is ended.
+inline constexpr std::chrono::milliseconds kStopPatience{4500};
+
+/// Turns SIGTERM and SIGINT into a question that a daemon asks between two pieces of work, and ends the process itself
+/// when that takes too long. Made once, by main(), before any thread: the signals are blocked from then on in all of
+/// them, so that no work is cut in the middle without need. SIGHUP does nothing from then on: there is nothing that is
+/// read again.
 class StopSignal {
  public:
-  StopSignal();
+  explicit StopSignal(std::chrono::milliseconds patience = kStopPatience);
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
 
   /// Waits; true as soon as the process is told to end, also when that was before the call. Once true, always true.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds span);
 
+  /// What is to be done, in a thread of ours, when the process did not end within the patience, right before it ends
+  /// with code 1: what was under way is cut off, as by a crash. It must wait for nothing that work may hold. Replaces
+  /// what was given before.
+  void before_forced_end(std::function<void()> last_act);
+
  private:
+  void run();
+
+  const std::chrono::milliseconds patience_;
+  FileDescriptor signals_;
+  FileDescriptor ended_;  ///< readable when this object goes
+  std::mutex mutex_;      ///< guards both below
   bool stopped_ = false;
+  std::function<void()> last_act_;
+  std::condition_variable wake_;
+  std::thread thread_;
 };
 
 }  // namespace croft::os

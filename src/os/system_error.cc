@@ -26,6 +26,8 @@ Meaning meaning_of(int error_number) {
       return {ErrorCode::read_only, "; remount the file system read-write"};
     case ENOSPC:
       return {ErrorCode::storage_full, "; free space on the file system"};
+    case EFBIG:
+      return {ErrorCode::storage_full, "; raise the limit on the size of this process's files (ulimit -f)"};
     case EDQUOT:
       return {ErrorCode::storage_full, "; raise the disk quota or free space"};
     case EMFILE:

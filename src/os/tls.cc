@@ -15,6 +15,7 @@
 #include <openssl/x509v3.h>
 
 #include "os/files.h"
+#include "os/secret_file.h"
 
 namespace croft::os {
 namespace {
@@ -46,10 +47,17 @@ std::string openssl_reason() {
 // ---------------------------------------------------------------- a BIO on a Transport
 
 /// OpenSSL's own socket BIO writes with write(2), which ends the process when the peer has gone.
+struct Pipe {
+  Transport* transport = nullptr;
+  std::size_t readable = 0;  ///< bytes until the next look at the time
+};
+/// One call of OpenSSL goes on for as long as it gets records that are no data; so it does not get all of them.
+constexpr std::size_t kReadableAtOnce = std::size_t{256} << 10;
+
 int bio_write(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
-  auto* transport = static_cast<Transport*>(BIO_get_data(bio));
-  const auto moved = transport->write(std::as_bytes(std::span(bytes, static_cast<std::size_t>(size))));
+  auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
+  const auto moved = pipe->transport->write(std::as_bytes(std::span(bytes, static_cast<std::size_t>(size))));
   if (!moved) return -1;
   if (moved->would_block) {
     BIO_set_retry_write(bio);
@@ -60,9 +68,15 @@ int bio_write(BIO* bio, const char* bytes, int size) {
 
 int bio_read(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
-  auto* transport = static_cast<Transport*>(BIO_get_data(bio));
-  const auto moved = transport->read(std::as_writable_bytes(std::span(bytes, static_cast<std::size_t>(size))));
+  auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
+  const std::size_t room = std::min(static_cast<std::size_t>(size), pipe->readable);
+  if (room == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  const auto moved = pipe->transport->read(std::as_writable_bytes(std::span(bytes, room)));
   if (!moved) return -1;
+  pipe->readable -= moved->bytes;
   if (moved->would_block) {
     BIO_set_retry_read(bio);
     return -1;
@@ -87,12 +101,13 @@ const BIO_METHOD* transport_bio() {
 
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(std::unique_ptr<Transport> plain, Connection connection, std::string peer)
-      : plain_(std::move(plain)), connection_(std::move(connection)), peer_(std::move(peer)) {}
+  TlsTransport(std::unique_ptr<Transport> plain, std::unique_ptr<Pipe> pipe, Connection connection, std::string peer)
+      : plain_(std::move(plain)), pipe_(std::move(pipe)), connection_(std::move(connection)), peer_(std::move(peer)) {}
 
   [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
     std::size_t bytes = 0;
     ERR_clear_error();
+    pipe_->readable = kReadableAtOnce;
     const int result = SSL_read_ex(connection_.get(), into.data(), into.size(), &bytes);
     read_waits_for_write_ = false;
     if (result == 1) return Moved{bytes, false, false};
@@ -112,6 +127,7 @@ class TlsTransport final : public Transport {
   [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
     std::size_t bytes = 0;
     ERR_clear_error();
+    pipe_->readable = kReadableAtOnce;
     const int result = SSL_write_ex(connection_.get(), from.data(), from.size(), &bytes);
     write_waits_for_read_ = false;
     if (result == 1) return Moved{bytes, false, false};
@@ -145,6 +161,7 @@ class TlsTransport final : public Transport {
   }
 
   std::unique_ptr<Transport> plain_;
+  std::unique_ptr<Pipe> pipe_;  ///< what connection_ reads from and writes to
   Connection connection_;
   std::string peer_;
   bool write_waits_for_read_ = false;
@@ -157,8 +174,10 @@ Error bad_file(const std::string& path, std::string_view what) {
   return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", path, what, openssl_reason()), {}};
 }
 
-[[nodiscard]] Result<Bio> open_pem(const std::string& path, std::string& content) {
-  auto read = read_file(path, kPemBytesMax);
+using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
+
+[[nodiscard]] Result<Bio> open_pem(const std::string& path, std::string& content, ReadFile how = read_file) {
+  auto read = how(path, kPemBytesMax);
   if (!read) return fail(read.error().in("TLS file"));
   content = *std::move(read);
   return Bio(BIO_new_mem_buf(content.data(), static_cast<int>(content.size())));
@@ -197,7 +216,7 @@ Error bad_file(const std::string& path, std::string_view what) {
     }
   }
   std::string content;
-  TRY(const Bio bio, open_pem(files.key_file, content));
+  TRY(const Bio bio, open_pem(files.key_file, content, read_secret_file));
   // Without a callback OpenSSL would ask the terminal for the password of an encrypted key.
   const auto no_password = [](char*, int, int, void*) { return 0; };
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
@@ -216,6 +235,11 @@ Error bad_file(const std::string& path, std::string_view what) {
   Context context(SSL_CTX_new(TLS_client_method()));
   if (!context) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  // For TLS 1.2: a key of its own for each connection, and no padding for anybody to ask about (CBC). What etcd's and
+  // Kubernetes' own servers offer has these.
+  if (SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
+  }
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   // The same bytes are offered again after a write that would block, from a buffer that may have moved.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -233,11 +257,11 @@ Error bad_file(const std::string& path, std::string_view what) {
 // ---------------------------------------------------------------- the handshake
 
 [[nodiscard]] Result<Connection> make_connection(SSL_CTX* context, const std::string& server_name,
-                                                 const Endpoint& endpoint, Transport& plain) {
+                                                 const Endpoint& endpoint, Pipe& pipe) {
   Connection connection(SSL_new(context));
   Bio bio(BIO_new(transport_bio()));
   if (!connection || !bio) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
-  BIO_set_data(bio.get(), &plain);
+  BIO_set_data(bio.get(), &pipe);
   BIO_set_init(bio.get(), 1);
   BIO* const one = bio.release();  // the connection owns it from here on, for both directions
   SSL_set_bio(connection.get(), one, one);
@@ -280,9 +304,11 @@ class Tls final : public TransportSecurity {
   [[nodiscard]] Result<std::unique_ptr<Transport>> secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,
                                                           const Clock& clock, Deadline deadline) const override {
     TRY(const Context context, make_context(files_));
-    TRY(Connection connection, make_connection(context.get(), files_.server_name, endpoint, *plain));
+    auto pipe = std::make_unique<Pipe>(Pipe{plain.get(), 0});
+    TRY(Connection connection, make_connection(context.get(), files_.server_name, endpoint, *pipe));
     for (;;) {
       ERR_clear_error();
+      pipe->readable = kReadableAtOnce;
       const int result = SSL_connect(connection.get());
       if (result == 1) break;
       const int why = SSL_get_error(connection.get(), result);
@@ -290,7 +316,9 @@ class Tls final : public TransportSecurity {
         return fail(handshake_error(connection.get(), endpoint, files_));
       }
       const bool to_write = why == SSL_ERROR_WANT_WRITE;
-      if (!wait_for_descriptor(plain->descriptor(), !to_write, to_write, clock, deadline)) {
+      // Also for a peer that always has something for us.
+      if (deadline.passed(clock.now()) ||
+          !wait_for_descriptor(plain->descriptor(), !to_write, to_write, clock, deadline)) {
         return fail(ErrorCode::deadline_exceeded, fmt::format("no TLS with {}: no answer in time", endpoint.text()));
       }
     }
@@ -300,7 +328,7 @@ class Tls final : public TransportSecurity {
     if (size != 2 || !std::equal(protocol, protocol + size, kAlpn.begin() + 1)) {
       return fail(ErrorCode::unavailable, fmt::format("{} does not offer HTTP/2 (ALPN h2)", endpoint.text()));
     }
-    return std::make_unique<TlsTransport>(std::move(plain), std::move(connection), endpoint.text());
+    return std::make_unique<TlsTransport>(std::move(plain), std::move(pipe), std::move(connection), endpoint.text());
   }
 
  private:

@@ -11,14 +11,14 @@ namespace croft::os {
 struct TlsFiles {
   std::string ca_file;           ///< who may have signed the server's certificate; needed
   std::string certificate_file;  ///< ours, with the intermediate ones after it; empty: none
-  std::string key_file;          ///< belongs to certificate_file; not encrypted
+  std::string key_file;          ///< belongs to certificate_file; not encrypted; not for others to read (mode 0600)
   /// The name the server's certificate must have. Empty: the endpoint's own address, as IP SAN.
   std::string server_name;
 };
 
-/// TLS 1.2 or newer as client, with ALPN `h2`. A server whose certificate is not signed by `ca_file`, is not valid now
-/// or is not for the endpoint's address is refused. The machine's own list of authorities and OpenSSL's configuration
-/// file are not looked at. Safe to use from several threads.
+/// TLS 1.3, or 1.2 with forward secrecy and without CBC, as client, with ALPN `h2`. A server whose certificate is not
+/// signed by `ca_file`, is not valid now or is not for the endpoint's address is refused. The machine's own list of
+/// authorities and OpenSSL's configuration file are not looked at. Safe to use from several threads.
 [[nodiscard]] std::shared_ptr<const TransportSecurity> make_tls(TlsFiles files);
 
 }  // namespace croft::os

@@ -55,12 +55,26 @@ bool is_out_of_descriptors(int error_number) {
 UnixListener::UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock)
     : path_(std::move(path)), options_(options), clock_(clock), lock_(path_ + ".lock") {}
 
-UnixListener::~UnixListener() {
-  struct stat status {};
-  if (socket_.is_open() && ::lstat(path_.c_str(), &status) == 0 && status.st_ino == inode_ &&
-      status.st_dev == device_) {
-    ::unlink(path_.c_str());
-  }
+UnixListener::~UnixListener() { file_remover()(); }
+
+std::function<void()> UnixListener::file_remover() const {
+  if (inode_ == 0) return [] {};
+  return [path = path_, inode = inode_, device = device_] {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0 || status.st_ino != inode || status.st_dev != device) return;
+    ::unlink(path.c_str());
+  };
+}
+
+/// Who has to own the socket's file, and its mode, so that all who may connect can.
+UnixListener::FileAccess UnixListener::file_access() const {
+  std::vector<std::uint32_t> others = options_.users;
+  std::erase_if(others, [](std::uint32_t user) { return user == 0 || user == ::geteuid(); });
+  std::sort(others.begin(), others.end());
+  others.erase(std::unique(others.begin(), others.end()), others.end());
+  if (others.empty()) return {.mode = 0600, .owner = ::geteuid()};
+  if (others.size() == 1 && ::geteuid() == 0) return {.mode = 0600, .owner = others.front()};
+  return {.mode = 0666, .owner = ::geteuid()};
 }
 
 Result<std::unique_ptr<UnixListener>> UnixListener::listen(const std::string& path, const UnixListenerOptions& options,
@@ -94,6 +108,7 @@ Result<void> UnixListener::open() {
   }
   socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.is_open()) return fail(system_error("make a socket for", path_, errno));
+  const FileAccess access = file_access();
   // Before bind: Linux takes the mode of the socket for the file, so that it is never open to others.
   if (::fchmod(socket_.get(), 0600) != 0) return fail(system_error("restrict", path_, errno));
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the interface of sockets
@@ -103,6 +118,12 @@ Result<void> UnixListener::open() {
   if (::lstat(path_.c_str(), &status) != 0) return fail(system_error("look at", path_, errno));
   inode_ = status.st_ino;
   device_ = status.st_dev;
+  if (access.owner != ::geteuid() && ::lchown(path_.c_str(), access.owner, static_cast<gid_t>(-1)) != 0) {
+    return fail(system_error("change the owner of", path_, errno));
+  }
+  if (access.mode != 0600 && ::chmod(path_.c_str(), access.mode) != 0) {
+    return fail(system_error("change the mode of", path_, errno));
+  }
   alarm_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!alarm_.is_open() || !spare_.is_open()) return fail(system_error("serve", path_, errno));

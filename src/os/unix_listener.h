@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +17,10 @@
 namespace croft::os {
 
 struct UnixListenerOptions {
-  std::vector<std::uint32_t> users = {0};  ///< who may connect (SO_PEERCRED)
-  std::size_t connections_max = 64;        ///< open at once; further ones are closed at once
+  /// Who may connect (SO_PEERCRED). The file's mode follows: 0600 for root and this process's own user; it belongs to
+  /// the one other user, if there is one; with several it is 0666, and the look at the peer alone decides.
+  std::vector<std::uint32_t> users = {0};
+  std::size_t connections_max = 64;  ///< open at once; further ones are closed at once
 };
 
 /// A Unix socket with a gate: who connects is checked before a byte is read, connections are counted until they end,
@@ -26,7 +29,7 @@ struct UnixListenerOptions {
 /// Not synchronised, but for wake().
 class UnixListener {
  public:
-  /// Makes the socket, mode 0600, and its directory (0755) when that is missing. A socket that a dead process left is
+  /// Makes the socket, and its directory (0755) when that is missing. A socket that a dead process left is
   /// replaced. Errors: already_exists when another process listens there or holds `<path>.lock`, or the path is
   /// something else than a socket; invalid_argument for a path that is too long; else as system_error maps them.
   [[nodiscard]] static Result<std::unique_ptr<UnixListener>> listen(const std::string& path,
@@ -39,6 +42,9 @@ class UnixListener {
 
   /// The next connection of somebody who may connect; nothing at the deadline or after wake(). It does not block.
   [[nodiscard]] std::optional<FileDescriptor> accept(Deadline deadline);
+  /// What removes the socket's file, if it is this one's still, so that nobody finds the way any more; from any thread,
+  /// also after this object.
+  [[nodiscard]] std::function<void()> file_remover() const;
   /// Ends an accept() of another thread, or the next one.
   void wake() const;
 
@@ -57,6 +63,11 @@ class UnixListener {
   [[nodiscard]] Result<void> open();
   [[nodiscard]] std::optional<FileDescriptor> take_one();
   void refuse_without_descriptor();
+  struct FileAccess {
+    std::uint32_t mode = 0600;
+    std::uint32_t owner = 0;
+  };
+  [[nodiscard]] FileAccess file_access() const;
   [[nodiscard]] bool may_connect(int connection) const;
 
   const std::string path_;

@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +59,31 @@ TEST_F(UnixListenerTest, AcceptsWhoMayConnect) {
   ASSERT_TRUE(connection);
   EXPECT_EQ((*listener)->counts().open, 1U);
   EXPECT_FALSE((*listener)->accept(in({})));
+}
+
+TEST_F(UnixListenerTest, TheFileIsForThoseWhoMayConnect) {
+  const auto access = [&](std::vector<std::uint32_t> users) {
+    options_.users = std::move(users);
+    const auto listener = UnixListener::listen(path_, options_, clock_);
+    struct stat status {};
+    EXPECT_TRUE(listener && ::lstat(path_.c_str(), &status) == 0);
+    return std::pair(status.st_mode & 07777U, status.st_uid);
+  };
+  const uid_t own = ::geteuid();
+  EXPECT_EQ(access({0, own}), std::pair(0600U, own));
+  EXPECT_EQ(access({0, 4711}), own == 0 ? std::pair(0600U, uid_t{4711}) : std::pair(0666U, own));
+  EXPECT_EQ(access({4711, 4712}), std::pair(0666U, own));
+}
+
+TEST_F(UnixListenerTest, ItsFileCanBeRemovedFromOutside) {
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener);
+  const auto remove = (*listener)->file_remover();
+  remove();
+  EXPECT_FALSE(connect(path_).is_open());
+  std::ofstream(path_) << "another";
+  remove();
+  EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
 TEST_F(UnixListenerTest, OthersAreClosedAtOnce) {

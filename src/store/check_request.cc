@@ -29,6 +29,10 @@ Error bad_request(std::string message) { return {ErrorCode::invalid_argument, st
                                         core::name_of(core::kind_of(*write.value)), write.key.name,
                                         core::name_of(write.key.kind))));
   }
+  if (write.value && core::damage_of(*write.value) != nullptr) {
+    return fail(bad_request(
+        fmt::format("the {} {} is damaged and can't be written", core::name_of(write.key.kind), write.key.name)));
+  }
   if (write.only_check && write.value) {
     return fail(bad_request(fmt::format("a value for {}, which is only to be checked", write.key.name)));
   }

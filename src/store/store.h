@@ -167,10 +167,20 @@ struct Capabilities {
   bool keys_at_hand = false;
   /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
   bool cheap_counts = false;
+  /// Records of Kubernetes' kinds can be read: ranges of Services, IPAddresses, ServiceCIDRs. Not where the program has
+  /// no part for them.
+  bool sees_kubernetes = true;
+  /// Services are those of Kubernetes; foreign_service are Croft's own then. Else it is the other way round.
+  bool kubernetes_services = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 
 /// The register of who holds what: typed records with revisions, changed by compare-and-swap (DESIGN §5).
+///
+/// A record whose bytes can't be understood (damaged, or of a newer version) is given out as core::Damaged, by reads,
+/// lists and watches alike, with a key and a revision as any other; it costs only itself. It may be deleted and
+/// replaced under a condition; a commit that would write one is refused (invalid_argument). Of damage that leaves in
+/// doubt which records there are, every call fails with `corrupt`.
 ///
 /// All calls block, none longer than its deadline by more than one disk operation, and may come from several threads.
 /// Errors that every call can return: unavailable or deadline_exceeded (nothing was changed), permission_denied,
@@ -204,6 +214,15 @@ class Store {
   /// Each key at most once; 1 to kCommitWritesMax writes, more than one only with Capabilities::atomic_commit.
   [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                                 Deadline deadline) = 0;
+
+  /// The same for a decision that rests on memory: nothing but a conflict when the store may no longer be the one in
+  /// which `as_of`, a position of this object, was seen (another was put in its place, or it was put back to an older
+  /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
+  [[nodiscard]] virtual Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes,
+                                                      const WriteToken& token, Deadline deadline) {
+    static_cast<void>(as_of);
+    return commit(writes, token, deadline);
+  }
 
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
   /// put among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is

@@ -125,6 +125,10 @@ void fill(pb::Caller& out, const Caller& caller) {
   out.set_node(caller.node);
   out.set_boot_id(std::string(caller.boot.bytes.begin(), caller.boot.bytes.end()));
   out.set_expires_ns_since_boot(caller.expires.at_since_boot.count());
+  if (caller.file) {
+    out.set_store_device(caller.file->device);
+    out.set_store_inode(caller.file->inode);
+  }
 }
 
 [[nodiscard]] Result<Caller> caller_of(const pb::Caller& in) {
@@ -136,6 +140,7 @@ void fill(pb::Caller& out, const Caller& caller) {
   if (in.boot_id().size() != caller.boot.bytes.size()) return fail(wrong("caller.boot_id", "has not 16 bytes"));
   std::copy(in.boot_id().begin(), in.boot_id().end(), caller.boot.bytes.begin());
   caller.expires.at_since_boot = std::chrono::nanoseconds(in.expires_ns_since_boot());
+  if (in.store_inode() != 0) caller.file = StoreFile{in.store_device(), in.store_inode()};
   return caller;
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -36,14 +37,23 @@ inline constexpr const char* kAssignMethod = "/croft.agent.v1.Agent/Assign";
 inline constexpr const char* kReleaseMethod = "/croft.agent.v1.Agent/Release";
 inline constexpr const char* kStatusMethod = "/croft.agent.v1.Agent/Status";
 
+/// Which file a store is, on this machine.
+struct StoreFile {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  friend bool operator==(const StoreFile&, const StoreFile&) = default;
+};
+
 /// What every call that may write says about itself: which store and node it means, and until when it may be begun.
 struct Caller {
   std::string store;  ///< the URL
   std::string node;
   BootId boot;
   Deadline expires;
+  /// Of a store that is a file, which one: the path may name another one by now than the agent has open.
+  std::optional<StoreFile> file = {};
   friend bool operator==(const Caller& a, const Caller& b) {
-    return a.store == b.store && a.node == b.node && a.boot == b.boot &&
+    return a.store == b.store && a.file == b.file && a.node == b.node && a.boot == b.boot &&
            a.expires.at_since_boot == b.expires.at_since_boot;
   }
 };

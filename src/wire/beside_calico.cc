@@ -59,6 +59,7 @@ Result<PoolBeside> decode_pool_beside(std::string_view key, std::string_view byt
     }
     in.expect(",\"cooldownSeconds\":");
     beside.cooldown = std::chrono::seconds{in.signed_number()};
+    if (in.ok() && !core::is_cooldown(beside.cooldown)) in.reject("cooldownSeconds is out of range");
   }));
   return beside;
 }

@@ -28,7 +28,7 @@ std::vector<PoolBeside> pools() {
   const auto v4 = net::Prefix::parse("10.0.0.0/16").value(), v6 = net::Prefix::parse("fd00::/64").value();
   return {{v4, {}, seconds(0)},
           {v4, net::Address::parse("10.0.0.1").value(), seconds(90)},
-          {v6, net::Address::parse("fd00::1").value(), seconds(std::numeric_limits<std::int64_t>::max())},
+          {v6, net::Address::parse("fd00::1").value(), core::kCooldownMax},
           {v6, net::Address::parse("::ffff:10.0.0.1").value(), seconds(1)}};
 }
 

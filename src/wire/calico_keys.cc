@@ -210,6 +210,8 @@ Result<Key> key_of(const core::Key& key) {
     case core::Kind::service_cidr:
     case core::Kind::node_range:
     case core::Kind::node_range_set:
+    case core::Kind::removed_node:
+    case core::Kind::foreign_service:
       break;
   }
   return fail(ErrorCode::invalid_argument, fmt::format("Calico has no {}", core::name_of(key.kind)));

@@ -161,6 +161,8 @@ Result<core::Value> decode_value(const core::Key& key, std::string_view bytes) {
     case core::Kind::service_cidr:
     case core::Kind::node_range:
     case core::Kind::node_range_set:
+    case core::Kind::removed_node:
+    case core::Kind::foreign_service:
       break;
   }
   CROFT_ASSERT(false);

@@ -194,6 +194,11 @@ Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const
   if (!needs.lenient && draft.type.empty()) return missing("ipam.type");
   if (needs.assignment) {
     if (auto error = take_args(args, draft)) return *std::move(error);
+  } else {
+    // Only for the log: whatever the runtime says of the pod stands in nobody's way.
+    const auto read = parse_args(args, kCroftArgKeys);
+    core::PodIdentity pod;
+    if (read && !take_pod(*read, pod)) draft.config.pod = std::move(pod);
   }
   NetworkConfig& config = draft.config;
   config.name = *std::move(name);

@@ -17,6 +17,10 @@ namespace croft::wire::etcd {
 
 /// etcd's one counter of writes. 0: none, or "the newest".
 using Revision = std::int64_t;
+/// No cluster comes to it: ten thousand writes a second for 55 years. An answer with a greater one is corrupt.
+inline constexpr Revision kRevisionMax = (Revision{1} << 44) - 1;
+/// How many keys an answer may have where the request has no limit, and events a message of a watch.
+inline constexpr std::size_t kUnlimitedMax = 200'000;
 
 struct KeyValue {
   std::string key;
@@ -56,6 +60,7 @@ struct RangeRequest {
 };
 struct RangeResponse {
   Revision revision = 0;      ///< of the store when it answered
+  std::uint64_t cluster = 0;  ///< which cluster it is; one made anew from a backup may have the same number
   std::vector<KeyValue> kvs;  ///< ascending by key
   bool more = false;          ///< `limit` cut the answer
   std::int64_t count = 0;     ///< of all keys in the range, also with `limit`
@@ -111,6 +116,7 @@ struct TxnRequest {
 };
 struct TxnResponse {
   Revision revision = 0;  ///< of the store after it: what was put has this mod_revision
+  std::uint64_t cluster = 0;
   bool succeeded = false;
   std::vector<ResponseOp> responses;  ///< one for each operation of the branch that ran, in its order
 };
@@ -172,9 +178,11 @@ struct StatusResponse {
 [[nodiscard]] std::string encode_compaction(Revision revision, bool physical);
 [[nodiscard]] std::string encode_authenticate(std::string_view user, std::string_view password);
 
-// Reading. Error: corrupt when the bytes are not such a message, or contradict what was asked (a transaction's answer
-// of another kind, or with another number of parts, than the branch that ran).
-[[nodiscard]] Result<RangeResponse> decode_range(std::string_view bytes);
+// Reading. Error: corrupt when the bytes are not such a message, or contradict what was asked: keys that were not asked
+// for, more of them, not in their order, values where there were to be none; a branch that can't have run, parts of
+// another kind or number than it has; revisions that no store has. What comes back needs no further look. An answer is
+// not taken in before its parts have been counted: empty ones take a hundred times their bytes.
+[[nodiscard]] Result<RangeResponse> decode_range(std::string_view bytes, const RangeRequest& request);
 [[nodiscard]] Result<TxnResponse> decode_txn(std::string_view bytes, const TxnRequest& request);
 [[nodiscard]] Result<WatchResponse> decode_watch(std::string_view bytes);
 [[nodiscard]] Result<StatusResponse> decode_status(std::string_view bytes);

@@ -8,6 +8,14 @@ namespace {
 
 namespace pb = etcdserverpb;
 
+void add_record(pb::RangeResponse& range, const std::string& key) {
+  mvccpb::KeyValue& kv = *range.add_kvs();
+  kv.set_key(key);
+  kv.set_create_revision(1);
+  kv.set_mod_revision(1);
+  kv.set_version(1);
+}
+
 TEST(EtcdApi, TheEndOfAPrefix) {
   EXPECT_EQ(end_of_prefix("/calico/"), "/calico0");
   EXPECT_EQ(end_of_prefix("a\xFF\xFF"), "b");
@@ -63,7 +71,9 @@ TEST(EtcdApi, AnAnswerMustFitItsTransaction) {
   pb::TxnResponse answer;
   answer.set_succeeded(true);
   answer.mutable_header()->set_revision(7);
-  answer.add_responses()->mutable_response_range()->add_kvs()->set_key("k");
+  pb::RangeResponse& range = *answer.add_responses()->mutable_response_range();
+  range.set_count(1);
+  add_record(range, "k");
   EXPECT_EQ(decode_txn(answer.SerializeAsString(), txn).error().code, ErrorCode::corrupt) << "a part is missing";
   answer.add_responses()->mutable_response_delete_range();
   EXPECT_EQ(decode_txn(answer.SerializeAsString(), txn).error().code, ErrorCode::corrupt) << "a part of another kind";
@@ -81,6 +91,7 @@ TEST(EtcdApi, ATransactionWithinATransaction) {
   TxnRequest inner;
   inner.success = {RangeRequest::one("k")};
   TxnRequest outer;
+  outer.compares = {Compare::absent("k")};
   outer.failure = {std::make_shared<const TxnRequest>(inner)};
   EXPECT_TRUE(is_read_only(outer));
   inner.failure = {PutRequest{"k", "v"}};
@@ -88,6 +99,7 @@ TEST(EtcdApi, ATransactionWithinATransaction) {
   EXPECT_FALSE(is_read_only(outer));
 
   pb::TxnResponse answer;
+  answer.mutable_header()->set_revision(1);
   pb::TxnResponse& part = *answer.add_responses()->mutable_response_txn();
   part.set_succeeded(true);
   part.add_responses()->mutable_response_range()->set_count(5);
@@ -101,12 +113,102 @@ TEST(EtcdApi, BytesThatAreNoMessageAreCorrupt) {
   const std::string cut =
       "\x0A\x05"
       "ab";
-  EXPECT_EQ(decode_range(cut).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(decode_range(cut, {}).error().code, ErrorCode::corrupt);
   EXPECT_EQ(decode_txn(cut, {}).error().code, ErrorCode::corrupt);
   EXPECT_EQ(decode_watch(cut).error().code, ErrorCode::corrupt);
   EXPECT_EQ(decode_status(cut).error().code, ErrorCode::corrupt);
   EXPECT_EQ(decode_authenticate(cut).error().code, ErrorCode::corrupt);
   EXPECT_EQ(decode_authenticate("").error().code, ErrorCode::corrupt) << "no token";
+}
+
+TEST(EtcdApi, AConditionThatWasNotAskedForCanNotFail) {
+  TxnRequest txn;
+  txn.success = {RangeRequest::one("k")};
+  pb::TxnResponse answer;
+  answer.mutable_header()->set_revision(7);
+  answer.set_succeeded(false);
+  EXPECT_EQ(decode_txn(answer.SerializeAsString(), txn).error().code, ErrorCode::corrupt);
+}
+
+TEST(EtcdApi, RevisionsThatNoStoreHas) {
+  for (const Revision revision : {INT64_MIN, Revision{-1}, Revision{0}, kRevisionMax + 1, INT64_MAX}) {
+    pb::RangeResponse answer;
+    answer.mutable_header()->set_revision(revision);
+    EXPECT_EQ(decode_range(answer.SerializeAsString(), RangeRequest::one("k")).error().code, ErrorCode::corrupt);
+    pb::TxnResponse txn;
+    txn.mutable_header()->set_revision(revision);
+    txn.set_succeeded(true);
+    EXPECT_EQ(decode_txn(txn.SerializeAsString(), {}).error().code, ErrorCode::corrupt);
+    pb::WatchResponse watch;
+    mvccpb::Event& event = *watch.add_events();
+    event.mutable_kv()->set_key("k");
+    event.mutable_kv()->set_mod_revision(revision);
+    EXPECT_EQ(decode_watch(watch.SerializeAsString()).error().code, ErrorCode::corrupt);
+    if (revision == 0) continue;
+    watch.clear_events();
+    watch.set_compact_revision(revision);
+    EXPECT_EQ(decode_watch(watch.SerializeAsString()).error().code, ErrorCode::corrupt);
+  }
+}
+
+TEST(EtcdApi, OnlyWhatWasAskedForComesBack) {
+  const auto is_refused = [](const RangeRequest& request, const pb::RangeResponse& answer) {
+    const auto decoded = decode_range(answer.SerializeAsString(), request);
+    return !decoded && decoded.error().code == ErrorCode::corrupt;
+  };
+  RangeRequest request = RangeRequest::prefix("k/");
+  request.limit = 3;
+  pb::RangeResponse good;
+  good.mutable_header()->set_revision(5);
+  good.set_count(9);
+  good.set_more(true);
+  for (const char* key : {"k/a", "k/b", "k/c"}) add_record(good, key);
+  ASSERT_FALSE(is_refused(request, good));
+  pb::RangeResponse bad = good;
+  add_record(bad, "k/d");
+  EXPECT_TRUE(is_refused(request, bad)) << "more than the limit";
+  for (const char* key : {"k/a", "k/b", "l", "", "k"}) {
+    bad = good;
+    bad.mutable_kvs(2)->set_key(key);
+    EXPECT_TRUE(is_refused(request, bad)) << "the key " << key;
+  }
+  bad = good;
+  bad.mutable_kvs(0)->set_mod_revision(6);
+  EXPECT_TRUE(is_refused(request, bad)) << "written after the answer";
+  bad = good;
+  bad.mutable_kvs(0)->set_version(0);
+  EXPECT_TRUE(is_refused(request, bad)) << "deleted";
+  bad = good;
+  bad.set_count(-1);
+  EXPECT_TRUE(is_refused(request, bad));
+  bad = good;
+  bad.clear_kvs();
+  EXPECT_TRUE(is_refused(request, bad)) << "a page that says there is more, and ends the list";
+  RangeRequest keys = request;
+  keys.keys_only = true;
+  bad = good;
+  bad.mutable_kvs(1)->set_value("v");
+  EXPECT_TRUE(is_refused(keys, bad));
+  RangeRequest count = request;
+  count.count_only = true;
+  EXPECT_TRUE(is_refused(count, good));
+  EXPECT_TRUE(is_refused(RangeRequest::one("k/a"), good));
+}
+
+TEST(EtcdApi, EmptyPartsAreCountedBeforeTheyAreTakenIn) {
+  // Each would take a hundred times its two bytes.
+  constexpr std::size_t kMany = 10'000'000;
+  std::string many;
+  for (std::size_t i = 0; i < kMany; ++i) many += std::string_view("\x12\x00", 2);
+  EXPECT_EQ(decode_range(many, RangeRequest::prefix("k")).error().code, ErrorCode::corrupt);
+  for (std::size_t i = 0; i < many.size(); i += 2) many[i] = 0x1A;
+  TxnRequest txn;
+  txn.success = {RangeRequest::prefix("k")};
+  EXPECT_EQ(decode_txn(many, txn).error().code, ErrorCode::corrupt);
+  for (std::size_t i = 0; i < many.size(); i += 2) many[i] = 0x5A;
+  EXPECT_EQ(decode_watch(many).error().code, ErrorCode::corrupt);
+  for (std::size_t i = 0; i < many.size(); i += 2) many[i] = 0x42;
+  EXPECT_EQ(decode_status(many).error().code, ErrorCode::corrupt);
 }
 
 TEST(EtcdApi, EventsWithWhatWasThereBefore) {

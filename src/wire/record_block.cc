@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "wire/record_fields.h"
 
@@ -14,27 +19,38 @@ constexpr std::uint32_t kOrdinalMax = 4095;
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-void write_boot(CanonicalWriter& out, const BootId& boot) {
+std::string hex_of(const BootId& boot) {
   std::string hex;
   for (const std::uint8_t byte : boot.bytes) {
     hex += kHexDigits[byte >> 4];
     hex += kHexDigits[byte & 0xf];
   }
-  out.text(hex);
+  return hex;
 }
 
-BootId read_boot(CanonicalReader& in) {
-  const std::string hex = in.text();
+std::optional<BootId> boot_of(std::string_view hex) {
   BootId boot;
   const auto digit = [&](std::size_t i) { return kHexDigits.find(hex[i]); };
-  if (hex.size() != 2 * boot.bytes.size() || hex.find_first_not_of(kHexDigits) != hex.npos) {
-    in.reject("no boot id of 32 hex digits");
-    return {};
-  }
+  if (hex.size() != 2 * boot.bytes.size() || hex.find_first_not_of(kHexDigits) != hex.npos) return std::nullopt;
   for (std::size_t i = 0; i < boot.bytes.size(); ++i) {
     boot.bytes[i] = static_cast<std::uint8_t>(digit(2 * i) << 4 | digit(2 * i + 1));
   }
   return boot;
+}
+
+BootId read_boot(CanonicalReader& in) {
+  const auto boot = boot_of(in.text());
+  if (!boot) in.reject("no boot id of 32 hex digits");
+  return boot.value_or(BootId{});
+}
+
+/// Nothing unless writing it gives the same texts again.
+std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& text) {
+  const auto boot = boot_of(hex);
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (!boot || error != std::errc() || end != text.data() + text.size() || std::to_string(count) != text) return {};
+  return core::ClockMark{*boot, std::chrono::nanoseconds{count}};
 }
 
 void write_attribute(CanonicalWriter& out, const Attribute& attribute) {
@@ -123,15 +139,43 @@ void read_free_list(CanonicalReader& in, Block& block) {
   }
 }
 
+/// Marks are kept among the texts of `previousSecondary`, which every version carries along: one that knows nothing of
+/// them reads the record, and takes them for what the last holder had.
+constexpr std::string_view kMarkKey = "croft-clock-mark/";
+
+std::map<std::string, std::string> with_marks(const Cooling& cooling) {
+  std::map<std::string, std::string> texts = cooling.previous_secondary;
+  for (std::size_t i = 0; i < cooling.seen.size(); ++i) {
+    const core::ClockMark& mark = cooling.seen[i];
+    texts.insert_or_assign(std::string(kMarkKey) + hex_of(mark.boot), std::to_string(mark.since_boot.count()));
+  }
+  return texts;
+}
+
+/// What reads as marks is taken out of the texts; anything else under such a name stays a text.
+void take_marks(Cooling& cooling) {
+  std::map<std::string, std::string> rest;
+  for (const auto& [name, text] : cooling.previous_secondary) {
+    const auto mark = name.starts_with(kMarkKey) ? mark_of(name.substr(kMarkKey.size()), text) : std::nullopt;
+    if (mark) {
+      cooling.seen.push_back(*mark);
+    } else {
+      rest.emplace(name, text);
+    }
+  }
+  if (!cooling.seen.empty()) cooling.previous_secondary = std::move(rest);
+}
+
 }  // namespace
 
 void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
   out.raw("\"releasedAt\":").time(cooling.released_at.wall);
   out.raw(",\"sinceBootNanoseconds\":").number(std::int64_t{cooling.released_at.since_boot.count()});
   out.raw(",\"bootID\":");
-  write_boot(out, cooling.released_at.boot);
+  out.text(hex_of(cooling.released_at.boot));
   out.raw(",\"previousHandle\":").text(cooling.previous_handle);
-  out.raw(",\"previousSecondary\":").texts(cooling.previous_secondary);
+  out.raw(",\"previousSecondary\":");
+  cooling.seen.empty() ? out.texts(cooling.previous_secondary) : out.texts(with_marks(cooling));
 }
 
 Cooling read_cooling(CanonicalReader& in) {
@@ -146,6 +190,7 @@ Cooling read_cooling(CanonicalReader& in) {
   cooling.previous_handle = in.text();
   in.expect(",\"previousSecondary\":");
   cooling.previous_secondary = in.texts();
+  take_marks(cooling);
   return cooling;
 }
 

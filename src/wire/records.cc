@@ -18,7 +18,7 @@ constexpr std::array kNumberedKinds = {
     Kind::pool,       Kind::reservation,      Kind::ipam_config,  Kind::block,           Kind::affinity,
     Kind::handle,     Kind::vacancy,          Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set,
     Kind::node,       Kind::range_allocation, Kind::service,      Kind::ip_address,      Kind::service_cidr,
-    Kind::node_range, Kind::node_range_set,
+    Kind::node_range, Kind::node_range_set,   Kind::removed_node, Kind::foreign_service,
 };
 static_assert(kNumberedKinds.size() == core::kKindCount, "a new kind needs a number, an encoder and a golden file");
 
@@ -122,6 +122,7 @@ void read_pool_network(CanonicalReader& in, core::Pool& pool) {
   if (in.accept(",\"gateway\":")) pool.gateway = read_address(in);
   in.expect(",\"cooldownSeconds\":");
   pool.cooldown = std::chrono::seconds{in.signed_number()};
+  if (in.ok() && !core::is_cooldown(pool.cooldown)) in.reject("cooldownSeconds is out of range");
 }
 
 core::Pool read_pool(CanonicalReader& in) {
@@ -132,7 +133,9 @@ core::Pool read_pool(CanonicalReader& in) {
   in.expect(",\"cidr\":");
   pool.cidr = read_prefix(in);
   in.expect(",\"blockSize\":");
-  pool.block_length = static_cast<int>(in.small_number(kBlockLengthMax));
+  const auto length = static_cast<int>(in.small_number(kBlockLengthMax));
+  pool.block_length = length;
+  if (in.ok() && !core::is_block_length(pool.cidr, length)) in.reject("blockSize is out of range for the cidr");
   in.expect(",\"disabled\":");
   pool.disabled = in.boolean();
   read_pool_selectors(in, pool);
@@ -190,6 +193,7 @@ core::IpamConfig read_ipam_config(CanonicalReader& in) {
 void write(CanonicalWriter& out, const core::Block& block) { write_block(out, block); }
 void write(CanonicalWriter& out, const core::RangeAllocation& range) { write_range_allocation(out, range); }
 void write(CanonicalWriter& out, const core::Service& service) { write_service(out, service); }
+void write(CanonicalWriter& out, const core::ForeignService& foreign) { write_service(out, foreign.service); }
 void write(CanonicalWriter& out, const core::IpAddressObject& object) { write_ip_address(out, object); }
 void write(CanonicalWriter& out, const core::ServiceCidrObject& object) { write_service_cidr(out, object); }
 void write(CanonicalWriter& out, const core::NodeRange& range) { write_node_range(out, range); }
@@ -254,6 +258,32 @@ core::Handle read_handle(CanonicalReader& in) {
   return handle;
 }
 
+void write(CanonicalWriter& out, const core::RemovedNode& removed) {
+  out.raw("\"node\":").text(removed.node).raw(",\"held\":");
+  std::string_view separator = "{";
+  for (const auto& [block, sequence] : removed.held) {
+    out.raw(separator).text(block).raw(":").number(sequence.value);
+    separator = ",";
+  }
+  out.raw(removed.held.empty() ? "{}" : "}");
+}
+
+core::RemovedNode read_removed_node(CanonicalReader& in) {
+  core::RemovedNode removed;
+  in.expect("\"node\":");
+  removed.node = in.text();
+  in.expect(",\"held\":");
+  if (in.accept("{}")) return removed;
+  in.expect("{");
+  do {
+    std::string block = in.text();
+    in.expect(":");
+    if (!removed.held.empty() && removed.held.rbegin()->first >= block) in.reject("member out of order");
+    removed.held.emplace_hint(removed.held.end(), std::move(block), core::SequenceNumber(in.unsigned_number()));
+  } while (in.another('}'));
+  return removed;
+}
+
 void write(CanonicalWriter& out, const core::Vacancy& vacancy) { out.raw("\"readyAt\":").time(vacancy.ready_at); }
 
 core::Vacancy read_vacancy(CanonicalReader& in) {
@@ -279,6 +309,9 @@ core::HighWaterMark read_high_water_mark(CanonicalReader& in) {
   in.expect("\"sequenceNumber\":");
   return {core::SequenceNumber(in.unsigned_number())};
 }
+
+/// Stores refuse them before.
+void write(CanonicalWriter&, const core::Damaged&) { CROFT_ASSERT(false); }
 
 void write(CanonicalWriter& out, const core::PoolSet& set) { out.raw("\"generation\":").number(set.generation); }
 
@@ -384,6 +417,10 @@ core::Value read_value(CanonicalReader& in, Kind kind) {
       return read_node_range(in);
     case Kind::node_range_set:
       return read_node_range_set(in);
+    case Kind::removed_node:
+      return read_removed_node(in);
+    case Kind::foreign_service:
+      return core::ForeignService{read_service(in)};
   }
   CROFT_ASSERT(false);
 }
@@ -399,11 +436,17 @@ struct OwnKey {
   std::optional<core::Key> operator()(const core::Node& node) const { return core::node_key(node.name); }
   std::optional<core::Key> operator()(const core::Handle& handle) const { return core::handle_key(handle.id); }
   std::optional<core::Key> operator()(const core::Service& service) const { return core::service_key(service.name); }
+  std::optional<core::Key> operator()(const core::ForeignService& foreign) const {
+    return core::foreign_service_key(foreign.service.name);
+  }
   std::optional<core::Key> operator()(const core::IpAddressObject& object) const {
     return core::ip_address_key(object.address);
   }
   std::optional<core::Key> operator()(const core::ServiceCidrObject& object) const {
     return core::service_cidr_key(object.name);
+  }
+  std::optional<core::Key> operator()(const core::RemovedNode& removed) const {
+    return core::removed_node_key(removed.node);
   }
   std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
   template <class Other>

@@ -165,6 +165,10 @@ std::vector<Golden> goldens() {
       {core::service_cidr_key("kubernetes"), golden_service_cidr()},
       {core::node_range_key(prefix("10.244.3.0/24")), core::NodeRange{"node-a", prefix("10.244.3.0/24")}},
       {core::node_range_set_key(), golden_node_range_set()},
+      {core::removed_node_key("node-a"),
+       core::RemovedNode{
+           "node-a", {{"10.0.0.0/26", core::SequenceNumber(kAboveDouble)}, {"fd00::/122", core::SequenceNumber(7)}}}},
+      {core::foreign_service_key({"shop", "cart"}), core::ForeignService{golden_service()}},
   };
 }
 
@@ -195,12 +199,25 @@ TEST(Records, GoldenFilesOfEveryKind) {
 
 TEST(Records, NumbersOfKindsAreStable) {
   const std::pair<Kind, int> expected[] = {
-      {Kind::pool, 0},        {Kind::reservation, 1},     {Kind::ipam_config, 2},
-      {Kind::block, 3},       {Kind::affinity, 4},        {Kind::handle, 5},
-      {Kind::vacancy, 6},     {Kind::claim_cursor, 7},    {Kind::high_water_mark, 8},
-      {Kind::pool_set, 9},    {Kind::node, 10},           {Kind::range_allocation, 11},
-      {Kind::service, 12},    {Kind::ip_address, 13},     {Kind::service_cidr, 14},
-      {Kind::node_range, 15}, {Kind::node_range_set, 16},
+      {Kind::pool, 0},
+      {Kind::reservation, 1},
+      {Kind::ipam_config, 2},
+      {Kind::block, 3},
+      {Kind::affinity, 4},
+      {Kind::handle, 5},
+      {Kind::vacancy, 6},
+      {Kind::claim_cursor, 7},
+      {Kind::high_water_mark, 8},
+      {Kind::pool_set, 9},
+      {Kind::node, 10},
+      {Kind::range_allocation, 11},
+      {Kind::service, 12},
+      {Kind::ip_address, 13},
+      {Kind::service_cidr, 14},
+      {Kind::node_range, 15},
+      {Kind::node_range_set, 16},
+      {Kind::removed_node, 17},
+      {Kind::foreign_service, 18},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);

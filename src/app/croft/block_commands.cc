@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/picture.h"
 #include "app/croft/table.h"
@@ -28,6 +29,7 @@ struct Filter {
     return (!filter.pool.empty() && block.pool != filter.pool) ||
            (!filter.node.empty() && (!block.block.affinity || block.block.affinity->name != filter.node));
   });
+  if (blocks.empty()) warn_of_unknown(context, filter.node, filter.pool);
   if (line.json()) {
     print(line.data(json_of(blocks)));
     return 0;
@@ -36,8 +38,8 @@ struct Filter {
   for (const engine::BlockView& view : blocks) {
     const core::Block& block = view.block;
     table.add({block.cidr.to_string(), view.pool, block.affinity ? to_string(*block.affinity) : "",
-               std::to_string(view.usage.held), std::to_string(view.usage.cooling), std::to_string(view.usage.reserved),
-               std::to_string(view.usage.free()),
+               std::to_string(view.usage.held), std::to_string(view.usage.cooling), view.usage.reserved.to_string(),
+               view.usage.free().to_string(),
                block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : ""});
   }
   print(table.to_string());
@@ -68,8 +70,9 @@ std::string details_of(const engine::BlockView& view, const std::optional<core::
   add("Claim:", text_of(block, claim));
   add("Claimed:", block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "at an unknown time");
   add("Sequence:", std::to_string(block.sequence_number.value));
-  add("Usage:", fmt::format("{} addresses: {} held, {} cooling, {} reserved, {} free", view.usage.size, view.usage.held,
-                            view.usage.cooling, view.usage.reserved, view.usage.free()));
+  add("Usage:",
+      fmt::format("{} addresses: {} held, {} cooling, {} reserved, {} free", view.usage.size.to_string(),
+                  view.usage.held, view.usage.cooling, view.usage.reserved.to_string(), view.usage.free().to_string()));
   return text;
 }
 
@@ -82,7 +85,8 @@ std::string details_of(const engine::BlockView& view, const std::optional<core::
     return 0;
   }
   TRY(const auto claim, engine::claim_on(context, view.block));
-  print(details_of(view, claim) + "\n" + draw(view, line.in_colour()));
+  print(details_of(view, claim) + "\n");
+  print(draw(view, line.in_colour()), Printed::coloured);
   return 0;
 }
 

@@ -1,16 +1,18 @@
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
-#include "os/files.h"
-#include "os/process.h"
+#include "engine/nodes.h"
+#include "os/output_file.h"
 
 namespace croft::app {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 struct CheckOptions {
   std::string cache_directory, node;
   std::int64_t grace_seconds = engine::kCollectAgeMin.count();
+  bool in_container = false;
   bool all_addresses = false;
   bool problem_addresses = false;
   std::string report_path;
@@ -62,6 +65,20 @@ std::string text_of(const engine::AuditReport& report, const CheckOptions& optio
   return text;
 }
 
+/// Containers of which it can't be told count as alive; that is worth knowing.
+void warn_of_unclear(const edge::CniCache& cache) {
+  const auto& entries = cache.attachments.entries;
+  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const engine::CachedAttachment& entry) {
+    return entry.netns == engine::CachedAttachment::Netns::unclear;
+  });
+  if (unclear == 0) return;
+  warn(fmt::format(
+      "the network namespaces of {} of {} cache entries can't be told to be there or gone{}; their containers "
+      "count as alive",
+      unclear, entries.size(),
+      cache.blind_because.empty() ? "" : " (" + cache.blind_because + "; --in-container if it is the node)"));
+}
+
 [[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
@@ -71,18 +88,24 @@ std::string text_of(const engine::AuditReport& report, const CheckOptions& optio
       return fail(ErrorCode::invalid_argument,
                   "--cni-cache: the store is a cluster's and the cache is one node's; say which with --node");
     }
-    auto cache = edge::read_cni_cache(options.cache_directory);
-    if (!cache) return fail(ErrorCode::invalid_argument, "--cni-cache: " + cache.error().message);
-    for (const std::string& text : cache->unreadable) {
-      static_cast<void>(os::write_standard_error("croft: cannot read " + text + "\n"));
+    auto cache = edge::read_cni_cache(options.cache_directory, options.in_container);
+    if (!cache) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--cni-cache: {}; name the directory that has `results`", cache.error().message));
     }
+    for (const auto& entry : cache->attachments.unreadable) warn("cannot read " + entry.what);
+    warn_of_unclear(*cache);
     live = std::move(cache->attachments);
+  } else if (!options.node.empty()) {
+    return fail(ErrorCode::invalid_argument, "--node: it says whose cache --cni-cache is; give both");
   }
+  if (!options.node.empty()) TRY_VOID(engine::check_node_known(context, options.node));
   TRY(const engine::AuditReport report,
       engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
   if (!options.report_path.empty()) {
-    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live.has_value()};
-    TRY_VOID(os::replace_file_durably(options.report_path, report_of(report, origin)));
+    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
+    const auto written = os::write_output_file(options.report_path, report_of(report, origin));
+    if (!written) return fail(written.error().in("--report"));
   }
   print(line.json() ? line.data(json_of(report.findings)) : text_of(report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
@@ -96,7 +119,9 @@ void add_check_command(CLI::App& app, CommandLine& line) {
   command->add_option(
       "--cni-cache", options->cache_directory,
       "Also name addresses held by attachments that the runtime's CNI cache (as a rule /var/lib/cni) does "
-      "not know");
+      "not know, or whose network namespace is gone");
+  command->add_flag("--in-container", options->in_container,
+                    "With --cni-cache: this container is the node (kind, k3d): believe that a namespace is gone");
   command->add_option("--node", options->node, "With --cni-cache: the node whose cache it is; others' are passed over");
   command
       ->add_option("--grace-seconds", options->grace_seconds,

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/result.h"
 #include "engine/transact.h"
 #include "store/store.h"
@@ -33,12 +34,12 @@ struct CommandLine {
   /// Whether data is wanted and no table: JSON, or YAML made of it.
   [[nodiscard]] bool json() const { return output == Output::json || output == Output::yaml; }
   [[nodiscard]] bool wide() const { return output == Output::wide; }
-  /// The text of json_of() in the form that was asked for.
+  /// The text of json_of() in the form that was asked for; what must not reach a terminal is escaped as JSON does it.
   [[nodiscard]] std::string data(const std::string& json_text) const;
 };
 
 /// Prints to standard output; a closed pipe ends the program quietly.
-void print(const std::string& text);
+void print(const std::string& text, Printed how = Printed::text);
 
 // Each adds one noun with its verbs.
 void add_pool_commands(CLI::App& app, CommandLine& line);
@@ -51,6 +52,8 @@ void add_check_command(CLI::App& app, CommandLine& line);
 void add_explain_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
 void add_service_commands(CLI::App& app, CommandLine& line);
+void add_store_commands(CLI::App& app, CommandLine& line);
+void add_record_commands(CLI::App& app, CommandLine& line);
 /// Verbs of the noun service.
 void add_service_audit_commands(CLI::App& service, CommandLine& line);
 /// A verb of the noun ip.

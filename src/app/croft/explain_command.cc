@@ -5,10 +5,12 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/explain_view.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "edge/error_table.h"
 #include "engine/explain.h"
 #include "engine/inspect.h"
+#include "engine/nodes.h"
 #include "net/echo.h"
 
 namespace croft::app {
@@ -76,6 +78,9 @@ void choose_families(const ExplainOptions& options, core::AssignRequest& request
   TRY_VOID(ask_for_pools(context, options, request));
   choose_families(options, request);
   if (context.store.capabilities().foreign_writers) request.default_block_limit = core::kCalicoBlockLimit;
+  if (const auto known = engine::check_node_known(context, options.node); !known) {
+    warn(known.error().message + "; it is taken for a new one");
+  }
   TRY(const core::Explanation explanation, engine::explain(context, request));
   print(line.json() ? line.data(json_of(explanation)) : text_of(explanation, request));
   const auto* refusal = std::get_if<core::Refusal>(&explanation.answer);

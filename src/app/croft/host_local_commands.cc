@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/host_local_place.h"
 #include "app/croft/host_local_views.h"
 #include "edge/error_table.h"
 #include "edge/host_local_facts.h"
 #include "edge/host_local_sets.h"
 #include "engine/host_local_audit.h"
-#include "os/process.h"
 #include "store/hostlocal/open_reservations.h"
 
 namespace croft::app {
@@ -35,8 +35,6 @@ struct HostLocalOptions {
   bool apply = false;
   double max_share = 0.5;
 };
-
-void warn(const std::string& text) { static_cast<void>(os::write_standard_error("croft: " + text + "\n")); }
 
 /// A cache that was named must be there; the default ones need not.
 [[nodiscard]] Result<engine::SignsOfLife> read_caches(const HostLocalOptions& options) {
@@ -87,7 +85,7 @@ void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
   warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
   shown.source = found.source;
-  print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()));
+  print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()), Printed::coloured);
   return static_cast<int>(edge::ExitCode::fine);
 }
 
@@ -218,7 +216,8 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
   if (!options.apply || proven.empty()) {
     warn_of_gaps(first.life);
     show_plan(line, options, first, proven);
-    return static_cast<int>(proven.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+    const bool nothing_left = proven.empty() && first.life.unseen.empty();
+    return static_cast<int>(nothing_left ? edge::ExitCode::fine : edge::ExitCode::findings);
   }
   TRY_VOID(brake(proven, first, options.max_share));
   return apply(line, options, place, proven);

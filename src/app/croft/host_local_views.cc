@@ -24,14 +24,6 @@ using store::Reservation;
 constexpr std::size_t kPictureHalvesMax = 512;  ///< four lines
 constexpr std::size_t kForeignShownMax = 10;
 
-double to_double(U128 number) {
-  return static_cast<double>(number.hi) * 18446744073709551616.0 + static_cast<double>(number.lo);
-}
-
-std::string text_of(U128 number) {
-  return number.fits_64() ? std::to_string(number.lo) : fmt::format("{:.3g}", to_double(number));
-}
-
 // ---- what is shown
 
 std::vector<std::string> notes_of(const Reservation& reservation, bool outside) {
@@ -44,11 +36,11 @@ std::vector<std::string> notes_of(const Reservation& reservation, bool outside) 
   return notes;
 }
 
-U128 size_of(const RangeSet& set) {
-  U128 size;
+net::Count size_of(const RangeSet& set) {
+  net::Count size;
   for (const Range& range : set.ranges()) {
-    size += range.addresses.last_offset() + 1;
-    if (range.contains(range.gateway)) --size;
+    size += net::Count::of(range.addresses);
+    if (range.contains(range.gateway)) size -= 1;
   }
   return size;
 }
@@ -119,7 +111,8 @@ std::string sets_text(const HostLocalList& list) {
   for (const SetRow& row : list.sets) {
     const bool known = row.ranges != nullptr;
     table.add({std::to_string(row.set), known ? row.ranges->to_string() : "", std::to_string(row.used),
-               known ? text_of(row.free()) : "", known ? fmt::format("{:.1f}%", row.percent()) : "", cursor_text(row)});
+               known ? row.free().to_string() : "", known ? fmt::format("{:.1f}%", row.percent()) : "",
+               cursor_text(row)});
   }
   return table.to_string();
 }
@@ -175,7 +168,7 @@ std::string picture_of(const SetRow& row, const std::vector<ReservationRow>& res
 // ---- JSON
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-Json number_or_double(U128 number) { return number.fits_64() ? Json(number.lo) : Json(to_double(number)); }
+Json count_json(const net::Count& count) { return count.fits_64() ? Json(count.as_64()) : Json(count.to_string()); }
 
 /// Names of files may be any bytes.
 std::string array_of(const std::vector<Json>& objects) {
@@ -206,9 +199,9 @@ Json set_json(const SetRow& row, const std::string& source) {
   return {{"kind", "set"},
           {"set", row.set},
           {"ranges", known ? Json(ranges) : Json()},
-          {"size", known ? number_or_double(row.size) : Json()},
+          {"size", known ? count_json(row.size) : Json()},
           {"used", row.used},
-          {"free", known ? number_or_double(row.free()) : Json()},
+          {"free", known ? count_json(row.free()) : Json()},
           {"percent", known ? Json(row.percent()) : Json()},
           {"cursor", row.cursor && row.cursor->address ? Json(row.cursor->address->to_string()) : Json()},
           {"source", text_or_null(source)}};
@@ -217,7 +210,7 @@ Json set_json(const SetRow& row, const std::string& source) {
 }  // namespace
 
 double SetRow::percent() const {
-  const double whole = to_double(size);
+  const double whole = size.as_double();
   return whole == 0 ? 100 : static_cast<double>(used) * 100 / whole;
 }
 

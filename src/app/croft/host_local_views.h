@@ -7,7 +7,7 @@
 
 #include "core/range/range_set.h"
 #include "engine/host_local_audit.h"
-#include "net/u128.h"
+#include "net/count.h"
 
 namespace croft::app {
 
@@ -23,11 +23,11 @@ struct ReservationRow {
 struct SetRow {
   std::size_t set = 0;
   const core::range::RangeSet* ranges = nullptr;  ///< nullptr: not known; then only `used` and the cursor are
-  net::U128 size;                                 ///< addresses that can be given out: without the ranges' gateways
+  net::Count size;                                ///< addresses that can be given out: without the ranges' gateways
   std::uint64_t used = 0;
   std::optional<engine::HostLocalDirectory::Cursor> cursor;
 
-  [[nodiscard]] net::U128 free() const { return size < net::U128(used) ? net::U128() : size - net::U128(used); }
+  [[nodiscard]] net::Count free() const { return size - used; }
   [[nodiscard]] double percent() const;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
 #include "engine/inspect.h"
@@ -62,6 +63,7 @@ std::string borrowed_table(const std::vector<engine::AddressView>& addresses, st
         return a.state == core::AddressState::held && a.node.empty();
       }));
   std::erase_if(addresses, [&](const engine::AddressView& a) { return !is_wanted(a, filter); });
+  if (addresses.empty()) warn_of_unknown(context, filter.node, filter.pool);
   if (line.json()) {
     print(line.data(json_of(addresses)));
   } else {

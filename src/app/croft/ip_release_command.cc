@@ -8,6 +8,7 @@
 #include "edge/error_table.h"
 #include "engine/release.h"
 #include "os/files.h"
+#include "os/process.h"
 
 namespace croft::app {
 namespace {
@@ -19,6 +20,7 @@ struct ReleaseOptions {
   std::vector<std::string> reports;
   bool force = false;
   bool dry_run = false;
+  double max_share = 0.5;
 };
 
 [[nodiscard]] Result<std::vector<core::AddressToRelease>> wanted_of(const ReleaseOptions& options) {
@@ -99,6 +101,23 @@ std::string text_of(const ReleaseOutcome& outcome, bool dry_run) {
   return text;
 }
 
+/// A report made by mistake, with another node's cache say, names most of what lives.
+[[nodiscard]] Result<void> brake(const engine::Context& context, const ReportContent& content,
+                                 const ReleaseOptions& options) {
+  auto checked = engine::check_release_share(context, content.unused, options.max_share);
+  if (checked) return {};
+  if (checked.error().code != ErrorCode::refused_for_safety) return fail(checked.error());
+  Error error = checked.error();
+  error.message += "; `--max-share 1` goes on";
+  if (options.dry_run) {
+    static_cast<void>(
+        os::write_standard_error("croft: without --dry-run it would be refused: " + error.message + "\n"));
+    return {};
+  }
+  error.details = "look at the list that --dry-run prints first";
+  return fail(std::move(error));
+}
+
 [[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
   if (options.addresses.empty() == options.reports.empty()) {
     return fail(ErrorCode::invalid_argument, "give addresses, or reports with --from-report");
@@ -110,13 +129,16 @@ std::string text_of(const ReleaseOutcome& outcome, bool dry_run) {
     TRY(content, read_reports(options, line.store_url));
   }
   TRY(const engine::Context context, line.open());
+  if (!options.reports.empty()) TRY_VOID(brake(context, content, options));
   ReleaseOutcome outcome;
   TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
   TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
   const std::string text = text_of(outcome, options.dry_run);
   print(line.json() ? line.data(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
-  const bool refused = !outcome.addresses.mismatched.empty();
-  return static_cast<int>(refused ? edge::ExitCode::refused_for_safety : edge::ExitCode::fine);
+  if (!outcome.addresses.mismatched.empty()) return static_cast<int>(edge::ExitCode::refused_for_safety);
+  // A report may be behind; whoever names an address means one that is held.
+  const bool is_absent = options.reports.empty() && !outcome.addresses.not_held.empty();
+  return static_cast<int>(is_absent ? edge::ExitCode::error : edge::ExitCode::fine);
 }
 
 }  // namespace
@@ -131,11 +153,17 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
                       "Release what a report of `croft check --report` names as unused, and delete its leaked handles; "
                       "of several reports only what all of them name");
   command->add_flag("--force", options->force, "Take a report of another version, or of calicoctl");
+  command
+      ->add_option("--max-share", options->max_share,
+                   "With --from-report: refuse when more than this share of what is held on a node would go")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Only say what would come");
   command->footer(
       "From a report each address goes only if the same handle still holds it with the same sequence number, and a "
       "handle only if its record is unchanged. So nothing has to be locked, and an old report is harmless. Exit code 5 "
-      "when an address was left alone for that, or a report is of another store.");
+      "when an address was left alone for that, a report is of another store, or too much would go; 1 when an ADDRESS "
+      "that was named is not held.");
   command->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
 }
 

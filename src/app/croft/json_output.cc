@@ -14,12 +14,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// A number where JSON's readers keep one of 64 bits exactly, else its digits as text.
+Json count_json(const net::Count& count) { return count.fits_64() ? Json(count.as_64()) : Json(count.to_string()); }
+
 Json usage_json(const engine::Usage& usage) {
-  return {{"size", usage.size},
+  return {{"size", count_json(usage.size)},
           {"held", usage.held},
           {"cooling", usage.cooling},
-          {"reserved", usage.reserved},
-          {"free", usage.free()}};
+          {"reserved", count_json(usage.reserved)},
+          {"free", count_json(usage.free())}};
 }
 
 /// A record with the member names of the formats, without the version of the stored form.
@@ -209,7 +212,10 @@ std::string json_of(const std::vector<engine::Finding>& findings) {
     objects.push_back({{"finding", engine::name_of(finding.kind)},
                        {"subject", finding.subject},
                        {"evidence", finding.what},
-                       {"remedy", finding.remedy}});
+                       {"remedy", finding.remedy},
+                       {"namespace", text_or_null(finding.pod.namespace_name)},
+                       {"pod", text_or_null(finding.pod.name)},
+                       {"podUID", text_or_null(finding.pod.uid)}});
   }
   return array_of(objects);
 }

@@ -2,13 +2,16 @@
 
 #include <cstdlib>
 #include <exception>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
 #include "app/croft/json_output.h"
 #include "app/open_store.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
+#include "engine/damage_telling.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
@@ -23,7 +26,10 @@ Result<engine::Context> CommandLine::open(bool create) {
     return fail(ErrorCode::unavailable, opened.error().message);
   }
   if (!opened) return fail(opened.error());
-  store = *std::move(opened);
+  // What is left out of an answer is named beside it, once.
+  store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
+    static_cast<void>(os::write_standard_error("croft: damaged record, set aside: " + damage.message + "\n"));
+  });
   return engine::Context{*store, clock, random};
 }
 
@@ -33,11 +39,11 @@ bool CommandLine::in_colour() const {
 }
 
 std::string CommandLine::data(const std::string& json_text) const {
-  return output == Output::yaml ? yaml_of(json_text) : json_text;
+  return printable(output == Output::yaml ? yaml_of(json_text) : json_text, Printed::json);
 }
 
-void print(const std::string& text) {
-  if (!os::write_standard_output(text)) std::exit(static_cast<int>(edge::ExitCode::error));
+void print(const std::string& text, Printed how) {
+  if (!os::write_standard_output(text, how)) std::exit(static_cast<int>(edge::ExitCode::error));
 }
 
 Result<net::Address> address_argument(const std::string& name, const std::string& text) {
@@ -87,7 +93,7 @@ int run(int argc, char** argv) {
   CommandLine line{"", CommandLine::Output::table, "auto", {}, clock, random, nullptr};
   CLI::App app("Croft hands out IP addresses and keeps the register of who holds them.", "croft");
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("croft ") + CROFT_VERSION);
+  app.set_version_flag("--version", std::string("croft ") + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   app.fallthrough();
   add_common(app, line);
@@ -101,16 +107,22 @@ int run(int argc, char** argv) {
   add_explain_command(app, line);
   add_host_local_commands(app, line);
   add_service_commands(app, line);
+  add_store_commands(app, line);
+  add_record_commands(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(edge::ExitCode::usage);
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    static_cast<void>(os::write_standard_output(out.str()));
+    static_cast<void>(os::write_standard_error(err.str()));
+    return code == 0 ? 0 : static_cast<int>(edge::ExitCode::usage);
   }
   const Result<int> code = line.run(line);
   if (code) return *code;
   const Error& error = code.error();
-  static_cast<void>(os::write_standard_error(
-      fmt::format("croft: {}{}{}\n", error.message, error.details.empty() ? "" : "\n  ", error.details)));
+  static_cast<void>(os::write_standard_error(fmt::format("croft: {}{}{}\n", printable(error.message, Printed::line),
+                                                         error.details.empty() ? "" : "\n  ", error.details)));
   return static_cast<int>(edge::exit_code_of(error.code));
 }
 
@@ -118,6 +130,7 @@ int run(int argc, char** argv) {
 }  // namespace croft::app
 
 int main(int argc, char** argv) {
+  croft::os::survive_file_size_limit();
   try {
     return croft::app::run(argc, argv);
   } catch (const std::exception& error) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
 #include "edge/error_table.h"
@@ -20,7 +21,8 @@ struct LabelOptions {
 
 struct AffinityOptions {
   std::string node, cidr;
-  bool must_be_empty = false;
+  bool must_be_empty = false;  ///< the default; --force says otherwise
+  bool force = false, dry_run = false;
 };
 
 std::string labels_text(const std::map<std::string, std::string>& labels) {
@@ -65,7 +67,12 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
 [[nodiscard]] Result<int> label(CommandLine& line, const LabelOptions& options) {
   TRY(const core::LabelChanges changes, label_changes(options.changes));
   TRY(const engine::Context context, line.open());
+  const auto known = engine::check_node_known(context, options.node);
   TRY(const core::Node node, engine::label_node(context, options.node, changes));
+  if (!known && known.error().code == ErrorCode::not_found) {
+    warn(fmt::format("{}: {} is a new one, and a misspelt one should go (`croft node remove {}`)",
+                     known.error().message, node.name, node.name));
+  }
   if (line.json()) {
     print(line.data(json_of(std::vector{engine::NodeView{node, true, 0, 0, 0}})));
   } else {
@@ -75,19 +82,54 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
 }
 
 /// Says what became of blocks; the exit code when some were kept.
-[[nodiscard]] Result<int> tell(const engine::AffinitiesReleased& released) {
-  for (const net::Prefix& cidr : released.released) print(fmt::format("block/{} given up\n", cidr.to_string()));
+[[nodiscard]] Result<int> tell(const engine::AffinitiesReleased& released, bool dry_run = false) {
+  for (const net::Prefix& cidr : released.released) {
+    print(fmt::format("block/{} {}\n", cidr.to_string(), dry_run ? "would be given up" : "given up"));
+  }
   for (const net::Prefix& cidr : released.not_empty) {
-    print(fmt::format("block/{} kept: it holds addresses\n", cidr.to_string()));
+    print(fmt::format("block/{} {}: it holds addresses; --force makes it nobody's\n", cidr.to_string(),
+                      dry_run ? "would be kept" : "kept"));
   }
   if (released.failure) return fail(*released.failure);
   return static_cast<int>(released.not_empty.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
 }
 
-[[nodiscard]] Result<int> remove(CommandLine& line, const std::string& name) {
+/// What a dry run says instead.
+std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::Prefix>& ranges,
+                    const std::string& name) {
+  std::string text;
+  for (const net::Prefix& cidr : removed.affinities.released) {
+    text += fmt::format("block/{} would be given up\n", cidr.to_string());
+  }
+  if (removed.record_deleted) text += fmt::format("node/{} record would be deleted\n", name);
+  for (const net::Prefix& cidr : ranges) text += fmt::format("node range {} would be given back\n", cidr.to_string());
+  return text;
+}
+
+[[nodiscard]] Result<std::vector<net::Prefix>> ranges_of(const engine::Context& context, const std::string& name) {
+  std::vector<net::Prefix> cidrs;
+  if (context.store.capabilities().foreign_writers) return cidrs;
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  for (const core::NodeRangeSeen& range : seen.ranges) {
+    if (range.range.node == name) cidrs.push_back(range.range.cidr);
+  }
+  return cidrs;
+}
+
+[[nodiscard]] Result<int> remove(CommandLine& line, const engine::NodeRemoval& removal) {
+  const std::string& name = removal.name;
   TRY(const engine::Context context, line.open());
-  TRY(const engine::NodeRemoved removed, engine::remove_node(context, name));
+  TRY(const std::vector<net::Prefix> had_ranges, ranges_of(context, name));
+  if (had_ranges.empty()) TRY_VOID(engine::check_node_known(context, name));
+  TRY(const engine::NodeRemoved removed, engine::remove_node(context, removal));
+  if (removal.dry_run) {
+    print(plan_of(removed, had_ranges, name));
+    return static_cast<int>(edge::ExitCode::fine);
+  }
   TRY(const int code, tell(removed.affinities));
+  if (removed.held > 0) {
+    print(fmt::format("{} addresses stay held until the controller finds their holders gone\n", removed.held));
+  }
   if (removed.record_deleted) print(fmt::format("node/{} record deleted\n", name));
   // Behind the record, so that no controller gives the node a range anew. Where others keep it, it is still there.
   core::NodeRangesReleased ranges;
@@ -95,53 +137,63 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
     TRY(ranges, engine::release_node_ranges(context, name));
   }
   for (const net::Prefix& cidr : ranges.cidrs) print(fmt::format("node range {} given back\n", cidr.to_string()));
-  const bool had_nothing = !removed.record_deleted && removed.affinities.released.empty() && ranges.cidrs.empty();
-  if (had_nothing) print(fmt::format("node/{} has nothing\n", name));
   return code;
 }
 
 [[nodiscard]] Result<int> release_one(const engine::Context& context, const core::AffinityOwner& owner,
                                       const AffinityOptions& options) {
   TRY(const net::Prefix cidr, prefix_argument("--cidr", options.cidr));
-  TRY_VOID(core::check_node_name(owner.name));
-  TRY(const core::AffinityOutcome outcome, engine::release_affinity(context, {owner, cidr, options.must_be_empty, {}}));
+  TRY(const core::AffinityOutcome outcome,
+      engine::release_affinity(context, {owner, cidr, !options.force, {}}, !options.dry_run));
   switch (outcome) {
     case core::AffinityOutcome::not_there:
       return fail(ErrorCode::not_found, fmt::format("node {} has no claim on {}", owner.name, cidr.to_string()));
     case core::AffinityOutcome::not_empty:
-      return tell({{}, {cidr}, {}});
+      return tell({{}, {cidr}, {}}, options.dry_run);
     case core::AffinityOutcome::belonged_to_others:
-      print(fmt::format("block/{} is another's: the stale claim is gone\n", cidr.to_string()));
+      print(fmt::format("block/{} is another's: the stale claim {}\n", cidr.to_string(),
+                        options.dry_run ? "would go" : "is gone"));
       return 0;
     case core::AffinityOutcome::released:
     case core::AffinityOutcome::changed:
       break;
   }
-  return tell({{cidr}, {}, {}});
+  return tell({{cidr}, {}, {}}, options.dry_run);
 }
 
 [[nodiscard]] Result<int> release(CommandLine& line, const AffinityOptions& options) {
+  if (options.force && options.must_be_empty) {
+    return fail(ErrorCode::invalid_argument, "--force and --must-be-empty contradict each other");
+  }
   TRY(const engine::Context context, line.open());
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
+  TRY_VOID(core::check_node_name(owner.name));
   if (!options.cidr.empty()) return release_one(context, owner, options);
   TRY(const engine::AffinitiesReleased released,
-      engine::release_host_affinities(context, owner, options.must_be_empty));
+      engine::release_host_affinities(context, owner, !options.force, !options.dry_run));
   if (released.released.empty() && released.not_empty.empty() && !released.failure) {
+    TRY_VOID(engine::check_node_known(context, options.node));
     print(fmt::format("node/{} has no blocks\n", options.node));
   }
-  return tell(released);
+  return tell(released, options.dry_run);
 }
 
 [[nodiscard]] Result<int> claim(CommandLine& line, const AffinityOptions& options) {
   TRY(const net::Prefix cidr, prefix_argument("CIDR", options.cidr));
   TRY(const engine::Context context, line.open());
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
+  if (!options.force) {
+    auto known = engine::check_node_known(context, options.node);
+    if (!known && known.error().code == ErrorCode::not_found)
+      known.error().message += "; --force claims for a new node";
+    TRY_VOID(std::move(known));
+  }
   TRY(const engine::AffinitiesClaimed claimed, engine::claim_affinity(context, owner, cidr));
   for (const net::Prefix& block : claimed.claimed) {
     print(fmt::format("block/{} belongs to {}\n", block.to_string(), options.node));
   }
   for (const net::Prefix& block : claimed.others) {
-    print(fmt::format("block/{} not claimed: it is another's, or holds addresses\n", block.to_string()));
+    print(fmt::format("block/{} not claimed: it is another's\n", block.to_string()));
   }
   return static_cast<int>(claimed.others.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
 }
@@ -163,14 +215,18 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   labelling->footer("Example: croft node label n1 zone=a rack-");
   labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label(l, *options); }; });
 
-  const auto name = std::make_shared<std::string>();
+  const auto removal = std::make_shared<engine::NodeRemoval>();
   CLI::App* removing =
       node->add_subcommand("remove", "Give up the blocks of a node that is gone, its record and its ranges");
-  removing->add_option("NAME", *name, "Name of the node")->required();
+  removing->add_option("NAME", removal->name, "Name of the node")->required();
+  removing->add_flag("--force", removal->force, "Also when addresses are held on it (else exit code 5)");
+  removing->add_flag("--dry-run", removal->dry_run, "Only say what would come");
   removing->footer(
-      "Empty blocks go; others become nobody's. Addresses stay held until their holders are proven gone. Where "
+      "Empty blocks go; with --force others become nobody's, and addresses stay held until the controller, which is "
+      "told "
+      "that the node is gone for good, frees them; pods that live on keep theirs as far as its list has them. Where "
       "another program keeps the records of nodes (Calico's etcd), the record and the ranges stay.");
-  removing->callback([&line, name] { line.run = [name](CommandLine& l) { return remove(l, *name); }; });
+  removing->callback([&line, removal] { line.run = [removal](CommandLine& l) { return remove(l, *removal); }; });
   add_node_range_commands(*node, line);
 }
 
@@ -183,15 +239,20 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
   CLI::App* releasing = affinity->add_subcommand("release", "Give up blocks of a node");
   releasing->add_option("--node", options->node, "The node")->required();
   releasing->add_option("--cidr", options->cidr, "Only this block");
-  releasing->add_flag("--must-be-empty", options->must_be_empty,
-                      "Keep blocks that hold addresses (exit code 5); otherwise those become nobody's");
+  releasing->add_flag("--force", options->force,
+                      "Also blocks that hold addresses: those become nobody's; else they are kept (exit code 5)");
+  releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses; the default");
+  releasing->add_flag("--dry-run", options->dry_run, "Only say what would come");
   releasing->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
 
   const auto wanted = std::make_shared<AffinityOptions>();
   CLI::App* claiming = affinity->add_subcommand("claim", "Claim every block of a prefix for a node");
   claiming->add_option("CIDR", wanted->cidr, "A prefix inside an enabled pool, one block or more")->required();
   claiming->add_option("--node", wanted->node, "The node")->required();
-  claiming->footer("Blocks that are another's stay so; then the exit code is 5.");
+  claiming->add_flag("--force", wanted->force, "Also for a node that the register does not know");
+  claiming->footer(
+      "Blocks that are another's stay so; then the exit code is 5. Blocks that are nobody's are taken, with the "
+      "addresses held in them.");
   claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim(l, *wanted); }; });
 }
 

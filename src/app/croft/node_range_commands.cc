@@ -8,6 +8,7 @@
 #include "edge/error_table.h"
 #include "net/echo.h"
 #include "os/files.h"
+#include "os/output_file.h"
 #include "os/process.h"
 
 namespace croft::app {
@@ -112,7 +113,8 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   }
   // The network's plugins read it whoever they run as: a directory and a file for all to read.
   TRY_VOID(os::make_shared_directories(os::directory_of(options.out)));
-  TRY_VOID(os::replace_file_durably(options.out, text, os::FileMode::readable_by_all));
+  const auto written = os::write_output_file(options.out, text, os::FileMode::readable_by_all);
+  if (!written) return fail(written.error().in("--out"));
   print(fmt::format("{} written\n", options.out));
   return 0;
 }

@@ -85,7 +85,7 @@ std::string strip(const engine::PoolView& pool, bool colour) {
   const int part_length = pool.pool.cidr.length() + (count_log2 - per_half_log2);
   for (const engine::BlockView& block : pool.blocks) {
     const net::Prefix part = net::Prefix::containing(block.block.cidr.first(), part_length);
-    halves[pool.pool.cidr.subprefix_index(part)] = Half::held;
+    halves[static_cast<std::size_t>(pool.pool.cidr.subprefix_index(part).lo)] = Half::held;
   }
   std::string text = per_half_log2 == 0 ? "blocks, one each half character, filled when claimed:\n"
                                         : fmt::format("blocks, 2^{} to a half character, filled when one is claimed:\n",
@@ -135,8 +135,8 @@ std::string draw(const engine::PoolView& pool, bool colour) {
     for (const std::string& line : lines_of(halves, colour)) {
       text += fmt::format("  {}{}  {}", label, std::string(width - width_of(label), ' '), line);
       if (!label.empty()) {
-        text +=
-            fmt::format("  {} held, {} cooling, {} free", block.usage.held, block.usage.cooling, block.usage.free());
+        text += fmt::format("  {} held, {} cooling, {} free", block.usage.held, block.usage.cooling,
+                            block.usage.free().to_string());
       }
       text += "\n";
       label.clear();

@@ -68,7 +68,7 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
                pool.gateway ? pool.gateway->to_string() : "none", fmt::format("{}s", pool.cooldown.count()),
                pool.disabled ? "true" : "false", std::to_string(view.blocks.size()),
                percent_of(view.usage.held, view.usage.size), std::to_string(view.usage.cooling),
-               std::to_string(view.usage.reserved), std::to_string(view.usage.free())});
+               view.usage.reserved.to_string(), view.usage.free().to_string()});
   }
   return table.to_string();
 }
@@ -99,7 +99,7 @@ struct ShowOptions {
   }
   print(table_of({pool}) + "\n");
   if (options.blocks) print(usage_table({{pool}, {}}, true) + "\n");
-  print(draw(pool, line.in_colour()));
+  print(draw(pool, line.in_colour()), Printed::coloured);
   return 0;
 }
 
@@ -110,8 +110,23 @@ struct ShowOptions {
   return 0;
 }
 
-[[nodiscard]] Result<int> remove(CommandLine& line, const std::string& name) {
+struct DeleteOptions {
+  std::string name;
+  bool dry_run = false;
+};
+
+[[nodiscard]] Result<int> remove(CommandLine& line, const DeleteOptions& options) {
+  const std::string& name = options.name;
   TRY(const engine::Context context, line.open());
+  if (options.dry_run) {
+    TRY(const engine::PoolView view, find_pool(context, name));
+    if (view.usage.held + view.usage.cooling > 0) {
+      return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is in use: {} addresses held and {} cooling",
+                                                             name, view.usage.held, view.usage.cooling));
+    }
+    print(fmt::format("pool/{} would be deleted, with {} blocks\n", name, view.blocks.size()));
+    return 0;
+  }
   TRY_VOID(engine::delete_pool(context, name));
   print(fmt::format("pool/{} deleted\n", name));
   return 0;
@@ -159,7 +174,11 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
   add_named(*pool, line, "enable", "Hand out from a pool again",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, false); });
-  add_named(*pool, line, "delete", "Delete a pool in which nothing is held or cooling", remove);
+  const auto deleted = std::make_shared<DeleteOptions>();
+  CLI::App* deletion = pool->add_subcommand("delete", "Delete a pool in which nothing is held or cooling");
+  deletion->add_option("NAME", deleted->name, "Name of the pool")->required();
+  deletion->add_flag("--dry-run", deleted->dry_run, "Only say what would come");
+  deletion->callback([&line, deleted] { line.run = [deleted](CommandLine& l) { return remove(l, *deleted); }; });
 }
 
 }  // namespace croft::app

@@ -9,7 +9,7 @@ namespace {
 
 void add_row(Table& table, const char* grouping, const std::string& name, const net::Prefix& cidr,
              const std::string& owner, const engine::Usage& usage) {
-  table.add({grouping, name, cidr.to_string(), owner, std::to_string(usage.size), percent_of(usage.held, usage.size),
+  table.add({grouping, name, cidr.to_string(), owner, usage.size.to_string(), percent_of(usage.held, usage.size),
              percent_of(usage.cooling, usage.size), percent_of(usage.reserved, usage.size),
              percent_of(usage.free(), usage.size)});
 }
@@ -21,9 +21,9 @@ void add_block(Table& table, const engine::BlockView& view) {
 
 }  // namespace
 
-std::string percent_of(std::uint64_t part, std::uint64_t whole) {
-  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  return fmt::format("{} ({:.3g}%)", part, share);
+std::string percent_of(const net::Count& part, const net::Count& whole) {
+  const double share = whole.is_zero() ? 0.0 : 100.0 * part.as_double() / whole.as_double();
+  return fmt::format("{} ({:.3g}%)", part.to_string(), share);
 }
 
 std::string usage_table(const engine::Overview& overview, bool with_blocks) {

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "engine/inspect.h"
+#include "net/count.h"
 
 namespace croft::app {
 
 /// "12 (4.7%)"
-[[nodiscard]] std::string percent_of(std::uint64_t part, std::uint64_t whole);
+[[nodiscard]] std::string percent_of(const net::Count& part, const net::Count& whole);
 
 /// One row a pool: how many addresses are there, in use, cooling, reserved and free, with their share; with
 /// `with_blocks` the blocks below, those of no pool at the end.

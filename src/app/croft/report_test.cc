@@ -69,7 +69,7 @@ TEST_F(ReportTest, WithoutTheRuntimeNothingIsUnused) {
 }
 
 TEST_F(ReportTest, WhatTheRuntimeDoesNotKnowIsUnusedWithHandleAndSequenceNumber) {
-  const ReportContent content = parse_report(text(engine::LiveAttachments{{"net", "c1", "eth0"}})).value();
+  const ReportContent content = parse_report(text(runtime({{"net", "c1", "eth0"}}))).value();
   ASSERT_THAT(content.unused, SizeIs(1));
   EXPECT_EQ(content.unused[0].handle_id, "net.c2");
   const auto shown = engine::show_address(context, content.unused[0].address).value();
@@ -77,8 +77,8 @@ TEST_F(ReportTest, WhatTheRuntimeDoesNotKnowIsUnusedWithHandleAndSequenceNumber)
 }
 
 TEST_F(ReportTest, OfSeveralReportsOnlyWhatAllSay) {
-  const auto both = parse_report(text(engine::LiveAttachments{})).value();
-  const auto one = parse_report(text(engine::LiveAttachments{{"net", "c1", "eth0"}})).value();
+  const auto both = parse_report(text(runtime({{"net", "x", "eth0"}}))).value();
+  const auto one = parse_report(text(runtime({{"net", "c1", "eth0"}}))).value();
   EXPECT_THAT(both.unused, SizeIs(2));
   EXPECT_THAT(intersection_of({both, one}).unused, SizeIs(1));
   EXPECT_THAT(intersection_of({one, both}).leaked_handles, SizeIs(1));

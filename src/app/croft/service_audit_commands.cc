@@ -78,11 +78,13 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   print(line.json() ? line.data(ranges_json_of(report, flags.range))
-                    : picture_of(report, flags.range, line.wide(), line.in_colour()));
+                    : picture_of(report, flags.range, line.wide(), line.in_colour()),
+        Printed::coloured);
   return ended(report, false);
 }
 
 [[nodiscard]] bool has_waiting_leaks(const engine::RangeRepairReport& report) {
+  if (report.addresses && report.addresses->to_be_seen_again > 0) return true;
   return std::ranges::any_of(report.ranges, [&](const auto& range) {
     return !range.leaks.empty() && !(report.bitmap_beside && range.name != core::kServiceNodePorts);
   });

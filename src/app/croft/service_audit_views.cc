@@ -98,8 +98,12 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
 
 [[nodiscard]] std::string holders_text(const engine::RangeRepairReport& report) {
   Holders holders = holders_of(report);
+  std::uint64_t unheld = 0;
   for (const auto& [name, range] : report.stored) {
-    for_each_taken(name, range, [&](const RangeValue& value, std::uint32_t) { holders[value]; });
+    for_each_taken(name, range, [&](const RangeValue& value, std::uint32_t) {
+      if (holders.contains(value)) return;
+      if (++unheld <= collect::kLeakFindingsMax) holders[value];
+    });
   }
   Table table({"VALUE", "HELD BY"});
   for (const auto& [value, names] : holders) {
@@ -107,7 +111,18 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     table.add({collect::text_of(value), names.empty() ? "nobody" : shown(text)});
   }
-  return table.to_string();
+  std::string text = table.to_string();
+  if (unheld > collect::kLeakFindingsMax) {
+    text += fmt::format("{} more are held by nobody\n", unheld - collect::kLeakFindingsMax);
+  }
+  return text;
+}
+
+/// A finding may stand for many.
+[[nodiscard]] std::uint64_t count_of(const std::vector<RepairFinding>& findings) {
+  std::uint64_t count = 0;
+  for (const RepairFinding& finding : findings) count += finding.count;
+  return count;
 }
 
 [[nodiscard]] std::string findings_text(const std::vector<RepairFinding>& findings) {
@@ -164,12 +179,14 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
 }
 
 [[nodiscard]] Json json_of(const RepairFinding& finding) {
-  return {{"type", name_of(finding.type)},
-          {"reason", finding.reason},
-          {"range", finding.range},
-          {"value", finding.value},
-          {"service", finding.service ? Json(finding.service->to_string()) : Json()},
-          {"message", finding.message}};
+  Json json = {{"type", name_of(finding.type)},
+               {"reason", finding.reason},
+               {"range", finding.range},
+               {"value", finding.value},
+               {"service", finding.service ? Json(finding.service->to_string()) : Json()},
+               {"message", finding.message}};
+  if (finding.count > 1) json["count"] = finding.count;
+  return json;
 }
 
 [[nodiscard]] Json ranges_json(const engine::RangeRepairReport& report, const std::string& name) {
@@ -217,8 +234,8 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
         "making\n",
         shown(name));
   }
-  text += findings.empty() ? "no findings\n"
-                           : fmt::format("{} finding{}\n", findings.size(), findings.size() == 1 ? "" : "s");
+  const std::uint64_t count = count_of(findings);
+  text += count == 0 ? "no findings\n" : fmt::format("{} finding{}\n", count, count == 1 ? "" : "s");
   return text;
 }
 

@@ -216,11 +216,11 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
     core::Service service;
     service.name = {flags.name_space, flags.name};
     TRY_VOID(apply(flags, service));
-    TRY(const engine::Context context, line.open(true));
+    TRY(const engine::Context context, line.open(!flags.dry_run));
     return create_one(line, context, flags, service);
   }
   TRY(const auto manifests, read_manifests(flags));
-  TRY(const engine::Context context, line.open(true));
+  TRY(const engine::Context context, line.open(!flags.dry_run));
   int code = 0;
   for (const wire::ServiceManifest& manifest : manifests) {
     TRY(const int one, create_one(line, context, flags, manifest.service));

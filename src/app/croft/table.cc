@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace croft::app {
 
 std::size_t width_of(const std::string& text) {
@@ -10,7 +12,9 @@ std::size_t width_of(const std::string& text) {
 }
 
 std::string Table::to_string() const {
-  const auto shown = [](const std::string& cell) { return cell.empty() ? std::string("-") : cell; };
+  const auto shown = [](const std::string& cell) {
+    return cell.empty() ? std::string("-") : printable(cell, Printed::line);
+  };
   std::vector<std::size_t> widths(rows_.front().size());
   for (const auto& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(shown(row[i])));

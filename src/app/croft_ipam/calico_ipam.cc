@@ -1,7 +1,10 @@
 #include "edge/calico_ipam.h"
 
+#include <cstdint>
 #include <cstdlib>
+#include <string>
 
+#include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/open_store.h"
@@ -50,11 +53,14 @@ int serve_calico_ipam(const edge::CniHost& host) {
         const char* value = std::getenv(name);
         return std::string(value == nullptr ? "" : value);
       },
-      os::append_log_line,
+      [](const std::string& file, const std::string& line, std::uint64_t bytes_max) {
+        os::append_log_line(log_place(file), line, bytes_max);
+      },
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
   };
-  return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
 }
 
 int answer_calico_options(std::span<char* const> options) {

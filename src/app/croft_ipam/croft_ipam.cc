@@ -1,5 +1,6 @@
 #include "edge/croft_ipam.h"
 
+#include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/open_store.h"
@@ -19,11 +20,12 @@ int serve_croft_ipam(const edge::CniHost& host) {
       clock,
       random,
       os::host_name().value_or(""),
-      [](const std::string& file, const std::string& line) { os::append_log_line(file, line); },
+      [](const std::string& file, const std::string& line) { os::append_log_line(log_place(file), line); },
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
   };
-  return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
 }
 
 }  // namespace croft::app

@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/personalities.h"
-#include "edge/croft_ipam.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/log_file.h"
@@ -19,10 +19,10 @@ namespace {
 
 /// A drop-in makes no directories its user doesn't expect: it logs where Croft has its log directory already.
 std::function<void(const std::string&)> log_if_wanted() {
-  const std::string file = edge::kDefaultLogFile;
-  const auto directory = os::file_status(os::directory_of(file));
+  const os::LogPlace place = log_place("");
+  const auto directory = os::file_status(place.directory);
   if (!directory || !*directory) return {};
-  return [file](const std::string& line) { os::append_log_line(file, line); };
+  return [place](const std::string& line) { os::append_log_line(place, line); };
 }
 
 }  // namespace
@@ -42,7 +42,8 @@ int serve_host_local(const edge::CniHost& host) {
       [](const std::string& line) { static_cast<void>(os::write_standard_error(line + "\n")); },
       log_if_wanted(),
   };
-  return edge::serve_cni(edge::host_local_plugin(world), host, os::write_standard_output, os::write_standard_error);
+  return edge::serve_cni(edge::host_local_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
 }
 
 }  // namespace croft::app

@@ -48,8 +48,18 @@ int refuse_name(std::string_view name) {
                                "this plugin has no personality \"" + std::string(name) +
                                    "\": install it as croft-ipam, calico-ipam or host-local",
                                ""};
-  static_cast<void>(os::write_standard_output(wire::cni::print_error(error)));
+  static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
   return 1;
+}
+
+/// A person asks, no runtime: that would have said CNI_COMMAND.
+bool asks_for_version(int argc, char** argv) {
+  return argc == 2 && std::string_view(argv[1]) == "--version" && std::getenv("CNI_COMMAND") == nullptr;
+}
+
+int print_version(std::string_view name) {
+  const std::string text = std::string(name) + " " + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES + "\n";
+  return os::write_standard_output(text) ? 0 : 1;
 }
 
 }  // namespace
@@ -57,6 +67,7 @@ int refuse_name(std::string_view name) {
 int main(int argc, char** argv) {
   os::prepare_plugin_process();
   const std::string_view name = name_of(argc > 0 ? argv[0] : "croft-ipam");
+  if (asks_for_version(argc, argv)) os::end_process(print_version(name));
   const edge::CniHost host{
       wire::cni::Environment::from([](const char* variable) -> const char* { return std::getenv(variable); }),
       [] { return os::read_standard_input(wire::kStdinBytesMax + 1); },

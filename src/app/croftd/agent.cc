@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/log_format.h"
 #include "app/open_store.h"
 #include "edge/agent_server.h"
+#include "engine/damage_telling.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
+#include "store/sqlite/sqlite_store.h"
 
 namespace croft::app {
 namespace {
@@ -21,9 +26,12 @@ namespace {
 using std::chrono::seconds;
 
 /// How long calls that are under way may take when the agent is told to end.
-constexpr seconds kDrain{5};
+constexpr seconds kDrain{3};
 /// How often it looks at its own state.
 constexpr seconds kLookEvery{1};
+/// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
+constexpr seconds kProbeEvery{15};
+constexpr seconds kProbeWait{1};
 
 struct AgentOptions {
   std::string store_url = edge::kDefaultStoreUrl;
@@ -32,6 +40,7 @@ struct AgentOptions {
   std::vector<std::uint32_t> users = {0};
   std::size_t workers = edge::AgentServerOptions{}.workers;
   bool log_calls = false;
+  bool reflection = false;
 };
 
 /// A text for a log: what a caller sent may hold anything.
@@ -43,10 +52,16 @@ std::string one_line(std::string text) {
 
 class AgentProgram {
  public:
-  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened)
+  /// `file`: as AgentWorld has it.
+  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
+               std::function<Result<wire::agent::StoreFile>(Deadline)> file)
       : options_(options),
         daemon_(daemon),
-        cached_(opened, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
+        telling_(opened,
+                 [this](const store::Key&, const Error& damage) {
+                   log_.warn("damaged record, set aside: {}", one_line(damage.message));
+                 }),
+        cached_(telling_, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
         world_{cached_,
                cached_.uncached(),
@@ -57,9 +72,10 @@ class AgentProgram {
                [this](wire::agent::AgentStatus& status) { describe_cache(status); },
                [this](const std::string& line) {
                  if (options_.log_calls) log_.info("{}", one_line(line));
-               }},
+               },
+               std::move(file)},
         service_(world_) {
-    log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l agent: %v", spdlog::pattern_time_type::utc);
+    log_.set_formatter(std::make_unique<LogFormat>("agent"));
   }
 
   [[nodiscard]] Result<int> run() {
@@ -69,6 +85,8 @@ class AgentProgram {
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
     server_options.workers = options_.workers;
+    server_options.reflection = options_.reflection;
+    daemon_.stop.before_forced_end(listener->file_remover());
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
     log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
     while (!daemon_.stop.wait_for(kLookEvery)) look(follower, *server);
@@ -86,11 +104,12 @@ class AgentProgram {
   }
 
   /// Says what has changed since the last look: one line a change, not one a call.
-  void look(const store::CacheFollower& follower, const edge::AgentServer& server) {
+  void look(const store::CacheFollower& follower, edge::AgentServer& server) {
     const std::string trouble = follower.trouble();
     if (trouble != trouble_ && !trouble.empty()) log_.warn("following the store: {}", one_line(trouble));
     if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
     trouble_ = trouble;
+    probe(server);
     const os::UnixListener::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -100,15 +119,45 @@ class AgentProgram {
     refused_ = refused;
   }
 
+  /// Asks the store, now and then or when there are signs of trouble, and says to who watches whether it is there.
+  void probe(edge::AgentServer& server) {
+    const auto now = daemon_.clock.now();
+    const std::uint64_t failed = service_.failed();
+    const bool due = now.since_boot >= next_probe_ || failed != failed_ || !trouble_.empty() || !serving_;
+    failed_ = failed;
+    if (!due) return;
+    next_probe_ = now.since_boot + kProbeEvery;
+    const auto there = cached_.uncached().position(Deadline::after(now, kProbeWait));
+    if (there.has_value() == serving_) return;
+    serving_ = there.has_value();
+    server.set_serving(serving_);
+    if (serving_) log_.info("the store answers again: serving");
+    if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
+  }
+
   const AgentOptions& options_;
   Daemon& daemon_;
+  engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
   edge::AgentWorld world_;
   edge::AgentService service_;
   std::string trouble_;
   std::uint64_t refused_ = 0;
+  bool serving_ = true;
+  std::uint64_t failed_ = 0;
+  std::chrono::nanoseconds next_probe_{0};
 };
+
+/// Which file a store has open, where it is one.
+std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& opened) {
+  auto* const sqlite = dynamic_cast<store::SqliteStore*>(&opened);
+  if (sqlite == nullptr) return nullptr;
+  return [sqlite](Deadline deadline) -> Result<wire::agent::StoreFile> {
+    TRY(const os::FileId id, sqlite->file(deadline));
+    return wire::agent::StoreFile{id.device, id.inode};
+  };
+}
 
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
@@ -117,7 +166,7 @@ class AgentProgram {
   }
   TRY_VOID(core::check_node_name(options.node));
   TRY(const auto opened, open_store(options.store_url, edge::OpenMode::create, daemon.clock, kubernetes_registry));
-  AgentProgram program(options, daemon, *opened);
+  AgentProgram program(options, daemon, *opened, file_of(*opened));
   return program.run();
 }
 
@@ -130,14 +179,16 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--store", options->store_url, "store URL, written as in the plugins' configuration")
       ->envname("CROFT_STORE")
       ->capture_default_str();
-  command->add_option("--socket", options->socket, "where to listen, mode 0600")
-      ->envname("CROFT_AGENT")
-      ->capture_default_str();
+  command->add_option("--socket", options->socket, "where to listen")->envname("CROFT_AGENT")->capture_default_str();
   command->add_option("--node", options->node, "name of this node (default: its host name)")->envname("CROFT_NODE");
-  command->add_option("--user", options->users, "numbers of the users who may connect")->capture_default_str();
+  command
+      ->add_option("--user", options->users,
+                   "numbers of the users who may connect; the socket is made accessible to them")
+      ->capture_default_str();
   command->add_option("--workers", options->workers, "calls served at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command->add_flag("--reflection", options->reflection, "serve gRPC's reflection, for tools that explore");
   command->add_flag("--log-calls", options->log_calls, "one line for each call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
 }

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/log_format.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
 #include "app/croftd/sweep_output.h"
@@ -18,6 +19,7 @@
 #include "edge/error_table.h"
 #include "edge/metrics_server.h"
 #include "edge/static_facts.h"
+#include "engine/damage_telling.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
 #include "os/process.h"
@@ -52,11 +54,15 @@ class Controller {
   Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened)
       : options_(options),
         daemon_(daemon),
-        context_{opened, daemon.clock, daemon.random},
+        telling_(opened,
+                 [this](const core::Key&, const Error& damage) {
+                   log_.warn("damaged record, set aside: {}", one_line(damage.message));
+                 }),
+        context_{telling_, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}),
         service_ranges_(context_, log_, metrics_) {
-    log_.set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l controller: %v", spdlog::pattern_time_type::utc);
+    log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
     if (options.facts_path.empty()) {
@@ -108,7 +114,8 @@ class Controller {
       TRY(report, pass());
     }
     if (report.failure) return fail(*report.failure);
-    return static_cast<int>(report.alarms.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+    const bool is_held_back = ranges_held_back_ || !report.alarms.empty();
+    return static_cast<int>(is_held_back ? edge::ExitCode::findings : edge::ExitCode::fine);
   }
 
   [[nodiscard]] Result<int> run_until_stopped() {
@@ -148,9 +155,10 @@ class Controller {
 
   /// What goes wrong here keeps nobody from collecting.
   void pass_over_node_ranges() {
-    auto done = prepare_node_ranges();
-    if (done) done = node_ranges_.pass();
-    if (!done) note_failure("node ranges", done.error());
+    if (const auto ready = prepare_node_ranges(); !ready) return note_failure("node ranges", ready.error());
+    const auto done = node_ranges_.pass();
+    if (!done) return note_failure("node ranges", done.error());
+    ranges_held_back_ = *done;
   }
 
   /// Likewise.
@@ -170,7 +178,7 @@ class Controller {
     for (const auto& evidence : report.released) log_.info("{} {}", what, one_line(to_string(evidence)));
     for (const auto& alarm : report.alarms) log_.warn("{}: {}", name_of(alarm.kind), one_line(alarm.text));
     log_.info("{}", summary_of(report));
-    if (options_.json && !os::write_standard_output(json_of(report))) {
+    if (options_.json && !os::write_json_to_standard_output(json_of(report))) {
       return fail(ErrorCode::internal, "standard output is closed");
     }
     return report;
@@ -178,6 +186,7 @@ class Controller {
 
   const ControllerOptions& options_;
   Daemon& daemon_;
+  engine::DamageTelling telling_;
   const engine::Context context_;
   spdlog::logger log_;
   engine::SweepOptions sweep_options_;
@@ -187,6 +196,7 @@ class Controller {
   std::unique_ptr<edge::MetricsServer> metrics_server_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
+  bool ranges_held_back_ = false;  ///< in the last pass
   ServiceRanges service_ranges_;
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };

@@ -4,11 +4,13 @@
 //   agent        one on each node: serves the plugins of the node                agent.cc
 
 #include <exception>
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "app/croftd/daemon.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -32,19 +34,23 @@ int run(int argc, char** argv) {
   Daemon daemon{clock, random, stop, {}};
   CLI::App app("Croft's daemon: the work that no single call of the plugin can do.", "croftd");
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("croftd ") + CROFT_VERSION);
+  app.set_version_flag("--version", std::string("croftd ") + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   for (const auto add : kSubcommands) add(app, daemon);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(edge::ExitCode::usage);
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    static_cast<void>(os::write_standard_output(out.str()));
+    static_cast<void>(os::write_standard_error(err.str()));
+    return code == 0 ? 0 : static_cast<int>(edge::ExitCode::usage);
   }
   const Result<int> code = daemon.run();
   if (code) return *code;
   const Error& error = code.error();
-  static_cast<void>(os::write_standard_error(
-      fmt::format("croftd: {}{}{}\n", error.message, error.details.empty() ? "" : "\n  ", error.details)));
+  static_cast<void>(os::write_standard_error(fmt::format("croftd: {}{}{}\n", printable(error.message, Printed::line),
+                                                         error.details.empty() ? "" : "\n  ", error.details)));
   return static_cast<int>(edge::exit_code_of(error.code));
 }
 
@@ -52,6 +58,7 @@ int run(int argc, char** argv) {
 }  // namespace croft::app
 
 int main(int argc, char** argv) {
+  croft::os::survive_file_size_limit();
   try {
     return croft::app::run(argc, argv);
   } catch (const std::exception& error) {

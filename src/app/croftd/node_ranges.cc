@@ -38,13 +38,14 @@ Result<void> NodeRanges::configure(const NodeRangeFlags& flags) {
   return {};
 }
 
-Result<void> NodeRanges::pass() {
+Result<bool> NodeRanges::pass() {
   TRY(const engine::NodeRangesReconciled done, engine::reconcile_node_ranges(context_, memory_, options_));
   metrics_.count(done);
   for (const auto& one : done.released) {
     log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",
               joined(one.cidrs));
   }
+  for (const auto& alarm : done.alarms) log_.warn("node ranges: {}: {}", name_of(alarm.kind), alarm.text);
   for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), joined(one.cidrs));
   for (const auto& one : done.refused) {
     log_.warn("CIDRNotAvailable: {}", one_line(one.refusal->message));
@@ -60,7 +61,7 @@ Result<void> NodeRanges::pass() {
   log_.info("node ranges: {} nodes, {} given{}, {} waiting, {} of nodes that are gone{}", done.seen.nodes,
             done.assigned.size(), done.dry_run ? " (dry run)" : "",
             done.dry_run ? done.seen.bare.size() : done.refused.size(), done.gone.size(), use);
-  return {};
+  return !done.alarms.empty();
 }
 
 }  // namespace croft::app

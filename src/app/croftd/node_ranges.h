@@ -26,7 +26,8 @@ class NodeRanges {
   /// and of engine::configure_node_ranges.
   [[nodiscard]] Result<void> configure(const NodeRangeFlags& flags);
 
-  [[nodiscard]] Result<void> pass();
+  /// The success is whether something held it back (alarms).
+  [[nodiscard]] Result<bool> pass();
 
  private:
   const engine::Context& context_;

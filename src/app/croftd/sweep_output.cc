@@ -25,6 +25,7 @@ Json json_of(const Evidence& evidence) {
           {"node", text_or_null(evidence.node)},
           {"namespace", text_or_null(evidence.namespace_name)},
           {"pod", text_or_null(evidence.pod)},
+          {"podUID", text_or_null(evidence.uid)},
           {"firstLook", rfc3339_rounded_up(evidence.first_look.wall)},
           {"lastLook", rfc3339_rounded_up(evidence.last_look.wall)},
           {"facts", evidence.facts}};

@@ -46,10 +46,18 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
         fmt::format("{} is no block of an enabled pool; `croft pool list` shows their block sizes", cidr.to_string()),
         {}};
   }
-  if (*block) {
-    return Plan<ClaimOutcome>{(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others,
-                              {}};
+  if (*block && (*block)->affinity) {
+    return Plan<ClaimOutcome>{
+        *(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others, {}};
   }
+  if (*block) {
+    // Nobody's: what is held in it stays held, and its owner is found again.
+    (*block)->affinity = owner;
+    (*block)->affinity_claim_time = std::chrono::ceil<std::chrono::seconds>(now.wall);
+    draft.put_claimed(*std::move(*block), *pool, {});
+    return finish(reader, draft, ClaimOutcome::claimed);
+  }
+  if (mark != nullptr && !is_credible(*mark)) return damaged_mark(cidr, *mark);
   draft.put_claimed(new_block(cidr, owner, now, mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt),
                     *pool, {});
   return finish(reader, draft, ClaimOutcome::claimed);
@@ -62,7 +70,8 @@ Step<bool> plan_free_cooled(const Snapshot& snapshot, const net::Prefix& cidr, c
   auto block = draft.block(cidr);
   if (!block) return block.error();
   if (!reader.complete()) return reader.missing();
-  if (!*block || **block == *reader.get<Block>(block_key(cidr))) return Plan<bool>{false, {}};
+  // Marks alone are no reason to write: they go along with what was freed.
+  if (!*block || **block == with_clock_marks(*reader.get<Block>(block_key(cidr)), now)) return Plan<bool>{false, {}};
   draft.put(*std::move(*block), {});
   return finish(reader, draft, true);
 }
@@ -79,7 +88,7 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
     if (!cidr) return Error{ErrorCode::corrupt, "handle " + handle_id + ": " + cidr.error().message, {}};
     const Block* block = reader.get<Block>(block_key(*cidr));
     if (block != nullptr) {
-      if (const auto valid = check_block(*block); !valid) return valid.error();
+      if (const auto valid = check_writable(*block); !valid) return valid.error();
     }
     const std::uint32_t held = block != nullptr ? count_of_handle(*block, handle_id) : 0;
     if (held == 0) mended.blocks.erase(text);

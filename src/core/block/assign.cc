@@ -41,8 +41,9 @@ class Assignment {
     if (error_) return *std::move(error_);
     std::vector<PlannedWrite> writes;
     if (done && fresh_) writes = draft_.writes();
+    if (!fresh_ || !done) writes = marks();
     if (!reader_.complete()) return reader_.missing();
-    if (refusal_) return Plan<AssignAnswer>{*std::move(refusal_), {}};
+    if (refusal_) return Plan<AssignAnswer>{*std::move(refusal_), std::move(writes)};
     return Plan<AssignAnswer>{std::move(answer_), std::move(writes)};
   }
 
@@ -100,9 +101,9 @@ class Assignment {
     return false;
   }
 
-  /// The labels of the node; none when it has no record.
+  /// The labels of the node; none when it has no record, or a damaged one (then choose_pools is told).
   Labels node_labels() {
-    const Node* node = reader_.get<Node>(node_key(request_.node.name));
+    const Node* node = reader_.sound<Node>(node_key(request_.node.name));
     return node != nullptr && request_.node.type == AffinityOwner::Type::host ? node->labels : Labels();
   }
 
@@ -114,7 +115,7 @@ class Assignment {
       const auto cidr = Prefix::parse(text);
       if (!cidr) return fail_with(Error{ErrorCode::corrupt, "handle " + handle->id + ": " + cidr.error().message, {}});
       cidrs.push_back(*cidr);
-      static_cast<void>(reader_.get<Block>(block_key(*cidr)));
+      reader_.ask(block_key(*cidr));
     }
     if (!reader_.complete()) return false;
     for (const Prefix& cidr : cidrs) {
@@ -187,6 +188,9 @@ class Assignment {
     if (!allows(*pool, request_.use)) {
       return refuse_pool(ErrorCode::refused_by_configuration, "the pool is not for this use (allowedUses)");
     }
+    if (const Error* damage = pools_.damaged_reservation(*pool); damage != nullptr && !request_.reserved_addresses) {
+      return refuse_pool(damage->code, damage->message);
+    }
     if (!request_.reserved_addresses && pools_.is_reserved(address)) {
       return refuse_pool(ErrorCode::refused_by_configuration,
                          "the address is reserved (network, gateway or broadcast)");
@@ -206,6 +210,7 @@ class Assignment {
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
     auto taken = take_address(**block, address, attribute());
     if (!taken) {
+      cooling_.insert(cidr);
       return refuse_pool(ErrorCode::exhausted, "the address is " + state_text(**block, ordinal),
                          RefusalCause::address_taken);
     }
@@ -217,7 +222,7 @@ class Assignment {
     const Attribute& holder = *attribute_of(block, ordinal);
     if (!holder.cooling) return "held by " + holder.handle_id.value_or("an unknown handle");
     const auto cooldown = pools_.cooldowns_of(block.cidr).of(*holder.cooling);
-    return "cooling until " + rfc3339_rounded_up(cooldown_end(holder.cooling->released_at, cooldown, draft_.now()));
+    return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, draft_.now()));
   }
 
   /// Sheet §3.7.
@@ -251,9 +256,13 @@ class Assignment {
 
   /// The pools to use and the node's blocks in them.
   bool choose(Search& search) {
-    PoolRequest wanted{search.family, request_.node.name,
-                       request_.use,  search.family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools,
-                       node_labels(), request_.namespace_labels};
+    PoolRequest wanted{search.family,
+                       request_.node.name,
+                       request_.use,
+                       search.family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools,
+                       node_labels(),
+                       request_.namespace_labels,
+                       reader_.damage(node_key(request_.node.name))};
     PoolChoice choice = choose_pools(pools_, wanted);
     if (!reader_.complete()) return false;
     search.considered = std::move(choice.rejected);
@@ -285,7 +294,7 @@ class Assignment {
     for (std::size_t i = 0; i < blocks.size() && search.missing > 0 && !unfinished(); ++i) {
       if (i % batch == 0) {
         for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) {
-          static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
+          reader_.ask(block_key(blocks[k]));
         }
         if (!reader_.complete()) return false;
       }
@@ -306,6 +315,11 @@ class Assignment {
       // A claim without block: a crash in the middle of claiming, or of giving up.
       const Pool* pool = pools_.containing(cidr.first());
       if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
+      reader_.ask(high_water_mark_key(cidr));
+      if (const Error* error = reader_.damage(high_water_mark_key(cidr))) {
+        search.reasons[pool] = error->message;
+        return true;
+      }
       return claim(search, cidr, *pool);
     }
     if ((*block)->affinity != request_.node) {
@@ -333,12 +347,27 @@ class Assignment {
     return any;
   }
 
-  void note_cooling(Search& search, const Block& block) const {
+  void note_cooling(Search& search, const Block& block) {
     const auto end = first_cooldown_end(block, pools_.cooldowns_of(block.cidr), draft_.now());
     if (!end) return;
+    cooling_.insert(block.cidr);
     const Pool* pool = pools_.containing(block.cidr.first());
     const auto [it, is_first] = search.first_ends.emplace(pool, *end);
     if (!is_first) it->second = std::min(it->second, *end);
+  }
+
+  /// What is written when nothing could be assigned: marks on the cooling addresses that were in the way and whose
+  /// cooldown this boot does not count yet, so that whoever asks again finds it ended.
+  std::vector<PlannedWrite> marks() {
+    Draft marked(reader_, pools_, draft_.now());
+    for (const Prefix& cidr : cooling_) {
+      if (marked.size() == kAssignBlocksMax) break;
+      const Block* stored = reader_.find<Block>(block_key(cidr));
+      if (stored == nullptr || with_clock_marks(*stored, draft_.now()) == *stored) continue;
+      auto block = marked.block(cidr);
+      if (block && *block) marked.put(*std::move(*block), {});
+    }
+    return marked.size() == 0 ? std::vector<PlannedWrite>() : marked.writes();
   }
 
   /// Part 3: new blocks, then those that other nodes left empty.
@@ -468,10 +497,10 @@ class Assignment {
     const auto blocks = blocks_with_room(reader_, pools_, pool, request_.node);
     const std::size_t count = std::min(blocks.size(), look_max);
     std::size_t read = 0;
-    for (std::size_t i = 0; i < count && reader_.complete(); ++i) {
+    for (std::size_t i = 0; i < count && reader_.complete() && reader_.step(); ++i) {
       if (i == read) {
         read = std::min(i + std::clamp(i, kWalkBatchMin, kWalkBatchMax), count);
-        for (std::size_t k = i; k < read; ++k) static_cast<void>(reader_.get<Block>(block_key(blocks[k])));
+        for (std::size_t k = i; k < read; ++k) reader_.ask(block_key(blocks[k]));
         if (!reader_.complete()) return;
       }
       auto block = draft_.block(blocks[i]);
@@ -533,6 +562,7 @@ class Assignment {
   bool make_block(const Prefix& cidr, Block& block) {
     const auto* mark = reader_.get<HighWaterMark>(high_water_mark_key(cidr));
     if (!reader_.complete()) return false;
+    if (mark != nullptr && !is_credible(*mark)) return fail_with(damaged_mark(cidr, *mark));
     block = new_block(cidr, request_.node, draft_.now(),
                       mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt);
     return true;
@@ -570,6 +600,7 @@ class Assignment {
     result.secondary[kInterfaceKey] = request_.owner.interface_name;
     if (!request_.pod.name.empty()) result.secondary[kPodKey] = request_.pod.name;
     if (!request_.pod.namespace_name.empty()) result.secondary[kNamespaceKey] = request_.pod.namespace_name;
+    if (!request_.pod.uid.empty()) result.secondary[kPodUidKey] = request_.pod.uid;
     if (request_.owner.network.find('.') != std::string::npos) result.secondary[kNetworkKey] = request_.owner.network;
     return result;
   }
@@ -580,6 +611,8 @@ class Assignment {
   PoolTable pools_;
   Draft draft_;
   std::vector<AssignedAddress> held_;
+  /// Blocks without a free address in which some cool.
+  std::set<Prefix> cooling_;
   Assigned answer_;
   bool fresh_ = false;
   std::optional<Refusal> refusal_;
@@ -603,13 +636,13 @@ std::uint32_t block_limit_of(const AssignRequest& request, const IpamConfig& con
   return configured > 0 ? std::min(configured, request.block_limit) : request.block_limit;
 }
 
-std::uint64_t rotation_start(const AffinityOwner& owner, std::uint64_t block_count) {
+std::uint32_t rotation_start(const AffinityOwner& owner) {
   std::uint32_t hash = 2166136261U;
   for (const char c : owner.name) {
     hash *= 16777619U;
     hash ^= static_cast<unsigned char>(c);
   }
-  return hash % block_count;
+  return hash;
 }
 
 }  // namespace croft::core

@@ -90,8 +90,8 @@ using EnsureAnswer = std::variant<net::Prefix, Refusal>;
 [[nodiscard]] Step<EnsureAnswer> plan_ensure_block(const Snapshot& snapshot, const AssignRequest& request,
                                                    net::Family family, const Instant& now);
 
-/// Where a node starts to look for blocks in a pool: FNV-1 of its name over the number of blocks (§3.9), so that nodes
+/// Where a node starts to look for blocks in a pool: FNV-1 of its name, over the number of blocks (§3.9), so that nodes
 /// start at different places and the processes of one node at the same.
-[[nodiscard]] std::uint64_t rotation_start(const AffinityOwner& owner, std::uint64_t block_count);
+[[nodiscard]] std::uint32_t rotation_start(const AffinityOwner& owner);
 
 }  // namespace croft::core

@@ -14,8 +14,11 @@ namespace {
 using net::Ordinal;
 
 constexpr std::uint32_t kBlockSizeMax = 4096;
-/// Calico's schema keeps sequence numbers in a signed 64-bit integer.
-constexpr std::uint64_t kSequenceMax = std::numeric_limits<std::int64_t>::max() - 1;
+/// What a block made in the last years that a wall clock of 64 bits knows begins with.
+constexpr std::uint64_t kSequenceOfWallMax = kHighWaterMarkMax - (std::uint64_t{1} << 40);
+
+/// What can be read.
+constexpr std::uint64_t kSequenceReadMax = std::numeric_limits<std::int64_t>::max() - 1;
 
 Error corrupt(const Block& block, std::string what) {
   return {ErrorCode::corrupt, fmt::format("block {} contradicts itself: {}", block.cidr.to_string(), what), {}};
@@ -63,6 +66,26 @@ const Cooling* cooling_of(const Block& block, std::uint32_t ordinal) {
   return &*block.attributes[*index].cooling;
 }
 
+/// `span` after `time`; the end of time when that is sooner.
+WallTime later(WallTime time, std::chrono::nanoseconds span) {
+  if (span.count() > 0 && time > WallTime::max() - span) return WallTime::max();
+  if (span.count() < 0 && time < WallTime::min() - span) return WallTime::min();
+  return time + span;
+}
+
+/// Since when this boot has counted a cooldown; nothing when it has not. A moment that this boot has yet to reach is
+/// none of its own, whatever the record says.
+std::optional<std::chrono::nanoseconds> counted_since(const Cooling& cooling, const Instant& now) {
+  if (now.boot == BootId{}) return {};
+  std::optional<std::chrono::nanoseconds> since;
+  const auto consider = [&](const BootId& boot, std::chrono::nanoseconds at) {
+    if (boot == now.boot && at.count() >= 0 && at <= now.since_boot && (!since || at < *since)) since = at;
+  };
+  consider(cooling.released_at.boot, cooling.released_at.since_boot);
+  for (const ClockMark& mark : cooling.seen) consider(mark.boot, mark.since_boot);
+  return since;
+}
+
 }  // namespace
 
 std::string_view name_of(AddressState state) {
@@ -96,7 +119,8 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
   const std::uint32_t size = block_size(cidr);
   block.allocations.resize(size);
   block.unallocated = space::OrderedFreeList::all_free(size);
-  const auto wall = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall.time_since_epoch().count(), 1));
+  const auto since_epoch = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall.time_since_epoch().count(), 1));
+  const std::uint64_t wall = std::min(since_epoch, kSequenceOfWallMax);
   block.sequence_number = SequenceNumber(high_water_mark ? std::max(wall, high_water_mark->value + 1) : wall);
   return block;
 }
@@ -110,7 +134,8 @@ Result<void> check_block(const Block& block) {
     return fail(corrupt(block, fmt::format("{} allocations for {} addresses", block.allocations.size(), size)));
   }
   if (block.unallocated.size() != size) return fail(corrupt(block, "its free list is of another size"));
-  if (block.sequence_number.value > kSequenceMax) return fail(corrupt(block, "its sequence number is out of range"));
+  if (block.sequence_number.value > kSequenceReadMax)
+    return fail(corrupt(block, "its sequence number is out of range"));
   std::vector<bool> referenced(block.attributes.size());
   std::uint32_t free = 0;
   for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
@@ -144,21 +169,34 @@ Result<void> check_block(const Block& block) {
   return {};
 }
 
-bool cooldown_ended(const Instant& released, std::chrono::seconds cooldown, const Instant& now) {
-  const bool boot_known = released.boot != BootId{};
-  if (boot_known && released.boot == now.boot) return now.since_boot - released.since_boot >= cooldown;
-  const bool wall_was_set_back = boot_known && now.wall < released.wall;
-  const bool wall_ended = now.wall - released.wall >= cooldown;
-  return now.since_boot >= cooldown && (wall_ended || wall_was_set_back);
+Result<void> check_writable(const Block& block) {
+  TRY_VOID(check_block(block));
+  if (block.sequence_number.value <= kSequenceMax) return {};
+  return fail(corrupt(block, fmt::format("its sequence number {} has no room to grow; restore it from a backup",
+                                         block.sequence_number.value)));
 }
 
-WallTime cooldown_end(const Instant& released, std::chrono::seconds cooldown, const Instant& now) {
-  if (released.boot != BootId{} && released.boot == now.boot) {
-    return now.wall + (cooldown - (now.since_boot - released.since_boot));
+bool cooldown_ended(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now) {
+  return cooldown_end(cooling, cooldown, now) <= now.wall;
+}
+
+WallTime cooldown_end(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now) {
+  if (const auto counted = counted_since(cooling, now)) return later(now.wall, cooldown - (now.since_boot - *counted));
+  const auto unknown = cooling.in_calicos_way ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{kClockSkewMax};
+  return std::max(later(now.wall, cooldown - now.since_boot),
+                  later(later(cooling.released_at.wall, cooldown), unknown));
+}
+
+Block with_clock_marks(Block block, const Instant& now) {
+  if (now.boot == BootId{}) return block;  // this machine can't tell its boots apart
+  for (Attribute& attribute : block.attributes) {
+    if (!attribute.cooling || attribute.cooling->in_calicos_way || counted_since(*attribute.cooling, now)) continue;
+    auto& seen = attribute.cooling->seen;
+    std::erase_if(seen, [&](const ClockMark& mark) { return mark.boot == now.boot; });  // of a moment yet to come
+    const ClockMark mark{now.boot, now.since_boot};
+    if (seen.size() < kClockMarksMax) seen.insert(std::lower_bound(seen.begin(), seen.end(), mark), mark);
   }
-  const WallTime boot_end = now.wall + (cooldown - now.since_boot);
-  if (released.boot != BootId{} && now.wall < released.wall) return boot_end;
-  return std::max(boot_end, released.wall + cooldown);
+  return block;
 }
 
 Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& now) {
@@ -167,9 +205,8 @@ Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& 
     const Cooling* cooling = cooling_of(block, ordinal);
     if (cooling == nullptr) continue;
     const std::chrono::seconds cooldown = cooldowns.of(*cooling);
-    if (cooldown_ended(cooling->released_at, cooldown, now)) {
-      ended.emplace_back(cooldown_end(cooling->released_at, cooldown, now), ordinal);
-    }
+    const WallTime end = cooldown_end(*cooling, cooldown, now);
+    if (end <= now.wall) ended.emplace_back(end, ordinal);
   }
   if (ended.empty()) return block;
   std::sort(ended.begin(), ended.end());
@@ -182,7 +219,7 @@ std::optional<WallTime> first_cooldown_end(const Block& block, const Cooldowns& 
   std::optional<WallTime> first;
   for (const Attribute& attribute : block.attributes) {
     if (!attribute.cooling) continue;
-    const WallTime end = cooldown_end(attribute.cooling->released_at, cooldowns.of(*attribute.cooling), now);
+    const WallTime end = cooldown_end(*attribute.cooling, cooldowns.of(*attribute.cooling), now);
     if (!first || end < *first) first = end;
   }
   return first;
@@ -275,7 +312,7 @@ Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& c
     }
     const Attribute& held = *attribute_of(block, ordinal);
     Attribute cooling;
-    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way};
+    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way, {}};
     block.allocations[ordinal.value] = attribute_index(block, cooling);
     block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
   }
@@ -292,7 +329,7 @@ bool is_empty(const Block& block) {
 }
 
 Block stamped(Block block) {
-  CROFT_ASSERT(block.sequence_number.value <= kSequenceMax);
+  CROFT_ASSERT(block.sequence_number.value <= kSequenceMax + 1024);  // check_writable, and a few writes since
   block.sequence_number = SequenceNumber(block.sequence_number.value + 1);
   return block;
 }

@@ -25,6 +25,18 @@ namespace croft::core {
 /// Guards an ordinal against a late release: grows with every write of a block and never repeats for one block CIDR.
 using SequenceNumber = Strong<struct SequenceNumberTag, std::uint64_t>;
 
+/// A moment on the clock of one boot of one machine, which nobody can set.
+struct ClockMark {
+  BootId boot;
+  std::chrono::nanoseconds since_boot{};
+  friend auto operator<=>(const ClockMark&, const ClockMark&) = default;
+};
+
+/// Calico's schema keeps sequence numbers in a signed 64-bit integer. A block past this one is not written any more.
+inline constexpr std::uint64_t kSequenceMax = (std::uint64_t{1} << 63) - (std::uint64_t{1} << 20);
+/// The same for a high-water mark, above which a block has to have room to count.
+inline constexpr std::uint64_t kHighWaterMarkMax = kSequenceMax - (std::uint64_t{1} << 20);
+
 /// When and by whom a cooling address was released.
 struct Cooling {
   /// The clocks at release. Read back from a foreign format only `wall` is known and `boot` is all zero.
@@ -35,21 +47,34 @@ struct Cooling {
   /// Recorded in Calico's own way (`releasedAt`, sheet §1.6), which only a Calico that knows cool-down understands: its
   /// cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own format.
   bool in_calicos_way = false;
+  /// When other machines, or later boots of the same, first wrote the block while the address cooled: from there each
+  /// counts by its own clock (cooldown_ended). One a boot, ascending, at most kClockMarksMax.
+  std::vector<ClockMark> seen{};
 
   friend bool operator==(const Cooling&, const Cooling&) = default;
 };
+
+inline constexpr std::size_t kClockMarksMax = 16;
+/// By how much the wall clocks of two machines may differ without a cooldown becoming shorter.
+inline constexpr std::chrono::hours kClockSkewMax{1};
+/// Of a pool or configuration that is damaged: longer than anybody waits for it to be mended.
+inline constexpr std::chrono::seconds kUnknownCooldown = std::chrono::hours{24 * 365 * 50};
 
 /// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
 struct Cooldowns {
   std::chrono::seconds own{0};
   std::chrono::seconds calicos{0};
+  bool calicos_unknown = false;  ///< the configuration is damaged: what rests in Calico's way goes on resting
   Cooldowns() = default;
   Cooldowns(std::chrono::seconds own_only) : own(own_only) {}  // NOLINT: a pool without Calico has only this one
   Cooldowns(std::chrono::seconds own_one, std::chrono::seconds calicos_one) : own(own_one), calicos(calicos_one) {}
   /// The one by which an address released now rests; the longer, so that no promise is broken.
-  [[nodiscard]] bool calicos_way() const { return calicos.count() > 0 && calicos >= own; }
+  [[nodiscard]] bool calicos_way() const {
+    return calicos_unknown ? own.count() == 0 : calicos.count() > 0 && calicos >= own;
+  }
   /// How long this address rests. One second more in Calico's way, which records no fractions.
   [[nodiscard]] std::chrono::seconds of(const Cooling& cooling) const {
+    if (cooling.in_calicos_way && calicos_unknown) return kUnknownCooldown;
     return cooling.in_calicos_way && calicos.count() > 0 ? calicos + std::chrono::seconds{1}
            : cooling.in_calicos_way                      ? std::chrono::seconds{0}
                                                          : own;
@@ -104,6 +129,7 @@ enum class AddressState : std::uint8_t { free, held, cooling, reserved, quaranti
 
 /// A new block, all free in order 0..n-1 (§1.6). Its sequence number is the later of the wall clock in nanoseconds and
 /// one more than `high_water_mark`, so that a block made again never repeats one, also after the clock was set back.
+/// The mark is at most kHighWaterMarkMax, or the number of a block that was checked.
 [[nodiscard]] Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, const Instant& now,
                               std::optional<SequenceNumber> high_water_mark);
 
@@ -111,21 +137,37 @@ enum class AddressState : std::uint8_t { free, held, cooling, reserved, quaranti
 /// nobody refers to. Error: corrupt, naming block and ordinal. Every block read passes through here first.
 [[nodiscard]] Result<void> check_block(const Block& block);
 
+/// The same, and whether the block can still be written: its sequence number has to have room to grow. Error: corrupt.
+[[nodiscard]] Result<void> check_writable(const Block& block);
+
 /// Frees each ordinal whose cooldown has ended at `now`: to the tail of the free list, longest released first, sequence
 /// entry removed. Changes no sequence number: it becomes part of the next write (§1.6, block GC).
 [[nodiscard]] Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& now);
 
-/// Whether a cooldown that began at `released` has ended. Within one boot only the clock that cannot jump counts.
-/// Across boots both the wall clock must have passed the end and this boot must have lasted the cooldown; when the wall
-/// clock stands before the release it was set back, and only the second condition counts.
-[[nodiscard]] bool cooldown_ended(const Instant& released, std::chrono::seconds cooldown, const Instant& now);
+/// Whether the cooldown of a released address has ended, as the machine and boot of `now` can know it.
+/// - Released in this boot: the clock that cannot jump has counted the cooldown since. Exact.
+/// - Seen by this boot while it cooled (`seen`): it has counted the cooldown since then. Never too early, whatever any
+///   wall clock says; late by the time until the first write.
+/// - Else wall clocks are compared, the releaser's with this machine's, and no one can tell how far they are apart: the
+///   cooldown and kClockSkewMax must have passed, and this boot must have lasted the cooldown. Never too early as
+///   long as the clocks differ by no more than that; a release in the future ends only by a mark.
+/// So a cooldown ends at the latest a cooldown after the first write of its block, or refusal for want of addresses, by
+/// the node that asks; and without any once the wall clock of whoever looks has passed the release by it and an hour:
+/// two hours after the release where that clock is an hour behind.
+/// In Calico's way no boot is recorded and Calico's own rule holds: the cooldown by the wall clocks. They shorten it by
+/// their difference; Croft adds that this boot must have lasted the cooldown.
+[[nodiscard]] bool cooldown_ended(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now);
+
+/// The block with a mark of this boot on each cooling address that another machine or boot released. Part of the next
+/// write, as with_cooled_freed; the same block when there is nothing to mark.
+[[nodiscard]] Block with_clock_marks(Block block, const Instant& now);
 
 /// The earliest wall-clock time at which a cooling address of the block is assignable; absent when none cools.
 [[nodiscard]] std::optional<WallTime> first_cooldown_end(const Block& block, const Cooldowns& cooldowns,
                                                          const Instant& now);
 
 /// When the cooldown of one release ends, on the wall clock as it stands now. For display and hints.
-[[nodiscard]] WallTime cooldown_end(const Instant& released, std::chrono::seconds cooldown, const Instant& now);
+[[nodiscard]] WallTime cooldown_end(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now);
 
 /// The outcome of taking an address: the changed block and the address.
 struct Taken {

@@ -148,65 +148,6 @@ TEST(Block, LongestReleasedIsFreedFirst) {
   EXPECT_EQ((std::vector(order.end() - 3, order.end())), (std::vector<std::uint32_t>{2, 0, 1}));
 }
 
-struct CooldownCase {
-  const char* name;
-  void (*between)(ManualClock&);
-  bool ended;
-};
-
-class Cooldown : public testing::TestWithParam<CooldownCase> {};
-
-TEST_P(Cooldown, IsHonestUnderClockJumps) {
-  ManualClock clock;
-  const Instant released_at = clock.now();
-  GetParam().between(clock);
-  EXPECT_EQ(cooldown_ended(released_at, 30s, clock.now()), GetParam().ended) << GetParam().name;
-  EXPECT_EQ(cooldown_end(released_at, 30s, clock.now()) <= clock.now().wall, GetParam().ended) << GetParam().name;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, Cooldown,
-    testing::Values(CooldownCase{"at once", [](ManualClock&) {}, false},
-                    CooldownCase{"29 s", [](ManualClock& c) { c.advance(29s); }, false},
-                    CooldownCase{"30 s", [](ManualClock& c) { c.advance(30s); }, true},
-                    CooldownCase{"wall set a year ahead", [](ManualClock& c) { c.jump_wall(8760h); }, false},
-                    CooldownCase{"wall set a year back, 30 s pass",
-                                 [](ManualClock& c) {
-                                   c.jump_wall(-8760h);
-                                   c.advance(30s);
-                                 },
-                                 true},
-                    CooldownCase{"reboot, 29 s up",
-                                 [](ManualClock& c) {
-                                   c.reboot();
-                                   c.advance(29s);
-                                 },
-                                 false},
-                    CooldownCase{"reboot, 30 s up",
-                                 [](ManualClock& c) {
-                                   c.reboot(5s);
-                                   c.advance(30s);
-                                 },
-                                 true},
-                    CooldownCase{"reboot after an hour, at once", [](ManualClock& c) { c.reboot(1h); }, false},
-                    CooldownCase{"reboot into a wall clock of the past, 30 s up",
-                                 [](ManualClock& c) {
-                                   c.jump_wall(-87600h);
-                                   c.reboot();
-                                   c.advance(30s);
-                                 },
-                                 true}),
-    [](const auto& test) { return "case_" + std::to_string(test.index); });
-
-TEST(Block, ForeignReleaseTimeNeedsBothClocks) {
-  ManualClock clock;
-  Instant foreign;
-  foreign.wall = clock.now().wall;  // no boot known
-  EXPECT_FALSE(cooldown_ended(foreign, 30s, clock.now()));
-  clock.advance(30s);
-  EXPECT_TRUE(cooldown_ended(foreign, 30s, clock.now()));
-}
-
 TEST(Block, ContradictionsAreNamed) {
   const ManualClock clock;
   const Block good = must_take(new_block(kCidr, kNode, clock.now(), {}), "a").block;

@@ -1,6 +1,7 @@
 #include "core/block/claim.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,9 @@ namespace {
 
 /// Smaller pools are searched block after block.
 constexpr std::uint64_t kStepwiseMin = 64;
+/// How many candidates may turn out reserved before the pool is searched in order, which passes over any number at
+/// once.
+constexpr std::uint64_t kLooksAmongReserved = 1024;
 
 /// Independent of rotation_start (FNV-1a where that is FNV-1).
 std::uint64_t second_hash(const AffinityOwner& owner) {
@@ -24,33 +28,41 @@ std::uint64_t second_hash(const AffinityOwner& owner) {
   return hash >> 7;
 }
 
-/// Blocks of one pool as indexes 0..count-1. Pools of more than 2^62 blocks use their first 2^62.
+/// Blocks of one pool as indexes 0..count-1, counted past the last one round from the first. Their number is a power
+/// of two, up to 2^128.
 class BlockIndex {
  public:
   explicit BlockIndex(const Pool& pool)
-      : pool_(pool), count_(std::uint64_t{1} << std::min(pool.block_length - pool.cidr.length(), 62)) {}
+      : pool_(pool), last_(net::U128::low_bits(pool.cidr.subprefix_count_log2(pool.block_length))) {}
 
-  [[nodiscard]] std::uint64_t count() const { return count_; }
-  [[nodiscard]] net::Prefix at(std::uint64_t index) const {
-    return pool_.cidr.subprefix(index % count_, pool_.block_length);
+  /// The index of the last one, which is the mask of all.
+  [[nodiscard]] const net::U128& last() const { return last_; }
+  [[nodiscard]] net::Prefix at(const net::U128& index) const {
+    return pool_.cidr.subprefix(index & last_, pool_.block_length);
+  }
+  /// How many there are, but no more than `most`.
+  [[nodiscard]] std::uint64_t count_up_to(std::uint64_t most) const {
+    return last_ < net::U128(most) ? last_.lo + 1 : most;
   }
   /// How far apart the owner looks where the blocks next to each other are taken: every owner in another order, for in
   /// a crowded pool all who look for the next free one meet at the same. Odd, so that every block comes up.
   [[nodiscard]] std::uint64_t step(const AffinityOwner& owner) const {
-    return count_ <= kStepwiseMin ? 1 : second_hash(owner) | 1;
+    return last_ < net::U128(kStepwiseMin) ? 1 : second_hash(owner) | 1;
   }
   /// Where the owner goes on looking: after its last claim, else at its own place of the rotation.
-  [[nodiscard]] std::uint64_t start(const AffinityOwner& owner, const ClaimCursor* cursor) const {
+  [[nodiscard]] net::U128 start(const AffinityOwner& owner, const ClaimCursor* cursor) const {
     const bool usable = cursor != nullptr && cursor->last_claimed.length() == pool_.block_length &&
                         pool_.cidr.contains(cursor->last_claimed.first());
-    if (!usable) return rotation_start(owner, count_);
-    const std::uint64_t last = pool_.cidr.subprefix_index(cursor->last_claimed);
-    return last >= count_ ? 0 : (last + 1) % count_;
+    if (!usable) return rotation_of(owner);
+    return (pool_.cidr.subprefix_index(cursor->last_claimed) + 1) & last_;
+  }
+  [[nodiscard]] net::U128 rotation_of(const AffinityOwner& owner) const {
+    return net::U128(rotation_start(owner)) & last_;
   }
 
  private:
   const Pool& pool_;
-  std::uint64_t count_;
+  net::U128 last_;
 };
 
 std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
@@ -76,15 +88,17 @@ const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwn
   return reader.foreign_writers() ? reader.find<ClaimCursor>(key) : reader.get<ClaimCursor>(key);
 }
 
-/// The block of a candidate, asked for with all that a claim of it looks at.
-const Block* look_at(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
-  static_cast<void>(reader.get<HighWaterMark>(high_water_mark_key(candidate)));
-  static_cast<void>(reader.get<Affinity>(affinity_key(owner, candidate)));
-  return reader.get<Block>(block_key(candidate));
+/// Asks for the block of a candidate and for all that a claim of it looks at. True when there is no such block and
+/// nothing of it is damaged.
+bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
+  const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), block_key(candidate)};
+  for (const Key& key : keys) reader.ask(key);
+  const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
+  return std::none_of(std::begin(keys), std::end(keys), is_damaged) && reader.find<Block>(keys[2]) == nullptr;
 }
 
 /// The indexes of existing blocks in the order of a rotation that begins at `start`.
-void rotate(std::vector<net::Prefix>& blocks, const Pool& pool, std::uint64_t start) {
+void rotate(std::vector<net::Prefix>& blocks, const Pool& pool, const net::U128& start) {
   const auto first = std::partition_point(
       blocks.begin(), blocks.end(), [&](const net::Prefix& block) { return pool.cidr.subprefix_index(block) < start; });
   std::rotate(blocks.begin(), first, blocks.end());
@@ -92,14 +106,7 @@ void rotate(std::vector<net::Prefix>& blocks, const Pool& pool, std::uint64_t st
 
 }  // namespace
 
-bool wholly_reserved(const net::Prefix& block, const PoolTable& pools) {
-  if (!pools.has_reservations_in(block)) return false;
-  const std::uint32_t size = block_size(block);
-  for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
-    if (!pools.is_reserved(net::address_at(block, net::Ordinal(ordinal)))) return false;
-  }
-  return true;
-}
+bool wholly_reserved(const net::Prefix& block, const PoolTable& pools) { return pools.reserved().covers(block); }
 
 std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,
                                           const AffinityOwner& owner) {
@@ -108,6 +115,7 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
       reader.keys(by_vacancy ? Listing{Kind::vacancy, ""} : Listing{Kind::block, block_names_of(pool.cidr.family())});
   std::set<net::Prefix> found;
   for (const Key& key : keys) {
+    if (!reader.step()) break;
     const auto cidr = cidr_of(key);
     if (cidr && pool.cidr.contains(cidr->first()) && cidr->length() == pool.block_length &&
         !wholly_reserved(*cidr, pools)) {
@@ -115,66 +123,162 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
     }
   }
   std::vector<net::Prefix> blocks(found.begin(), found.end());
-  rotate(blocks, pool, rotation_start(owner, BlockIndex(pool).count()));
+  rotate(blocks, pool, BlockIndex(pool).rotation_of(owner));
   return blocks;
 }
 
+namespace {
+
+/// One search for a block to claim.
+class Claiming {
+ public:
+  Claiming(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
+           const std::set<net::Prefix>& taken)
+      : reader_(reader), pools_(pools), pool_(pool), owner_(owner), taken_(taken), blocks_(pool) {}
+
+  ClaimChoice run() {
+    const auto* cursor = cursor_of(reader_, pool_, owner_);
+    if (!reader_.complete()) return {};
+    start_ = blocks_.start(owner_, cursor);
+    if (guess() || !reader_.complete()) return choice_;
+    keys_ = &reader_.keys({Kind::block, block_names_of(pool_.cidr.family())});
+    if (!reader_.complete()) return {};
+    if (look_scattered() || look_in_order()) return reader_.complete() ? choice_ : ClaimChoice();
+    return all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
+  }
+
+ private:
+  [[nodiscard]] bool is_out(const net::Prefix& candidate) const {
+    return taken_.contains(candidate) || wholly_reserved(candidate, pools_);
+  }
+  /// A mark above which no block can be made keeps its block out; the others don't suffer from it.
+  [[nodiscard]] bool is_free(const net::Prefix& candidate) {
+    if (!may_be_claimed(reader_, candidate, owner_)) return false;
+    const auto* mark = reader_.find<HighWaterMark>(high_water_mark_key(candidate));
+    return mark == nullptr || is_credible(*mark);
+  }
+  bool chosen(const net::Prefix& candidate) {
+    choice_ = {candidate, {}, false};
+    return true;
+  }
+  bool give_up() {
+    choice_ = {
+        std::nullopt,
+        fmt::format("the search for a block to claim was given up after {} steps", reader_.snapshot().steps_max()),
+        true};
+    return true;
+  }
+
+  /// The few blocks after the last claim, then what the counts of a crowded pool show, before anything is listed.
+  bool guess() {
+    const std::uint64_t guesses = reader_.keys_at_hand() ? 0 : blocks_.count_up_to(kClaimGuesses);
+    for (std::uint64_t i = 0; i < guesses; ++i) {
+      static_cast<void>(may_be_claimed(reader_, blocks_.at(start_ + i), owner_));
+    }
+    std::optional<CrowdedPool> crowd;
+    if (guesses > 0 && reader_.cheap_counts()) {
+      crowd.emplace(pool_, (start_ + second_hash(owner_)).lo);
+      crowd->count(reader_);
+    }
+    if (!reader_.complete()) return false;
+    for (std::uint64_t i = 0; i < guesses; ++i) {
+      const net::Prefix candidate = blocks_.at(start_ + i);
+      if (is_free(candidate) && !is_out(candidate)) return chosen(candidate);
+    }
+    if (!crowd) return false;
+    for (const net::Prefix& candidate : crowd->free_blocks(reader_)) {
+      if (!reader_.step()) return give_up();
+      if (is_out(candidate)) continue;
+      const bool free = is_free(candidate);
+      if (!reader_.complete()) return false;
+      if (free) return chosen(candidate);
+    }
+    return false;
+  }
+
+  /// By name, as the list is ordered: most of a full pool need not be looked at.
+  [[nodiscard]] bool is_listed(const net::Prefix& candidate) const {
+    return std::binary_search(keys_->begin(), keys_->end(), block_key(candidate));
+  }
+
+  /// True when the search is over: the candidate is free, or more has to be read to know, or it took too long.
+  bool is_last_look(const net::Prefix& candidate) {
+    if (!reader_.step()) return give_up();
+    if (is_out(candidate) || is_listed(candidate)) return false;
+    // The list may be older than the block: only the record itself says that there is none.
+    const bool free = is_free(candidate);
+    if (!reader_.complete()) return true;
+    if (free) return chosen(candidate);
+    ++made_meanwhile_;
+    return false;
+  }
+
+  /// The owner's own order. Of the blocks that are listed each comes up once, so that in a pool without reservations as
+  /// many looks find a free one if there is any; reservations of any size get some looks more.
+  bool look_scattered() {
+    const std::uint64_t looks =
+        blocks_.count_up_to(kClaimGuesses + keys_->size() + taken_.size() + kLooksAmongReserved);
+    const std::uint64_t step = blocks_.step(owner_);
+    net::U128 far;
+    for (std::uint64_t i = 0; i < kClaimGuesses + looks; ++i, far += i <= kClaimGuesses ? 1 : step) {
+      if (i >= kClaimGuesses && (far & blocks_.last()) < net::U128(kClaimGuesses)) continue;  // had its turn
+      if (is_last_look(blocks_.at(start_ + far))) return true;
+    }
+    return false;
+  }
+
+  /// One block after the other, what is reserved passed over in one step however large it is: after as many looks as
+  /// blocks are listed there is a free one, or none.
+  bool look_in_order() {
+    if (blocks_.count_up_to(kLooksAmongReserved) < kLooksAmongReserved) return false;  // all had their turn
+    const net::Address start = blocks_.at(start_).first();
+    return look_between(start, pool_.cidr.last()) ||
+           (start != pool_.cidr.first() && look_between(pool_.cidr.first(), *start.previous()));
+  }
+
+  /// `first` is the first address of a block, `last` the last of one.
+  bool look_between(net::Address first, const net::Address& last) {
+    for (;;) {
+      const net::Prefix candidate = net::Prefix::containing(first, pool_.block_length);
+      net::Address end = candidate.last();
+      if (const auto reserved = pools_.reserved().last_from(candidate.first()); reserved && end <= *reserved) {
+        // Where the reservation ends within a block, that block is next.
+        const auto after = reserved->next();
+        if (!reader_.step()) return give_up();
+        if (!after || *after > last) return false;
+        end = *net::Prefix::containing(*after, pool_.block_length).first().previous();
+      } else if (is_last_look(candidate)) {
+        return true;
+      }
+      if (end >= last) return false;
+      first = *end.next();
+    }
+  }
+
+  [[nodiscard]] std::uint64_t claimed_in_pool() const {
+    return static_cast<std::uint64_t>(std::count_if(keys_->begin(), keys_->end(), [&](const Key& key) {
+      const auto cidr = cidr_of(key);
+      return cidr && pool_.cidr.contains(cidr->first());
+    }));
+  }
+
+  Reader& reader_;
+  const PoolTable& pools_;
+  const Pool& pool_;
+  const AffinityOwner& owner_;
+  const std::set<net::Prefix>& taken_;
+  const BlockIndex blocks_;
+  net::U128 start_;
+  const std::vector<Key>* keys_ = nullptr;
+  std::uint64_t made_meanwhile_ = 0;
+  ClaimChoice choice_;
+};
+
+}  // namespace
+
 ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
                                   const std::set<net::Prefix>& taken) {
-  const auto* cursor = cursor_of(reader, pool, owner);
-  if (!reader.complete()) return {};
-  const BlockIndex blocks(pool);
-  const std::uint64_t start = blocks.start(owner, cursor);
-  const std::uint64_t guesses = reader.keys_at_hand() ? 0 : std::min(kClaimGuesses, blocks.count());
-  for (std::uint64_t i = 0; i < guesses; ++i) {
-    static_cast<void>(look_at(reader, blocks.at(start + i), owner));
-  }
-  std::optional<CrowdedPool> crowd;
-  if (guesses > 0 && reader.cheap_counts()) {
-    crowd.emplace(pool, blocks.count(), start + second_hash(owner));
-    crowd->count(reader);
-  }
-  if (!reader.complete()) return {};
-  const auto is_out = [&](const net::Prefix& candidate) {
-    return taken.contains(candidate) || wholly_reserved(candidate, pools);
-  };
-  for (std::uint64_t i = 0; i < guesses; ++i) {
-    const net::Prefix candidate = blocks.at(start + i);
-    if (reader.get<Block>(block_key(candidate)) == nullptr && !is_out(candidate)) return {candidate, {}, false};
-  }
-  if (crowd) {
-    for (const net::Prefix& candidate : crowd->free_blocks(reader)) {
-      if (is_out(candidate)) continue;
-      const Block* block = look_at(reader, candidate, owner);
-      if (!reader.complete()) return {};
-      if (block == nullptr) return {candidate, {}, false};
-    }
-    if (!reader.complete()) return {};
-  }
-  const auto& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
-  if (!reader.complete()) return {};
-  // By name, as the list is ordered: most of a full pool need not be looked at.
-  const auto is_listed = [&](const net::Prefix& candidate) {
-    return std::binary_search(keys.begin(), keys.end(), block_key(candidate));
-  };
-  std::uint64_t made_meanwhile = 0;
-  const std::uint64_t step = blocks.step(owner);
-  for (std::uint64_t i = 0; i < kClaimGuesses + blocks.count(); ++i) {
-    const std::uint64_t far = i < kClaimGuesses ? i : kClaimGuesses + (i - kClaimGuesses) * step;
-    if (i >= kClaimGuesses && far % blocks.count() < kClaimGuesses) continue;  // had its turn
-    const net::Prefix candidate = blocks.at(start + far);
-    if (is_listed(candidate) || is_out(candidate)) continue;
-    // The list may be older than the block: only the record itself says that there is none.
-    const Block* block = look_at(reader, candidate, owner);
-    if (!reader.complete()) return {};
-    if (block == nullptr) return {candidate, {}, false};
-    ++made_meanwhile;
-  }
-  const auto in_pool = static_cast<std::uint64_t>(std::count_if(keys.begin(), keys.end(), [&](const Key& key) {
-    const auto cidr = cidr_of(key);
-    return cidr && pool.cidr.contains(cidr->first());
-  }));
-  return all_claimed(reader, pool, owner, in_pool + made_meanwhile);
+  return Claiming(reader, pools, pool, owner, taken).run();
 }
 
 }  // namespace croft::core

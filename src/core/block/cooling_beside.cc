@@ -30,7 +30,8 @@ Block with_cooling(Block block, const std::vector<CoolingBeside>& beside) {
     attribute.cooling = one.cooling;
     block.attributes.push_back(std::move(attribute));
     block.allocations[one.ordinal] = static_cast<std::uint32_t>(block.attributes.size() - 1);
-    if (one.sequence_number.value != 0) block.sequence_number_for_allocation[one.ordinal] = one.sequence_number;
+    const bool fits = one.sequence_number.value != 0 && one.sequence_number <= block.sequence_number;
+    if (fits) block.sequence_number_for_allocation[one.ordinal] = one.sequence_number;
   }
   return block;
 }

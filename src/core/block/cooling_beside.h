@@ -21,7 +21,9 @@ struct CoolingBeside {
 /// own way stay in the block.
 [[nodiscard]] std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block);
 
-/// The inverse. What is recorded of an address that is taken, or not of the block, is out of date and passed over.
+/// The inverse. What is recorded of an address that is taken, or not of the block, is out of date and passed over. What
+/// has a later sequence number than the block is of a block before this one, which another made anew with the numbers
+/// of its own clock: the address cools on, without the number, which would be of the future here.
 [[nodiscard]] Block with_cooling(Block block, const std::vector<CoolingBeside>& beside);
 
 }  // namespace croft::core

@@ -57,6 +57,20 @@ TEST_F(CoolingBesideTest, WhatIsTakenMeanwhileIsOutOfDate) {
   EXPECT_EQ(back, theirs);
 }
 
+/// Another deleted the block and made it anew with the numbers of a clock that is behind.
+TEST_F(CoolingBesideTest, WhatIsOfABlockBeforeThisOneFitsAsFarAsItCan) {
+  release_one(1, Cooldowns(30s));
+  const auto [seen, beside] = without_cooling(block_);
+  clock_.jump_wall(-24h);
+  const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
+  ASSERT_LT(anew.sequence_number, beside.front().sequence_number);
+  const Block back = with_cooling(anew, beside);
+  ASSERT_TRUE(check_block(back)) << check_block(back).error().message;
+  EXPECT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling) << "it rests on, whoever made the block";
+  EXPECT_EQ(sequence_of(back, net::Ordinal(1)), SequenceNumber());
+  EXPECT_EQ(back.unallocated.free_count(), 3U);
+}
+
 TEST_F(CoolingBesideTest, WhatIsNotOfTheBlockIsPassedOver) {
   CoolingBeside far;
   far.ordinal = 4;

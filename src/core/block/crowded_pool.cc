@@ -35,8 +35,10 @@ std::uint32_t name_order(const net::Prefix& block) {
 
 }  // namespace
 
-CrowdedPool::CrowdedPool(const Pool& pool, std::uint64_t count, std::uint64_t place) : pool_(pool) {
-  if (pool.cidr.family() != net::Family::v4 || count < 2 * kCrowdParts) return;
+CrowdedPool::CrowdedPool(const Pool& pool, std::uint64_t place) : pool_(pool) {
+  if (pool.cidr.family() != net::Family::v4) return;
+  const std::uint64_t count = std::uint64_t{1} << pool.cidr.subprefix_count_log2(pool.block_length);
+  if (count < 2 * kCrowdParts) return;
   count_ = std::min(count, kCrowdBlocksMax);
   place %= count;
   first_ = place - place % count_;

@@ -22,8 +22,8 @@ inline constexpr std::size_t kCrowdParts = 48;
 /// in order without writing them; IPv6 pools of blocks are hardly ever crowded.
 class CrowdedPool {
  public:
-  /// Around the block with index `place` of the pool's `count` blocks.
-  CrowdedPool(const Pool& pool, std::uint64_t count, std::uint64_t place);
+  /// Around the block with index `place`, counted past the last one round from the first.
+  CrowdedPool(const Pool& pool, std::uint64_t place);
 
   /// Asks for the counts of the parts. May leave the reader incomplete.
   void count(Reader& reader) const;

@@ -3,21 +3,47 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 
 namespace croft::core {
 
-PoolTable::PoolTable(Reader& reader) {
-  for (const auto& [key, value] : reader.list({Kind::pool, ""})) {
+PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()) {
+  const Listing all_pools{Kind::pool, ""}, all_reservations{Kind::reservation, ""};
+  for (const auto& [key, value] : reader.sound(all_pools)) {
     pools_.push_back(std::get_if<Pool>(&value));
     CROFT_ASSERT(pools_.back() != nullptr);
   }
-  for (const auto& [key, value] : reader.list({Kind::reservation, ""})) {
-    const auto* reservation = std::get_if<Reservation>(&value);
-    CROFT_ASSERT(reservation != nullptr);
-    reserved_.insert(reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+  for (const auto& [key, value] : reader.damaged(all_pools)) damaged_pool_ = *damage_of(value);
+  const auto& reservations = reader.sound(all_reservations);
+  reserved_ = reader.snapshot().reserved();
+  if (reserved_ == nullptr) {
+    std::vector<net::Prefix> reserved;
+    for (const auto& [key, value] : reservations) {
+      const auto* reservation = std::get_if<Reservation>(&value);
+      CROFT_ASSERT(reservation != nullptr);
+      reserved.insert(reserved.end(), reservation->cidrs.begin(), reservation->cidrs.end());
+    }
+    reserved_ = std::make_shared<const net::Intervals>(std::move(reserved));
+    // While the list is still to be read there is nothing to keep.
+    if (reader.snapshot().list(all_reservations) != nullptr) reader.snapshot().set_reserved(reserved_);
   }
-  if (const auto* config = reader.get<IpamConfig>(ipam_config_key())) config_ = *config;
+  for (const auto& [key, value] : reader.damaged(all_reservations)) {
+    damaged_reservations_.emplace_back(key.name, *damage_of(value));
+  }
+  if (const auto* config = reader.sound<IpamConfig>(ipam_config_key())) config_ = *config;
+  config_damaged_ = reader.damage(ipam_config_key()) != nullptr;
+  if (config_damaged_) config_.strict_affinity = true;
+}
+
+const Error* PoolTable::damaged_reservation(const Pool& pool) const {
+  for (const auto& [name, error] : damaged_reservations_) {
+    const auto is_of = [&, &reserved_for = name](const Pool* p) { return reservation_name_of(*p) == reserved_for; };
+    const bool is_of_another = !foreign_writers_ && !is_of(&pool) && std::any_of(pools_.begin(), pools_.end(), is_of);
+    if (!is_of_another) return &error;
+  }
+  return nullptr;
 }
 
 const Pool* PoolTable::containing(const net::Address& address) const {
@@ -30,13 +56,7 @@ const Pool* PoolTable::named(const std::string& name) const {
   return it == pools_.end() ? nullptr : *it;
 }
 
-bool PoolTable::is_reserved(const net::Address& address) const {
-  return std::any_of(reserved_.begin(), reserved_.end(), [&](const net::Prefix& p) { return p.contains(address); });
-}
-
-bool PoolTable::has_reservations_in(const net::Prefix& block) const {
-  return std::any_of(reserved_.begin(), reserved_.end(), [&](const net::Prefix& p) { return p.overlaps(block); });
-}
+bool PoolTable::is_reserved(const net::Address& address) const { return reserved_->contains(address); }
 
 IsReserved PoolTable::reservations() const {
   return [this](const net::Address& address) { return is_reserved(address); };
@@ -44,7 +64,10 @@ IsReserved PoolTable::reservations() const {
 
 Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   const Pool* pool = containing(block.first());
-  return {pool != nullptr ? pool->cooldown : kDefaultCooldown, std::chrono::seconds{config_.ip_cooldown_seconds}};
+  const auto when_gone = damaged_pool_ ? kUnknownCooldown : kDefaultCooldown;
+  Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
+  cooldowns.calicos_unknown = config_damaged_;
+  return cooldowns;
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
@@ -52,6 +75,16 @@ std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, co
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
   if (!first_end) return {};
   return Vacancy{*first_end};
+}
+
+bool is_credible(const HighWaterMark& mark) { return mark.sequence_number.value <= kHighWaterMarkMax; }
+
+Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark) {
+  return {ErrorCode::corrupt,
+          fmt::format("{} {} is damaged: sequence number {} is out of range; restore it from a backup, or delete it: "
+                      "the block then begins with the time",
+                      name_of(Kind::high_water_mark), high_water_mark_key(block).name, mark.sequence_number.value),
+          {}};
 }
 
 std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) {
@@ -63,14 +96,15 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
 
 Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
-  const Block* stored = reader_.get<Block>(block_key(cidr));
+  const Block* stored = reader_.sound<Block>(block_key(cidr));
+  if (const Error* error = reader_.damage(block_key(cidr))) return fail(*error);
   if (stored == nullptr) return std::optional<Block>();
-  TRY_VOID(check_block(*stored));
+  TRY_VOID(check_writable(*stored));
   if (stored->cidr != cidr) {
     return fail(ErrorCode::corrupt,
                 "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
-  return with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_);
+  return with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
 }
 
 void Draft::put(Block block, const std::vector<std::string>& handle_ids) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,10 +10,14 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/block/snapshot.h"
+#include "net/intervals.h"
 
 namespace croft::core {
 
-/// The pools, reservations and switches of a snapshot, as every decision looks at them.
+/// The pools, reservations and switches of a snapshot, as every decision looks at them. What is damaged is left out,
+/// and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on cooling, a
+/// damaged reservation may keep any address, a damaged configuration is strict about affinity and says nothing of
+/// cooldowns.
 class PoolTable {
  public:
   /// Reads all pools and reservations and the configuration; meaningful once `reader.complete()`.
@@ -22,10 +27,15 @@ class PoolTable {
   /// The pool that contains an address or block, disabled or not; null when there is none.
   [[nodiscard]] const Pool* containing(const net::Address& address) const;
   [[nodiscard]] const Pool* named(const std::string& name) const;
+  /// Why not all pools are known; nothing when they are.
+  [[nodiscard]] const std::optional<Error>& damaged_pool() const { return damaged_pool_; }
+  /// Why new addresses of a pool can't be given out: a damaged reservation may keep them. One that Croft made for a
+  /// pool concerns this pool alone, unless foreign writers may have given it the name.
+  [[nodiscard]] const Error* damaged_reservation(const Pool& pool) const;
   [[nodiscard]] bool is_reserved(const net::Address& address) const;
   [[nodiscard]] IsReserved reservations() const;
-  /// Whether any reservation touches the block.
-  [[nodiscard]] bool has_reservations_in(const net::Prefix& block) const;
+  /// All that is reserved.
+  [[nodiscard]] const net::Intervals& reserved() const { return *reserved_; }
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
   /// the configuration says.
   [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
@@ -34,8 +44,12 @@ class PoolTable {
 
  private:
   std::vector<const Pool*> pools_;
-  std::vector<net::Prefix> reserved_;
+  std::shared_ptr<const net::Intervals> reserved_;
+  std::optional<Error> damaged_pool_;
+  std::vector<std::pair<std::string, Error>> damaged_reservations_;  ///< by name
+  bool foreign_writers_ = false;
   IpamConfig config_;
+  bool config_damaged_ = false;
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a
@@ -45,8 +59,8 @@ class Draft {
  public:
   Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
 
-  /// The working copy of a block, cooled addresses freed; absent when there is no such block or it is unknown (the
-  /// reader notes that). Error: corrupt.
+  /// The working copy of a block, cooled addresses freed and the others marked as seen (block.h); absent when there is
+  /// no such block or it is unknown (the reader notes that). Error: corrupt.
   [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
 
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
@@ -102,6 +116,11 @@ template <class Answer>
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
+
+/// Whether a block can be made above the mark; another is damage.
+[[nodiscard]] bool is_credible(const HighWaterMark& mark);
+/// Says so, with the remedy.
+[[nodiscard]] Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark);
 
 /// How many addresses of the block a handle holds.
 [[nodiscard]] std::uint32_t count_of_handle(const Block& block, const std::string& handle_id);

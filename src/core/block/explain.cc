@@ -29,7 +29,7 @@ class Explaining {
 
   /// `decided` is the plan of the same snapshot.
   Step<Explanation> run(Plan<AssignAnswer> decided) {
-    const Node* node = reader_.get<Node>(node_key(request_.node.name));
+    const Node* node = reader_.sound<Node>(node_key(request_.node.name));
     if (!reader_.complete()) return reader_.missing();
     result_.strict_affinity = pools_.config().strict_affinity;
     result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
@@ -66,9 +66,10 @@ class Explaining {
     FamilyFacts facts;
     facts.family = family;
     facts.block_limit = block_limit_of(request_, pools_.config());
-    const PoolChoice choice = choose_pools(pools_, {family, request_.node.name, request_.use,
-                                                    family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools,
-                                                    result_.node_labels, request_.namespace_labels});
+    const PoolChoice choice =
+        choose_pools(pools_, {family, request_.node.name, request_.use,
+                              family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools, result_.node_labels,
+                              request_.namespace_labels, reader_.damage(node_key(request_.node.name))});
     const OwnBlocks own = find_own_blocks(reader_, request_.node, family, choice.usable, draft_.now().wall);
     facts.owned_blocks = own.count(reader_, request_.node, family, choice.usable);
     for (const Pool* pool : choice.usable) facts.pools.push_back(usable_fact(*pool, own));

@@ -42,7 +42,7 @@ std::size_t OwnBlocks::count(Reader& reader, const AffinityOwner& node, net::Fam
 std::optional<Prefix> OwnBlocks::any(Reader& reader, const AffinityOwner& node, net::Family family,
                                      const std::vector<const Pool*>& usable) const {
   for (const Prefix& cidr : owned_in(reader, node, family, usable)) {
-    const Block* block = reader.get<Block>(block_key(cidr));
+    const Block* block = reader.sound<Block>(block_key(cidr));
     if (!reader.complete()) return {};
     if (block != nullptr && block->affinity == node) return cidr;
   }
@@ -52,7 +52,7 @@ std::optional<Prefix> OwnBlocks::any(Reader& reader, const AffinityOwner& node, 
 void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family) {
   static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
   if (!reader.foreign_writers()) return;
-  static_cast<void>(reader.list({Kind::affinity, owned_names_of(node, family)}));
+  static_cast<void>(reader.sound({Kind::affinity, owned_names_of(node, family)}));
   // Such a store is far away: what a claim asks first comes along.
   static_cast<void>(reader.list({Kind::claim_cursor, owned_names_of(node)}));
 }
@@ -61,7 +61,7 @@ OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family
                           const std::vector<const Pool*>& usable, WallTime now) {
   OwnBlocks own;
   if (reader.foreign_writers()) {
-    for (const auto& [key, value] : reader.list({Kind::affinity, owned_names_of(node, family)})) {
+    for (const auto& [key, value] : reader.sound({Kind::affinity, owned_names_of(node, family)})) {
       const auto* row = std::get_if<Affinity>(&value);
       if (row != nullptr && !row->deleted) own.rows[row->cidr] = row;
     }
@@ -80,6 +80,12 @@ OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family
     } else {
       outside.insert(*cidr);
     }
+  }
+  // Of a damaged vacancy the name is left.
+  for (const auto& [key, value] : reader.damaged({Kind::vacancy, owned_names_of(node, family)})) {
+    const auto cidr = cidr_of(key);
+    const auto place = cidr ? place_of(*cidr, usable) : std::nullopt;
+    if (place && hinted.insert(*cidr).second) ready.emplace(true, *place, WallTime{}, *cidr);
   }
   for (const auto& [cidr, row] : own.rows) {
     if (hinted.contains(cidr)) continue;

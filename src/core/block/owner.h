@@ -31,6 +31,8 @@ inline constexpr const char* kNodeKey = "node";
 inline constexpr const char* kTimestampKey = "timestamp";
 inline constexpr const char* kPodKey = "pod";
 inline constexpr const char* kNamespaceKey = "namespace";
+/// Not among Calico's keys, which leaves keys that it does not know alone.
+inline constexpr const char* kPodUidKey = "pod-uid";
 inline constexpr const char* kInterfaceKey = "ifname";
 /// Written only when the network name contains a dot: `<network>.<containerID>` alone would not tell ("a.b","c") from
 /// ("a","b.c").
@@ -45,7 +47,8 @@ inline constexpr const char* kNetworkKey = "network";
                            const std::map<std::string, std::string>& secondary);
 
 /// The owner behind an allocation, read back from handle and attributes. The interface is empty when not recorded.
-/// Absent when the handle is not of the form `<network>.<containerID>` (a tunnel address, for example).
+/// Absent when the handle is not of the form `<network>.<containerID>` (a tunnel address, for example), and when
+/// another system wrote it with several dots: "a.b.c" may be of network "a" or "a.b".
 [[nodiscard]] std::optional<Owner> owner_of(const std::string& handle_id,
                                             const std::map<std::string, std::string>& secondary);
 

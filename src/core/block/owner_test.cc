@@ -42,6 +42,14 @@ TEST(Owner, OtherHandlesHaveNoOwner) {
   EXPECT_EQ(owner_of("a.b", {}), (Owner{"a", "b", ""}));
 }
 
+TEST(Owner, AHandleOfOthersWithSeveralDotsIsNobodysForSure) {
+  EXPECT_FALSE(owner_of("my.net.0f3d", {}));
+  EXPECT_FALSE(owner_of("my.net.0f3d", Map{{"node", "node-a"}, {"pod", "web"}}));
+  // Croft's own say which it is: by the network, or by the interface alone when the network has no dot.
+  EXPECT_EQ(owner_of("my.net.0f3d", Map{{"network", "my.net"}}), (Owner{"my.net", "0f3d", ""}));
+  EXPECT_EQ(owner_of("my.net.0f3d", Map{{"ifname", "eth0"}}), (Owner{"my", "net.0f3d", "eth0"}));
+}
+
 TEST(Affinity, OwnerTextIsCalicos) {
   EXPECT_EQ(to_string(AffinityOwner{AffinityOwner::Type::host, "node-a"}), "host:node-a");
   EXPECT_EQ(parse_affinity_owner("virtual:load-balancer").value(),

@@ -80,6 +80,14 @@ bool allows(const Pool& pool, PoolUse use) {
   return std::find(pool.allowed_uses.begin(), pool.allowed_uses.end(), use) != pool.allowed_uses.end();
 }
 
+bool is_block_length(const net::Prefix& cidr, int length) {
+  if (!cidr.is_valid()) return false;
+  const auto [min, max, fallback] = block_lengths(cidr.family());
+  return length >= std::max(min, cidr.length()) && length <= max;
+}
+
+bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 && cooldown <= kCooldownMax; }
+
 Result<void> check_pool_name(const std::string& name) {
   const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };
@@ -104,7 +112,7 @@ Result<Pool> make_pool(const PoolSpec& spec) {
   TRY(pool.block_length, choose_block_length(spec));
   TRY(pool.gateway, choose_gateway(spec));
   pool.cooldown = spec.cooldown.value_or(kDefaultCooldown);
-  if (pool.cooldown.count() < 0 || pool.cooldown > kCooldownMax) {
+  if (!is_cooldown(pool.cooldown)) {
     return fail(refused(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}", pool.cooldown.count(),
                                     spec.name, kCooldownMax.count())));
   }

@@ -85,6 +85,11 @@ inline constexpr std::chrono::seconds kDefaultCooldown{30};
 inline constexpr std::chrono::seconds kCooldownMax{1200};
 inline constexpr std::size_t kPoolNameBytesMax = 253;
 
+/// Whether a pool of this CIDR may be cut into blocks of this length.
+[[nodiscard]] bool is_block_length(const net::Prefix& cidr, int length);
+/// Whether a pool may have this cooldown.
+[[nodiscard]] bool is_cooldown(std::chrono::seconds cooldown);
+
 /// Checks a pool name: 1 to 253 bytes of lower-case letters, digits, `-` and `.`, first and last alphanumeric (the
 /// rule of Kubernetes object names, so that a pool can move there). Error: invalid_argument.
 [[nodiscard]] Result<void> check_pool_name(const std::string& name);

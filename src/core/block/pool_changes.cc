@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/block/address_claims.h"
 #include "core/block/draft.h"
 #include "net/echo.h"
 
@@ -16,25 +17,6 @@ std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr)
     if (const auto block = cidr_of(key); block && cidr.overlaps(*block)) result.push_back(*block);
   }
   return result;
-}
-
-/// Node ranges are no pool's. Who changes what they are cut from writes the set of pools too, so that this holds until
-/// the pool is made; a range is given out only where no pool can be.
-std::optional<std::string> node_range_over(Reader& reader, const net::Prefix& cidr) {
-  if (const auto* set = reader.get<NodeRangeSet>(node_range_set_key())) {
-    for (const ClusterCidr& cluster : set->cluster_cidrs) {
-      if (cluster.cidr.overlaps(cidr)) return "cluster CIDR " + cluster.cidr.to_string() + " of the node ranges";
-    }
-  }
-  for (const Key& key : reader.keys({Kind::node_range, ""})) {
-    if (const auto range = cidr_of(key); range && range->overlaps(cidr)) return "node range " + range->to_string();
-  }
-  return std::nullopt;
-}
-
-PlannedWrite next_generation(Reader& reader) {
-  const PoolSet* set = reader.get<PoolSet>(pool_set_key());
-  return {pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1}, Guard::as_read, false};
 }
 
 Error no_such_pool(const std::string& name) {
@@ -70,22 +52,35 @@ void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
 Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec) {
   auto pool = make_pool(spec);
   if (!pool) return pool.error();
+  if (is_v4_mapped(spec.cidr)) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("cidr {} of pool {} has IPv4-mapped addresses: give the IPv4 CIDR", spec.cidr.to_string(),
+                             spec.name),
+                 {}};
+  }
   Reader reader(snapshot);
   // Read before the lists: what changes after them then shows as a conflict on it.
-  PlannedWrite generation = next_generation(reader);
+  reader.ask(pool_set_key());
   if (!reader.complete()) return reader.missing();
   const PoolTable pools(reader);
   const auto leftover = block_cidrs_in(reader, spec.cidr);
-  const auto node_range = node_range_over(reader, spec.cidr);
   // Looked up, so that creating them is guarded.
   static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
-  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+  reader.ask(reservation_key(reservation_name_of(*pool)));
   if (!reader.complete()) return reader.missing();
 
   if (const Pool* existing = pools.named(spec.name)) {
     const std::string text = disagreement(*existing, spec);
     if (text.empty()) return Plan<PoolCreated>{{*existing, true}, {}};
     return Error{ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text), {}};
+  }
+  // Only now: a pool that is there needs nothing of these.
+  PlannedWrite generation = next_pool_set(reader);
+  const AddressClaims claims(reader);
+  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+  if (!reader.complete()) return reader.missing();
+  if (const auto& damage = pools.damaged_pool()) {
+    return damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name));
   }
   for (const Pool* other : pools.pools()) {
     if (other->cidr.overlaps(spec.cidr)) {
@@ -95,9 +90,9 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
                    {}};
     }
   }
-  if (node_range) {
+  if (const auto claim = claims.against_pool(spec.cidr)) {
     return Error{ErrorCode::refused_by_configuration,
-                 fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *node_range),
+                 fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *claim),
                  {}};
   }
   if (!leftover.empty()) {
@@ -139,7 +134,7 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
   if (!reader.complete()) return reader.missing();
   const Cooldowns cooldowns(pool->cooldown, std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
   for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get<Block>(block_key(cidr)));
-  PlannedWrite generation = next_generation(reader);
+  PlannedWrite generation = next_pool_set(reader);
   static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
   if (!reader.complete()) return reader.missing();
 
@@ -148,7 +143,7 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
   for (const net::Prefix& cidr : cidrs) {
     const Block* stored = reader.get<Block>(block_key(cidr));
     if (stored == nullptr) continue;
-    if (const auto valid = check_block(*stored); !valid) return valid.error();
+    if (const auto valid = check_writable(*stored); !valid) return valid.error();
     const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
     if (taken.held + taken.cooling > 0) {
       return Error{

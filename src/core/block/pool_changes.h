@@ -16,8 +16,8 @@ struct PoolCreated {
 
 /// Decides the creation of a pool together with its reservation. Errors: what make_pool() finds; already_exists when a
 /// pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR
-/// overlaps another pool, what node ranges are cut from, a node range, or blocks of a deleted pool that still hold
-/// addresses.
+/// overlaps another pool, another claim on the address space (address_claims.h), or blocks of a deleted pool that still
+/// hold addresses.
 [[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
 
 /// Decides whether a disabled flag changes. Error: not_found.

@@ -32,6 +32,7 @@ std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& req
   if (pool.assignment_mode == AssignmentMode::manual) {
     return "serves only requests that name it (assignmentMode Manual)";
   }
+  if (request.node_damage != nullptr && !selects_all(pool.node_selector)) return request.node_damage->message;
   if (const auto selected = selects_node(pool, request.node_labels); !selected || !*selected) {
     return verdict_on_selector(
         selected, fmt::format("nodeSelector {} does not select node {}", pool.node_selector, request.node));
@@ -112,6 +113,27 @@ Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std:
           std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
 }
 
+/// Pools of which a damaged reservation may keep any address.
+void drop_unsure(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
+  const Error* why = nullptr;
+  std::vector<const Pool*> sure;
+  for (const Pool* pool : choice.usable) {
+    const Error* damage = pools.damaged_reservation(*pool);
+    if (damage == nullptr) {
+      sure.push_back(pool);
+      continue;
+    }
+    why = damage;
+    choice.rejected.push_back({pool->name, pool->cidr, damage->message});
+  }
+  choice.usable = std::move(sure);
+  if (!choice.usable.empty() || why == nullptr) return;
+  choice.refusal = Refusal{why->code,
+                           fmt::format("no {} address for node {}: which addresses are reserved is not known: {}",
+                                       net::name_of(request.family), request.node, why->message),
+                           choice.rejected, RefusalCause::other};
+}
+
 }  // namespace
 
 Result<bool> selects_node(const Pool& pool, const Labels& node_labels) {
@@ -146,7 +168,9 @@ PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
                              fmt::format("no {} address for node {}: no pool may be used for {}",
                                          net::name_of(request.family), request.node, name_of(request.use)),
                              choice.rejected, RefusalCause::no_pool_qualified};
+    return choice;
   }
+  drop_unsure(pools, request, choice);
   return choice;
 }
 
@@ -154,8 +178,8 @@ bool keeps_affinity(Reader& reader, const PoolTable& pools, const Block& block) 
   if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return true;
   const Pool* pool = pools.containing(block.cidr.first());
   if (pool == nullptr || selects_all(pool->node_selector)) return true;
-  const Node* node = reader.get<Node>(node_key(block.affinity->name));
-  if (node == nullptr) return true;
+  const Node* node = reader.sound<Node>(node_key(block.affinity->name));
+  if (node == nullptr) return true;  // or what it says of labels is damaged
   const auto selected = selects_node(*pool, node->labels);
   return !selected || *selected;
 }

@@ -27,6 +27,7 @@ struct PoolRequest {
   std::vector<std::string> asked;
   Labels node_labels;
   Labels namespace_labels;
+  const Error* node_damage = nullptr;  ///< why the labels are not known: then only pools for every node serve
 };
 
 /// The pools to use, in order, and a verdict for each that is not; or why there can be none.

@@ -55,6 +55,10 @@ std::string_view name_of(Kind kind) {
       return "node_range";
     case Kind::node_range_set:
       return "node_range_set";
+    case Kind::removed_node:
+      return "removed_node";
+    case Kind::foreign_service:
+      return "foreign_service";
   }
   return "unknown";
 }
@@ -78,10 +82,12 @@ Key high_water_mark_key(const net::Prefix& cidr) { return {Kind::high_water_mark
 Key pool_set_key() { return {Kind::pool_set, "default"}; }
 Key range_allocation_key(std::string_view name) { return {Kind::range_allocation, std::string(name)}; }
 Key service_key(const ServiceName& name) { return {Kind::service, name.to_string()}; }
+Key foreign_service_key(const ServiceName& name) { return {Kind::foreign_service, name.to_string()}; }
 Key ip_address_key(const std::string& address) { return {Kind::ip_address, address}; }
 Key service_cidr_key(const std::string& name) { return {Kind::service_cidr, name}; }
 Key node_range_key(const net::Prefix& cidr) { return {Kind::node_range, cidr_name(cidr)}; }
 Key node_range_set_key() { return {Kind::node_range_set, "default"}; }
+Key removed_node_key(const std::string& name) { return {Kind::removed_node, name}; }
 
 std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "core/block/affinity.h"
 #include "core/block/block.h"
 #include "core/block/node.h"
@@ -58,12 +60,25 @@ struct PoolSet {
   friend bool operator==(const PoolSet&, const PoolSet&) = default;
 };
 
-/// Everything a store keeps. The alternative decides the kind; Kind and the alternatives are in the same order. Service
-/// addresses exist in Kubernetes' form only: as objects where it keeps them so, else as bits of a range.
-using Value =
-    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
-                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet>;
+/// Croft's own: an operator took the node away although it held addresses. What it held then may be collected as that
+/// of a node that is gone; what was assigned later has higher sequence numbers and is not meant: the node may come
+/// back.
+struct RemovedNode {
+  std::string node;
+  /// Block CIDR as text -> the highest sequence number of what the node held there.
+  std::map<std::string, SequenceNumber> held;
+  friend bool operator==(const RemovedNode&, const RemovedNode&) = default;
+};
 
+/// A Service of the other kind: where the store's Services are Croft's own one of Kubernetes', where they are
+/// Kubernetes' one of Croft's own. Both kinds take from the same ranges. Read only; only a store that Kubernetes shares
+/// has any.
+struct ForeignService {
+  Service service;
+  friend bool operator==(const ForeignService&, const ForeignService&) = default;
+};
+
+/// The kinds of records. The alternatives of Value are in the same order.
 enum class Kind : std::uint8_t {
   pool,
   reservation,
@@ -82,11 +97,37 @@ enum class Kind : std::uint8_t {
   service_cidr,
   node_range,
   node_range_set,
+  removed_node,
+  foreign_service,
 };
-inline constexpr std::size_t kKindCount = std::variant_size_v<Value>;
+
+/// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
+/// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
+struct Damaged {
+  Kind kind = Kind::pool;
+  Error error;  ///< corrupt or newer_version; names the record and the remedy
+  friend bool operator==(const Damaged&, const Damaged&) = default;
+};
+
+/// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
+/// objects where it keeps them so, else as bits of a range.
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
+                           PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
+                           NodeRangeSet, RemovedNode, ForeignService, Damaged>;
+inline constexpr std::size_t kKindCount = std::variant_size_v<Value> - 1;  // Damaged is no kind
 
 [[nodiscard]] std::string_view name_of(Kind kind);
-[[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }
+[[nodiscard]] inline Kind kind_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
+}
+/// Why a record can't be understood; null when it can.
+[[nodiscard]] inline const Error* damage_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? &damaged->error : nullptr;
+}
+/// Whether records of a kind only say where to look first: a damaged one is as good as none, and may be replaced.
+[[nodiscard]] constexpr bool is_hint(Kind kind) { return kind == Kind::vacancy || kind == Kind::claim_cursor; }
 
 /// The key of a record: its kind and a name that is unique within the kind. Names are valid UTF-8 without control
 /// characters, at most kKeyNameBytesMax bytes; they order bytewise.
@@ -112,10 +153,12 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 [[nodiscard]] Key pool_set_key();                                                              // default
 [[nodiscard]] Key range_allocation_key(std::string_view name);                                 // servicenodeports
 [[nodiscard]] Key service_key(const ServiceName& name);                                        // default/kubernetes
+[[nodiscard]] Key foreign_service_key(const ServiceName& name);                                // default/kubernetes
 [[nodiscard]] Key ip_address_key(const std::string& address);                                  // 10.96.0.1
 [[nodiscard]] Key service_cidr_key(const std::string& name);                                   // kubernetes
 [[nodiscard]] Key node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
 [[nodiscard]] Key node_range_set_key();                                                        // default
+[[nodiscard]] Key removed_node_key(const std::string& name);                                   // node-a
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

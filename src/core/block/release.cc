@@ -36,7 +36,7 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
     const auto cidr = net::Prefix::parse(text);
     if (!cidr) return Error{ErrorCode::corrupt, "handle " + handle_id + ": " + cidr.error().message, {}};
     cidrs.push_back(*cidr);
-    static_cast<void>(reader.get<Block>(block_key(*cidr)));
+    reader.ask(block_key(*cidr));
   }
   if (!reader.complete()) return reader.missing();
 

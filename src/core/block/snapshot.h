@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +15,7 @@
 
 #include "base/error.h"
 #include "core/block/records.h"
+#include "net/intervals.h"
 
 namespace croft::core {
 
@@ -44,12 +48,22 @@ using KeyedValue = std::pair<Key, Value>;
 /// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
 using KeyList = std::shared_ptr<const std::vector<Key>>;
 
+/// What one look at a snapshot may take (Snapshot::set_steps_max): more than the largest cluster needs, about a second.
+inline constexpr std::uint64_t kDecisionStepsMax = std::uint64_t{1} << 22;
+
 /// What has been read from the store for one decision. A key that was looked up and not found is remembered as absent;
 /// one that was not looked up is unknown, which is something else.
 class Snapshot {
  public:
   void set(const Key& key, std::optional<Value> value) { records_[key] = std::move(value); }
-  void set_list(const Listing& listing, std::vector<KeyedValue> records) { lists_[listing] = std::move(records); }
+  void set_list(const Listing& listing, std::vector<KeyedValue> records) {
+    if (listing.kind == Kind::reservation) reserved_.reset();
+    const auto is_sound = [](const KeyedValue& record) { return damage_of(record.second) == nullptr; };
+    const auto damaged = std::stable_partition(records.begin(), records.end(), is_sound);
+    damaged_[listing].assign(std::make_move_iterator(damaged), std::make_move_iterator(records.end()));
+    records.erase(damaged, records.end());
+    lists_[listing] = std::move(records);
+  }
   void set_keys(const Listing& listing, KeyList keys) { keys_[listing] = std::move(keys); }
   void set_keys(const Listing& listing, std::vector<Key> keys) {
     set_keys(listing, std::make_shared<const std::vector<Key>>(std::move(keys)));
@@ -69,9 +83,28 @@ class Snapshot {
   void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
   [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
 
+  /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
+  /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
+  void set_steps_max(std::uint64_t steps_max) { steps_max_ = steps_max; }
+  [[nodiscard]] std::uint64_t steps_max() const { return steps_max_; }
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  void set_steps(std::uint64_t steps) const { steps_ = steps; }
+
+  /// Made once from all reservations, once they have been read; kept for the next look at the same snapshot.
+  [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
+  void set_reserved(std::shared_ptr<const net::Intervals> reserved) const { reserved_ = std::move(reserved); }
+  /// Kubernetes' records can be read: the ranges of Services and ServiceCIDRs (store.h, Capabilities).
+  void set_sees_kubernetes(bool sees_kubernetes) { sees_kubernetes_ = sees_kubernetes; }
+  [[nodiscard]] bool sees_kubernetes() const { return sees_kubernetes_; }
+
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
+  /// Without the damaged records.
   [[nodiscard]] const std::vector<KeyedValue>* list(const Listing& listing) const { return find_in(lists_, listing); }
+  /// Only these.
+  [[nodiscard]] const std::vector<KeyedValue>* damaged(const Listing& listing) const {
+    return find_in(damaged_, listing);
+  }
   [[nodiscard]] const std::vector<Key>* keys(const Listing& listing) const {
     const KeyList* found = find_in(keys_, listing);
     return found == nullptr ? nullptr : found->get();
@@ -88,12 +121,18 @@ class Snapshot {
 
   std::map<Key, std::optional<Value>> records_;
   std::map<Listing, std::vector<KeyedValue>> lists_;
+  std::map<Listing, std::vector<KeyedValue>> damaged_;
   std::map<Listing, KeyList> keys_;
   std::map<KeyWindow, KeysInWindow> windows_;
   std::map<KeyWindow, std::uint64_t> counts_;
   bool foreign_writers_ = false;
   bool keys_at_hand_ = false;
   bool cheap_counts_ = false;
+  std::uint64_t steps_max_ = kDecisionStepsMax;
+  // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
+  mutable std::uint64_t steps_ = 0;
+  mutable std::shared_ptr<const net::Intervals> reserved_;
+  bool sees_kubernetes_ = true;
 };
 
 /// What a decision needs to see before it can go on.
@@ -103,26 +142,45 @@ struct Missing {
   std::set<Listing> keys;   ///< keys only
   std::set<KeyWindow> windows;
   std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
+  /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
+  std::optional<Error> damaged{};
   [[nodiscard]] bool empty() const {
-    return records.empty() && lists.empty() && keys.empty() && windows.empty() && counts.empty();
+    return records.empty() && lists.empty() && keys.empty() && windows.empty() && counts.empty() && !damaged;
   }
 };
 
 /// Reads a snapshot for a decision and notes what is not in it. After a read that may have been incomplete the decision
 /// asks `complete()` and, if not, returns `missing()`; it is called again with a fuller snapshot.
+///
+/// A damaged record is not absent. Who asks with get() or list() rests on it: the decision ends with its error. Who can
+/// do without it asks with sound(), and looks with damage() and damaged() what was left out. Of hints (is_hint) a
+/// damaged one is as good as none.
 class Reader {
  public:
-  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) {}
+  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) { snapshot.set_steps(0); }
 
-  /// The record of a key; null when it is absent, and when it is unknown (then noted).
+  /// The record of a key; null when it is absent, and when it is unknown or damaged (then noted).
   template <class T>
   [[nodiscard]] const T* get(const Key& key) {
+    const T* record = sound<T>(key);
+    if (record != nullptr || is_hint(key.kind)) return record;
+    if (const Error* error = damage(key)) note_damage(*error);
+    return nullptr;
+  }
+  /// Null also for a damaged record.
+  template <class T>
+  [[nodiscard]] const T* sound(const Key& key) {
+    ask(key);
+    return find<T>(key);
+  }
+  /// Notes the key when it is unknown.
+  void ask(const Key& key) {
+    if (snapshot_.find(key) == nullptr) missing_.records.insert(key);
+  }
+  /// Why a record can't be understood; null when it can, is absent or unknown.
+  [[nodiscard]] const Error* damage(const Key& key) const {
     const std::optional<Value>* found = snapshot_.find(key);
-    if (found == nullptr) {
-      missing_.records.insert(key);
-      return nullptr;
-    }
-    return found->has_value() ? std::get_if<T>(&**found) : nullptr;
+    return found != nullptr && found->has_value() ? damage_of(**found) : nullptr;
   }
   /// The same without noting: null also when the key is unknown.
   template <class T>
@@ -130,10 +188,22 @@ class Reader {
     const std::optional<Value>* found = snapshot_.find(key);
     return found != nullptr && found->has_value() ? std::get_if<T>(&**found) : nullptr;
   }
-  /// Empty when unknown (then noted).
+  /// Empty when unknown, and when one of its records is damaged (then noted).
   [[nodiscard]] const std::vector<KeyedValue>& list(const Listing& listing) {
+    const auto& damaged = this->damaged(listing);
+    if (damaged.empty() || is_hint(listing.kind)) return sound(listing);
+    note_damage(*damage_of(damaged.front().second));
+    return kNoRecords;
+  }
+  /// Without the damaged ones.
+  [[nodiscard]] const std::vector<KeyedValue>& sound(const Listing& listing) {
     const auto* found = snapshot_.list(listing);
     if (found == nullptr) missing_.lists.insert(listing);
+    return found != nullptr ? *found : kNoRecords;
+  }
+  /// Only the damaged ones, of a list that was asked for.
+  [[nodiscard]] const std::vector<KeyedValue>& damaged(const Listing& listing) const {
+    const auto* found = snapshot_.damaged(listing);
     return found != nullptr ? *found : kNoRecords;
   }
   [[nodiscard]] const std::vector<Key>& keys(const Listing& listing) {
@@ -159,6 +229,14 @@ class Reader {
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
   [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
+  [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
+
+  /// Counts one thing looked at. False when the decision has looked at as much as it may.
+  [[nodiscard]] bool step() {
+    snapshot_.set_steps(snapshot_.steps() + 1);
+    return snapshot_.steps() <= snapshot_.steps_max();
+  }
+  [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
 
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }
@@ -166,6 +244,10 @@ class Reader {
  private:
   static inline const std::vector<KeyedValue> kNoRecords;
   static inline const std::vector<Key> kNoKeys;
+  void note_damage(const Error& error) {
+    if (!missing_.damaged) missing_.damaged = error;
+  }
+
   const Snapshot& snapshot_;
   Missing missing_;
 };

@@ -29,7 +29,37 @@ std::optional<Alarm> empty_list(const RegisterView& view, const Facts& facts) {
   return {};
 }
 
-bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
+/// Two names are enough to see what is wrong with them.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 2;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kNamed ? text + ", …" : text;
+}
+
+/// Nodes go, but not all that hold something at once: then the list speaks of another cluster, or names nodes otherwise
+/// than the allocations do (a host name is not always the node's name).
+std::optional<Alarm> other_nodes(const RegisterView& view, const Facts& facts, const Memory& before) {
+  std::vector<bool> holds(view.nodes().size());
+  for (const HeldRow& row : view.held()) {
+    if (!view.is_of_removed_node(row)) holds[row.node] = true;
+  }
+  std::vector<std::string> unlisted;
+  for (std::uint32_t i = 0; i < holds.size(); ++i) {
+    const std::string& name = view.nodes()[i];
+    if (i == RegisterView::kNoNode || !holds[i]) continue;
+    if (facts.has_node(name) || before.listed_nodes.contains(name)) return {};
+    unlisted.push_back(name);
+  }
+  if (unlisted.empty()) return {};
+  std::vector<std::string> listed(facts.nodes().begin(), facts.nodes().end());
+  std::ranges::sort(listed);
+  return Alarm{
+      Kind::nodes_differ,
+      fmt::format("no address is held on any of the {} nodes listed ({}); the register has {} ({}): the list has "
+                  "to name nodes as allocations do (`nodename`, else the host name)",
+                  listed.size(), some_of(listed), unlisted.size(), some_of(unlisted))};
+}
 
 std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
   if (is_shrunken(before.node_count, facts.node_count())) {
@@ -55,6 +85,10 @@ std::string_view name_of(Alarm::Kind kind) {
       return "nodes_empty";
     case Kind::pods_empty:
       return "pods_empty";
+    case Kind::nodes_differ:
+      return "nodes_differ";
+    case Kind::nodes_unknown:
+      return "nodes_unknown";
     case Kind::nodes_shrunken:
       return "nodes_shrunken";
     case Kind::pods_shrunken:
@@ -71,6 +105,8 @@ std::string_view name_of(Alarm::Kind kind) {
   return "unknown";
 }
 
+bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
+
 std::size_t allowance(std::size_t held) { return std::max(kAllowanceMin, held / kAllowanceDivisor); }
 
 std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
@@ -85,6 +121,7 @@ std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, cons
                              rfc3339_rounded_up(facts.taken_at.wall), rfc3339_rounded_up(register_read.wall))};
   }
   if (auto empty = empty_list(view, facts)) return empty;
+  if (auto other = other_nodes(view, facts, before)) return other;
   return shrunken_list(facts, before);
 }
 

@@ -20,6 +20,8 @@ struct Alarm {
     facts_stale,       ///< they are older than what was read of the register
     nodes_empty,       ///< no node exists, and the register knows some
     pods_empty,        ///< no pod exists, and the register holds addresses for some
+    nodes_differ,      ///< no address is held on any node of the list: it names other nodes, or names them otherwise
+    nodes_unknown,     ///< addresses are held on nodes that were never in the list
     nodes_shrunken,    ///< less than half the nodes of the look before
     pods_shrunken,     ///< the same of pods
     clock_step,        ///< the wall clock was set, or the machine restarted, since the look before
@@ -34,6 +36,9 @@ struct Alarm {
 
 /// How many addresses one pass may free (reliability sheet §1.4): the larger of 10 and 1 % of those held.
 [[nodiscard]] std::size_t allowance(std::size_t held);
+
+/// Whether a list shows so much less than in the look before that it proves nothing.
+[[nodiscard]] bool is_shrunken(std::size_t before, std::size_t now);
 
 /// Why a look at these facts proves nothing at all; absent: it may be judged.
 [[nodiscard]] std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, const Memory& before,

@@ -12,8 +12,9 @@ namespace {
 
 Sighting sighting_of(const Instant& now) { return {now.since_boot, now.wall}; }
 
-std::string absent_node(std::string_view node, const Facts& facts) {
-  return fmt::format("node {} is not among {} nodes", node, facts.node_count());
+std::string absent_node(std::string_view node, const Facts& facts, Leak::NodeEnd end) {
+  return fmt::format("node {} is not among {} nodes, {}", node, facts.node_count(),
+                     end == Leak::NodeEnd::removed ? "and was removed by hand" : "and was in an earlier list");
 }
 
 /// How many addresses of a pod an evidence names; no pod has more in practice.
@@ -57,6 +58,7 @@ std::string to_string(const Evidence& evidence) {
   std::string text =
       fmt::format("{} {}: {}, since {}, seen again {}", name_of(evidence.what), evidence.subject, evidence.reason,
                   rfc3339_rounded_up(evidence.first_look.wall), rfc3339_rounded_up(evidence.last_look.wall));
+  if (!evidence.uid.empty()) text += ", pod UID " + evidence.uid;
   if (!evidence.handle.empty()) text += ", handle " + evidence.handle;
   if (evidence.sequence.value != 0) text += fmt::format(", sequence {}", evidence.sequence.value);
   for (const std::string& fact : evidence.facts) text += "; " + fact;
@@ -71,7 +73,8 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
   if (sequence_of(block, *ordinal) != leak.sequence) return {};
 
   const Holder holder = holder_of(attribute);
-  const bool node_gone = !holder.node.empty() && !facts.has_node(std::string(holder.node));
+  const bool node_gone =
+      leak.node_end != Leak::NodeEnd::none && !holder.node.empty() && !facts.has_node(std::string(holder.node));
   Evidence evidence;
   Doubt doubt = Doubt::none;
   if (holder.kind == HolderKind::tunnel) {
@@ -82,13 +85,14 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
     evidence.facts.push_back(facts.pods_known() ? pod_fact(holder, pod, facts) : "pods are not known");
   }
   if (doubt == Doubt::none) return {};
-  if (node_gone) evidence.facts.push_back(absent_node(holder.node, facts));
+  if (node_gone) evidence.facts.push_back(absent_node(holder.node, facts, leak.node_end));
   evidence.subject = leak.address.to_string();
   evidence.reason = name_of(doubt);
   evidence.handle = *attribute.handle_id;
   evidence.node = holder.node;
   evidence.namespace_name = holder.namespace_name;
   evidence.pod = holder.pod;
+  evidence.uid = holder.uid;
   evidence.sequence = leak.sequence;
   evidence.first_look = leak.first;
   evidence.last_look = sighting_of(now);
@@ -105,7 +109,7 @@ Evidence evidence_of(const BlockToRelease& block, const Facts& facts, const Inst
   evidence.first_look = block.first;
   evidence.last_look = sighting_of(now);
   evidence.facts.push_back("it holds no address");
-  evidence.facts.push_back(block.node_gone ? absent_node(block.release.owner.name, facts)
+  evidence.facts.push_back(block.node_gone ? absent_node(block.release.owner.name, facts, Leak::NodeEnd::listed)
                                            : "its node has another block of the family");
   return evidence;
 }

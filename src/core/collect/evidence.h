@@ -25,6 +25,7 @@ struct Evidence {
   std::string reason;   ///< "pod_gone", "node_gone", "surplus" …: stable, for scripts
   std::string handle;   ///< of an address
   std::string node, namespace_name, pod;
+  std::string uid{};               ///< of the pod
   SequenceNumber sequence;         ///< of the allocation or block, the same in both looks
   Sighting first_look, last_look;  ///< the first and the last time it was seen so
   std::vector<std::string> facts;  ///< sentences: what proved it

@@ -56,6 +56,7 @@ class Facts {
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] std::size_t pod_count() const { return pods_.size(); }
   [[nodiscard]] bool pods_known() const { return pods_known_; }
+  [[nodiscard]] const std::unordered_set<std::string>& nodes() const { return nodes_; }
   [[nodiscard]] bool has_node(const std::string& name) const { return nodes_.contains(name); }
   /// Whether an existing node uses the address for a tunnel.
   [[nodiscard]] bool is_tunnel_address(const net::Address& address) const { return tunnels_.contains(address); }

@@ -31,6 +31,7 @@ Holder holder_of(const Attribute& attribute) {
   holder.node = text_of(attribute, kNodeKey);
   holder.namespace_name = text_of(attribute, kNamespaceKey);
   holder.pod = text_of(attribute, kPodKey);
+  holder.uid = text_of(attribute, kPodUidKey);
   if (is_machine(attribute)) return holder;
   if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
     holder.kind = HolderKind::tunnel;

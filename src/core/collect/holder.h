@@ -18,7 +18,7 @@ enum class HolderKind : std::uint8_t {
 /// Who holds an allocation, out of its attributes. The views live as long as the attribute.
 struct Holder {
   HolderKind kind = HolderKind::kept;
-  std::string_view namespace_name, pod, node;  ///< empty when not recorded
+  std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
 };
 [[nodiscard]] Holder holder_of(const Attribute& attribute);
 

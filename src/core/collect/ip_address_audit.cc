@@ -55,8 +55,8 @@ constexpr std::string_view kServices = "services";
 class Audit {
  public:
   Audit(std::span<const IpAddressObject> objects, std::span<const ServiceCidrObject> cidrs,
-        std::span<const ServiceUse> services, WallTime now)
-      : objects_(objects), services_(services), now_(now) {
+        std::span<const ServiceUse> services, WallTime now, const LeakedFor& leaked_for)
+      : objects_(objects), services_(services), now_(now), leaked_for_(leaked_for) {
     for (const ServiceCidrObject& object : cidrs) {
       for (const net::Prefix& cidr : object.cidrs) add_cidr(object.name, cidr);
     }
@@ -65,7 +65,9 @@ class Audit {
       by_address_.emplace(object.address, &object);
       count(object);
     }
-    for (const ServiceUse& service : services) by_name_.emplace(service.name, &service);
+    for (const ServiceUse& service : services) {
+      if (!service.beside_kubernetes) by_name_.emplace(service.name, &service);
+    }
   }
 
   [[nodiscard]] IpAddressAudit run() {
@@ -133,6 +135,14 @@ class Audit {
     };
     if (mended_.contains(name)) return duplicate();
     const auto found = by_address_.find(name);
+    if (service.beside_kubernetes) {
+      if (found != by_address_.end()) return duplicate();
+      add(Type::invalid, "ClusterIPNotAllocated", name, &service.name, false,
+          fmt::format("Cluster IP [{}]: {} of Croft's own Service has no IPAddress, and Kubernetes may give it to "
+                      "another; please recreate service in Kubernetes",
+                      family, name));
+      return;
+    }
     if (found == by_address_.end()) {
       add(Type::repair, "ClusterIPNotAllocated", name, &service.name, true,
           fmt::format("Cluster IP [{}]: {} is not allocated; repairing", family, name));
@@ -170,13 +180,19 @@ class Audit {
 
   void look_at(const IpAddressObject& object) {
     if (!is_managed(object) || mended_.contains(object.address)) return;
-    const auto leaked = [&](std::string_view reason, std::string message) {
-      add(Type::leak, reason, object.address, nullptr, true, std::move(message), "IPAddressAllocation");
+    const auto leaked = [&](std::string_view reason, std::string_view what, const ServiceName* rests_on) {
+      const auto seen = leaked_for_.find(object.address);
+      const bool is_freed = seen != leaked_for_.end() && seen->second >= kIpAddressLeakAge;
+      result_.leaked.push_back(object.address);
+      add(Type::leak, reason, object.address, nullptr, is_freed,
+          fmt::format("{}{}", what, is_freed ? ": cleaning up" : ": flagging for later clean up"),
+          "IPAddressAllocation");
+      if (is_freed) return remove(object, rests_on);
+      ++result_.to_be_seen_again;
     };
     if (!refers_to_service(object)) {
-      leaked("IPAddressNotAllocated",
-             fmt::format("IPAddress: {} does not refer to a Service: cleaning up", net::echo(object.address)));
-      return remove(object, nullptr);
+      return leaked("IPAddressNotAllocated",
+                    fmt::format("IPAddress: {} does not refer to a Service", net::echo(object.address)), nullptr);
     }
     const auto age = now_ - object.created;
     const auto about = [&] {
@@ -188,8 +204,7 @@ class Audit {
         ++result_.waiting;
         return;
       }
-      leaked("IPAddressNotAllocated", about() + " appears to have leaked: cleaning up");
-      return remove(object, &object.parent);
+      return leaked("IPAddressNotAllocated", about() + " appears to have leaked", &object.parent);
     }
     const ServiceUse& service = *parent->second;
     const auto address = net::parse_address(object.address);
@@ -200,13 +215,13 @@ class Audit {
       ++result_.waiting;
       return;
     }
-    leaked("IPAddressWrongReference", about() + " has a wrong reference; cleaning up");
-    remove(object, &object.parent);
+    leaked("IPAddressWrongReference", about() + " has a wrong reference", &object.parent);
   }
 
   std::span<const IpAddressObject> objects_;
   std::span<const ServiceUse> services_;
   const WallTime now_;
+  const LeakedFor& leaked_for_;
   std::unordered_map<std::string, const IpAddressObject*> by_address_;
   std::map<ServiceName, const ServiceUse*> by_name_;
   std::unordered_map<std::string, bool> mended_;
@@ -231,8 +246,8 @@ IpAddressObject ip_address_for(const net::Address& address, const ServiceName& s
 }
 
 IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects, std::span<const ServiceCidrObject> cidrs,
-                                  std::span<const ServiceUse> services, WallTime now) {
-  return Audit(objects, cidrs, services, now).run();
+                                  std::span<const ServiceUse> services, WallTime now, const LeakedFor& leaked_for) {
+  return Audit(objects, cidrs, services, now, leaked_for).run();
 }
 
 }  // namespace croft::core::collect

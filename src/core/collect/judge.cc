@@ -28,6 +28,7 @@ class Judge {
     note_nodes();
     judge_held();
     judge_tunnels();
+    note_unknown_nodes();
     choose_leaks();
     judge_blocks();
     judge_affinities();
@@ -39,6 +40,8 @@ class Judge {
   /// How a node stands that the register names.
   struct NodeState {
     bool absent = false;     ///< the facts don't have it
+    bool listed = false;     ///< they have it, or had it in an earlier look
+    bool unknown = false;    ///< it holds what nothing can be concluded about: absent, never listed, not removed
     bool confirmed = false;  ///< it was absent in two looks a grace apart
     bool busy = false;       ///< holds an address that isn't proven dead
   };
@@ -75,9 +78,12 @@ class Judge {
 
   void note_nodes() {
     nodes_.resize(view_.nodes().size());
+    memory().listed_nodes = facts_.nodes();
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const std::string& name = view_.nodes()[i];
       nodes_[i].absent = i != RegisterView::kNoNode && !facts_.has_node(name);
+      nodes_[i].listed = !nodes_[i].absent || before_.listed_nodes.contains(name);
+      if (nodes_[i].absent && nodes_[i].listed) memory().listed_nodes.insert(name);
       if (!nodes_[i].absent) continue;
       const Sighting first = sighting(before_.absent_nodes, name);
       memory().absent_nodes.emplace(name, first);
@@ -95,6 +101,21 @@ class Judge {
     return first;
   }
 
+  /// Why the node of an allocation counts as gone.
+  [[nodiscard]] Leak::NodeEnd node_end(const HeldRow& row) const {
+    if (!nodes_[row.node].absent) return Leak::NodeEnd::none;
+    if (nodes_[row.node].listed) return Leak::NodeEnd::listed;
+    return view_.is_of_removed_node(row) ? Leak::NodeEnd::removed : Leak::NodeEnd::none;
+  }
+  /// Held on a node of which nothing is known: whether the list means the same nodes is not.
+  [[nodiscard]] bool keep_as_unknown(const HeldRow& row) {
+    if (!nodes_[row.node].absent || node_end(row) != Leak::NodeEnd::none) return false;
+    nodes_[row.node].unknown = true;
+    ++held_on_unknown_;
+    keep(row);
+    return true;
+  }
+
   void keep(const HeldRow& row) {
     undecided_handles_.push_back(row.handle);
     nodes_[row.node].busy = true;
@@ -105,13 +126,13 @@ class Judge {
     const Sighting first = remember(row, address);
     if (!is_old_enough(first) || (node_gone && !nodes_[row.node].confirmed)) return keep(row);
     ++verdict_.confirmed;
-    confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first});
+    confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
   }
 
   void judge_held() {
     undecided_handles_.reserve(view_.held().size());
     for (const HeldRow& row : view_.held()) {
-      if (row.kind == HolderKind::tunnel) continue;
+      if (keep_as_unknown(row) || row.kind == HolderKind::tunnel) continue;
       if (row.kind == HolderKind::kept) {
         keep(row);
         continue;
@@ -134,7 +155,7 @@ class Judge {
     for (const HeldRow& row : view_.held()) {
       if (row.kind != HolderKind::tunnel) continue;
       const net::Address address = view_.address(row);
-      if (!nodes_[row.node].absent || facts_.is_tunnel_address(address)) {
+      if (node_end(row) == Leak::NodeEnd::none || facts_.is_tunnel_address(address)) {
         undecided_handles_.push_back(row.handle);
       } else if (nodes_[row.node].busy || view_.is_partial()) {
         undecided_handles_.push_back(row.handle);
@@ -147,9 +168,28 @@ class Judge {
           continue;
         }
         ++verdict_.confirmed;
-        confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first});
+        confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
       }
     }
+  }
+
+  void note_unknown_nodes() {
+    constexpr std::size_t kNamedMax = 8;
+    std::string names;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i].unknown || ++count > kNamedMax) continue;
+      names += (names.empty() ? "" : ", ") + view_.nodes()[i];
+    }
+    if (count == 0) return;
+    if (count > kNamedMax) names += fmt::format(" and {} more", count - kNamedMax);
+    verdict_.alarms.push_back(
+        {Alarm::Kind::nodes_unknown,
+         fmt::format(
+             "{} addresses are held on nodes that no list of nodes had since this collector started: {}; nothing "
+             "is concluded about them. List the nodes by the names that the register has, or, if one is gone "
+             "for good, `croft node remove NAME --force`",
+             held_on_unknown_, names)});
   }
 
   void choose_leaks() {
@@ -191,11 +231,12 @@ class Judge {
       const NodeState& node = nodes_[row.owner];
       std::size_t& left = counts[row.owner][family_index(row.cidr)];
       const bool surplus = !node.absent && left > 1 && is_old_enough(first);
-      if (!surplus && !node.confirmed) continue;
+      const bool node_gone = node.confirmed && node.listed;
+      if (!surplus && !node_gone) continue;
       --left;
       const AffinityOwner owner{AffinityOwner::Type::host, view_.nodes()[row.owner]};
-      const Sighting since = node.confirmed ? memory().absent_nodes.at(owner.name) : first;
-      verdict_.blocks.push_back({{owner, row.cidr, true, row.sequence}, node.confirmed, since});
+      const Sighting since = node_gone ? memory().absent_nodes.at(owner.name) : first;
+      verdict_.blocks.push_back({{owner, row.cidr, true, row.sequence}, node_gone, since});
     }
   }
 
@@ -230,6 +271,7 @@ class Judge {
   const std::chrono::nanoseconds grace_;
   const Instant now_;
   const bool remembers_;
+  std::size_t held_on_unknown_ = 0;
   std::vector<NodeState> nodes_;
   std::vector<Leak> confirmed_;
   std::vector<std::uint64_t> undecided_handles_;  ///< that hold an address which isn't proven dead
@@ -253,6 +295,9 @@ Verdict keep_all(const RegisterView& view, Alarm alarm, Memory memory) {
 Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) {
   Memory memory;
   memory.last_look = now;
+  // Those it has are there, and those it lacks were.
+  memory.listed_nodes = before.listed_nodes;
+  memory.listed_nodes.insert(facts.nodes().begin(), facts.nodes().end());
   memory.node_count = facts.node_count() > 0 ? facts.node_count() : before.node_count;
   memory.pod_count = facts.pod_count() > 0 ? facts.pod_count() : before.pod_count;
   return memory;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,11 +25,18 @@ struct Settings {
 /// An allocation that looked dead in two looks a grace apart, unchanged in between, as have all others of its handle.
 /// Whoever releases it reads its block again and asks prove() (evidence.h).
 struct Leak {
+  /// Why its node, when it is not in the list, counts as gone.
+  enum class NodeEnd : std::uint8_t {
+    none,     ///< it does not
+    listed,   ///< an earlier list had it
+    removed,  ///< an operator took it away
+  };
   net::Prefix block;
   net::Address address;
   SequenceNumber sequence;
   std::uint64_t handle = 0;
   Sighting first;
+  NodeEnd node_end = NodeEnd::none;
 };
 
 /// A block that its owner is to give up: only when still empty and unchanged.
@@ -70,6 +78,8 @@ struct Verdict {
 /// Decides what may be collected. `register_read` is when reading the register ended; `now` is after the facts came.
 /// A look that proves nothing (brake.h) leaves everything alone but ended cooldowns: incomplete or old facts leave the
 /// memory as it was, an empty or shrunken list makes it begin anew, so that two whole looks must follow.
+/// A node is gone when the list lacks it and an earlier list of the same source had it, or an operator removed it.
+/// About what is held on a node that was never listed nothing is concluded, whatever the list of pods says: alarm.
 [[nodiscard]] Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before,
                             const Settings& settings, const Instant& register_read, const Instant& now);
 

@@ -31,6 +31,7 @@ TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
   scene.crowd();
   scene.node("n1");
   scene.block("10.0.0.0/28", "n1");
+  for (const char* name : {"gone", "old-name", "x"}) scene.had_node(name);
   GetParam().arrange(scene);
   EXPECT_EQ(scene.after_two_looks(), GetParam().expected);
 }
@@ -315,6 +316,7 @@ TEST_F(Time, ARestartOfTheMachineBeginsTheGraceAnew) {
 }
 
 TEST_F(Time, APodThatEndsOnANodeLongGoneIsReleasedAtOnce) {
+  had_node("gone");
   hold_for_pod("10.0.0.4", "last", "gone");
   pod("last", {"10.0.0.4"}, "gone");
   static_cast<void>(look());
@@ -326,6 +328,7 @@ TEST_F(Time, APodThatEndsOnANodeLongGoneIsReleasedAtOnce) {
 }
 
 TEST_F(Time, AnAllocationMadeOnANodeThatIsSaidToBeGoneHasAGraceOfItsOwn) {
+  had_node("gone");
   hold_for_pod("10.0.0.4", "a", "gone");
   static_cast<void>(look());
   clock.advance(15min);
@@ -334,6 +337,7 @@ TEST_F(Time, AnAllocationMadeOnANodeThatIsSaidToBeGoneHasAGraceOfItsOwn) {
 }
 
 TEST_F(Time, ANodeThatComesBackBeginsTheGraceAnew) {
+  had_node("n2");
   hold_for_pod("10.0.0.4", "last", "n2");
   pod("last", {"10.0.0.4"}, "n2");
   static_cast<void>(look());  // n2 absent
@@ -423,6 +427,89 @@ TEST_F(Time, ShrunkenNodesReleaseNothing) {
   nodes.resize(3);
   clock.advance(15min);
   EXPECT_THAT(alarms(look()), ElementsAre("nodes_shrunken"));
+}
+
+// ---------------------------------------------------------------- nodes that a list lacks
+
+class Lacking : public Time {
+ protected:
+  void SetUp() override {
+    crowd();
+    node("n1");
+    block("10.0.0.0/28", "n1");
+    hold_for_pod("10.0.0.1", "here", "n1");
+    pod("here", {"10.0.0.1"}, "n1");
+    hold_for_pod("10.0.0.5", "web", "other");
+  }
+};
+
+TEST_F(Lacking, AboutANodeThatWasNeverListedNothingIsConcluded) {
+  for (const bool with_pods : {true, false}) {
+    if (!with_pods) pods.reset();
+    static_cast<void>(look());
+    for (int i = 0; i < 3; ++i) {
+      clock.advance(15min);
+      const Verdict verdict = look();
+      EXPECT_THAT(alarms(verdict), ElementsAre("nodes_unknown"));
+      EXPECT_THAT(verdict.alarms.at(0).text,
+                  HasSubstr("1 addresses are held on nodes that no list of nodes had since"));
+      EXPECT_THAT(verdict.alarms.at(0).text, HasSubstr(": other;"));
+      EXPECT_THAT(verdict.leaks, IsEmpty()) << with_pods;
+    }
+  }
+}
+
+TEST_F(Lacking, ANodeThatWasListedAndIsNotAnyMoreIsGone) {
+  node("other");
+  static_cast<void>(look());
+  remove_node("other");
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), IsEmpty());
+  ASSERT_THAT(proven(verdict), ElementsAre("10.0.0.5 node_gone"));
+  const auto evidence = prove(verdict.leaks[0], blocks.begin()->second, facts(), clock.now());
+  EXPECT_THAT(evidence->facts, testing::Contains(HasSubstr("was in an earlier list")));
+}
+
+TEST_F(Lacking, ARestartForgetsWhatWasListed) {
+  node("other");
+  static_cast<void>(look());
+  remove_node("other");
+  memory = {};
+  static_cast<void>(look());
+  clock.advance(15min);
+  const Verdict verdict = look();
+  EXPECT_THAT(alarms(verdict), ElementsAre("nodes_unknown"));
+  EXPECT_THAT(verdict.leaks, IsEmpty());
+}
+
+TEST_F(Lacking, WhatANodeHeldThatAnOperatorRemovedMayGoAndWhatItGotLaterNot) {
+  const Block& stored = blocks.begin()->second;
+  removed = {{"other", {{"10.0.0.0/28", sequence_of(stored, net::Ordinal(5))}}}};
+  hold_for_pod("10.0.0.6", "again", "other");
+  const Verdict first = look();
+  EXPECT_THAT(alarms(first), ElementsAre("nodes_unknown"));
+  clock.advance(15min);
+  const Verdict verdict = look();
+  ASSERT_THAT(proven(verdict), ElementsAre("10.0.0.5 node_gone"));
+  const auto evidence = prove(verdict.leaks[0], stored, facts(), clock.now());
+  EXPECT_THAT(evidence->facts, testing::Contains(HasSubstr("was removed by hand")));
+  // It is there after all.
+  node("other");
+  pod("web", {"10.0.0.5"}, "other");
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.5"))));
+}
+
+TEST_F(Lacking, AListOfOtherNodesIsRefused) {
+  remove_node("n1");  // never listed: what the register has are host names, say
+  for (int i = 0; i < 3; ++i) {
+    const Verdict verdict = look();
+    EXPECT_THAT(alarms(verdict), ElementsAre("nodes_differ"));
+    EXPECT_THAT(verdict.alarms.at(0).text, HasSubstr("the 1 nodes listed (n0); the register has 2 (n1, other)"));
+    EXPECT_THAT(verdict.leaks, IsEmpty());
+    clock.advance(15min);
+  }
 }
 
 // ---------------------------------------------------------------- the brake
@@ -540,6 +627,7 @@ TEST_F(Surplus, BlocksOfNobodyAndOfVirtualOwnersStay) {
 }
 
 TEST_F(Surplus, ANodeThatIsGoneKeepsNoBlock) {
+  had_node("gone");
   block("10.0.0.0/28", "gone");
   block("10.0.0.16/28", "gone");
   block("fd00::/124", "gone");
@@ -549,7 +637,14 @@ TEST_F(Surplus, ANodeThatIsGoneKeepsNoBlock) {
               ElementsAre("10.0.0.0/28 node_gone", "10.0.0.16/28 node_gone", "fd00::/124 node_gone"));
 }
 
+TEST_F(Surplus, ANodeThatWasNeverListedKeepsItsBlocks) {
+  block("10.0.0.0/28", "elsewhere");
+  block("10.0.0.16/28", "elsewhere");
+  EXPECT_THAT(after_grace(), IsEmpty());
+}
+
 TEST_F(Surplus, ANodeThatIsGoneKeepsABlockWithAddresses) {
+  had_node("gone");
   block("10.0.0.0/28", "gone");
   block("10.0.0.16/28", "gone");
   hold_for_pod("10.0.0.3", "web", "n1");

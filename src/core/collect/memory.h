@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/clock.h"
 #include "core/block/block.h"
@@ -20,8 +21,9 @@ struct Sighting {
   friend bool operator==(const Sighting&, const Sighting&) = default;
 };
 
-/// What earlier looks leave to the next one: not the register, only what looked dead or left over in it. Kept by one
-/// process; a collector that starts anew starts with its first look. About 100 bytes an entry.
+/// What earlier looks leave to the next one: not the register, only what looked dead or left over in it, and which
+/// nodes the list of nodes has had. Kept by one process; a collector that starts anew starts with its first look, and
+/// knows of no node that it is gone but those an operator removed (RemovedNode). About 100 bytes an entry.
 struct Memory {
   struct Suspect {
     SequenceNumber sequence;
@@ -35,6 +37,9 @@ struct Memory {
   /// Allocations that look dead, and all of nodes that are absent.
   std::unordered_map<net::Address, Suspect> suspects;
   std::map<std::string, Sighting> absent_nodes;
+  /// Nodes that some list had, as far as the last one has them or the register names them. Only of these does absence
+  /// say that they are gone: one that was never listed may live on under another name, or where nobody keeps records.
+  std::unordered_set<std::string> listed_nodes;
   std::unordered_map<net::Prefix, EmptyBlock> empty_blocks;
   std::unordered_map<std::string, Sighting> stray_affinities;  ///< by the name of their key
   std::unordered_map<std::uint64_t, Sighting> stray_handles;   ///< by handle_identity()

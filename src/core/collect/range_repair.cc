@@ -1,6 +1,7 @@
 #include "core/collect/range_repair.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -140,6 +141,8 @@ class Rebuild {
 
   void look_for_leaks() {
     auto before = seen_.leaks.begin();
+    std::size_t named = 0;
+    std::array<std::uint64_t, 2> unnamed{};  // that wait, that are freed
     left_.for_each_taken([&](const Value& value) {
       // What is outside the range as it is to be goes with the old range.
       if (!seen_.wanted.ordinal_of(value)) return;
@@ -151,10 +154,23 @@ class Rebuild {
         static_cast<void>(rebuilt_.take(value));
         result_.leaks.push_back({as_value, passes});
       }
+      if (++named > kLeakFindingsMax) {
+        ++unnamed[is_freed ? 1 : 0];
+        return;
+      }
       add(Type::leak, Words::kLeaked, text_of(as_value), std::nullopt, is_freed,
           Words::leaked(value) +
               (is_freed ? " appears to have leaked: cleaning up" : " may have leaked: flagging for later clean up"));
     });
+    for (const bool is_freed : {false, true}) {
+      const std::uint64_t count = unnamed[is_freed ? 1 : 0];
+      if (count == 0) continue;
+      add(Type::leak, Words::kLeaked, is_freed ? "more, freed" : "more, flagged", std::nullopt, is_freed,
+          fmt::format(
+              "{} more {}", count,
+              is_freed ? "appear to have leaked: cleaning up" : "may have leaked: flagging for later clean up"));
+      result_.findings.back().count = count;
+    }
   }
 
   const RangeSeen<M>& seen_;
@@ -200,7 +216,7 @@ std::string_view name_of(RepairFinding::Type type) {
 RepairCounts counts_of(const std::vector<RepairFinding>& findings) {
   RepairCounts counts{};
   for (const RepairFinding& finding : findings) {
-    if (finding.type != Type::leak || finding.mended) ++counts[static_cast<std::size_t>(finding.type)];
+    if (finding.type != Type::leak || finding.mended) counts[static_cast<std::size_t>(finding.type)] += finding.count;
   }
   return counts;
 }
@@ -233,6 +249,40 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
   std::vector<RangeRepair> result;
   for (AddressRebuild& rebuild : rebuilds) result.push_back(rebuild.finish());
   return result;
+}
+
+RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored, const range::ServiceCidr& primary,
+                              std::span<const ServiceUse> services) {
+  RangeRepair repair;
+  repair.name = name;
+  repair.range = stored.range;
+  repair.present = true;
+  const auto restored = range::range_from<range::ServiceCidr>({stored.range, stored.data});
+  if (!restored) {
+    repair.failure = Error{
+        ErrorCode::corrupt, AddressWords::unreadable(primary, restored.error().message + " (record " + name + ")"), {}};
+    return repair;
+  }
+  const range::ServiceCidr& map = restored->range.map();
+  repair.in_static.size = std::min(map.band(), map.size());
+  repair.in_dynamic.size = map.size() - repair.in_static.size;
+  restored->range.for_each_taken([&](const net::Address& address) {
+    ++(map.ordinal_of(address)->value < map.band() ? repair.in_static : repair.in_dynamic).used;
+  });
+  const bool is_held = std::ranges::any_of(services, [&](const ServiceUse& service) {
+    return std::ranges::any_of(service.cluster_ips, [&](const std::string& text) {
+      const auto address = net::parse_address(text);
+      return address && map.ordinal_of(*address) && !primary.ordinal_of(*address);
+    });
+  });
+  if (is_held) return repair;
+  repair.remove = true;
+  repair.findings.push_back(
+      {Type::repair, "RangeNotConfigured", AddressWords::kAction, name, stored.range, std::nullopt,
+       fmt::format("the range {} of the record {} is not configured any more; removing the record",
+                   net::echo(stored.range), name),
+       true});
+  return repair;
 }
 
 RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services) {

@@ -18,8 +18,9 @@
 // One pass of the repair of Kubernetes' ranges (services sheet §5): makes each range anew from what the Services hold,
 // and says what was wrong with the stored one.
 //
-// What the caller must do for it to be safe: read the records of the ranges first, all Services after that, as of a
-// moment not before, and write a range only if its record is still the one that was read.
+// What the caller must do for it to be safe: read the records of the ranges first, all Services after that, of every
+// kind that takes from the ranges, as of a moment not before, and write a range only if its record is still the one
+// that was read.
 // - Who takes a value writes the range no later than the Service: a kube-apiserver before it, Croft in the same commit.
 //   A Service that the list did not show took its value before the range was read, then the value is in the stored
 //   range, counts as leaked and stays; or after that, then the range has changed, and the write fails.
@@ -60,6 +61,10 @@ struct RangeSeen {
 using AddressRangeSeen = RangeSeen<range::ServiceCidr>;
 using PortRangeSeen = RangeSeen<range::NodePortRange>;
 
+/// So many leaked values of a range have a finding each; of more, one says how many are freed and one how many wait. A
+/// /12 has a million addresses.
+inline constexpr std::size_t kLeakFindingsMax = 1000;
+
 /// How full a range is, as it was read.
 struct BandUse {
   std::uint64_t size = 0;
@@ -76,7 +81,8 @@ struct RangeRepair {
   std::vector<RepairFinding> findings;  ///< of each Service in the order given, then the leaks, ascending
   /// The record as it is to be: made when absent; nothing when it is so already.
   std::optional<RangeAllocation> write;
-  Leaks leaks;  ///< for the next pass, once `write` is stored
+  bool remove = false;  ///< the record is to go; `write` is nothing then
+  Leaks leaks;          ///< for the next pass, once `write` is stored
   /// The record can't be read as a range: nothing else above but the name, and nothing is written.
   std::optional<Error> failure;
 };
@@ -85,6 +91,11 @@ struct RangeRepair {
 /// a range) are in the first. An IPv4-mapped address counts as the IPv4 one.
 [[nodiscard]] std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> ranges,
                                                         std::span<const ServiceUse> services);
+
+/// A second range that is not configured any more: its record goes once no Service has an address of it that the range
+/// that is left, `primary`, lacks. Else it stays as it is, and what is said of the Services says why.
+[[nodiscard]] RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored,
+                                            const range::ServiceCidr& primary, std::span<const ServiceUse> services);
 
 /// The node ports. Those of an ExternalName are nobody's, unlike in the reference: they are neither taken nor reported,
 /// but kept where they are taken, so that two repairs don't work against each other.

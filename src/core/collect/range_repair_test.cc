@@ -112,6 +112,30 @@ TEST(RangeRepair, FreesALeakInTheThirdPass) {  // [R2]
   EXPECT_THAT(range.last.leaks, IsEmpty());
 }
 
+/// A full /12 without Services: a million leaks, and no million findings.
+TEST(RangeRepair, ManyLeaksAreCountedAndAFewNamed) {
+  range::MappedRange<range::ServiceCidr> full(cidr("10.0.0.0/12"));
+  const auto first = full.snapshot();
+  std::string bits((1U << 20) / 8, '\xff');
+  bits.front() = '\x7f';
+  AddressRangeSeen seen{"serviceips", RangeAllocation{first.range, bits, nullptr}, cidr("10.0.0.0/12"), {}};
+  const std::vector<RangeRepair> repairs = repair_addresses(std::vector{seen}, {});
+  ASSERT_EQ(repairs.size(), 1U);
+  ASSERT_FALSE(repairs.front().failure);
+  EXPECT_EQ(repairs.front().findings.size(), kLeakFindingsMax + 1);
+  std::uint64_t count = 0;
+  for (const RepairFinding& finding : repairs.front().findings) count += finding.count;
+  EXPECT_EQ(count, repairs.front().leaks.size());
+  EXPECT_GT(count, 1'000'000U);
+  // Freed at last: counted all, as metrics have it.
+  AddressRangeSeen again = seen;
+  again.leaks = repairs.front().leaks;
+  for (LeakedValue& leak : again.leaks) leak.passes = kPassesBeforeLeakIsFreed - 1;
+  const std::vector<RangeRepair> freed = repair_addresses(std::vector{again}, {});
+  EXPECT_EQ(counted(freed)[Type::leak], count);
+  EXPECT_THAT(freed.front().leaks, IsEmpty());
+}
+
 TEST(RangeRepair, ALeakAfterALeakIsCountedFromTheStart) {
   const auto leaked = allocation(cidr("192.168.1.0/24"), {address("192.168.1.10")});
   Addresses range("192.168.1.0/24", leaked);

@@ -32,7 +32,7 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
   for (const Attribute& attribute : block.attributes) {
     auto& held = by_attribute.emplace_back();
     if (attribute.cooling) {
-      const bool ended = cooldown_ended(attribute.cooling->released_at, cooldowns.of(*attribute.cooling), now);
+      const bool ended = cooldown_ended(*attribute.cooling, cooldowns.of(*attribute.cooling), now);
       row.has_cooled |= ended;
       row.empty &= ended;
       continue;
@@ -75,6 +75,21 @@ void RegisterView::add_handle(const std::string& id) {
   }
   if (std::ranges::binary_search(handles_, handle_identity(id))) return;
   if (stray_handles_.size() < kStrayHandlesMax) stray_handles_.push_back(id);
+}
+
+void RegisterView::add_removed(const RemovedNode& removed) {
+  const auto node = node_numbers_.find(removed.node);
+  if (node == node_numbers_.end()) return;
+  for (const auto& [text, sequence] : removed.held) {
+    const auto cidr = net::Prefix::parse(text);
+    const auto block = cidr ? block_numbers_.find(*cidr) : block_numbers_.end();
+    if (block != block_numbers_.end()) removed_[{node->second, block->second}] = sequence;
+  }
+}
+
+bool RegisterView::is_of_removed_node(const HeldRow& row) const {
+  const auto it = removed_.find({row.node, row.block});
+  return it != removed_.end() && row.sequence <= it->second;
 }
 
 const BlockRow* RegisterView::block(const net::Prefix& cidr) const {

@@ -2,13 +2,16 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/block/affinity.h"
 #include "core/block/block.h"
+#include "core/block/records.h"
 #include "core/collect/holder.h"
 
 namespace croft::core::collect {
@@ -49,6 +52,11 @@ class RegisterView {
   /// A handle record; one that no allocation bears is kept by its name, up to kStrayHandlesMax of them.
   void add_handle(const std::string& id);
 
+  /// What an operator said of a node that was taken away. Behind the blocks.
+  void add_removed(const RemovedNode& removed);
+
+  /// Whether the node of an allocation was taken away while it held just this.
+  [[nodiscard]] bool is_of_removed_node(const HeldRow& row) const;
   [[nodiscard]] const std::vector<HeldRow>& held() const { return held_; }
   [[nodiscard]] const std::vector<BlockRow>& blocks() const { return blocks_; }
   [[nodiscard]] const std::vector<Affinity>& affinities() const { return affinities_; }
@@ -73,6 +81,8 @@ class RegisterView {
   std::vector<std::string> nodes_;
   std::unordered_map<std::string, std::uint32_t> node_numbers_;
   std::unordered_map<net::Prefix, std::uint32_t> block_numbers_;
+  /// (node, block) -> the highest sequence number that is meant
+  std::map<std::pair<std::uint32_t, std::uint32_t>, SequenceNumber> removed_;
   std::vector<std::uint64_t> handles_;  ///< sorted, made by the first add_handle
   std::size_t pod_count_ = 0;
   bool partial_ = false;

@@ -28,6 +28,7 @@ struct RepairFinding {
   std::string message;
   /// What this pass writes puts it right: a value taken or an object made, one that leaked freed for good.
   bool mended = false;
+  std::uint64_t count = 1;  ///< more: it stands for so many values of its type, which have no finding of their own
   friend bool operator==(const RepairFinding&, const RepairFinding&) = default;
 };
 

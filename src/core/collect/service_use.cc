@@ -5,7 +5,7 @@
 namespace croft::core::collect {
 
 ServiceUse use_of(const Service& service) {
-  ServiceUse use{service.name, service.created, service.type, {}, {}, service.health_check_node_port};
+  ServiceUse use{service.name, service.created, service.type, {}, {}, service.health_check_node_port, false};
   if (!service.cluster_ips.empty() && !service.cluster_ips.front().empty() &&
       service.cluster_ips.front() != kHeadless) {
     use.cluster_ips = service.cluster_ips;

@@ -21,6 +21,8 @@ struct ServiceUse {
   std::vector<std::string> cluster_ips;  ///< as written, `None` left out: maybe no addresses at all
   std::vector<NodePort> node_ports;      ///< of its ports, in their order; those without a number are left out
   std::uint16_t health_check_node_port = 0;
+  /// Croft's own beside a Kubernetes: where addresses are IPAddress objects none can be its.
+  bool beside_kubernetes = false;
 };
 
 [[nodiscard]] ServiceUse use_of(const Service& service);

@@ -21,6 +21,7 @@ struct Scene {
   std::vector<Affinity> affinities;
   std::vector<std::string> handles;
   std::vector<NodeFact> nodes;
+  std::vector<RemovedNode> removed;
   std::optional<std::vector<PodFact>> pods{std::vector<PodFact>()};
   Memory memory;
 
@@ -29,6 +30,8 @@ struct Scene {
   static AffinityOwner host(const std::string& name) { return {AffinityOwner::Type::host, name}; }
 
   void node(const std::string& name) { nodes.push_back({name, {}, {}}); }
+  /// An earlier list had it.
+  void had_node(const std::string& name) { memory.listed_nodes.insert(name); }
   void remove_node(const std::string& name) {
     std::erase_if(nodes, [&](const NodeFact& n) { return n.name == name; });
   }
@@ -79,6 +82,7 @@ struct Scene {
     RegisterView view;
     for (const auto& [cidr, stored] : blocks) view.add_block(stored, std::chrono::seconds(30), clock.now());
     for (const Affinity& affinity : affinities) view.add_affinity(affinity);
+    for (const RemovedNode& node : removed) view.add_removed(node);
     for (const std::string& handle : handles) view.add_handle(handle);
     return view;
   }

@@ -57,7 +57,7 @@ Result<std::pair<std::uint32_t, std::uint32_t>> CidrSet::indices_of(const net::P
   if (cidr.length() <= cluster_.cidr.length()) return std::pair{std::uint32_t{0}, size() - 1};
   const auto index = [&](const net::Address& address) {
     return static_cast<std::uint32_t>(
-        cluster_.cidr.subprefix_index(net::Prefix::containing(address, cluster_.node_length)));
+        cluster_.cidr.subprefix_index(net::Prefix::containing(address, cluster_.node_length)).lo);
   };
   return std::pair{index(cidr.first()), index(cidr.last())};
 }

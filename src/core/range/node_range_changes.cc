@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/block/address_claims.h"
 #include "core/block/affinity.h"
 #include "core/block/node.h"
 #include "core/range/cidr_set.h"
@@ -29,18 +30,6 @@ std::vector<net::Family> families_of(const std::vector<ClusterCidr>& cluster_cid
   return families;
 }
 
-/// The Service ranges that the store knows: no node gets an address of a Service, whether somebody configured that or
-/// not. Ones that don't parse are ignored, as in the reference.
-std::vector<net::Prefix> known_service_ranges(Reader& reader) {
-  std::vector<net::Prefix> ranges;
-  for (const std::string_view name : {kServiceIps, kSecondaryServiceIps}) {
-    const auto* stored = reader.get<RangeAllocation>(range_allocation_key(name));
-    if (stored == nullptr) continue;
-    if (const auto range = net::Prefix::parse(stored->range)) ranges.push_back(*range);
-  }
-  return ranges;
-}
-
 /// The node ranges of a snapshot, as every decision looks at them.
 class NodeRangeTable {
  public:
@@ -48,7 +37,7 @@ class NodeRangeTable {
   explicit NodeRangeTable(Reader& reader) {
     // Before the lists: what changes after it then shows as a conflict on it.
     if (const auto* stored = reader.get<NodeRangeSet>(node_range_set_key())) stored_ = *stored;
-    services_ = known_service_ranges(reader);
+    claims_.emplace(reader);
     if (!reader.complete()) return;
     for (const auto& [key, value] : reader.list({Kind::node_range, ""})) {
       const auto& range = std::get<NodeRange>(value);
@@ -68,11 +57,11 @@ class NodeRangeTable {
   [[nodiscard]] const std::vector<NodeRange>& ranges() const { return ranges_; }
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
 
-  [[nodiscard]] const std::vector<net::Prefix>& service_ranges() const { return services_; }
+  [[nodiscard]] const AddressClaims& claims() const { return *claims_; }
 
   /// What no node may get.
   [[nodiscard]] std::vector<net::Prefix> excluded() const {
-    std::vector<net::Prefix> result = services_;
+    std::vector<net::Prefix> result = claims_->not_for_nodes();
     if (stored_) result.insert(result.end(), stored_->excluded.begin(), stored_->excluded.end());
     return result;
   }
@@ -121,7 +110,7 @@ class NodeRangeTable {
 
  private:
   std::optional<NodeRangeSet> stored_;
-  std::vector<net::Prefix> services_;
+  std::optional<AddressClaims> claims_;
   std::vector<NodeRange> ranges_;
   std::map<std::string, std::vector<net::Prefix>> by_node_;
   std::optional<Error> fault_;
@@ -229,8 +218,8 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   for (const net::Prefix& excluded : table.excluded()) {
     if (excluded.overlaps(cidr)) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{} overlaps {}, which no node may have (a Service range, or excluded)", cidr.to_string(),
-                              excluded.to_string()));
+                  fmt::format("{} overlaps {}, which no node may have (a Service range, a pool, or excluded)",
+                              cidr.to_string(), excluded.to_string()));
     }
   }
   for (const NodeRange& other : table.ranges()) {
@@ -254,6 +243,12 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   }
   for (auto cluster = spec.cluster_cidrs.begin(); cluster != spec.cluster_cidrs.end(); ++cluster) {
     TRY(CidrSet set, CidrSet::make(*cluster));
+    if (is_v4_mapped(cluster->cidr)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("cluster CIDR {} has IPv4-mapped addresses, a node would get IPv4 in two forms: give the "
+                              "IPv4 CIDR",
+                              cluster->cidr.to_string()));
+    }
     for (auto other = spec.cluster_cidrs.begin(); other != cluster; ++other) {
       if (other->cidr.overlaps(cluster->cidr)) {
         return fail(ErrorCode::refused_by_configuration,
@@ -273,15 +268,12 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   return {};
 }
 
-[[nodiscard]] Result<void> check_pools(const NodeRangeSpec& spec, const std::vector<KeyedValue>& pools) {
-  for (const auto& [key, value] : pools) {
-    const auto& pool = std::get<Pool>(value);
-    for (const ClusterCidr& cluster : spec.cluster_cidrs) {
-      if (!pool.cidr.overlaps(cluster.cidr)) continue;
-      return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("cluster CIDR {} overlaps pool {} ({})", cluster.cidr.to_string(), pool.name,
-                              pool.cidr.to_string()));
-    }
+[[nodiscard]] Result<void> check_claims(const NodeRangeSpec& spec, const AddressClaims& claims) {
+  for (const ClusterCidr& cluster : spec.cluster_cidrs) {
+    const auto claim = claims.against_cluster_cidr(cluster.cidr);
+    if (!claim) continue;
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("cluster CIDR {} overlaps {}", cluster.cidr.to_string(), *claim));
   }
   return {};
 }
@@ -343,17 +335,15 @@ Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, 
   if (const auto valid = check_spec(spec, spec.excluded); !valid) return valid.error();
   Reader reader(snapshot);
   // Both sets before the lists. The pools' set is written, so that a pool made meanwhile conflicts with this.
-  const auto* pool_set = reader.get<PoolSet>(pool_set_key());
+  PlannedWrite pool_set = next_pool_set(reader);
   const NodeRangeTable table(reader);
-  if (!reader.complete()) return reader.missing();
-  const auto& pools = reader.list({Kind::pool, ""});
   if (!reader.complete()) return reader.missing();
   if (table.fault()) return *table.fault();
 
-  std::vector<net::Prefix> excluded = table.service_ranges();
+  std::vector<net::Prefix> excluded = table.claims().not_for_nodes();
   excluded.insert(excluded.end(), spec.excluded.begin(), spec.excluded.end());
+  if (const auto valid = check_claims(spec, table.claims()); !valid) return valid.error();
   if (const auto valid = check_spec(spec, excluded); !valid) return valid.error();
-  if (const auto valid = check_pools(spec, pools); !valid) return valid.error();
   if (lengths == Lengths::one) {
     if (const auto valid = check_one_length(spec, table); !valid) return valid.error();
   }
@@ -368,8 +358,7 @@ Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, 
   answer.set = configured(spec, before);
   answer.changed = true;
   std::vector<PlannedWrite> writes;
-  writes.push_back(
-      {pool_set_key(), PoolSet{pool_set != nullptr ? pool_set->generation + 1 : 1}, Guard::as_read, false});
+  writes.push_back(std::move(pool_set));
   writes.push_back({node_range_set_key(), answer.set, Guard::as_read, false});
   return Plan<NodeRangesConfigured>{std::move(answer), std::move(writes)};
 }

@@ -1,9 +1,11 @@
 #include "core/service/range_changes.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include <fmt/format.h>
 
+#include "core/block/address_claims.h"
 #include "core/service/questions.h"
 #include "net/echo.h"
 
@@ -12,8 +14,6 @@ namespace {
 
 /// What a dry run's first port is when it has none (sheet §4.4).
 constexpr int kDryFirstPort = 32769;
-
-const Listing kAllServices{Kind::service, ""};
 
 [[nodiscard]] NotTaken not_taken(const Error& error) { return {error.message, error.code == ErrorCode::exhausted}; }
 
@@ -47,6 +47,11 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
     return;
   }
   slot.refusal.clear();
+  if constexpr (std::is_same_v<M, range::ServiceCidr>) {
+    const bool takes = to_take && (stored != nullptr || may_make_);
+    if (takes) slot.refusal = objects_instead();
+    if (takes && stored == nullptr && !slot.refusal.empty()) return;
+  }
   if (stored == nullptr) {
     if (to_take && may_make_ && slot.wanted) {
       slot.is_open = slot.is_new = true;
@@ -67,47 +72,52 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
                                    slot.name, restored->beyond, net::echo(stored->range)));
     }
   }
-  if (!restored || !slot.wanted || slot.wanted->text() != stored->range) {
+  if (slot.refusal.empty() && (!restored || !slot.wanted || slot.wanted->text() != stored->range)) {
     slot.refusal = "the provided range does not match the current range";
   }
 }
 
-/// Who else hands out addresses of the prefix; empty when nobody does.
-std::string RangeChanges::others_in(const net::Prefix& cidr) {
-  for (const auto& [key, value] : reader_.list({Kind::pool, ""})) {
-    const net::Prefix& other = std::get<Pool>(value).cidr;
-    if (other.overlaps(cidr)) return fmt::format("pool {} ({})", net::echo(key.name), other.to_string());
-  }
-  if (const NodeRangeSet* set = reader_.get<NodeRangeSet>(node_range_set_key())) {
-    for (const ClusterCidr& cluster : set->cluster_cidrs) {
-      if (cluster.cidr.overlaps(cidr)) return fmt::format("node ranges ({})", cluster.cidr.to_string());
-    }
-  }
-  return {};
+/// Calls f for every Service that may hold values of the ranges: those of the store, and those of the other kind.
+template <class F>
+void RangeChanges::for_each_holder(F f) {
+  for (const auto& [key, value] : reader_.list({Kind::service, ""})) f(std::get<Service>(value));
+  if (!reader_.foreign_writers()) return;
+  for (const auto& [key, value] : reader_.list({Kind::foreign_service, ""})) f(std::get<ForeignService>(value).service);
+}
+
+/// Why no address may be taken although the configuration lets it be: Kubernetes gives them out past the bitmap.
+std::string RangeChanges::objects_instead() {
+  if (!reader_.foreign_writers()) return {};
+  const auto& cidrs = reader_.list({Kind::service_cidr, ""});
+  if (cidrs.empty()) return {};
+  return fmt::format(
+      "Kubernetes keeps the addresses of Services as IPAddress objects here (ServiceCIDR {}): no others "
+      "are given out beside it",
+      net::echo(cidrs.front().first.name));
 }
 
 void RangeChanges::make(AddressSlot& slot) {
   slot.range.emplace(*slot.wanted);
-  if (const std::string others = others_in(slot.wanted->cidr()); !others.empty()) {
-    slot.refusal =
-        fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", slot.wanted->text(), others);
+  if (const auto others = AddressClaims(reader_).against_services(slot.wanted->cidr())) {
+    slot.refusal = fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range",
+                               slot.wanted->text(), *others);
     slot.range.reset();
     return;
   }
-  for (const auto& [key, value] : reader_.list(kAllServices)) {
-    for (const net::Address& address : addresses_of(std::get<Service>(value))) {
+  for_each_holder([&](const Service& service) {
+    for (const net::Address& address : addresses_of(service)) {
       if (!slot.range->has(address)) static_cast<void>(slot.range->take(address));
     }
-  }
+  });
 }
 
 void RangeChanges::make(Slot<range::NodePortRange>& slot) {
   slot.range.emplace(*slot.wanted);
-  for (const auto& [key, value] : reader_.list(kAllServices)) {
-    for (const std::uint16_t port : held_node_ports_of(std::get<Service>(value))) {
+  for_each_holder([&](const Service& service) {
+    for (const std::uint16_t port : held_node_ports_of(service)) {
       if (!slot.range->has(port)) static_cast<void>(slot.range->take(port));
     }
-  }
+  });
 }
 
 RangeChanges::AddressSlot* RangeChanges::slot_of(net::Family family) {
@@ -177,6 +187,7 @@ void RangeChanges::will_take(bool addresses, bool ports) {
     for (const AddressSlot* slot : {&primary_, &secondary_}) {
       if (slot->wanted) static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(slot->name)));
     }
+    static_cast<void>(objects_instead());
   }
   if (ports) static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(ports_.name)));
 }
@@ -238,6 +249,8 @@ std::vector<PlannedWrite> RangeChanges::settle() {
   plan(primary_, writes);
   plan(secondary_, writes);
   plan(ports_, writes);
+  // A new claim on the address space: whoever makes another one meanwhile is to see a conflict.
+  if (primary_.is_new || secondary_.is_new) writes.push_back(next_pool_set(reader_));
   return writes;
 }
 

@@ -20,8 +20,9 @@ namespace croft::core {
 struct ServiceRanges {
   range::ServiceCidrs cidrs;
   range::NodePortRange node_ports;
-  /// A range without a record is made by the first use of any, from what the stored Services hold, unless pools or node
-  /// ranges have its addresses. Not where another program makes them: there its absence is an error.
+  /// A range without a record is made by the first use of any, from what the stored Services of either kind hold,
+  /// unless somebody else claims its addresses (core/block/address_claims.h) or Kubernetes keeps them as objects. Not
+  /// where another program makes them: there its absence is an error.
   bool may_make = false;
 };
 
@@ -67,7 +68,9 @@ class RangeChanges : public Allocators {
 
   template <range::RangeMap M>
   void open(Slot<M>& slot, bool to_take);
-  [[nodiscard]] std::string others_in(const net::Prefix& cidr);
+  template <class F>
+  void for_each_holder(F f);
+  [[nodiscard]] std::string objects_instead();
   void make(AddressSlot& slot);
   void make(Slot<range::NodePortRange>& slot);
   template <range::RangeMap M>

@@ -69,6 +69,8 @@ Known known_of(Kind kind) {
     case Kind::service_cidr:
     case Kind::node_range:
     case Kind::node_range_set:
+    case Kind::removed_node:
+    case Kind::foreign_service:
       return Known::nothing;
   }
   return Known::nothing;

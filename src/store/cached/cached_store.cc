@@ -11,9 +11,11 @@ using std::chrono::nanoseconds;
 
 /// How many records are read together when the follower fills gaps.
 constexpr std::size_t kGapsMax = 64;
-/// How long a step waits for changes, and the follower after a failure.
+/// How long a step waits for changes, and the follower after a failure: longer each time, for the agents of a cluster
+/// all fail at once.
 constexpr std::chrono::milliseconds kStepWait{500};
 constexpr std::chrono::milliseconds kRetryWait{250};
+constexpr std::chrono::milliseconds kRetryWaitMax{4000};
 
 }  // namespace
 
@@ -221,13 +223,17 @@ Result<KeyPage> CachedStore::list_keys(const ListRequest& request, Deadline dead
 
 // ---------------------------------------------------------------- writing
 
-Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+template <class Commit>
+Result<Revision> CachedStore::commit_with(Commit beneath, std::span<const Write> writes, const WriteToken& token,
+                                          Deadline deadline) {
   TRY_VOID(check_deadline(deadline));
+  Revision as_of;
   {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
+    as_of = watched_from_;
   }
-  auto committed = beneath_.commit(writes, token, deadline);
+  auto committed = beneath(as_of);
   const std::lock_guard lock(mutex_);
   std::map<Key, Revision> seen;
   if (--in_flight_ == 0) {
@@ -249,6 +255,14 @@ Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteT
     awaited_.push_back({write.key, *committed, clock_.now().since_boot});
   }
   return committed;
+}
+
+Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+  const auto beneath = [&](Revision as_of) {
+    return as_of == Revision() ? beneath_.commit(writes, token, deadline)
+                               : beneath_.commit_as_of(as_of, writes, token, deadline);
+  };
+  return commit_with(beneath, writes, token, deadline);
 }
 
 Result<Fate> CachedStore::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
@@ -317,7 +331,8 @@ Result<ReadAnswer> CachedStore::Uncached::read(const core::Missing& wanted, Dead
 }
 Result<Revision> CachedStore::Uncached::commit(std::span<const Write> writes, const WriteToken& token,
                                                Deadline deadline) {
-  return whole_.commit(writes, token, deadline);
+  const auto beneath = [&](Revision) { return whole_.beneath_.commit(writes, token, deadline); };
+  return whole_.commit_with(beneath, writes, token, deadline);
 }
 Result<Fate> CachedStore::Uncached::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
   return whole_.fate_of(writes, token, deadline);
@@ -353,12 +368,18 @@ std::string CacheFollower::trouble() const {
 
 void CacheFollower::run() {
   std::unique_lock lock(mutex_);
+  std::chrono::milliseconds wait = kRetryWait;
   while (!stopping_) {
     lock.unlock();
     const auto done = store_.step(Deadline::after(clock_.now(), kStepWait));
     lock.lock();
     trouble_ = done ? "" : done.error().message;
-    if (!done) wake_.wait_for(lock, kRetryWait, [&] { return stopping_; });
+    if (done) {
+      wait = kRetryWait;
+      continue;
+    }
+    wake_.wait_for(lock, wait, [&] { return stopping_; });
+    wait = std::min(2 * wait, kRetryWaitMax);
   }
 }
 

@@ -102,6 +102,10 @@ class CachedStore final : public Store {
 
   class OwnTurn;
 
+  /// `beneath(…)` commits; the memory learns of it.
+  template <class Commit>
+  [[nodiscard]] Result<Revision> commit_with(Commit beneath, std::span<const Write> writes, const WriteToken& token,
+                                             Deadline deadline);
   [[nodiscard]] Result<ReadAnswer> pass_on(const core::Missing& wanted, Deadline deadline);
   [[nodiscard]] std::optional<ReadAnswer> from_memory(const core::Missing& wanted);
   [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;

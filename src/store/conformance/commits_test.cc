@@ -148,6 +148,9 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::service_cidr_key("kubernetes"), sample_service_cidr()},
       {core::node_range_key(block.cidr), core::NodeRange{"node-a", block.cidr}},
       {core::node_range_set_key(), core::NodeRangeSet{7, {{pool.cidr, 24}}, {block.cidr}, {3}}},
+      {core::removed_node_key("node-a"),
+       core::RemovedNode{"node-a", {{block.cidr.to_string(), core::SequenceNumber(7)}}}},
+      {core::foreign_service_key({"default", "web"}), core::ForeignService{sample_service()}},
   };
   ASSERT_EQ(records.size(), core::kKindCount);
   std::erase_if(records, [&](const auto& record) { return !backend_->writes(record.first.kind); });

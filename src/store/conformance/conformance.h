@@ -20,6 +20,10 @@ class ConformanceBackend {
   /// One more client of the store; those opened before may be open still or closed. A durable store keeps its content
   /// while no client is open.
   [[nodiscard]] virtual std::unique_ptr<Store> open() = 0;
+  /// Makes the bytes of a record that is there such as nobody understands, behind the backs of all clients.
+  virtual void damage(const Key& key) = 0;
+  /// Whether a watch sees that.
+  [[nodiscard]] virtual bool damage_is_watched() const { return true; }
   /// False for kinds that belong to somebody else and are only read here.
   [[nodiscard]] virtual bool writes(Kind) const { return true; }
 };

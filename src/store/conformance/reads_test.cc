@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/block/pool.h"
 #include "store/conformance/conformance.h"
 
 namespace croft::store {
@@ -130,6 +131,97 @@ TEST_P(StoreConformance, ContentOutlivesTheClientThatWroteIt) {
   ASSERT_TRUE(commit({put("a", 2)}));
   const auto second = backend_->open();
   EXPECT_EQ(read_from(*second, "a"), 2U);
+}
+
+// ---------------------------------------------------------------- damaged records
+
+/// Why a record can't be understood; null when it can.
+const Error* damage_in(const std::optional<Record>& record) {
+  return record ? core::damage_of(record->value) : nullptr;
+}
+
+TEST_P(StoreConformance, ADamagedRecordCostsOnlyItself) {
+  for (const Kind kind : {Kind::high_water_mark, Kind::block, Kind::pool}) {
+    std::vector<Key> keys;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      Value value = mark(i + 1);
+      Key key = core::high_water_mark_key(sample_cidr(i));
+      if (kind == Kind::block) {
+        value = sample_block(i, 3);
+        key = core::block_key(sample_cidr(i));
+      } else if (kind == Kind::pool) {
+        core::PoolSpec spec;
+        spec.name = "pool-" + std::to_string(i);
+        spec.cidr = sample_cidr(i);
+        value = core::make_pool(spec).value();
+        key = core::pool_key(spec.name);
+      }
+      ASSERT_TRUE(commit({{key, value, Condition::if_absent()}}));
+      keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end());  // as lists are
+    backend_->damage(keys[1]);
+
+    const auto one = store_->get(keys[1], soon());
+    ASSERT_TRUE(one) << one.error().message;
+    ASSERT_NE(damage_in(*one), nullptr);
+    EXPECT_EQ(core::kind_of((*one)->value), kind);
+    EXPECT_EQ((*one)->key, keys[1]);
+    EXPECT_NE((*one)->revision, Revision());
+    EXPECT_EQ(damage_in(*one)->code, ErrorCode::corrupt);
+    EXPECT_NE(damage_in(*one)->message.find(keys[1].name.substr(keys[1].name.find('/') + 1, 6)), std::string::npos)
+        << damage_in(*one)->message;
+
+    const auto page = store_->list({kind, "", "", 10}, soon());
+    ASSERT_TRUE(page) << page.error().message;
+    ASSERT_EQ(page->records.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(page->records[i].key, keys[i]);
+      EXPECT_EQ(core::damage_of(page->records[i].value) != nullptr, i == 1);
+    }
+    EXPECT_EQ(store_->list_keys({kind, "", "", 10}, soon())->keys.size(), 3U);
+
+    core::Missing wanted;
+    wanted.records = {keys.begin(), keys.end()};
+    wanted.lists = {{kind, ""}};
+    const auto answer = store_->read(wanted, soon());
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_NE(damage_in(answer->records[1]), nullptr);
+    EXPECT_EQ(damage_in(answer->records[2]), nullptr);
+    EXPECT_NE(core::damage_of(answer->lists.front()[1].value), nullptr);
+    EXPECT_EQ(answer->lists.front().size(), 3U);
+
+    // It is there: who wants to make it fails. Its neighbours are written as ever.
+    EXPECT_EQ(code_of(commit({{keys[1], page->records[0].value, Condition::if_absent()}})), ErrorCode::conflict);
+    EXPECT_TRUE(commit({{keys[2], page->records[2].value, Condition::if_revision(page->records[2].revision)}}));
+    // Nobody writes damage.
+    EXPECT_EQ(code_of(commit({{keys[0], (*one)->value, Condition::always()}})), ErrorCode::invalid_argument);
+    // It goes under its revision.
+    EXPECT_TRUE(commit({{keys[1], std::nullopt, Condition::if_revision((*one)->revision)}}));
+    EXPECT_EQ(store_->get(keys[1], soon()).value(), std::nullopt);
+  }
+}
+
+TEST_P(StoreConformance, AWatchGoesOnPastADamagedRecord) {
+  if (!backend_->damage_is_watched()) GTEST_SKIP() << "what another program writes into this file is not watched";
+  ASSERT_TRUE(commit({put("a", 1)}));
+  const auto position = store_->position(soon());
+  ASSERT_TRUE(position);
+  auto watch = store_->watch({{}, {{Kind::high_water_mark, ""}}}, *position, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+  backend_->damage(mark_key("a"));
+  ASSERT_TRUE(commit({put("b", 2)}));
+  bool saw_damage = false, saw_next = false;
+  for (int i = 0; i < 1000 && !saw_next; ++i) {
+    const auto changes = (*watch)->next(in(std::chrono::milliseconds{100}));
+    ASSERT_TRUE(changes) << changes.error().message;
+    for (const Change& change : *changes) {
+      saw_damage |= change.key == mark_key("a") && damage_in(change.record) != nullptr;
+      saw_next |= change.key == mark_key("b");
+    }
+  }
+  EXPECT_TRUE(saw_damage);
+  EXPECT_TRUE(saw_next);
 }
 
 }  // namespace

@@ -32,10 +32,24 @@ class Client::Impl {
         member_(random.next() % dialer_.members()),
         watch_member_(random.next() % dialer_.members()) {}
 
-  /// The answer's message. `writes`: see verdict_on.
-  [[nodiscard]] Result<std::string> call(std::string_view path, std::string_view message, bool writes,
-                                         Deadline deadline);
+  /// An answer's message, and the connection it came over.
+  struct Reply {
+    std::string message;
+    std::shared_ptr<os::GrpcChannel> channel;
+    Line line = 0;
+  };
+  /// `writes`: see verdict_on. `only_over`: see Kv.
+  [[nodiscard]] Result<Reply> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
+                                   std::optional<Line> only_over = {});
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
+
+  [[nodiscard]] Line line();
+
+  /// The newest revision that any answer had.
+  [[nodiscard]] Revision seen();
+  /// Looks at the answer to a linearizable request that was sent when `seen` was the newest. False: it is not of the
+  /// cluster, or the history, of those before; the connection has been given up.
+  [[nodiscard]] bool is_same_history(const Reply& reply, std::uint64_t cluster, Revision revision, Revision seen);
 
   [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
 
@@ -44,10 +58,13 @@ class Client::Impl {
   struct Connection {
     Channel channel;
     std::string token;  ///< empty: none is needed
+    Line line = 0;
+    bool token_is_old = false;
   };
 
   [[nodiscard]] Result<Connection> connection(Deadline deadline);
   [[nodiscard]] Result<Connection> connect(Deadline deadline);
+  [[nodiscard]] Result<Connection> renew(Connection old, Deadline deadline);
   [[nodiscard]] Result<std::string> log_in(os::GrpcChannel& channel, Deadline deadline);
   [[nodiscard]] Verdict attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
                                 Deadline deadline, std::optional<std::string>& answer);
@@ -61,11 +78,14 @@ class Client::Impl {
   std::atomic<std::uint64_t> requests_{0};
 
   std::mutex mutex_;
-  Random& random_;            ///< guarded by mutex_
-  Connection current_;        ///< guarded by mutex_; without channel: none
-  std::size_t member_;        ///< guarded by mutex_: where `current_` leads to, or where to begin
-  std::size_t watch_member_;  ///< guarded by mutex_
-  bool connecting_ = false;   ///< guarded by mutex_: a thread is in connect()
+  Random& random_;             ///< guarded by mutex_
+  Connection current_;         ///< guarded by mutex_; without channel: none
+  std::size_t member_;         ///< guarded by mutex_: where `current_` leads to, or where to begin
+  std::size_t watch_member_;   ///< guarded by mutex_
+  bool connecting_ = false;    ///< guarded by mutex_: a thread is in connect()
+  Line next_line_ = 0;         ///< guarded by mutex_: what the next connection is called
+  std::uint64_t cluster_ = 0;  ///< guarded by mutex_: of the last answer
+  Revision seen_ = 0;          ///< guarded by mutex_: the newest of that cluster; 0: there was no answer
   std::condition_variable connected_;
 };
 
@@ -81,10 +101,13 @@ std::vector<os::Http2Header> metadata_with(const std::string& token) {
 Result<std::string> Client::Impl::log_in(os::GrpcChannel& channel, Deadline deadline) {
   const ClientOptions& options = dialer_.options();
   if (options.user.empty()) return std::string();
+  std::string password = options.password;
+  if (options.read_password) {
+    TRY(password, options.read_password());
+  }
   ++requests_;
-  const auto reply =
-      channel.call("/etcdserverpb.Auth/Authenticate", wire::etcd::encode_authenticate(options.user, options.password),
-                   reply_by(false, deadline));
+  const auto reply = channel.call("/etcdserverpb.Auth/Authenticate",
+                                  wire::etcd::encode_authenticate(options.user, password), reply_by(false, deadline));
   if (!reply.status.ok()) return fail(verdict_on(reply.status, false).error.in("etcd login of " + options.user));
   return wire::etcd::decode_authenticate(reply.message);
 }
@@ -107,7 +130,7 @@ Result<Client::Impl::Connection> Client::Impl::connect(Deadline deadline) {
     member_ = (member_ + 1) % dialer_.members();
     return fail(token.error());
   }
-  return Connection{std::move(dialed.channel), *std::move(token)};
+  return Connection{std::move(dialed.channel), *std::move(token), 0};
 }
 
 Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
@@ -118,16 +141,55 @@ Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
     constexpr std::chrono::nanoseconds kSleepMax = std::chrono::hours{1};
     connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
   }
-  if (current_.channel && current_.channel->is_usable()) return current_;
+  const bool usable = current_.channel && current_.channel->is_usable();
+  if (usable && !current_.token_is_old) return current_;
   connecting_ = true;
-  current_ = {};
+  const Connection old = std::exchange(current_, {});
   lock.unlock();
-  auto made = connect(deadline);
+  auto made = usable ? renew(old, deadline) : connect(deadline);
   lock.lock();
   connecting_ = false;
   connected_.notify_all();
-  if (made) current_ = *made;
+  if (!made) return made;
+  if (made->channel != old.channel) {
+    made->line = next_line_;
+    next_line_ = (next_line_ + 1) & kLineMax;
+  }
+  current_ = *made;
   return made;
+}
+
+/// With `connecting_` set and `mutex_` free: another token for the same connection.
+Result<Client::Impl::Connection> Client::Impl::renew(Connection old, Deadline deadline) {
+  TRY(old.token, log_in(*old.channel, deadline));
+  old.token_is_old = false;
+  return old;
+}
+
+Line Client::Impl::line() {
+  const std::lock_guard lock(mutex_);
+  return current_.channel && current_.channel->is_usable() ? current_.line : next_line_;
+}
+
+Revision Client::Impl::seen() {
+  const std::lock_guard lock(mutex_);
+  return seen_;
+}
+
+bool Client::Impl::is_same_history(const Reply& reply, std::uint64_t cluster, Revision revision, Revision seen) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_first = seen_ == 0;
+    if (is_first || (cluster == cluster_ && revision >= seen)) {
+      cluster_ = cluster;
+      seen_ = std::max(seen_, revision);
+      return true;
+    }
+    cluster_ = cluster;
+    seen_ = revision;
+  }
+  give_up(reply.channel);
+  return false;
 }
 
 /// The others that wait on it go on; new calls look for another member.
@@ -140,7 +202,7 @@ void Client::Impl::give_up(const Channel& channel) {
 
 void Client::Impl::forget_token(const std::string& token) {
   const std::lock_guard lock(mutex_);
-  if (current_.token == token) current_ = {};
+  if (current_.token == token) current_.token_is_old = true;
 }
 
 Deadline Client::Impl::reply_by(bool writes, Deadline deadline) const {
@@ -185,8 +247,8 @@ Verdict Client::Impl::attempt(const Connection& on, std::string_view path, std::
   return verdict;
 }
 
-Result<std::string> Client::Impl::call(std::string_view path, std::string_view message, bool writes,
-                                       Deadline deadline) {
+Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::string_view message, bool writes,
+                                               Deadline deadline, std::optional<Line> only_over) {
   const std::size_t attempts_max = 2 * dialer_.members() + 1;
   bool logged_in_again = false;
   Error last{ErrorCode::unavailable, "", {}};
@@ -197,9 +259,10 @@ Result<std::string> Client::Impl::call(std::string_view path, std::string_view m
     }
     const auto on = connection(deadline);
     if (!on) return fail(on.error());  // all members were tried
+    if (only_over && *only_over != on->line) return fail(other_line());
     std::optional<std::string> answer;
     const Verdict verdict = attempt(*on, path, message, writes, deadline, answer);
-    if (answer) return *std::move(answer);
+    if (answer) return Reply{*std::move(answer), on->channel, on->line};
     last = verdict.error;
     const bool log_in_again = verdict.log_in_again && !dialer_.options().user.empty() && !logged_in_again;
     logged_in_again = logged_in_again || log_in_again;
@@ -224,7 +287,7 @@ Result<std::unique_ptr<WatchStream>> Client::Impl::open_watch(Deadline deadline)
   metadata.push_back({"hasleader", "true"});
   ++requests_;
   TRY(auto stream, dialed.channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
-  return std::make_unique<GrpcWatchStream>(std::move(stream), dialer_.options().response_bytes_max);
+  return std::make_unique<GrpcWatchStream>(std::move(stream), dialer_.options().response_bytes_max, clock_);
 }
 
 // ---------------------------------------------------------------- the client
@@ -249,18 +312,53 @@ Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock&
       new Client(std::make_unique<Impl>(std::move(options), std::move(endpoints), clock, random)));
 }
 
-Result<RangeResponse> Client::range(const RangeRequest& request, Deadline deadline) {
-  TRY(const std::string answer, impl_->call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline));
-  return wire::etcd::decode_range(answer);
+namespace {
+
+/// How often an answer that is not of the same history is asked for again.
+constexpr int kHistoriesMax = 3;
+
+Error other_history() {
+  return {ErrorCode::unavailable,
+          "etcd answers from one cluster and then from another; are its endpoints those of one?",
+          {}};
 }
 
-Result<TxnResponse> Client::txn(const TxnRequest& request, Deadline deadline) {
-  const bool writes = !wire::etcd::is_read_only(request);
-  TRY(const std::string answer, impl_->call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline));
-  auto response = wire::etcd::decode_txn(answer, request);
-  if (!response && writes) return fail(ErrorCode::unknown_outcome, response.error().message);
-  return response;
+}  // namespace
+
+Result<Over<RangeResponse>> Client::range(const RangeRequest& request, Deadline deadline,
+                                          std::optional<Line> only_over) {
+  const std::string message = wire::etcd::encode(request);
+  for (int i = 0; i < kHistoriesMax; ++i) {
+    const Revision seen = request.serializable ? 0 : impl_->seen();
+    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Range", message, false, deadline, only_over));
+    TRY(RangeResponse response, wire::etcd::decode_range(reply.message, request));
+    if (impl_->is_same_history(reply, response.cluster, response.revision, seen)) {
+      return Over<RangeResponse>{std::move(response), reply.line};
+    }
+    if (only_over) return fail(other_line());
+  }
+  return fail(other_history());
 }
+
+Result<Over<TxnResponse>> Client::txn(const TxnRequest& request, Deadline deadline, std::optional<Line> only_over) {
+  const bool writes = !wire::etcd::is_read_only(request);
+  const std::string message = wire::etcd::encode(request);
+  for (int i = 0; i < kHistoriesMax; ++i) {
+    const Revision seen = impl_->seen();
+    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Txn", message, writes, deadline, only_over));
+    auto response = wire::etcd::decode_txn(reply.message, request);
+    if (!response && writes) return fail(ErrorCode::unknown_outcome, response.error().message);
+    if (!response) return fail(response.error());
+    // What was written is written, wherever it was: the next call is the one that goes over another connection.
+    if (impl_->is_same_history(reply, response->cluster, response->revision, seen) || writes) {
+      return Over<TxnResponse>{*std::move(response), reply.line};
+    }
+    if (only_over) return fail(other_line());
+  }
+  return fail(other_history());
+}
+
+Line Client::line() { return impl_->line(); }
 
 Result<std::unique_ptr<WatchStream>> Client::open_watch(Deadline deadline) { return impl_->open_watch(deadline); }
 
@@ -273,8 +371,8 @@ Result<void> Client::compact(Revision revision, Deadline deadline) {
 }
 
 Result<StatusResponse> Client::status(Deadline deadline) {
-  TRY(const std::string answer, impl_->call("/etcdserverpb.Maintenance/Status", "", false, deadline));
-  return wire::etcd::decode_status(answer);
+  TRY(const auto reply, impl_->call("/etcdserverpb.Maintenance/Status", "", false, deadline));
+  return wire::etcd::decode_status(reply.message);
 }
 
 Client::Counts Client::counts() const { return impl_->counts(); }

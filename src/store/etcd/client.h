@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,8 @@ struct ClientOptions {
   std::shared_ptr<const os::TransportSecurity> security;
   std::string user;  ///< empty: no authentication by password
   std::string password;
+  /// Gives the password at each login instead, so that one that was changed is used from then on.
+  std::function<Result<std::string>()> read_password;
   /// How long a member has to take the connection and to show that it speaks HTTP/2.
   std::chrono::nanoseconds dial_timeout = std::chrono::milliseconds{1000};
   /// How long one member has to answer, within the deadline of the call. A read goes to another member then, if there
@@ -30,6 +34,9 @@ struct ClientOptions {
 /// A client of an etcd cluster: one connection at a time, shared by all calls, made when the first call comes, to a
 /// member chosen at random; when that fails, to the next. It starts no thread: whoever waits for an answer moves the
 /// answers of the others too. No call is answered from memory.
+///
+/// An answer of another cluster than before, or of a revision below one that was seen before it was asked for, ends the
+/// connection (something between hides that there is another cluster behind it); a read is asked again over the next.
 class Client final : public Kv {
  public:
   /// Error: invalid_argument naming the endpoint that is none, or https without `security`. Connects nothing. `clock`
@@ -37,8 +44,13 @@ class Client final : public Kv {
   [[nodiscard]] static Result<std::unique_ptr<Client>> make(ClientOptions options, const Clock& clock, Random& random);
   ~Client() override;
 
-  [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override;
+  using Kv::range;
+  using Kv::txn;
+  [[nodiscard]] Result<Over<RangeResponse>> range(const RangeRequest& request, Deadline deadline,
+                                                  std::optional<Line> only_over) override;
+  [[nodiscard]] Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline,
+                                              std::optional<Line> only_over) override;
+  [[nodiscard]] Line line() override;
   /// On a connection of its own, which ends with the stream. It may outlive the client.
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override;
 

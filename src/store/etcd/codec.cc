@@ -7,6 +7,7 @@
 
 #include "core/block/cooling_beside.h"
 #include "store/etcd/place.h"
+#include "store/etcd/revisions.h"
 #include "wire/beside_calico.h"
 #include "wire/records.h"
 
@@ -64,6 +65,11 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
   if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", kv.key));
   Record record;
   record.token = own->token;
+  if (key.kind == Kind::foreign_service) {
+    TRY(Value service, wire::decode_record({Kind::service, key.name}, own->record));
+    record.value = core::ForeignService{std::get<core::Service>(std::move(service))};
+    return record;
+  }
   TRY(record.value, wire::decode_record(key, own->record));
   return record;
 }
@@ -72,7 +78,7 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
   if (!beside) return value;
   if (auto* block = std::get_if<core::Block>(&value)) {
     TRY(const auto cooling, wire::decode_cooling_beside("cooling beside " + block->cidr.to_string(), *beside));
-    // One that contradicts itself is left as it is, for whoever checks it.
+    // One that contradicts itself is damaged, whatever is beside it.
     if (core::check_block(*block)) value = core::with_cooling(std::move(*block), cooling);
   } else if (auto* pool = std::get_if<core::Pool>(&value)) {
     TRY(const wire::PoolBeside known, wire::decode_pool_beside("record beside pool " + pool->name, *beside));
@@ -108,8 +114,10 @@ StoredBytes encode(const Places& places, const Value& value, const WriteToken& t
   return bytes;
 }
 
-Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                      const std::optional<std::string>& beside) {
+namespace {
+
+[[nodiscard]] Result<Record> decode_sound(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                                          const std::optional<std::string>& beside) {
   Record record;
   if (const Registry* registry = places.registry_of(key.kind)) {
     TRY(record.value, registry->decode(key, kv.key, kv.value));
@@ -120,8 +128,27 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
   } else {
     TRY(record, decode_own(key, kv));
   }
+  if (const auto* block = std::get_if<core::Block>(&record.value)) {
+    if (const auto valid = core::check_block(*block); !valid) return fail(valid.error().in(kv.key));
+  }
+  return record;
+}
+
+}  // namespace
+
+Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                      const std::optional<std::string>& beside, Line line) {
+  auto decoded = decode_sound(places, key, kv, beside);
+  Record record;
+  if (decoded) {
+    record = *std::move(decoded);
+  } else {
+    Error error = std::move(decoded).error();
+    if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
+    record.value = core::Damaged{key.kind, std::move(error)};
+  }
   record.key = key;
-  record.revision = store::Revision(static_cast<std::uint64_t>(kv.mod_revision));
+  record.revision = on_line(line, kv.mod_revision);
   return record;
 }
 

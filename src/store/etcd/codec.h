@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/store.h"
 #include "wire/calico_records.h"
@@ -21,9 +22,10 @@ struct StoredBytes {
 
 [[nodiscard]] StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now);
 
-/// The record in a key's value and the one beside it. Error: corrupt or newer_version, naming the key.
+/// The record in a key's value and the one beside it, which came over `line`; core::Damaged, naming the key, when they
+/// can't be understood or a block contradicts itself.
 [[nodiscard]] Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                                    const std::optional<std::string>& beside);
+                                    const std::optional<std::string>& beside, Line line);
 
 /// Whether what is stored was written by a commit with this value and token: by the token where the format has it,
 /// else because it is what that commit would have written.

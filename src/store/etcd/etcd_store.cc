@@ -7,14 +7,19 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "net/echo.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/place.h"
+#include "store/etcd/revisions.h"
 #include "store/etcd/store_watch.h"
+#include "store/etcd/verdict.h"
 
 namespace croft::store {
 namespace {
 
+using etcd::Line;
+using etcd::Over;
 using etcd::PlaceRange;
 using wire::etcd::Compare;
 using wire::etcd::DeleteRequest;
@@ -33,6 +38,36 @@ constexpr std::int64_t kRecordsAtOnce = 500;
 constexpr std::int64_t kKeysAtOnce = 10000;
 /// No record has it.
 constexpr wire::etcd::Revision kNoRevision = -1;
+/// What the pages of one listing may come to: half a million keys. Who lists for ever is stopped by it.
+constexpr std::size_t kListingBytesMax = std::size_t{96} << 20;
+/// How often a read of several requests begins anew because the connection did not last.
+constexpr int kReadsMax = 3;
+
+/// Where a read of several requests looks: as of one revision, which only its first connection has.
+struct Moment {
+  wire::etcd::Revision revision = 0;  ///< 0: now
+  std::optional<Line> line;
+
+  void is_of(const Over<RangeResponse>& answer) { set(answer.revision, answer.line); }
+  void is_of(const Over<TxnResponse>& answer) { set(answer.revision, answer.line); }
+
+ private:
+  void set(wire::etcd::Revision at, Line over) {
+    if (line) return;
+    revision = at;
+    line = over;
+  }
+};
+
+/// Reads again what several requests could not read over one connection.
+template <class Read>
+auto read_at_once(Read read) -> decltype(read()) {
+  for (int i = 1;; ++i) {
+    auto answer = read();
+    if (answer || !etcd::is_other_line(answer.error())) return answer;
+    if (i == kReadsMax) return fail(ErrorCode::unavailable, "etcd's connections do not last as long as a read");
+  }
+}
 
 RangeRequest range_over(const PlaceRange& range, std::int64_t limit, bool keys_only) {
   RangeRequest request;
@@ -61,27 +96,37 @@ class EtcdStore final : public Store {
 
   [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
                                                                     Deadline deadline) override {
-    wire::etcd::Revision revision = 0;
-    return get_at(keys, revision, deadline);
+    return read_at_once([&] {
+      Moment now;
+      return get_at(keys, now, deadline);
+    });
   }
 
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
-    Page page;
-    TRY(page.more,
-        for_page(request, false, deadline, [&](Record record) { page.records.push_back(std::move(record)); }));
-    return page;
+    return read_at_once([&]() -> Result<Page> {
+      Page page;
+      TRY(page.more,
+          for_page(request, false, deadline, [&](Record record) { page.records.push_back(std::move(record)); }));
+      return page;
+    });
   }
 
   [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
-    KeyPage page;
-    TRY(page.more,
-        for_page(request, true, deadline, [&](Record record) { page.keys.push_back(std::move(record.key)); }));
-    return page;
+    return read_at_once([&]() -> Result<KeyPage> {
+      KeyPage page;
+      TRY(page.more,
+          for_page(request, true, deadline, [&](Record record) { page.keys.push_back(std::move(record.key)); }));
+      return page;
+    });
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    return read_at_once([&] { return read_once(wanted, deadline); });
+  }
+
+  [[nodiscard]] Result<ReadAnswer> read_once(const core::Missing& wanted, Deadline deadline) {
     // All first pages in one request; what does not fit follows, as of the same moment.
     TxnRequest txn;
     const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
@@ -121,7 +166,7 @@ class EtcdStore final : public Store {
     }
     if (txn.success.size() > kOpsMax) return Store::read(wanted, deadline);
     if (txn.success.empty()) return ReadAnswer{};
-    TRY(const TxnResponse response, kv_->txn(txn, deadline));
+    TRY(const Over<TxnResponse> response, kv_->txn(txn, deadline));
 
     ReadAnswer answer;
     std::size_t op = 0;
@@ -129,9 +174,10 @@ class EtcdStore final : public Store {
       TRY(auto record, record_from(keys[i], response, op));
       answer.records.push_back(std::move(record));
     }
-    wire::etcd::Revision revision = response.revision;
+    Moment moment;
+    moment.is_of(response);
     if (first_keys < keys.size()) {
-      TRY(auto rest, get_at(std::span(keys).subspan(first_keys), revision, deadline));
+      TRY(auto rest, get_at(std::span(keys).subspan(first_keys), moment, deadline));
       std::move(rest.begin(), rest.end(), std::back_inserter(answer.records));
     }
     std::map<core::Listing, std::vector<Record>> lists;
@@ -141,7 +187,7 @@ class EtcdStore final : public Store {
       if (part.keys_only) {
         auto& found = key_lists[part.listing];
         TRY_VOID(collect(
-            part.listing, part.range, first, revision, deadline,
+            part.listing, part.range, first, moment, deadline,
             [&](const KeyValue& kv, Key key) -> Result<void> {
               static_cast<void>(kv);
               found.push_back(std::move(key));
@@ -153,15 +199,16 @@ class EtcdStore final : public Store {
       std::map<Key, std::string> beside;
       if (etcd::places_beside(part.listing.kind)) {
         TRY(beside,
-            all_beside(part.listing, std::get<RangeResponse>(response.responses[part.op + 1]), revision, deadline));
+            all_beside(part.listing, std::get<RangeResponse>(response.responses[part.op + 1]), moment, deadline));
       }
       auto& found = lists[part.listing];
       TRY_VOID(collect(
-          part.listing, part.range, first, revision, deadline,
+          part.listing, part.range, first, moment, deadline,
           [&](const KeyValue& kv, Key key) -> Result<void> {
             const auto known = beside.find(key);
             TRY(Record record,
-                etcd::decode(places_, key, kv, known == beside.end() ? std::nullopt : std::optional(known->second)));
+                etcd::decode(places_, key, kv, known == beside.end() ? std::nullopt : std::optional(known->second),
+                             response.line));
             found.push_back(std::move(record));
             return {};
           },
@@ -189,7 +236,24 @@ class EtcdStore final : public Store {
 
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
+    return commit_over(std::nullopt, writes, token, deadline);
+  }
+
+  [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
+                                              Deadline deadline) override {
+    return commit_over(etcd::line_of(as_of), writes, token, deadline);
+  }
+
+  /// A commit whose conditions, and what it rests on besides, were read over one connection: only over that.
+  [[nodiscard]] Result<Revision> commit_over(std::optional<Line> line, std::span<const Write> writes,
+                                             const WriteToken& token, Deadline deadline) {
     TRY_VOID(check_writes(writes));
+    for (const Write& write : writes) {
+      if (write.condition.kind != Condition::Kind::revision) continue;
+      const Line read_over = etcd::line_of(write.condition.revision);
+      if (!line) line = read_over;
+      if (*line != read_over) return fail(of_other_line(write.key));
+    }
     TxnRequest txn;
     std::vector<const Key*> compared;
     for (const Write& write : writes) TRY_VOID(add_write(write, token, txn, compared));
@@ -197,13 +261,13 @@ class EtcdStore final : public Store {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
     }
-    const auto response = kv_->txn(txn, deadline);
+    const auto response = kv_->txn(txn, deadline, line);
     if (!response) {
       if (!etcd::is_no_space(response.error())) return fail(response.error());
       return settle_full(writes, token, response.error(), deadline);
     }
     if (!response->succeeded) return fail(conflict_in(*response, txn, compared));
-    return Revision(static_cast<std::uint64_t>(response->revision));
+    return etcd::on_line(response->line, response->revision);
   }
 
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
@@ -219,7 +283,8 @@ class EtcdStore final : public Store {
       case Condition::Kind::absent:
         return kv != nullptr ? Fate::lost : Fate::may_still_come;
       case Condition::Kind::revision:
-        return kv != nullptr && revision_of(*kv) == witness.condition.revision ? Fate::may_still_come : Fate::lost;
+        return kv != nullptr && kv->mod_revision == etcd::in_etcd(witness.condition.revision) ? Fate::may_still_come
+                                                                                              : Fate::lost;
       case Condition::Kind::any:
         break;
     }
@@ -230,8 +295,8 @@ class EtcdStore final : public Store {
     TRY(const std::string place, places_.place_of(core::pool_set_key()));
     RangeRequest request = RangeRequest::one(place);
     request.count_only = true;
-    TRY(const RangeResponse found, kv_->range(request, deadline));
-    return Revision(static_cast<std::uint64_t>(found.revision));
+    TRY(const Over<RangeResponse> found, kv_->range(request, deadline));
+    return etcd::on_line(found.line, found.revision);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after, Deadline) override {
@@ -243,11 +308,20 @@ class EtcdStore final : public Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .shared = true, .durable = true, .foreign_writers = true, .cheap_counts = true};
+    return {.atomic_commit = true,
+            .shared = true,
+            .durable = true,
+            .foreign_writers = true,
+            .cheap_counts = true,
+            .sees_kubernetes = registry_ != nullptr,
+            .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};
   }
 
  private:
-  static Revision revision_of(const KeyValue& kv) { return Revision(static_cast<std::uint64_t>(kv.mod_revision)); }
+  /// As conflict_in: what was read before must be read again.
+  static Error of_other_line(const Key& key) {
+    return etcd::other_line().in(fmt::format("{} {}", core::name_of(key.kind), key.name));
+  }
 
   /// Where the keys of a window are; nothing when that is not one range, or an empty one.
   [[nodiscard]] std::optional<PlaceRange> range_of(const core::KeyWindow& window) const {
@@ -279,7 +353,7 @@ class EtcdStore final : public Store {
   }
 
   /// The record that the operations from `op` on asked for; `op` moves behind them.
-  [[nodiscard]] Result<std::optional<Record>> record_from(const Key& key, const TxnResponse& response,
+  [[nodiscard]] Result<std::optional<Record>> record_from(const Key& key, const Over<TxnResponse>& response,
                                                           std::size_t& op) const {
     const KeyValue* kv = only_one(response.responses[op++]);
     std::optional<std::string> beside;
@@ -287,21 +361,21 @@ class EtcdStore final : public Store {
       if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
     }
     if (kv == nullptr) return std::optional<Record>();
-    TRY(Record record, etcd::decode(places_, key, *kv, beside));
+    TRY(Record record, etcd::decode(places_, key, *kv, beside, response.line));
     return std::optional(std::move(record));
   }
 
-  /// Several records as of one moment: `revision` when it is given, else now, which it becomes.
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(std::span<const Key> keys,
-                                                                  wire::etcd::Revision& revision, Deadline deadline) {
+  /// Several records as of one moment, which becomes that of the first answer when it is now.
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(std::span<const Key> keys, Moment& moment,
+                                                                  Deadline deadline) {
     std::vector<std::optional<Record>> records;
     for (std::size_t from = 0; from < keys.size(); from += kOpsMax / 2) {
       const auto some = keys.subspan(from, std::min(kOpsMax / 2, keys.size() - from));
       TxnRequest txn;
       TRY_VOID(add_gets(some, txn));
-      for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = revision;
-      TRY(const TxnResponse response, kv_->txn(txn, deadline));
-      if (revision == 0) revision = response.revision;
+      for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment.revision;
+      TRY(const Over<TxnResponse> response, kv_->txn(txn, deadline, moment.line));
+      moment.is_of(response);
       std::size_t op = 0;
       for (const Key& key : some) {
         TRY(auto record, record_from(key, response, op));
@@ -319,10 +393,12 @@ class EtcdStore final : public Store {
   /// Calls `add(kv, key)` for every record of a listing in a range, of which the first page has come.
   template <class Add>
   [[nodiscard]] Result<void> collect(const core::Listing& listing, PlaceRange range, const RangeResponse& first,
-                                     wire::etcd::Revision revision, Deadline deadline, Add add, bool keys_only) {
+                                     const Moment& moment, Deadline deadline, Add add, bool keys_only) {
     const RangeResponse* page = &first;
     RangeResponse next;
+    std::size_t bytes = 0;
     for (;;) {
+      TRY_VOID(count_bytes(*page, bytes));
       for (const KeyValue& kv : page->kvs) {
         auto key = keys_only ? places_.listed_at(listing.kind, kv.key) : places_.record_at(listing.kind, kv.key);
         if (key && key->name.starts_with(listing.name_prefix)) TRY_VOID(add(kv, *std::move(key)));
@@ -330,27 +406,42 @@ class EtcdStore final : public Store {
       if (!page->more || page->kvs.empty()) return {};
       range.from = page->kvs.back().key + '\0';
       RangeRequest request = range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only);
-      request.at_revision = revision;
-      TRY(next, kv_->range(request, deadline));
+      request.at_revision = moment.revision;
+      TRY(next, kv_->range(request, deadline, moment.line));
       page = &next;
     }
   }
 
+  [[nodiscard]] static Result<void> count_bytes(const RangeResponse& page, std::size_t& bytes) {
+    for (const KeyValue& kv : page.kvs) bytes += sizeof(KeyValue) + kv.key.size() + kv.value.size();
+    if (bytes <= kListingBytesMax) return {};
+    return fail(ErrorCode::corrupt, fmt::format("etcd lists more than {} bytes of records", kListingBytesMax));
+  }
+
   /// What is beside the records of a listing.
   [[nodiscard]] Result<std::map<Key, std::string>> all_beside(const core::Listing& listing, const RangeResponse& first,
-                                                              wire::etcd::Revision revision, Deadline deadline) {
+                                                              const Moment& moment, Deadline deadline) {
+    return pages_beside(listing.kind, range_beside(listing, *etcd::places_beside(listing.kind)), first, moment,
+                        deadline);
+  }
+
+  /// What is beside the records of a kind in a range, of which the first page has come.
+  [[nodiscard]] Result<std::map<Key, std::string>> pages_beside(Kind kind, RangeRequest request,
+                                                                const RangeResponse& first, const Moment& moment,
+                                                                Deadline deadline) {
     std::map<Key, std::string> beside;
-    RangeRequest request = range_beside(listing, *etcd::places_beside(listing.kind));
     const RangeResponse* page = &first;
     RangeResponse next;
+    std::size_t bytes = 0;
     for (;;) {
+      TRY_VOID(count_bytes(*page, bytes));
       for (const KeyValue& kv : page->kvs) {
-        if (auto key = etcd::record_beside(listing.kind, kv.key)) beside[*std::move(key)] = kv.value;
+        if (auto key = etcd::record_beside(kind, kv.key)) beside[*std::move(key)] = kv.value;
       }
-      if (!page->more || page->kvs.empty()) return beside;
+      if (!page->more) return beside;
       request.key = page->kvs.back().key + '\0';
-      request.at_revision = revision;
-      TRY(next, kv_->range(request, deadline));
+      request.at_revision = moment.revision;
+      TRY(next, kv_->range(request, deadline, moment.line));
       page = &next;
     }
   }
@@ -371,7 +462,9 @@ class EtcdStore final : public Store {
       while (rest.from < rest.to) {
         const auto limit =
             std::min<std::int64_t>(static_cast<std::int64_t>(left) + 1, keys_only ? kKeysAtOnce : kRecordsAtOnce);
-        TRY(const RangeResponse page, kv_->range(range_over(rest, limit, keys_only), deadline));
+        TRY(const Over<RangeResponse> page, kv_->range(range_over(rest, limit, keys_only), deadline));
+        Moment moment;
+        moment.is_of(page);
         std::vector<Key> keys;
         std::vector<const KeyValue*> kvs;
         for (const KeyValue& kv : page.kvs) {
@@ -383,7 +476,7 @@ class EtcdStore final : public Store {
           kvs.push_back(&kv);
         }
         const std::size_t taken = std::min(keys.size(), left);
-        TRY_VOID(add_page(std::span(keys).first(taken), kvs, page.revision, keys_only, deadline, add));
+        TRY_VOID(add_page(std::span(keys).first(taken), kvs, moment, keys_only, deadline, add));
         left -= taken;
         if (keys.size() > taken) return true;
         if (!page.more || page.kvs.empty()) break;
@@ -395,18 +488,16 @@ class EtcdStore final : public Store {
 
   template <class Add>
   [[nodiscard]] Result<void> add_page(std::span<const Key> keys, const std::vector<const KeyValue*>& kvs,
-                                      wire::etcd::Revision revision, bool keys_only, Deadline deadline, Add add) {
+                                      const Moment& moment, bool keys_only, Deadline deadline, Add add) {
     if (keys.empty()) return {};
     std::map<Key, std::string> beside;
     if (!keys_only && etcd::place_beside(keys.front())) {
-      RangeRequest request;
-      request.key = *etcd::place_beside(keys.front());
-      request.range_end = *etcd::place_beside(keys.back()) + '\0';
-      request.at_revision = revision;
-      TRY(const RangeResponse found, kv_->range(request, deadline));
-      for (const KeyValue& kv : found.kvs) {
-        if (auto key = etcd::record_beside(keys.front().kind, kv.key)) beside[*std::move(key)] = kv.value;
-      }
+      const RangeRequest request = range_over(
+          {*etcd::place_beside(keys.front()), *etcd::place_beside(keys.back()) + '\0'}, kRecordsAtOnce, false);
+      RangeRequest first = request;
+      first.at_revision = moment.revision;
+      TRY(const RangeResponse found, kv_->range(first, deadline, moment.line));
+      TRY(beside, pages_beside(keys.front().kind, request, found, moment, deadline));
     }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (keys_only) {
@@ -417,7 +508,8 @@ class EtcdStore final : public Store {
       }
       const auto known = beside.find(keys[i]);
       TRY(Record record,
-          etcd::decode(places_, keys[i], *kvs[i], known == beside.end() ? std::nullopt : std::optional(known->second)));
+          etcd::decode(places_, keys[i], *kvs[i], known == beside.end() ? std::nullopt : std::optional(known->second),
+                       *moment.line));
       add(std::move(record));
     }
     return {};
@@ -426,13 +518,17 @@ class EtcdStore final : public Store {
   [[nodiscard]] Result<void> add_write(const Write& write, const WriteToken& token, TxnRequest& txn,
                                        std::vector<const Key*>& compared) const {
     TRY(std::string place, places_.place_of(write.key));
-    if (const etcd::Registry* registry = places_.registry_of(write.key.kind)) TRY_VOID(registry->check_write(write));
+    if (const etcd::Registry* registry = places_.registry_of(write.key.kind)) {
+      TRY_VOID(registry->check_write(write));
+    } else if (write.key.kind == Kind::foreign_service && !write.only_check) {
+      return fail(ErrorCode::read_only, fmt::format("Service {} is Croft's own and read-only here: change it without "
+                                                    "kubernetes= in the store's URL",
+                                                    net::echo(write.key.name)));
+    }
     if (write.condition.kind != Condition::Kind::any) {
       compared.push_back(&write.key);
       // An absent key has the revision 0 to etcd; to the contract it has none.
-      const auto revision = write.condition.revision.value != 0
-                                ? static_cast<wire::etcd::Revision>(write.condition.revision.value)
-                                : kNoRevision;
+      const auto revision = write.condition.revision.value != 0 ? etcd::in_etcd(write.condition.revision) : kNoRevision;
       txn.compares.push_back(write.condition.kind == Condition::Kind::absent ? Compare::absent(place)
                                                                              : Compare::unchanged(place, revision));
       RangeRequest what_is_there = RangeRequest::one(place);

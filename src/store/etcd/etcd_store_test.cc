@@ -5,6 +5,7 @@
 #include "store/conformance/conformance.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/kubernetes_registry.h"
+#include "store/etcd/place.h"
 
 namespace croft::store {
 namespace {
@@ -41,7 +42,19 @@ class EtcdBackend final : public ConformanceBackend {
   [[nodiscard]] std::unique_ptr<Store> open() override {
     return make_etcd_store(connect(clock_, random_), clock_, random_, etcd::make_kubernetes_registry({}).value());
   }
-  [[nodiscard]] bool writes(Kind kind) const override { return kind != Kind::service_cidr; }
+  void damage(const Key& key) override {
+    const auto registry = etcd::make_kubernetes_registry({}).value();
+    wire::etcd::TxnRequest txn;
+    wire::etcd::PutRequest put;
+    put.key = etcd::Places(registry.get()).place_of(key).value();
+    put.value = "{";
+    txn.success.emplace_back(put);
+    const auto done = connect(clock_, random_)->txn(txn, Deadline::after(clock_.now(), std::chrono::seconds{10}));
+    EXPECT_TRUE(done) << done.error().message;
+  }
+  [[nodiscard]] bool writes(Kind kind) const override {
+    return kind != Kind::service_cidr && kind != Kind::foreign_service;
+  }
 
  private:
   os::SystemClock clock_;

@@ -29,7 +29,11 @@ class KubernetesRegistry final : public Registry {
 
   [[nodiscard]] bool has(Kind kind) const override {
     return kind == Kind::range_allocation || kind == Kind::ip_address || kind == Kind::service_cidr ||
-           (kind == Kind::service && options_.services);
+           kind == (options_.services ? Kind::service : Kind::foreign_service);
+  }
+
+  [[nodiscard]] bool shares_own_services() const override {
+    return options_.services && options_.prefix == kKubernetesPrefix;
   }
 
   [[nodiscard]] std::string root_of(Kind kind) const override {
@@ -41,6 +45,7 @@ class KubernetesRegistry final : public Registry {
       case Kind::service_cidr:
         return options_.prefix + "/servicecidrs/";
       case Kind::service:
+      case Kind::foreign_service:
         return options_.prefix + "/services/specs/";
       default:
         CROFT_ASSERT(false);
@@ -49,7 +54,7 @@ class KubernetesRegistry final : public Registry {
 
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
     if (write.only_check) return {};
-    if (write.key.kind == Kind::service) {
+    if (write.key.kind == Kind::service || write.key.kind == Kind::foreign_service) {
       return fail(ErrorCode::read_only, fmt::format("Service {} is Kubernetes' own and read-only here: change it with "
                                                     "kubectl",
                                                     net::echo(write.key.name)));
@@ -82,9 +87,11 @@ class KubernetesRegistry final : public Registry {
         TRY(auto object, kube::decode_service_cidr(place, key.name, bytes));
         return Value(std::move(object));
       }
-      case Kind::service: {
+      case Kind::service:
+      case Kind::foreign_service: {
         TRY(const auto name, service_name_in(key));
         TRY(auto service, kube::decode_service(place, name, bytes));
+        if (key.kind == Kind::foreign_service) return Value(core::ForeignService{std::move(service)});
         return Value(std::move(service));
       }
       default:

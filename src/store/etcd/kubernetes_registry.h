@@ -2,16 +2,21 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "store/etcd/registry.h"
 
 namespace croft::store::etcd {
 
+/// Where kube-apiservers keep their records when nobody says else; Croft's own Services take from the ranges there.
+inline constexpr std::string_view kKubernetesPrefix = "/registry";
+
 struct KubernetesOptions {
-  std::string prefix = "/registry";  ///< --etcd-prefix of the kube-apiservers
+  std::string prefix{kKubernetesPrefix};  ///< --etcd-prefix of the kube-apiservers
   /// Services are Kubernetes' own too, and read-only: who writes them past a kube-apiserver goes past its defaults,
-  /// its admission and the locks of its allocators. Else they are Croft's own records.
+  /// its admission and the locks of its allocators. Else they are Croft's own records. The Services of the other kind
+  /// are foreign_service then.
   bool services = false;
 };
 

@@ -186,6 +186,50 @@ TEST_F(KubernetesRegistryTest, ServicesOfKubernetesAreReadOnly) {
   EXPECT_EQ(raw(kWebPlace), kWeb);
 }
 
+/// Names of Services of a kind, with their first address.
+std::vector<std::string> services_in(Store& store, Kind kind, Deadline deadline) {
+  ListRequest request;
+  request.kind = kind;
+  const auto page = store.list(request, deadline);
+  EXPECT_TRUE(page) << page.error().message;
+  std::vector<std::string> found;
+  for (const Record& record : page->records) {
+    const auto* foreign = std::get_if<core::ForeignService>(&record.value);
+    const core::Service& service = foreign != nullptr ? foreign->service : std::get<core::Service>(record.value);
+    found.push_back(record.key.name + " " + service.cluster_ip);
+  }
+  return found;
+}
+
+TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
+  put_raw(kWebPlace, kWeb);
+  core::Service mine = sample_service();
+  ASSERT_TRUE(commit(*store_, {{core::service_key(mine.name), mine, Condition::if_absent()}}));
+  const std::vector<std::string> croft = {"default/web " + mine.cluster_ip}, theirs = {"default/web 10.96.0.9"};
+  EXPECT_EQ(services_in(*store_, Kind::service, soon()), croft);
+  EXPECT_EQ(services_in(*store_, Kind::foreign_service, soon()), theirs);
+  EXPECT_FALSE(store_->capabilities().kubernetes_services);
+  const auto kubernetes = open(true);
+  EXPECT_EQ(services_in(*kubernetes, Kind::service, soon()), theirs);
+  EXPECT_EQ(services_in(*kubernetes, Kind::foreign_service, soon()), croft);
+  EXPECT_TRUE(kubernetes->capabilities().kubernetes_services);
+  // Croft's own take from the ranges of the usual prefix only.
+  auto elsewhere = make_etcd_store(connect(), clock_, random_, *etcd::make_kubernetes_registry({"/k8s-b", true}));
+  EXPECT_TRUE(services_in(*elsewhere, Kind::foreign_service, soon()).empty());
+
+  const Key key = core::foreign_service_key(mine.name);
+  for (Store* store : {store_.get(), kubernetes.get()}) {
+    const auto record = store->get(key, soon());
+    ASSERT_TRUE(record && *record);
+    EXPECT_EQ(code_of(commit(*store, {{key, std::nullopt, Condition::always()}})), ErrorCode::read_only);
+    EXPECT_EQ(code_of(commit(*store, {{key, (*record)->value, Condition::always()}})), ErrorCode::read_only);
+    Write check{key, std::nullopt, Condition::if_absent()};
+    check.only_check = true;
+    EXPECT_EQ(code_of(commit(*store, {put({"30000-32767", "", nullptr}, Condition::if_absent()), check})),
+              ErrorCode::conflict);
+  }
+}
+
 TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeAndDeletedButNotChanged) {
   core::IpAddressObject object = sample_ip_address();
   object.uid.clear();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,18 @@ using wire::etcd::StatusResponse;
 using wire::etcd::TxnRequest;
 using wire::etcd::TxnResponse;
 using wire::etcd::WatchCreate;
+
+/// Which of a client's connections: counted from 0, and from 0 again after kLineMax. Revisions of two of them must not
+/// be compared: behind the same address there may be a cluster that was restored from a backup, whose revisions repeat
+/// with other contents. Over one connection, which leads to one process, they never do.
+using Line = std::uint32_t;
+inline constexpr Line kLineMax = (Line{1} << 20) - 1;
+
+/// An answer and the connection it came over.
+template <class Response>
+struct Over : Response {
+  Line line = 0;
+};
 
 /// What next() of a watch stream brings.
 struct WatchUpdate {
@@ -67,8 +80,14 @@ class Kv {
  public:
   virtual ~Kv() = default;
 
-  /// Tried on other members when one fails. Error also: is_compacted(error) for an `at_revision` that is gone.
-  [[nodiscard]] virtual Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) = 0;
+  /// Tried on other members when one fails. Error also: is_compacted(error) for an `at_revision` that is gone;
+  /// is_other_line(error), and nothing was asked, when `only_over` is given and that connection is not the one any
+  /// more.
+  [[nodiscard]] virtual Result<Over<RangeResponse>> range(const RangeRequest& request, Deadline deadline,
+                                                          std::optional<Line> only_over) = 0;
+  [[nodiscard]] Result<Over<RangeResponse>> range(const RangeRequest& request, Deadline deadline) {
+    return range(request, deadline, std::nullopt);
+  }
 
   /// One that writes is sent once, unless it is certain that nobody processed it. The outcomes:
   /// - a TxnResponse: done, or `succeeded` false and the other branch done;
@@ -76,9 +95,16 @@ class Kv {
   ///   quota is used up: it says so before it applies a write, but also after it applied one that crossed the line
   ///   together with others. Nothing is on its way any more then: one range() that is not serializable settles it.
   /// - every other error: it was not applied and never will be. unavailable when it could not be sent;
-  ///   deadline_exceeded when the time was over before it was.
+  ///   deadline_exceeded when the time was over before it was; is_other_line(error) as of range().
   /// One that only reads is treated like range().
-  [[nodiscard]] virtual Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) = 0;
+  [[nodiscard]] virtual Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline,
+                                                      std::optional<Line> only_over) = 0;
+  [[nodiscard]] Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline) {
+    return txn(request, deadline, std::nullopt);
+  }
+
+  /// The connection that the next call would go over, as far as is known.
+  [[nodiscard]] virtual Line line() = 0;
 
   /// A stream without watches.
   [[nodiscard]] virtual Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) = 0;
@@ -86,6 +112,8 @@ class Kv {
 
 /// Whether an error says that the revision asked for was compacted away: list again.
 [[nodiscard]] bool is_compacted(const Error& error);
+/// Whether an error says that the connection asked for is not the one any more. Its code is conflict.
+[[nodiscard]] bool is_other_line(const Error& error);
 /// Whether an error says that etcd's space quota is used up.
 [[nodiscard]] bool is_no_space(const Error& error);
 

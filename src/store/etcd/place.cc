@@ -67,7 +67,8 @@ bool is_calicos(Kind kind) {
 }
 
 Result<void> Places::check_kind(Kind kind) const {
-  const bool needs_registry = kind == Kind::range_allocation || kind == Kind::ip_address || kind == Kind::service_cidr;
+  const bool needs_registry = kind == Kind::range_allocation || kind == Kind::ip_address ||
+                              kind == Kind::service_cidr || kind == Kind::foreign_service;
   if (!needs_registry || registry_ != nullptr) return {};
   return fail(ErrorCode::invalid_argument,
               fmt::format("this program has no part for Kubernetes' records in etcd ({}): use croft or croftd",
@@ -76,6 +77,9 @@ Result<void> Places::check_kind(Kind kind) const {
 
 std::string Places::root_of(Kind kind) const {
   if (const Registry* registry = registry_of(kind)) return registry->root_of(kind);
+  // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
+  const bool is_own_service = kind == Kind::foreign_service && registry_ != nullptr && registry_->shares_own_services();
+  if (is_own_service) kind = Kind::service;
   return fmt::format("{}{}/", kOwnRoot, core::name_of(kind));
 }
 
@@ -111,6 +115,8 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
     case Kind::service_cidr:
     case Kind::node_range:
     case Kind::node_range_set:
+    case Kind::removed_node:
+    case Kind::foreign_service:
       return {root_of(listing.kind) + listing.name_prefix};
   }
   CROFT_ASSERT(false);

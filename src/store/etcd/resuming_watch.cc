@@ -104,7 +104,7 @@ Result<WatchUpdate> ResumingWatch::next(Deadline deadline) {
       continue;
     }
     if (note(*update)) return *std::move(update);
-    if (update->what == WatchUpdate::What::idle) return idle;
+    if (late || update->what == WatchUpdate::What::idle) return idle;
     idle.reason.clear();
   }
 }

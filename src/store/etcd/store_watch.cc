@@ -11,6 +11,7 @@
 #include "store/etcd/codec.h"
 #include "store/etcd/place.h"
 #include "store/etcd/resuming_watch.h"
+#include "store/etcd/revisions.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -19,13 +20,17 @@ class StoreWatch final : public Watch {
  public:
   StoreWatch(Store& store, Kv& kv, const Places& places, const Clock& clock, Random& random, const WatchScope& scope,
              store::Revision after)
-      : store_(store), places_(places), watch_(kv, clock, random), scope_(scope) {
+      : store_(store), kv_(kv), line_(line_of(after)), places_(places), watch_(kv, clock, random), scope_(scope) {
     for (const Key& key : scope_.records) add_record(key, after);
     for (const core::Listing& listing : scope_.lists) add_list(listing, after);
   }
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
+    TRY_VOID(check_line());
     TRY(const WatchUpdate update, watch_.next(deadline));
+    // A stream that was lost and found may lead to a cluster that was restored meanwhile. Then nobody's connection has
+    // held.
+    TRY_VOID(check_line());
     switch (update.what) {
       case WatchUpdate::What::events:
         break;
@@ -57,12 +62,19 @@ class StoreWatch final : public Watch {
   }
 
  private:
+  /// What was read over one connection is not followed when there is another: in between anything may have happened to
+  /// the cluster, its revisions included.
+  [[nodiscard]] Result<void> check_line() {
+    if (kv_.line() == line_) return {};
+    return fail(ErrorCode::too_old, "the connection to etcd was lost; read everything again");
+  }
+
   std::int64_t add_range(std::string from, std::string to, store::Revision after) {
     WatchCreate create;
     create.id = ++last_id_;
     create.key = std::move(from);
     create.range_end = std::move(to);
-    create.start_revision = static_cast<Revision>(after.value) + 1;
+    create.start_revision = in_etcd(after) + 1;
     watch_.watch(create);
     return create.id;
   }
@@ -99,7 +111,7 @@ class StoreWatch final : public Watch {
 
   /// What an event says about one of the records that are watched.
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
-    const auto revision = store::Revision(static_cast<std::uint64_t>(event.kv.mod_revision));
+    const store::Revision revision = on_line(line_, event.kv.mod_revision);
     const bool is_deletion = event.type == Event::Type::deletion;
     if (const auto followed = followed_.find(event.kv.key); followed != followed_.end()) {
       const Key& key = followed->second.key;
@@ -115,7 +127,7 @@ class StoreWatch final : public Watch {
       TRY(auto record, store_.get(seen->key, deadline));
       changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));
     } else {
-      TRY(auto record, decode(places_, seen->key, event.kv, std::nullopt));
+      TRY(auto record, decode(places_, seen->key, event.kv, std::nullopt, line_));
       changes.push_back(Change::put(std::move(record)));
     }
     return {};
@@ -127,6 +139,8 @@ class StoreWatch final : public Watch {
   };
 
   Store& store_;
+  Kv& kv_;
+  const Line line_;  ///< all revisions are of this connection
   const Places& places_;
   ResumingWatch watch_;
   const WatchScope scope_;

@@ -182,6 +182,9 @@ TEST_F(EtcdTlsTest, FilesThatAreWrongAreNamed) {
   expect_refusal(put_with(wrong, *world_->server), {wrong.ca_file, "no certificate"});
   wrong = files();
   wrong.key_file = files().certificate_file;
+  expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "others can read", "chmod 640 " + wrong.key_file});
+  wrong.key_file = world_->scratch.file("no.key");
+  ASSERT_TRUE(os::replace_file_durably(wrong.key_file, "no key"));
   expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "no key"});
   wrong = files();
   wrong.key_file = world_->authority.key("server");

@@ -1,5 +1,6 @@
 #include "store/etcd/verdict.h"
 
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@ using os::GrpcCode;
 
 constexpr std::string_view kCompacted = "required revision has been compacted";
 constexpr std::string_view kNoSpace = "database space exceeded";
+constexpr std::string_view kOtherLine =
+    "the connection to etcd is another one than that which was read from; read again";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
@@ -96,6 +99,10 @@ Verdict verdict_on(const os::GrpcStatus& status, bool writes) {
 }
 
 bool is_compacted(const Error& error) { return contains(error.message, kCompacted); }
+
+Error other_line() { return {ErrorCode::conflict, std::string(kOtherLine), {}}; }
+
+bool is_other_line(const Error& error) { return contains(error.message, kOtherLine); }
 
 bool is_no_space(const Error& error) { return contains(error.message, kNoSpace); }
 

@@ -16,4 +16,7 @@ struct Verdict {
 /// unknown_outcome.
 [[nodiscard]] Verdict verdict_on(const os::GrpcStatus& status, bool writes);
 
+/// For is_other_line().
+[[nodiscard]] Error other_line();
+
 }  // namespace croft::store::etcd

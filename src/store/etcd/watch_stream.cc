@@ -30,6 +30,7 @@ Result<void> GrpcWatchStream::add(const WatchCreate& watch) {
   const std::lock_guard lock(mutex_);
   TRY_VOID(stream_->write(wire::etcd::encode(wire::etcd::WatchRequest(watch))));
   unanswered_.push_back(watch.id);
+  asked_for_.insert(watch.id);
   return {};
 }
 
@@ -55,7 +56,20 @@ Result<WatchUpdate> GrpcWatchStream::next(Deadline deadline) {
       continue;
     }
     if (*update) return **std::move(update);
+    if (deadline.passed(clock_.now())) return WatchUpdate();
   }
+}
+
+bool GrpcWatchStream::was_asked_for(std::int64_t id) {
+  const std::lock_guard lock(mutex_);
+  return asked_for_.contains(id);
+}
+
+void GrpcWatchStream::forget_pieces(std::int64_t id) {
+  const auto found = pieces_.find(id);
+  if (found == pieces_.end()) return;
+  pieces_bytes_ -= found->second.bytes;
+  pieces_.erase(found);
 }
 
 /// Which watch a creation's answer is for: newer servers give a refused one the id -1, but all answer in order.
@@ -72,8 +86,13 @@ Result<std::optional<WatchUpdate>> GrpcWatchStream::take(wire::etcd::WatchRespon
   WatchUpdate update;
   update.id = response.created ? answered(response.id) : response.id;
   update.revision = response.revision;
+  if (!was_asked_for(update.id)) return std::optional<WatchUpdate>();  // answers for the stream as a whole have -1
   if (response.canceled) {
-    pieces_.erase(update.id);
+    forget_pieces(update.id);
+    {
+      const std::lock_guard lock(mutex_);
+      asked_for_.erase(asked_for_.find(update.id));
+    }
     update.what = response.compact_revision != 0 ? What::compacted : What::canceled;
     update.compact_revision = response.compact_revision;
     update.reason = std::move(response.cancel_reason);
@@ -84,14 +103,16 @@ Result<std::optional<WatchUpdate>> GrpcWatchStream::take(wire::etcd::WatchRespon
     return std::optional(std::move(update));
   }
   Pieces& pieces = pieces_[update.id];
-  pieces.bytes += bytes_of(response.events);
-  if (pieces.bytes > events_bytes_max_) {
+  const std::size_t bytes = bytes_of(response.events);
+  pieces.bytes += bytes;
+  pieces_bytes_ += bytes;
+  if (pieces_bytes_ > events_bytes_max_) {
     return fail(ErrorCode::corrupt, fmt::format("watch: one answer of etcd has more than {} bytes", events_bytes_max_));
   }
   std::move(response.events.begin(), response.events.end(), std::back_inserter(pieces.events));
   if (response.fragment) return std::optional<WatchUpdate>();
   update.events = std::move(pieces.events);
-  pieces_.erase(update.id);
+  forget_pieces(update.id);
   update.what = update.events.empty() ? What::progress : What::events;
   return std::optional(std::move(update));
 }

@@ -48,6 +48,18 @@ std::string key_of(const Holder& holder, Match match) {
   return std::string(files::holder_key(files::print_holder(sought)));
 }
 
+/// Kernels before 6.13 stamp with a clock that ticks every 1 to 10 ms: two changes in one tick have one stamp. What is
+/// older than this has no such twin to come.
+constexpr std::chrono::milliseconds kStampAgeMin{50};
+
+/// Whether every change after this stamp was taken shows in the next one. A change sets both times to one value: where
+/// they differ it is seen however soon it comes, else when the stamp's own tick is over. `before`: a time before the
+/// stamp was taken.
+bool shows_changes(const os::DirectoryStamp& stamp, WallTime before) {
+  return stamp.modified_ns != stamp.changed_ns ||
+         before.time_since_epoch() - std::chrono::nanoseconds(stamp.changed_ns) > kStampAgeMin;
+}
+
 bool is_empty_file(const os::SmallFile& file) { return file.regular && file.content.empty(); }
 
 class DirectoryReservations final : public Reservations {
@@ -167,17 +179,21 @@ Result<void> DirectoryReservations::need_view() {
   return read_all();
 }
 
-/// Someone who does not ask for the lock may change the directory while it is read: then it is read again.
+/// Someone who does not ask for the lock may change the directory while it is read: then it is read again. A stamp that
+/// might not show that is replaced by a mark of ours first, if the view is to become an index.
 Result<void> DirectoryReservations::read_all() {
   constexpr int kRoundsMax = 3;
   for (int round = 0; round < kRoundsMax; ++round) {
     odd_files_.clear();
     unreadable_.reset();
+    const WallTime now = clock_.now().wall;
     TRY(const os::DirectoryStamp before, directory_.stamp());
     TRY(scanned_, read_once());
     TRY(const os::DirectoryStamp after, directory_.stamp());
-    seen_at_ = before == after ? std::optional(after) : std::nullopt;
+    const bool proven = shows_changes(before, now);
+    seen_at_ = before == after && proven ? std::optional(after) : std::nullopt;
     if (seen_at_) return {};
+    if (before == after && (!is_worth_an_index(*scanned_) || !mark_directory())) return {};
   }
   return {};
 }
@@ -489,7 +505,7 @@ Result<void> DirectoryReservations::publish_changes(IndexView& view) {
 }
 
 Result<void> DirectoryReservations::publish_new(const ScannedView& view) {
-  if (!changed_) {
+  if (!changed_ && seen_at_->modified_ns == seen_at_->changed_ns) {
     TRY(seen_at_, mark_directory());
   }
   return write_index(data_dir_, network_, view, *seen_at_, clock_.now());

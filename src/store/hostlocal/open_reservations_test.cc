@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -30,9 +31,13 @@ class TestClock final : public Clock {
     Instant now = real_.now();
     now.boot.bytes[0] = static_cast<std::uint8_t>(now.boot.bytes[0] + boots);
     now.since_boot += later;
+    now.wall += wall_later;
+    if (at_each_look) at_each_look();
     return now;
   }
   int boots = 0;
+  std::chrono::nanoseconds wall_later{};
+  std::function<void()> at_each_look;
   std::chrono::nanoseconds later{};
 
  private:
@@ -276,6 +281,47 @@ TEST_F(HostLocalDirectory, AForeignChangeInTheSameClockTickIsSeen) {
     ASSERT_FALSE(index_counts());
     ASSERT_TRUE(held(foreign).empty());
   }
+}
+
+/// On a coarse clock a change right before the look and one during it would have one stamp. So a directory that was
+/// changed a moment ago is marked before what becomes an index is read: then the second change takes the mark away.
+TEST_F(HostLocalDirectory, WhatChangedInThisTickIsReadUnderAMark) {
+  const auto marked = [&] {
+    const auto stamp = os::Directory::open(scratch_.file("net"))->stamp();
+    return stamp->modified_ns != stamp->changed_ns;
+  };
+  // The clock is asked for each file that is empty: so the test is there while the files are read.
+  constexpr int kEmptyFiles = 20;
+  struct Looks {
+    int under_a_mark = 0;
+    int without = 0;
+  };
+  const auto looks_of_a_rebuild = [&] {
+    Looks looks;
+    fs::remove(index_file());
+    write("10.0.0.90", "c90\r\neth0");
+    fs::remove(path("10.0.0.90"));
+    clock_.at_each_look = [&] { ++(marked() ? looks.under_a_mark : looks.without); };
+    EXPECT_TRUE(open()->held_by({"nobody", ""}, Match::container, Care::quick)->empty());
+    clock_.at_each_look = {};
+    EXPECT_TRUE(has_index());
+    return looks;
+  };
+  fill(40);
+  for (std::uint32_t i = 0; i < kEmptyFiles; ++i) {
+    const std::string name = Address::v4(0x0a000064 + i).to_string();
+    write(name, "");
+    fs::last_write_time(path(name), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  clock_.wall_later = -std::chrono::seconds(1);
+  const Looks young = looks_of_a_rebuild();
+  EXPECT_GE(young.under_a_mark, kEmptyFiles);
+  EXPECT_GE(young.without, kEmptyFiles);
+  // What has been so for a while is read once.
+  clock_.wall_later = std::chrono::seconds(1);
+  const Looks old = looks_of_a_rebuild();
+  EXPECT_LT(old.under_a_mark, kEmptyFiles);
+  EXPECT_LT(old.without, 2 * kEmptyFiles);
 }
 
 TEST_F(HostLocalDirectory, AnIndexOfAnotherBootOrTooOldOrOfAnotherDirectoryDoesNotCount) {

@@ -7,6 +7,7 @@ namespace {
 class MemoryBackend final : public ConformanceBackend {
  public:
   [[nodiscard]] std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(first_.data()); }
+  void damage(const Key& key) override { first_.damage(key); }
 
  private:
   MemoryStore first_;

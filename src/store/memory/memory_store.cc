@@ -84,6 +84,14 @@ class MemoryData {
     return last_revision_;
   }
 
+  void damage(const Key& key, ErrorCode code) {
+    const std::lock_guard lock(mutex_);
+    ++last_revision_.value;
+    Error error{code, fmt::format("record {} {} is damaged", core::name_of(key.kind), key.name), {}};
+    apply({key, core::Damaged{key.kind, std::move(error)}, Condition::always(), false}, {});
+    changed_.notify_all();
+  }
+
   void forget_history() {
     const std::lock_guard lock(mutex_);
     history_.clear();
@@ -326,6 +334,8 @@ void MemoryStore::set_capabilities(Capabilities capabilities) {
   const std::lock_guard lock(mutex_);
   capabilities_ = capabilities;
 }
+
+void MemoryStore::damage(const Key& key, ErrorCode code) { data_->damage(key, code); }
 
 void MemoryStore::forget_history() { data_->forget_history(); }
 

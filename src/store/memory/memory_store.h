@@ -24,6 +24,8 @@ class MemoryStore : public Store {
   /// The store behind this client, for opening further clients.
   [[nodiscard]] std::shared_ptr<MemoryData> data() const { return data_; }
 
+  /// From now on the record of a key, which is made if need be, can't be understood.
+  void damage(const Key& key, ErrorCode code = ErrorCode::corrupt);
   /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.
   void forget_history();
   /// What capabilities() says, for tests of code that must do without. Without atomic_commit a commit of several writes

@@ -12,8 +12,6 @@
 namespace croft::store {
 namespace {
 
-Revision revision_of(std::int64_t number) { return Revision(static_cast<std::uint64_t>(number)); }
-
 [[nodiscard]] Result<void> set_floor(Database& database, std::int64_t floor) {
   TRY(const auto statement, database.prepare(Sql::set_change_floor));
   statement->bind(1, floor);
@@ -58,7 +56,7 @@ template <class IsWanted>
   for (;;) {
     TRY(const bool is_row, rows->step());
     if (!is_row) return keys;
-    const Revision revision = revision_of(rows->number(0));
+    const Revision revision = database.told(rows->number(0));
     if (revision <= position) return keys;
     auto key = key_from(rows->number(1), rows->bytes(2));
     if (key && is_wanted(*key) && seen.insert(*key).second) keys.push_back({*std::move(key), revision});
@@ -70,10 +68,10 @@ template <class IsWanted>
 Result<KnownChanges> known_changes(Database& database) {
   TRY(const std::int64_t version, database.number(Sql::schema_version));
   TRY(const std::int64_t last, database.number(Sql::last_revision));
-  if (version < kVersionWithChanges) return KnownChanges{revision_of(last), revision_of(last)};
+  if (version < kVersionWithChanges) return KnownChanges{database.told(last), database.told(last)};
   TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
   TRY(const std::int64_t floor, database.number(Sql::change_floor));
-  return KnownChanges{revision_of(noted == last ? floor : last), revision_of(last)};
+  return KnownChanges{database.told(noted == last ? floor : last), database.told(last)};
 }
 
 Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
@@ -104,7 +102,7 @@ Result<void> begin_changes(Database& database) {
 Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision) {
   {
     TRY(const auto statement, database.prepare(Sql::note_change));
-    statement->bind(1, static_cast<std::int64_t>(revision.value)).bind(2, kind).bind_text(3, name);
+    statement->bind(1, database.stored(revision)).bind(2, kind).bind_text(3, name);
     TRY_VOID(statement->step());
   }
   const std::int64_t id = database.last_row_id();
@@ -114,7 +112,7 @@ Result<void> note_change(Database& database, std::int64_t kind, std::string_view
 
 Result<void> forget_all_changes(Database& database, Revision last) {
   TRY_VOID(database.run(Sql::forget_all_changes));
-  return set_floor(database, static_cast<std::int64_t>(last.value));
+  return set_floor(database, database.stored(last));
 }
 
 }  // namespace croft::store

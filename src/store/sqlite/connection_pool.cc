@@ -1,8 +1,15 @@
 #include "store/sqlite/connection_pool.h"
 
+#include <chrono>
+#include <thread>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "os/files.h"
+#include "store/sqlite/commit_note.h"
+#include "store/sqlite/open_store.h"
 
 namespace croft::store {
 namespace {
@@ -20,6 +27,10 @@ std::optional<Error> ConnectionPool::broken() const {
 void ConnectionPool::break_with(const Error& why) {
   const std::lock_guard lock(broken_mutex_);
   if (broken_) return;
+  if (why.code == ErrorCode::corrupt) {
+    broken_ = why;
+    return;
+  }
   broken_ = Error{ErrorCode::unavailable,
                   fmt::format("{} is closed after a failure; look at the disk and start again: {}", path_, why.message),
                   {}};
@@ -29,35 +40,97 @@ void ConnectionPool::note_trouble(const Slot& slot, const Result<void>& used) {
   if (!used && slot.database && slot.database->disk_failed()) break_with(used.error());
 }
 
+Result<void> ConnectionPool::check_there() const {
+  TRY(const auto status, os::file_status(path_));
+  if (status) return {};
+  TRY_VOID(refuse_lost_database(path_));
+  return fail(ErrorCode::unavailable,
+              fmt::format("{} was removed while it was open; put it back, or start again", path_));
+}
+
 Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline) {
-  auto database = std::make_unique<Database>(path_, mode, clock_, deadline);
+  const auto note = read_commit_note(path_);
+  TRY_VOID(check_there());
+  auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
   TRY_VOID(database->open());
+  TRY_VOID(check_against(*database, note));
   slot.database = std::move(database);
   return {};
 }
 
-Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use) {
+Result<void> ConnectionPool::open_current(Slot& slot, Deadline deadline, bool& replaced) {
+  if (auto opened = open(slot, Database::Mode::shared, deadline); !opened) {
+    if (!lacks_room(opened) || !gate_.is_inside()) return opened;
+    TRY_VOID(open(slot, Database::Mode::alone, deadline));
+  }
+  TRY(const bool current, slot.database->is_current());
+  replaced = !current;
+  return {};
+}
+
+Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
+  if (slot.database) {
+    TRY(const bool current, slot.database->is_current());
+    replaced = !current;
+    if (replaced) return {};
+  }
   if (auto why = broken()) return fail(*std::move(why));
   if (slot.database) {
     slot.database->set_deadline(deadline);
-  } else if (auto opened = open(slot, Database::Mode::shared, deadline); !opened) {
-    if (!lacks_room(opened) || !gate_.is_inside()) return opened;
-    TRY_VOID(open(slot, Database::Mode::alone, deadline));
+  } else {
+    TRY_VOID(open_current(slot, deadline, replaced));
+    if (replaced) return {};
   }
   auto used = use(*slot.database);
   note_trouble(slot, used);
   return used;
 }
 
+void ConnectionPool::close_replaced() {
+  const std::scoped_lock lock(first_.mutex, second_.mutex);
+  const auto is_replaced = [](const Slot& slot) {
+    if (!slot.database) return false;
+    const auto current = slot.database->is_current();
+    return !current || !*current;
+  };
+  if (!is_replaced(first_) && !is_replaced(second_)) return;  // another thread has been here
+  // All of them: SQLite keeps one mapping of the index for a whole process, until the last connection is closed.
+  first_.database.reset();
+  second_.database.reset();
+  ++generation_;
+  const std::lock_guard broken_lock(broken_mutex_);
+  broken_.reset();
+}
+
+Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use) {
+  constexpr int kTries = 10;
+  for (int i = 0; i < kTries; ++i) {
+    bool replaced = false;
+    auto used = use(replaced);
+    if (!replaced) return used;
+    close_replaced();
+    if (i > 1) std::this_thread::sleep_for(std::chrono::milliseconds(i));
+    if (deadline.passed(clock_.now())) break;
+  }
+  return fail(
+      ErrorCode::corrupt,
+      fmt::format("{0}, {0}-wal and {0}-shm do not belong together: one was changed in place while programs have "
+                  "them open. Stop those (the agent, the controller), and see that nothing else writes there; "
+                  "then \"croft check\" tells whether something is lost",
+                  path_));
+}
+
 Result<void> ConnectionPool::read(Deadline deadline, const Use& use) {
-  auto result = read_on_some_slot(deadline, use);
+  auto result = use_current(deadline, [&](bool& replaced) { return read_on_some_slot(deadline, use, replaced); });
   return lacks_room(result) && !gate_.is_inside() ? read_alone(deadline, use) : result;
 }
 
-Result<void> ConnectionPool::read_on_some_slot(Deadline deadline, const Use& use) {
-  if (std::unique_lock first(first_.mutex, std::try_to_lock); first.owns_lock()) return use_slot(first_, deadline, use);
+Result<void> ConnectionPool::read_on_some_slot(Deadline deadline, const Use& use, bool& replaced) {
+  if (std::unique_lock first(first_.mutex, std::try_to_lock); first.owns_lock()) {
+    return use_slot(first_, deadline, use, replaced);
+  }
   const std::lock_guard second(second_.mutex);
-  return use_slot(second_, deadline, use);
+  return use_slot(second_, deadline, use, replaced);
 }
 
 Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
@@ -69,11 +142,13 @@ Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
 }
 
 Result<void> ConnectionPool::write(Deadline deadline, const Use& use) {
-  CROFT_ASSERT(gate_.is_inside());
-  const std::lock_guard lock(first_.mutex);
-  // A disk that was mounted read-only when the file was opened may be writable by now.
-  if (first_.database && first_.database->is_read_only()) first_.database.reset();
-  return use_slot(first_, deadline, use);
+  TRY_VOID(gate_.follow_lock_file(deadline));
+  return use_current(deadline, [&](bool& replaced) {
+    const std::lock_guard lock(first_.mutex);
+    // A disk that was mounted read-only when the file was opened may be writable by now.
+    if (first_.database && first_.database->is_read_only()) first_.database.reset();
+    return use_slot(first_, deadline, use, replaced);
+  });
 }
 
 void ConnectionPool::before_leaving_gate() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,8 +16,11 @@ namespace croft::store {
 /// The connections of one store: the first serves whoever is inside the gate and, while it is idle, readers; a second,
 /// opened when it is first needed, serves readers meanwhile. A plugin never needs the second. On a full disk, where
 /// only one connection of one process can be open (Database::Mode::alone), everybody goes through the gate, and the
-/// connection is closed when the gate is left; each new one tries the shared mode again. Safe to call from several
-/// threads.
+/// connection is closed when the gate is left; each new one tries the shared mode again.
+///
+/// Before each use a connection must still have the files that the path names (Database::is_current); when they were
+/// replaced, all are closed and opened anew, in a new generation, and the use gets a connection of that. Safe to call
+/// from several threads.
 class ConnectionPool {
  public:
   using Use = std::function<Result<void>(Database&)>;
@@ -32,8 +37,8 @@ class ConnectionPool {
   /// To be called before the gate is left.
   void before_leaving_gate();
 
-  /// The disk failed under some connection, or the file at the path is no longer the one that was opened: why nothing
-  /// more can be believed, until the store is opened again.
+  /// The disk failed under some connection, or something in the register is damaged: why nothing more can be believed,
+  /// until the store is opened again or its files are replaced.
   [[nodiscard]] std::optional<Error> broken() const;
   /// Breaks the pool from now on.
   void break_with(const Error& why);
@@ -44,8 +49,13 @@ class ConnectionPool {
     std::unique_ptr<Database> database;
   };
 
-  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use);
-  [[nodiscard]] Result<void> read_on_some_slot(Deadline deadline, const Use& use);
+  /// Runs `use`, or does nothing and sets `replaced`.
+  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced);
+  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use);
+  void close_replaced();
+  [[nodiscard]] Result<void> check_there() const;
+  [[nodiscard]] Result<void> read_on_some_slot(Deadline deadline, const Use& use, bool& replaced);
+  [[nodiscard]] Result<void> open_current(Slot& slot, Deadline deadline, bool& replaced);
   [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline);
   [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use);
   void note_trouble(const Slot& slot, const Result<void>& used);
@@ -57,6 +67,7 @@ class ConnectionPool {
   Slot second_;
   mutable std::mutex broken_mutex_;  ///< guards broken_
   std::optional<Error> broken_;
+  std::atomic<std::uint16_t> generation_{0};
 };
 
 }  // namespace croft::store

@@ -1,6 +1,9 @@
 #include "store/sqlite/database.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include <fmt/format.h>
@@ -17,6 +20,44 @@ namespace {
 bool switch_to(sqlite3* db, int option, int wanted) {
   int now = -1;
   return sqlite3_db_config(db, option, wanted, &now) == SQLITE_OK && now == wanted;
+}
+
+/// How the revisions of a generation are told from those of others; 2^48 commits are enough for any register.
+constexpr unsigned kGenerationShift = 48;
+
+// SQLite's file formats (sqlite.org/walformat.html): the log has a header and frames, each with a header and a page;
+// the index begins with two copies of its own header.
+constexpr sqlite3_int64 kLogHeaderBytes = 32;
+constexpr int kFrameHeaderBytes = 24;
+constexpr std::uint64_t kIndexRegionBytes = 32768;
+
+struct LogIndexHeader {
+  std::uint32_t version = 0;
+  std::uint32_t unused = 0;
+  std::uint32_t changes = 0;
+  std::uint8_t is_set = 0;
+  std::uint8_t big_endian_checksums = 0;
+  std::uint16_t page_bytes = 0;
+  std::uint32_t last_frame = 0;  ///< the number of valid frames
+  std::uint32_t pages = 0;
+  std::array<std::uint32_t, 2> frame_checksum{};
+  std::array<std::uint8_t, 8> salt{};
+  std::array<std::uint32_t, 2> checksum{};
+};
+static_assert(sizeof(LogIndexHeader) == 48);
+
+/// False while somebody changes it.
+bool read_header(const volatile void* memory, LogIndexHeader& header) {
+  std::array<std::uint32_t, 24> words{};
+  const auto* from = static_cast<const volatile std::uint32_t*>(memory);
+  for (std::uint32_t& word : words) word = *from++;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::memcpy(&header, words.data(), sizeof header);
+  return std::equal(words.begin(), words.begin() + 12, words.begin() + 12);
+}
+
+std::uint32_t big_endian(const std::uint8_t* at) {
+  return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | std::uint32_t{at[3]};
 }
 
 }  // namespace
@@ -67,7 +108,9 @@ Database::~Database() {
 Result<void> Database::open() {
   TRY_VOID(open_file());
   TRY_VOID(configure());
-  return check_identity();
+  TRY_VOID(check_identity());
+  files_ = opened_files(database_file(), log_file());
+  return {};
 }
 
 Result<void> Database::open_file() {
@@ -184,9 +227,47 @@ Result<std::optional<std::string>> Database::ask(const std::string& text) {
   return std::optional(std::string(statement.bytes(0)));
 }
 
-bool Database::has_moved() const {
-  int moved = 0;
-  return sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved != 0;
+Revision Database::told(std::int64_t stored) const {
+  return Revision((std::uint64_t{generation_} << kGenerationShift) | static_cast<std::uint64_t>(stored));
+}
+
+std::int64_t Database::stored(Revision told) const {
+  return static_cast<std::int64_t>(told.value & ((std::uint64_t{1} << kGenerationShift) - 1));
+}
+
+Result<bool> Database::is_current() {
+  std::uint64_t bytes_min = 0;
+  const bool has_index = mode_ == Mode::shared && files_.index_memory != nullptr;
+  if (has_index) {
+    TRY(const auto index, os::file_status(index_path_));
+    // A look into memory behind the end of a file that was cut would be deadly.
+    if (!index || index->id != files_.index || index->bytes < kIndexRegionBytes) return false;
+    LogIndexHeader header;
+    if (read_header(files_.index_memory, header) && header.is_set != 0 && header.page_bytes == kPageBytes) {
+      bytes_min =
+          std::uint64_t{header.pages} * kPageBytes;  // allocated before the commit (room.h), so looked at before
+    }
+  }
+  TRY(const auto database, os::file_status(path_));
+  if (!database || database->id != files_.database || database->bytes < bytes_min) return false;
+  TRY(const auto log, os::file_status(log_path_));
+  if (log_file() != nullptr && (!log || log->id != files_.log)) return false;
+  return !has_index || log_is_as_indexed();
+}
+
+bool Database::log_is_as_indexed() {
+  sqlite3_file* const log = log_file();
+  LogIndexHeader before;
+  if (log == nullptr || !read_header(files_.index_memory, before) || before.is_set == 0) return true;
+  if (before.last_frame == 0 || before.page_bytes != kPageBytes) return true;
+  const sqlite3_int64 at = kLogHeaderBytes + sqlite3_int64{before.last_frame - 1} * (kFrameHeaderBytes + kPageBytes);
+  std::array<std::uint8_t, kFrameHeaderBytes> frame{};
+  const int code = log->pMethods->xRead(log, frame.data(), kFrameHeaderBytes, at);
+  LogIndexHeader after;
+  if (!read_header(files_.index_memory, after) || std::memcmp(&before, &after, sizeof before) != 0) return true;
+  return code == SQLITE_OK && std::memcmp(frame.data() + 8, before.salt.data(), 8) == 0 &&
+         big_endian(frame.data() + 16) == before.frame_checksum[0] &&
+         big_endian(frame.data() + 20) == before.frame_checksum[1];
 }
 
 Result<bool> Database::checkpoint() {

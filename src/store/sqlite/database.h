@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/sqlite/vfs.h"
+#include "store/store.h"
 
 namespace croft::store {
 
@@ -40,8 +42,10 @@ enum class Sql : std::uint8_t {
   changes_backwards,
   forget_changes,
   forget_all_changes,
+  register_id,
+  give_register_id,
 };
-inline constexpr std::size_t kSqlCount = 24;
+inline constexpr std::size_t kSqlCount = 26;
 
 class Database;
 
@@ -84,8 +88,9 @@ class Database {
     alone,
   };
 
-  Database(std::string path, Mode mode, const Clock& clock, Deadline deadline)
-      : path_(std::move(path)), mode_(mode), clock_(clock), deadline_(deadline) {}
+  /// `generation`: see told().
+  Database(std::string path, Mode mode, const Clock& clock, Deadline deadline, std::uint16_t generation = 0)
+      : path_(std::move(path)), mode_(mode), clock_(clock), deadline_(deadline), generation_(generation) {}
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -119,8 +124,24 @@ class Database {
 
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
-  /// The file at the path is another one than when it was opened, or there is none.
-  [[nodiscard]] bool has_moved() const;
+
+  /// The database, its log and its index are still the files that this connection has open, nobody has shortened them,
+  /// and the end of the log is what the index says it is. Not inside a transaction. Costs three looks at the file
+  /// system and reads 24 bytes. Once false, everything read through this connection may be void; it must be closed,
+  /// with all others of this process, and opened anew. Errors: a path that can't be looked at.
+  [[nodiscard]] Result<bool> is_current();
+  /// Which file the database is; nothing when that is not known.
+  [[nodiscard]] std::optional<os::FileId> file() const { return files_.database; }
+
+  /// Names the register for its whole life (commit_note.h); 0 while it is not known or has none.
+  [[nodiscard]] std::int64_t register_id() const { return register_id_; }
+  void set_register_id(std::int64_t id) { register_id_ = id; }
+
+  /// The number that a stored revision has for callers. When the files are replaced under an open store, revisions may
+  /// come again with another content (a backup was put in their place): so each opening has a generation, and what was
+  /// read in an earlier one is no condition that holds, nor a position, in a later one.
+  [[nodiscard]] Revision told(std::int64_t stored) const;
+  [[nodiscard]] std::int64_t stored(Revision told) const;
 
   /// Pages in the log after the last commit of this connection; 0 before its first.
   [[nodiscard]] int log_pages() const { return log_pages_; }
@@ -142,12 +163,15 @@ class Database {
   [[nodiscard]] Result<void> configure();
   [[nodiscard]] Result<void> check_identity();
   [[nodiscard]] Result<void> check_setting(const std::string& pragma, std::string_view expected);
+  [[nodiscard]] bool log_is_as_indexed();
   [[nodiscard]] Error wrong(ErrorCode code, std::string what) const;
   [[nodiscard]] sqlite3_file* file_behind(int control) const;
   static int wait_for_others(void* self, int attempts);
   static int note_log_pages(void* self, sqlite3* db, const char* name, int pages);
 
   std::string path_;
+  const std::string log_path_ = path_ + "-wal";
+  const std::string index_path_ = path_ + "-shm";
   Mode mode_;
   const Clock& clock_;
   Deadline deadline_;
@@ -155,6 +179,9 @@ class Database {
   int log_pages_ = 0;
   bool disk_failed_ = false;
   bool last_call_was_refused_ = false;
+  const std::uint16_t generation_;
+  std::int64_t register_id_ = 0;
+  OpenedFiles files_;
   std::array<sqlite3_stmt*, kSqlCount> statements_{};
 };
 

@@ -4,6 +4,7 @@
 
 #include "os/file_lock.h"
 #include "os/files.h"
+#include "store/sqlite/commit_note.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/room.h"
 #include "store/sqlite/schema.h"
@@ -38,17 +39,19 @@ Error nothing_there(const std::string& path) {
           {}};
 }
 
-/// A log without its database holds commits that would be applied to the new one.
-[[nodiscard]] Result<void> refuse_orphaned_log(const std::string& path) {
-  TRY(const auto log, os::file_status(path + "-wal"));
-  if (!log || log->bytes == 0) return {};
-  return fail(ErrorCode::corrupt, fmt::format("store {0} is gone, but its log {0}-wal is there; restore {0} from a "
-                                              "backup, or remove the log to start with nothing",
-                                              path));
+[[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
+  os::FileLock lock(path + kLockSuffix);
+  TRY_VOID(lock.lock(clock, deadline));
+  TRY(const auto there, os::file_status(path));
+  if (there) return {};  // another process was quicker
+  TRY_VOID(refuse_lost_database(path));
+  TRY_VOID(create_database(path));
+  return make_room(path, clock, deadline);
 }
 
-/// Makes the log at its full size, and both files durable in their directory by a first commit.
-[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
+}  // namespace
+
+Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
   Database database(path, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   TRY_VOID(reserve_log(database));
@@ -58,17 +61,23 @@ Error nothing_there(const std::string& path) {
   return database.run(Sql::commit);
 }
 
-[[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
-  os::FileLock lock(path + kLockSuffix);
-  TRY_VOID(lock.lock(clock, deadline));
-  TRY(const auto there, os::file_status(path));
-  if (there) return {};  // another process was quicker
-  TRY_VOID(refuse_orphaned_log(path));
-  TRY_VOID(create_database(path));
-  return make_room(path, clock, deadline);
+Result<void> refuse_lost_database(const std::string& path) {
+  // Commits that would be applied to a new database.
+  TRY(const auto log, os::file_status(path + "-wal"));
+  if (log && log->bytes > 0) {
+    return fail(ErrorCode::corrupt, fmt::format("store {0} is gone, but its log {0}-wal is there; restore it with "
+                                                "\"croft store restore BACKUP\", or remove the log and {0}{1} to start "
+                                                "with nothing",
+                                                path, kLockSuffix));
+  }
+  const auto note = read_commit_note(path);
+  if (!note) return {};
+  return fail(ErrorCode::corrupt,
+              fmt::format("store {0} is gone, and {0}{1} says that it had acknowledged {2} commits; "
+                          "restore it with \"croft store restore BACKUP\", or remove {0}{1} to start "
+                          "with nothing",
+                          path, kLockSuffix, note->revision));
 }
-
-}  // namespace
 
 Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options, const Clock& clock,
                                    Deadline deadline) {
@@ -81,7 +90,10 @@ Result<std::string> find_or_create(const std::string& path, const SqliteOptions&
     TRY_VOID(create_under_lock(*resolved, clock, deadline));
     TRY(status, os::file_status(*resolved));
   }
-  if (!status) return fail(nothing_there(path));
+  if (!status) {
+    TRY_VOID(refuse_lost_database(*resolved));
+    return fail(nothing_there(path));
+  }
   TRY_VOID(check_file(*resolved, *status));
   return resolved;
 }

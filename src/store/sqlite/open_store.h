@@ -16,4 +16,12 @@ inline constexpr const char* kLockSuffix = "-lock";
 [[nodiscard]] Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options,
                                                  const Clock& clock, Deadline deadline);
 
+/// Makes the log at its full size, and both files durable in their directory by a first commit. The store's lock must
+/// be held.
+[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline);
+
+/// Why there is no database at a path without links: corrupt when its log, or what its lock file says, shows that there
+/// was one with commits; nothing when none was ever there.
+[[nodiscard]] Result<void> refuse_lost_database(const std::string& path);
+
 }  // namespace croft::store

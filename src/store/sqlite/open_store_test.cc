@@ -87,7 +87,7 @@ TEST_F(OpenStoreTest, ALogWithoutItsDatabaseIsNotForgotten) {
   make().reset();
   fs::remove(path());
   EXPECT_EQ(refusal(path(), {.create = true}).code, ErrorCode::corrupt);
-  EXPECT_EQ(refusal(path()).code, ErrorCode::not_found);
+  EXPECT_EQ(refusal(path()).code, ErrorCode::corrupt);
 }
 
 TEST_F(OpenStoreTest, AnInterruptedCreationIsSweptAway) {

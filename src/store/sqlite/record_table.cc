@@ -16,7 +16,7 @@ std::string_view view_of(const WriteToken& token) {
   return {reinterpret_cast<const char*>(token.bytes.data()), token.bytes.size()};
 }
 
-Error damaged(const Database& database, const Key& key, std::string_view what) {
+Error error_of(const Database& database, const Key& key, std::string_view what) {
   return {ErrorCode::corrupt,
           fmt::format("{}: record {} {} has {}; restore the store from a backup", database.path(),
                       core::name_of(key.kind), key.name, what),
@@ -34,24 +34,34 @@ std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view
   return static_cast<std::int64_t>(sum.value());
 }
 
-/// The record in the columns revision, token, checksum, value from `first_column` on.
-[[nodiscard]] Result<Record> record_from(const Database& database, const Statement& row, Key key, int first_column) {
-  Record record;
+/// The value in the columns revision, token, checksum, value from `first_column` on.
+[[nodiscard]] Result<Value> value_from(const Database& database, const Statement& row, const Key& key,
+                                       int first_column) {
   const std::int64_t revision = row.number(first_column);
   const std::string_view token = row.bytes(first_column + 1);
-  if (revision <= 0) return fail(damaged(database, key, "no revision"));
-  if (token.size() != record.token.bytes.size()) return fail(damaged(database, key, "no write token"));
+  if (revision <= 0) return fail(error_of(database, key, "no revision"));
+  if (token.size() != WriteToken().bytes.size()) return fail(error_of(database, key, "no write token"));
   const std::string_view bytes = row.bytes(first_column + 3);
   if (row.number(first_column + 2) != checksum_of(key, revision, token, bytes)) {
-    return fail(damaged(database, key, "a wrong checksum"));
+    return fail(error_of(database, key, "a wrong checksum"));
   }
   auto value = wire::decode_record(key, bytes);
   if (!value) return fail(value.error().in(database.path()));
+  return value;
+}
+
+/// The record; what can't be understood is damaged. Its revision is that of the row, which conditions compare.
+[[nodiscard]] Record record_from(const Database& database, const Statement& row, Key key, int first_column) {
+  Record record;
+  auto value = value_from(database, row, key, first_column);
+  record.value = value ? *std::move(value) : Value(core::Damaged{key.kind, std::move(value).error()});
   record.key = std::move(key);
-  record.value = *std::move(value);
-  record.revision = Revision(static_cast<std::uint64_t>(revision));
-  std::transform(token.begin(), token.end(), record.token.bytes.begin(),
-                 [](char c) { return static_cast<std::uint8_t>(c); });
+  record.revision = database.told(row.number(first_column));
+  const std::string_view token = row.bytes(first_column + 1);
+  if (token.size() == record.token.bytes.size()) {
+    std::transform(token.begin(), token.end(), record.token.bytes.begin(),
+                   [](char c) { return static_cast<std::uint8_t>(c); });
+  }
   return record;
 }
 
@@ -106,7 +116,7 @@ struct Present {
   row->bind(1, write.kind).bind_text(2, write.key->name);
   TRY(const bool found, row->step());
   if (!found) return Present{};
-  return Present{Revision(static_cast<std::uint64_t>(row->number(0))), row->number(1)};
+  return Present{database.told(row->number(0)), row->number(1)};
 }
 
 bool holds(const Condition& condition, const Present& present) {
@@ -146,15 +156,13 @@ Result<std::optional<Record>> read_record(Database& database, const Key& key) {
   row->bind(1, wire::number_of(key.kind)).bind_text(2, key.name);
   TRY(const bool found, row->step());
   if (!found) return std::optional<Record>();
-  TRY(auto record, record_from(database, *row, key, 0));
-  return std::optional(std::move(record));
+  return std::optional(record_from(database, *row, key, 0));
 }
 
 Result<Page> read_page(Database& database, const ListRequest& request) {
   Page page;
   const auto add = [&](const Statement& row) -> Result<void> {
-    TRY(auto record, record_from(database, row, Key{request.kind, std::string(row.bytes(0))}, 1));
-    page.records.push_back(std::move(record));
+    page.records.push_back(record_from(database, row, Key{request.kind, std::string(row.bytes(0))}, 1));
     return {};
   };
   TRY(page.more, for_page(database, Sql::list, request, add));
@@ -225,7 +233,7 @@ Result<Effect> effect_of(Database& database, std::span<const EncodedWrite> write
 Result<void> apply(Database& database, const PendingCommit& commit, Revision revision) {
   for (const EncodedWrite& write : commit.writes) {
     if (write.only_check) continue;
-    TRY_VOID(apply(database, write, view_of(commit.token), static_cast<std::int64_t>(revision.value)));
+    TRY_VOID(apply(database, write, view_of(commit.token), database.stored(revision)));
     if (database.has_changed_rows()) TRY_VOID(note_change(database, write.kind, write.key->name, revision));
   }
   return {};

@@ -45,8 +45,8 @@ constexpr std::string_view kDraftSuffix = "-new";
       sqlite3_open_v2(draft.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   const std::string script = fmt::format(
       "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; BEGIN; {} {}; "
-      "PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;",
-      kPageBytes, kTablesOfVersion1, fmt::join(kToVersion2, "; "), kApplicationId);
+      "{}; PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;",
+      kPageBytes, kTablesOfVersion1, fmt::join(kToVersion2, "; "), text_of(Sql::give_register_id), kApplicationId);
   if (code == SQLITE_OK) code = sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr);
   Result<void> written;
   if (code != SQLITE_OK) written = fail(failure_of(db, code, "create", draft).error);
@@ -108,6 +108,10 @@ std::string_view text_of(Sql sql) {
       return "DELETE FROM changes WHERE id<=?1";
     case Sql::forget_all_changes:
       return "DELETE FROM changes";
+    case Sql::register_id:
+      return "SELECT value FROM counters WHERE id=5";
+    case Sql::give_register_id:
+      return "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)";
   }
   CROFT_ASSERT(false);
 }

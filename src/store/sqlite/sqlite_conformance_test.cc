@@ -1,3 +1,5 @@
+#include <sqlite3.h>
+
 #include "os/scratch_directory.h"
 #include "store/conformance/conformance.h"
 #include "store/sqlite/sqlite_store.h"
@@ -14,6 +16,15 @@ class SqliteBackend final : public ConformanceBackend {
     if (!store) return nullptr;
     return *std::move(store);
   }
+  void damage(const Key& key) override {
+    sqlite3* db = nullptr;
+    EXPECT_EQ(sqlite3_open(scratch_.file("new/croft.db").c_str(), &db), SQLITE_OK);
+    const std::string sql = "UPDATE records SET value=x'7b' WHERE name='" + key.name + "'";
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    sqlite3_close(db);
+  }
+  // Another program than Croft notes no change.
+  [[nodiscard]] bool damage_is_watched() const override { return false; }
 
  private:
   os::ScratchDirectory scratch_;

@@ -1,11 +1,13 @@
 #include "store/sqlite/sqlite_store.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "store/check_request.h"
+#include "store/sqlite/commit_note.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/connection_pool.h"
 #include "store/sqlite/open_store.h"
@@ -136,7 +138,7 @@ class SqliteStoreImpl final : public SqliteStore {
     Revision last;
     const auto use = [&](Database& database) -> Result<void> {
       TRY(const std::int64_t number, database.number(Sql::last_revision));
-      last = Revision(static_cast<std::uint64_t>(number));
+      last = database.told(number);
       return {};
     };
     TRY_VOID(connections_.read(deadline, use));
@@ -169,6 +171,16 @@ class SqliteStoreImpl final : public SqliteStore {
     return {.atomic_commit = true, .shared = true, .durable = true};
   }
 
+  [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
+    std::optional<os::FileId> id;
+    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
+      id = database.file();
+      return {};
+    }));
+    if (id) return *id;
+    return fail(ErrorCode::unavailable, "the store's file was replaced just now");
+  }
+
   [[nodiscard]] SqliteCounters counters() const override {
     return {commits_.load(), transactions_.load(), checkpoints_.load()};
   }
@@ -177,8 +189,9 @@ class SqliteStoreImpl final : public SqliteStore {
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {
-      results = commit_group(database, group);
+      results = commit_group(database, group, decode_commit_note(gate_.lock().noted(kCommitNoteBytes)));
       transactions_ += 1;
+      note_commits(database, results);
       if (auto why = reason_to_stop(database, results)) connections_.break_with(*why);
       return {};
     };
@@ -186,6 +199,24 @@ class SqliteStoreImpl final : public SqliteStore {
     if (!used) results.assign(group.size(), fail(used.error()));
     changed_.give();
     return results;
+  }
+
+  /// What has been committed counts only when it is in the files that the path names: they may have been replaced since
+  /// the connection was looked at.
+  void note_commits(Database& database, std::vector<Result<Revision>>& results) const {
+    Revision last;
+    for (const auto& result : results) last = std::max(last, result.value_or(Revision()));
+    if (last == Revision()) return;
+    const auto current = database.is_current();
+    if (current && *current && gate_.lock().is_at_path()) {
+      gate_.lock().note(encode_commit_note({database.register_id(), database.stored(last)}));
+      return;
+    }
+    for (auto& result : results) {
+      if (!result) continue;
+      result = fail(ErrorCode::unknown_outcome,
+                    fmt::format("{} was replaced while a commit to it was under way", database.path()));
+    }
   }
 
   /// After these nothing more may be written before the store is opened again.

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/files.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -29,6 +30,10 @@ struct SqliteCounters {
 /// moved and mounted only as a directory. Every write happens while `-lock` is locked, so no other program may write
 /// the file.
 ///
+/// The files are looked at before each use: when they were replaced, the store goes on with what is there now. Then
+/// what was read before is void: conditions on its revisions don't hold any more (conflict), and watches end (too_old).
+/// Where acknowledged commits are missing (commit_note.h) every call fails with corrupt.
+///
 /// Safe to call from several threads; reads go on while a commit waits for the disk. Commits of several threads share
 /// transactions. A process that forks must not use the store in the child. Turns and watches must end before the store
 /// does.
@@ -38,6 +43,8 @@ struct SqliteCounters {
 class SqliteStore : public Store {
  public:
   [[nodiscard]] virtual SqliteCounters counters() const = 0;
+  /// Which file the database is that this object has open, looked at anew. Errors: those of every call.
+  [[nodiscard]] virtual Result<os::FileId> file(Deadline deadline) = 0;
 };
 
 /// Opens the store in the file `path`; of links in it the file they lead to. `clock` must outlive the store.

@@ -27,8 +27,9 @@ void roll_back(Database& database) {
 /// The commits of a group on their way into one transaction.
 class Group {
  public:
-  Group(Database& database, std::span<PendingCommit* const> commits, bool forget_changes)
-      : database_(database), commits_(commits), forget_changes_(forget_changes) {}
+  Group(Database& database, std::span<PendingCommit* const> commits, const std::optional<CommitNote>& note,
+        bool forget_changes)
+      : database_(database), commits_(commits), note_(note), forget_changes_(forget_changes) {}
 
   /// Applies all and commits. On failure nothing was applied, unless the error is unknown_outcome.
   [[nodiscard]] Result<void> run() {
@@ -36,15 +37,21 @@ class Group {
     if (!log_reserved && log_reserved.error().code != ErrorCode::storage_full) return log_reserved;
     TRY_VOID(begin());
     TRY(const std::int64_t last, database_.number(Sql::last_revision));
-    revision_ = Revision(static_cast<std::uint64_t>(last));
+    if (note_ && note_->register_id == database_.register_id() && last < note_->revision) {
+      return fail(commits_lost(database_, last, *note_));
+    }
+    revision_ = database_.told(last);
     TRY_VOID(upgrade_tables(database_));
     TRY_VOID(forget_changes_ ? forget_all_changes(database_, revision_) : begin_changes(database_));
     for (const PendingCommit* commit : commits_) TRY_VOID(add(*commit));
     if (applied_ == 0) return {};  // the caller rolls back
     if (adds_data_ && !log_reserved) return log_reserved;
     TRY_VOID(set_last_revision());
+    TRY(const std::int64_t id, register_id());
     TRY_VOID(reserve_pages(database_, adds_data_));
-    return commit();
+    TRY_VOID(commit());
+    database_.set_register_id(id);
+    return {};
   }
 
   [[nodiscard]] std::vector<Result<Revision>>& results() { return results_; }
@@ -52,10 +59,6 @@ class Group {
  private:
   [[nodiscard]] Result<void> begin() {
     if (database_.is_read_only()) return fail(database_.failure(SQLITE_READONLY, "write"));
-    if (database_.has_moved()) {
-      return fail(ErrorCode::unavailable,
-                  fmt::format("{} was removed or replaced while it was open; start again", database_.path()));
-    }
     return database_.run(Sql::begin_write);
   }
 
@@ -75,9 +78,21 @@ class Group {
 
   [[nodiscard]] Result<void> set_last_revision() {
     TRY(const auto statement, database_.prepare(Sql::set_last_revision));
-    statement->bind(1, static_cast<std::int64_t>(revision_.value));
+    statement->bind(1, database_.stored(revision_));
     TRY_VOID(statement->step());
     return {};
+  }
+
+  /// A register that an older program made gets its id with the first commit.
+  [[nodiscard]] Result<std::int64_t> register_id() {
+    if (database_.register_id() != 0) return database_.register_id();
+    {
+      TRY(const auto row, database_.prepare(Sql::register_id));
+      TRY(const bool found, row->step());
+      if (found) return row->number(0);
+    }
+    TRY_VOID(database_.run(Sql::give_register_id));
+    return database_.number(Sql::register_id);
   }
 
   /// The one moment that decides. SQLite undoes what didn't fit or was refused before anything was committed; after
@@ -90,6 +105,7 @@ class Group {
 
   Database& database_;
   std::span<PendingCommit* const> commits_;
+  const std::optional<CommitNote>& note_;
   const bool forget_changes_;
   Revision revision_;
   std::vector<Result<Revision>> results_;
@@ -99,8 +115,8 @@ class Group {
 
 /// One transaction for all. On failure the same error for each.
 std::vector<Result<Revision>> commit_together(Database& database, std::span<PendingCommit* const> commits,
-                                              bool forget_changes = false) {
-  Group group(database, commits, forget_changes);
+                                              const std::optional<CommitNote>& note, bool forget_changes = false) {
+  Group group(database, commits, note, forget_changes);
   const auto done = group.run();
   roll_back(database);
   if (done) return std::move(group.results());
@@ -115,16 +131,17 @@ ReadTransaction::~ReadTransaction() {
   if (begun_ && database_.in_transaction()) static_cast<void>(database_.run(Sql::commit));
 }
 
-std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group) {
-  auto results = commit_together(database, group);
+std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group,
+                                           const std::optional<CommitNote>& note) {
+  auto results = commit_together(database, group, note);
   if (!is_full(results.front())) return results;
   // A log that a reader kept from being started again may be what is full.
   static_cast<void>(database.checkpoint());
   for (std::size_t i = 0; i < group.size(); ++i) {
-    results[i] = std::move(commit_together(database, group.subspan(i, 1)).front());
+    results[i] = std::move(commit_together(database, group.subspan(i, 1), note).front());
     // What watches could follow gives its room to the register.
     if (is_full(results[i])) {
-      results[i] = std::move(commit_together(database, group.subspan(i, 1), /*forget_changes=*/true).front());
+      results[i] = std::move(commit_together(database, group.subspan(i, 1), note, /*forget_changes=*/true).front());
     }
   }
   return results;
@@ -155,7 +172,10 @@ Result<void> verify(Database& database) {
     request.limit = kListLimitMax;
     for (bool more = true; more;) {
       TRY(const Page page, read_page(database, request));
-      const auto is_newer = [&](const Record& r) { return r.revision.value > static_cast<std::uint64_t>(last); };
+      for (const Record& record : page.records) {
+        if (const Error* damage = core::damage_of(record.value)) return fail(*damage);
+      }
+      const auto is_newer = [&](const Record& r) { return r.revision > database.told(last); };
       if (std::any_of(page.records.begin(), page.records.end(), is_newer)) {
         return fail(ErrorCode::corrupt,
                     fmt::format("{} has records of a revision that was never given; restore it from "

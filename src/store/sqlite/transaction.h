@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "store/sqlite/commit_note.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
 
@@ -26,8 +28,9 @@ class ReadTransaction {
 
 /// Applies commits in one transaction, each if its conditions hold after those before it. When the disk is too full for
 /// all together, each gets a transaction of its own, so that those which free room succeed. One result a commit, in
-/// order; what it means is Store::commit's.
-[[nodiscard]] std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group);
+/// order; what it means is Store::commit's. All are refused as corrupt when the register is older than the note says.
+[[nodiscard]] std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group,
+                                                         const std::optional<CommitNote>& note);
 
 /// When the log has become long, copies it into the database and starts it again from the front of its file. A process
 /// that opens the store alone reads the whole log, so a short one keeps plugins quick. True: it was copied.

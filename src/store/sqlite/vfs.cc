@@ -1,8 +1,12 @@
 #include "store/sqlite/vfs.h"
 
+#include <cerrno>
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <sqlite3.h>
 
@@ -20,15 +24,25 @@ constexpr std::uint64_t kComfortableBytes = 1 << 20;
 
 sqlite3_vfs* base_vfs = nullptr;
 
-/// What we know of the database files that are open, and the changed tables of methods by the original ones.
+/// What we know of the files that are open, and the changed tables of methods by the original ones.
 struct Registry {
   struct OpenFile {
-    std::string index_path;
+    std::string index_path;  ///< of a database
     const sqlite3_io_methods* base = nullptr;
+    std::optional<os::FileId> id;
+    const volatile void* index_memory = nullptr;
+  };
+  /// The index of a database: SQLite maps it once for all connections of the process to one inode, and goes on with
+  /// that mapping until the last of them is closed.
+  struct Index {
+    std::size_t databases = 0;
+    std::optional<os::FileId> id;
   };
   std::mutex mutex;  ///< guards all below
   std::map<const sqlite3_file*, OpenFile> open;
-  std::map<const sqlite3_io_methods*, sqlite3_io_methods> tables;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Index> indexes;  ///< by device and inode of the database
+  std::map<const sqlite3_io_methods*, sqlite3_io_methods> database_methods;
+  std::map<const sqlite3_io_methods*, sqlite3_io_methods> log_methods;
 };
 
 Registry& registry() {
@@ -41,6 +55,22 @@ Registry::OpenFile known(const sqlite3_file* file) {
   const auto it = registry().open.find(file);
   CROFT_ASSERT(it != registry().open.end());
   return it->second;
+}
+
+std::pair<std::uint64_t, std::uint64_t> key_of(const os::FileId& id) { return {id.device, id.inode}; }
+
+std::optional<os::FileId> id_at(const std::string& path) {
+  const auto status = os::file_status(path);
+  return status && *status ? std::optional((*status)->id) : std::nullopt;
+}
+
+void note_index(const sqlite3_file* file, const volatile void* memory) {
+  const std::lock_guard lock(registry().mutex);
+  Registry::OpenFile& ours = registry().open.at(file);
+  ours.index_memory = memory;
+  if (!ours.id) return;
+  Registry::Index& index = registry().indexes[key_of(*ours.id)];
+  if (!index.id) index.id = id_at(ours.index_path);
 }
 
 bool is_allocated(const std::string& path, std::uint64_t bytes) {
@@ -60,6 +90,7 @@ void touch(volatile void* memory, std::size_t bytes) {
 int map_index(sqlite3_file* file, int region, int region_bytes, int may_extend, void volatile** memory) {
   const Registry::OpenFile ours = known(file);
   const int code = ours.base->xShmMap(file, region, region_bytes, may_extend, memory);
+  if (code == SQLITE_OK && *memory != nullptr && region == 0) note_index(file, *memory);
   if (code != SQLITE_OK || *memory == nullptr || may_extend == 0) return code;
   const std::uint64_t needed = (static_cast<std::uint64_t>(region) + 1) * static_cast<std::uint64_t>(region_bytes);
   if (is_allocated(ours.index_path, needed)) return SQLITE_OK;
@@ -71,36 +102,59 @@ int map_index(sqlite3_file* file, int region, int region_bytes, int may_extend, 
   return SQLITE_OK;
 }
 
-int close_file(sqlite3_file* file) {
+int unmap_index(sqlite3_file* file, int remove) {
   const sqlite3_io_methods* const base = known(file).base;
   {
     const std::lock_guard lock(registry().mutex);
-    registry().open.erase(file);
+    registry().open.at(file).index_memory = nullptr;
   }
-  return base->xClose(file);
+  return base->xShmUnmap(file, remove);
 }
 
-void watch_index_of(sqlite3_file* file, const char* path) {
+int write_file(sqlite3_file* file, const void* data, int count, sqlite3_int64 at) {
+  errno = 0;
+  const int code = known(file).base->xWrite(file, data, count, at);
+  return code == SQLITE_IOERR_WRITE && errno == EFBIG ? SQLITE_FULL : code;
+}
+
+int close_file(sqlite3_file* file) {
+  const Registry::OpenFile ours = known(file);
+  const int code = ours.base->xClose(file);
+  const std::lock_guard lock(registry().mutex);
+  registry().open.erase(file);
+  if (ours.index_path.empty() || !ours.id) return code;
+  const auto index = registry().indexes.find(key_of(*ours.id));
+  if (index != registry().indexes.end() && --index->second.databases == 0) registry().indexes.erase(index);
+  return code;
+}
+
+void watch_file(sqlite3_file* file, const char* path, bool is_database, std::optional<os::FileId> id) {
   const sqlite3_io_methods* const base = file->pMethods;
   const std::lock_guard lock(registry().mutex);
-  registry().open[file] = {std::string(path) + "-shm", base};
-  const auto [table, is_new] = registry().tables.try_emplace(base, *base);
+  registry().open[file] = {is_database ? std::string(path) + "-shm" : "", base, id, nullptr};
+  if (is_database && id) ++registry().indexes[key_of(*id)].databases;
+  auto& tables = is_database ? registry().database_methods : registry().log_methods;
+  const auto [table, is_new] = tables.try_emplace(base, *base);
   if (is_new) {
-    table->second.xShmMap = map_index;
     table->second.xClose = close_file;
+    table->second.xWrite = write_file;
+    if (is_database) {
+      table->second.xShmMap = map_index;
+      table->second.xShmUnmap = unmap_index;
+    }
   }
   file->pMethods = &table->second;
 }
 
-bool exists(const char* path) {
-  const auto status = os::file_status(path);
-  return status && status->has_value();
-}
-
 int open_file(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* flags_out) {
-  if ((flags & SQLITE_OPEN_WAL) != 0 && path != nullptr && exists(path)) flags &= ~SQLITE_OPEN_CREATE;
+  const bool is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0 && path != nullptr;
+  const bool is_log = (flags & SQLITE_OPEN_WAL) != 0 && path != nullptr;
+  const auto before = is_database || is_log ? id_at(path) : std::nullopt;
+  if (is_log && before) flags &= ~SQLITE_OPEN_CREATE;
   const int code = base_vfs->xOpen(base_vfs, path, file, flags, flags_out);
-  if (code == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) != 0 && path != nullptr) watch_index_of(file, path);
+  if (code != SQLITE_OK || (!is_database && !is_log)) return code;
+  const auto after = id_at(path);
+  watch_file(file, path, is_database, !before || before == after ? after : std::nullopt);
   return code;
 }
 
@@ -121,6 +175,21 @@ const char* croft_vfs() {
   static const bool registered = register_vfs();
   CROFT_ASSERT(registered);
   return kName;
+}
+
+OpenedFiles opened_files(const sqlite3_file* database, const sqlite3_file* log) {
+  OpenedFiles files;
+  const std::lock_guard lock(registry().mutex);
+  const auto& open = registry().open;
+  if (const auto it = open.find(log); it != open.end()) files.log = it->second.id;
+  const auto it = open.find(database);
+  if (it == open.end()) return files;
+  files.database = it->second.id;
+  files.index_memory = it->second.index_memory;
+  if (!it->second.id || files.index_memory == nullptr) return files;
+  const auto index = registry().indexes.find(key_of(*it->second.id));
+  if (index != registry().indexes.end()) files.index = index->second.id;
+  return files;
 }
 
 }  // namespace croft::store

@@ -1,8 +1,15 @@
 #pragma once
 
+#include <optional>
+
+#include <sqlite3.h>
+
+#include "os/files.h"
+
 namespace croft::store {
 
-/// The name of the SQLite file layer that stores open their files through: SQLite's default one with two changes.
+/// The name of the SQLite file layer that stores open their files through: SQLite's default one with these
+/// changes.
 ///
 /// A write-ahead log that exists is opened without the flag "create". SQLite syncs the directory once in each process
 /// that may have created the log; for a plugin, a process an ADD, that would double the syncs. Croft makes the log
@@ -12,7 +19,22 @@ namespace croft::store {
 /// 4 KiB of it, which on a file system of smaller blocks leaves holes; on a full disk the first store into a hole would
 /// kill the process with SIGBUS. Where there is no room, SQLite gets SQLITE_IOERR_SHMSIZE.
 ///
+/// A write beyond the limit of the process on the size of its files (ulimit -f) is lack of room, as on a full disk, and
+/// no failure of the disk.
+///
 /// Registers the layer on first use; the default one then in force is the one below.
 [[nodiscard]] const char* croft_vfs();
+
+/// Which files a connection of this layer really has open: what the paths named when SQLite opened them. A file that
+/// was replaced at that very moment counts as unknown.
+struct OpenedFiles {
+  std::optional<os::FileId> database;
+  std::optional<os::FileId> log;
+  std::optional<os::FileId> index;              ///< connections of one process to one database share it
+  const volatile void* index_memory = nullptr;  ///< its first region, while the connection has it mapped
+};
+
+/// `database` and `log` are SQLite's handles of this layer; null where none is open.
+[[nodiscard]] OpenedFiles opened_files(const sqlite3_file* database, const sqlite3_file* log);
 
 }  // namespace croft::store

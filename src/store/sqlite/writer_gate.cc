@@ -45,6 +45,13 @@ Result<void> WriterGate::enter(Deadline deadline) {
   return locked;
 }
 
+Result<void> WriterGate::follow_lock_file(Deadline deadline) {
+  CROFT_ASSERT(is_inside());
+  if (lock_.is_held() && lock_.is_at_path()) return {};
+  lock_.unlock();
+  return lock_.lock(clock_, deadline);
+}
+
 void WriterGate::leave() {
   lock_.unlock();
   {

@@ -23,6 +23,14 @@ class WriterGate {
   /// May be called by another thread than the one that entered.
   void leave();
 
+  /// When the lock file was replaced since, locks the one that is there now: those who write to the store behind the
+  /// new one must be kept out. The thread must be inside. Errors: as enter(); then the thread is inside, and without a
+  /// lock that counts.
+  [[nodiscard]] Result<void> follow_lock_file(Deadline deadline);
+
+  /// The lock file, for notes; the thread must be inside.
+  [[nodiscard]] const os::FileLock& lock() const { return lock_; }
+
   /// This thread entered and did not leave.
   [[nodiscard]] bool is_inside() const;
 

@@ -1,0 +1,213 @@
+"""How the daemons end, and what the agent says of itself: SIGTERM ends agent and controller within five seconds whatever
+they are doing, and no socket stays; SIGHUP ends nothing; an agent without its store does not say "serving"; --user N lets
+user N connect, and nobody else.
+
+usage: daemon_stop.py BIN_DIR
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from etcd_lib import Etcd
+from lib import World, expect, expect_equal, main, own_environment, say, wait_for
+
+END_WITHIN = 5.0
+SERVING, NOT_SERVING = 1, 2
+STRANGER, OTHER = 4711, 4712
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def header(name, value):
+    return b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+
+
+def health(path):
+    """What gRPC's service of health says; None when the door is shut."""
+    fields = {":method": "POST", ":scheme": "http", ":path": "/grpc.health.v1.Health/Check", ":authority": "localhost",
+              "content-type": "application/grpc", "te": "trailers"}
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) +
+                               frame(1, 4, 1, b"".join(header(*field) for field in fields.items())) +
+                               frame(0, 1, 1, b"\0\0\0\0\0"))
+            received = b""
+            while True:
+                while len(received) >= 9 and len(received) >= 9 + int.from_bytes(received[:3], "big"):
+                    size, kind = int.from_bytes(received[:3], "big"), received[3]
+                    payload, received = received[9:9 + size], received[9 + size:]
+                    if kind == 0 and size >= 7:
+                        return payload[6]
+                more = connection.recv(65536)
+                if not more:
+                    return None
+                received += more
+        except OSError:
+            return None
+
+
+def health_as(user, path):
+    """The same, asked by another user."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.setgroups([])
+            os.setuid(user)
+            code = health(path) or 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or None
+
+
+class Rig:
+    def __init__(self, world):
+        self.world = world
+        self.socket = world.directory / "run" / "agent.sock"
+        self.socket.parent.mkdir(mode=0o755)
+        self.errors = world.directory / "daemon.log"
+
+    @contextlib.contextmanager
+    def daemon(self, *arguments):
+        with open(self.errors, "w", encoding="utf-8") as errors:
+            process = subprocess.Popen([self.world.bin / "croftd", *arguments], stdin=subprocess.DEVNULL, stderr=errors)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    @contextlib.contextmanager
+    def agent(self, store, *arguments):
+        with self.daemon("agent", "--store", store, "--socket", self.socket, "--node", "oak", *arguments) as process:
+            wait_for(lambda: process.poll() is not None or health(self.socket) == SERVING, "the agent serves")
+            expect(process.poll() is None, f"the agent ended: {self.errors.read_text()}")
+            yield process
+
+    def add(self, store, container):
+        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
+            "type": "croft-ipam", "store": store, "nodename": "oak", "agent": str(self.socket)}}
+        env = {**own_environment(self.world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": container,
+               "CNI_IFNAME": "eth0", "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin)}
+        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process.stdin.write(json.dumps(config))
+        process.stdin.close()
+        self.world.stack.callback(process.wait)
+        self.world.stack.callback(process.kill)
+        return process
+
+    def ends(self, process, number, what):
+        begin = time.monotonic()
+        process.send_signal(number)
+        try:
+            process.wait(timeout=END_WITHIN + 5)
+        except subprocess.TimeoutExpired:
+            expect(False, f"{what}: not ended by signal {number}; {self.errors.read_text()}")
+        took = time.monotonic() - begin
+        expect(took < END_WITHIN + 0.5, f"{what}: ended after {took:.1f} s")
+        expect(process.returncode in (0, 1), f"{what}: exit {process.returncode}: {self.errors.read_text()}")
+        expect(not self.socket.exists(), f"{what}: the socket is left")
+        say(f"{what}: ended in {took:.1f} s with {process.returncode}")
+
+
+def with_nothing_to_do(rig, store):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with rig.agent(store) as agent:
+            agent.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+            expect_equal((agent.poll(), health(rig.socket)), (None, SERVING), "after SIGHUP")
+            rig.ends(agent, number, f"an idle agent, signal {number}")
+            expect_equal(agent.returncode, 0, "its exit code")
+    with rig.daemon("controller", "--store", store) as controller:
+        wait_for(lambda: "look" in rig.errors.read_text() or "collect" in rig.errors.read_text(), "the first pass")
+        controller.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        expect_equal(controller.poll(), None, "the controller after SIGHUP")
+        rig.ends(controller, signal.SIGTERM, "an idle controller")
+        expect_equal(controller.returncode, 0, "its exit code")
+
+
+def behind_a_lock(rig, store):
+    """Somebody has the turn and does not give it back: the agent's worker waits for it."""
+    lock = pathlib.Path(store.split(":", 1)[1]).parent
+    with rig.agent(store) as agent:
+        rig.add(store, "before").wait(timeout=30)
+        with contextlib.ExitStack() as held:
+            for path in lock.glob("*lock*"):
+                file = held.enter_context(open(path, "rb+"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+            for i in range(6):
+                rig.add(store, f"c{i}")
+            time.sleep(0.7)
+            rig.ends(agent, signal.SIGTERM, "an agent whose workers wait for a lock")
+
+
+def without_its_store(rig, etcd):
+    with rig.agent(etcd.store) as agent:
+        rig.add(etcd.store, "one").wait(timeout=30)
+        etcd.process.send_signal(signal.SIGSTOP)
+        try:
+            for i in range(6):
+                rig.add(etcd.store, f"c{i}")
+            wait_for(lambda: health(rig.socket) == NOT_SERVING, "the agent says that it does not serve", 40)
+            etcd.process.send_signal(signal.SIGCONT)
+            wait_for(lambda: health(rig.socket) == SERVING, "the agent serves again", 40)
+            say("an agent without its store says so, until it is back")
+            etcd.process.send_signal(signal.SIGSTOP)
+            for i in range(6):
+                rig.add(etcd.store, f"d{i}")
+            time.sleep(0.7)
+            rig.ends(agent, signal.SIGTERM, "an agent on an etcd that is stopped")
+            with rig.daemon("controller", "--store", etcd.store) as controller:
+                time.sleep(1)
+                rig.ends(controller, signal.SIGTERM, "a controller on an etcd that is stopped")
+        finally:
+            etcd.process.send_signal(signal.SIGCONT)
+
+
+def for_other_users(rig, store):
+    if os.geteuid() != 0:
+        say("other users: left out, it needs root")
+        return
+    rig.world.directory.chmod(0o711)
+    with rig.agent(store):
+        expect_equal((health_as(0, rig.socket), health_as(STRANGER, rig.socket)), (SERVING, None), "root alone")
+    for users, strangers in (((STRANGER,), (OTHER,)), ((STRANGER, OTHER), (4713,))):
+        with rig.agent(store, "--user", "0", *[str(u) for u in users]) as agent:
+            for user in (0, *users):
+                expect_equal(health_as(user, rig.socket), SERVING, f"user {user}, of {users}")
+            for user in strangers:
+                expect_equal(health_as(user, rig.socket), None, f"user {user}, not of {users}")
+            rig.ends(agent, signal.SIGTERM, f"an agent for {users}")
+
+
+def test():
+    with World("daemon-stop", sys.argv[1]) as world:
+        rig = Rig(world)
+        store = world.store()
+        world.croft(store, "pool", "create", "a", "--cidr", "10.82.0.0/24", "--cooldown-seconds", "0")
+        with_nothing_to_do(rig, store)
+        behind_a_lock(rig, store)
+        for_other_users(rig, store)
+        etcd = Etcd(world)
+        world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.83.0.0/24", "--cooldown-seconds", "0")
+        without_its_store(rig, etcd)
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,252 @@
+"""Damaged records, one by one: what does not rest on the record goes on, and the record is named once. And what comes from
+outside reaches no terminal as more than text. Neither root nor network.
+
+usage: damaged_records.py BIN_DIR
+"""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+
+from etcd_lib import Etcd
+from lib import World, expect, expect_equal, main, run, say
+
+POOLS = [{"name": "a", "cidr": "10.79.0.0/24", "blockSize": 29, "cooldownSeconds": 0},
+         {"name": "b", "cidr": "10.80.0.0/24", "blockSize": 29, "cooldownSeconds": 0}]
+# What no output may hold: C0 but newline and tab, DEL, C1, marks of direction.
+HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def expect_plain(what, data):
+    text = data.decode("utf-8", errors="strict")
+    found = HARMFUL.search(text)
+    expect(not found, f"{what}: {found and found.group()!r} in {text!r}")
+
+
+class Rig:
+    """A store with pools a and b; c1 on node-a and c2 on node-b hold an address of pool a."""
+
+    def __init__(self, world, name, store):
+        self.world, self.store = world, store
+        self.log = world.directory / f"{name}.log"
+        for container, node in (("c1", "node-a"), ("c2", "node-b")):
+            expect_equal(self.call("ADD", container, node)[0], 0, f"ADD of {container}")
+
+    def call(self, command, container="c1", node="node-a", pools=True, ifname="eth0", **env):
+        ipam = {"type": "croft-ipam", "store": self.store, "nodename": node, "agent": "none",
+                "log_file_path": str(self.log)}
+        if pools:
+            ipam["pools"] = POOLS
+        config = {"cniVersion": "1.1.0", "name": "net", "ipam": ipam}
+        variables = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+                     "CNI_IFNAME": ifname, "CNI_PATH": str(self.world.bin), **env}
+        done = subprocess.run([self.world.bin / "croft-ipam"], input=json.dumps(config).encode(), env=variables,
+                              capture_output=True, timeout=60, check=False)
+        expect_plain(f"{command} stdout", done.stdout)
+        expect_plain(f"{command} stderr", done.stderr)
+        return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+    def add(self, container, node="node-a"):
+        """The address, or the error."""
+        code, answer = self.call("ADD", container, node, pools=False)
+        return answer["ips"][0]["address"].split("/")[0] if code == 0 else answer
+
+    def cli(self, *arguments, codes=(0,)):
+        done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
+        expect(done.returncode in codes, f"croft {' '.join(arguments)}: exit {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def controller(self):
+        done = run(self.world.bin / "croftd", "controller", "--store", self.store, "--once", "--grace", "1ms",
+                   check=False)
+        expect(done.returncode in (0, 3), f"controller: exit {done.returncode}: {done.stderr}")
+        return done.stderr
+
+    def everything_goes_on(self, what, name, look_for=("ip", "list"), holder=("c2", "node-b")):
+        """What does not rest on the damaged record."""
+        before = self.log.read_text().count("DAMAGED")
+        container, node = holder
+        expect_equal(self.call("ADD", container, node, pools=False)[0], 0, f"{what}: an owner asks again")
+        self.log.write_text("")
+        fresh = self.add("fresh-" + what)
+        expect(isinstance(fresh, str), f"{what}: a new ADD: {fresh}")
+        lines = [line for line in self.log.read_text().splitlines() if "DAMAGED" in line]
+        expect(len(lines) <= 1, f"{what}: named more than once in one call: {lines}")
+        expect_equal(self.call("DEL", "fresh-" + what, pools=False)[0], 0, f"{what}: DEL")
+        expect_equal(self.call("STATUS", pools=False)[0], 0, f"{what}: STATUS")
+        for command in (("ip", "list"), ("block", "list"), ("pool", "list"), ("pool", "show"), ("node", "list")):
+            done = self.cli(*command)
+            expect(done.stderr.count(name) <= 1, f"{what}: {command} names it more than once: {done.stderr}")
+        named = self.cli(*look_for)
+        expect_equal(named.stderr.count("set aside"), 1, f"{what}: {look_for} names it: {named.stderr}")
+        expect(name in named.stderr, f"{what}: {look_for} names it: {named.stderr}")
+        checked = self.cli("check", codes=(3,))
+        expect(name in checked.stdout, f"{what}: check names it: {checked.stdout}")
+        log = self.controller()
+        expect("pass" in log or "addresses" in log, f"{what}: the controller passes: {log}")
+        say(f"{what}: ok ({before} named before)")
+        return fresh
+
+
+def in_sqlite(world):
+    """(kind of damage, its maker) for a store in sqlite."""
+    def damage(store, kind, name):
+        connection = sqlite3.connect(store.removeprefix("sqlite:"))
+        with connection:
+            done = connection.execute("UPDATE records SET value=? WHERE kind=? AND name=?", (b"{\x1b[2Jgarbage", kind, name))
+            if done.rowcount == 0:
+                connection.execute("INSERT INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
+                                   (kind, name, bytes(16), b"garbage"))
+        connection.close()
+    return damage
+
+
+# The numbers of kinds in the store (docs/formats/records.md).
+POOL, RESERVATION, CONFIG, BLOCK, AFFINITY, HANDLE, VACANCY, CURSOR, MARK = range(9)
+
+
+def sqlite(world):
+    damage = in_sqlite(world)
+
+    def fresh(name):
+        return Rig(world, name, f"sqlite:{world.directory}/{name}/croft.db")
+
+    rig = fresh("pool")
+    damage(rig.store, POOL, "a")
+    address = rig.everything_goes_on("pool", "a", ("pool", "list"))
+    expect(address.startswith("10.80.0."), f"a pool that is damaged gives nothing: {address}")
+    made = rig.cli("pool", "create", "c", "--cidr", "10.81.0.0/24", codes=(1,))
+    expect("can't be told" in made.stderr, f"nothing is made over it: {made.stderr}")
+
+    rig = fresh("reservation")
+    damage(rig.store, RESERVATION, "pool-a")
+    address = rig.everything_goes_on("reservation", "pool-a")
+    expect(address.startswith("10.80.0."), f"what the reservation may keep is not given: {address}")
+
+    rig = fresh("other-reservation")
+    damage(rig.store, RESERVATION, "gateways")
+    refused = rig.add("c9")
+    expect(isinstance(refused, dict) and refused["code"] == 101 and "gateways" in refused["msg"], f"refused: {refused}")
+    expect_equal(rig.call("ADD", "c1", pools=False)[0], 0, "an owner is answered")
+    expect_equal(rig.call("DEL", "c1", pools=False)[0], 0, "and released")
+
+    rig = fresh("config")
+    damage(rig.store, CONFIG, "default")
+    rig.everything_goes_on("config", "default")
+
+    rig = fresh("cursor")
+    damage(rig.store, CURSOR, "host/node-a/a")
+    for i in range(20):
+        expect(isinstance(rig.add(f"d{i}"), str), "a node with a damaged cursor")
+
+    rig = fresh("block")
+    held = json.loads(rig.cli("ip", "list", "-o", "json").stdout)
+    block = [entry["block"] for entry in held if entry["node"] == "node-a"][0]
+    damage(rig.store, BLOCK, f"ipv4/{block}")
+    address = rig.everything_goes_on("block", block)
+    shown = json.loads(rig.cli("ip", "list", "-o", "json").stdout)
+    expect([entry for entry in shown if entry["node"] == "node-b"], "the others are listed")
+    refused = rig.add("c1")
+    expect(isinstance(refused, dict) and refused["code"] == 101, f"who may hold an address there is told: {refused}")
+    code, answer = rig.call("DEL", "c1", pools=False)
+    expect(code == 1 and answer["code"] == 101, f"and not released: {answer}")
+
+    rig = fresh("handle")
+    damage(rig.store, HANDLE, "net.c1")
+    expect(isinstance(rig.add("c8"), str), "a damaged handle is its owner's trouble")
+
+
+def etcd(world):
+    server = Etcd(world)
+    rig = Rig(world, "etcd", server.store)
+    ip = json.loads(rig.cli("ip", "list", "-o", "json").stdout)
+    block = [entry["block"] for entry in ip if entry["node"] == "node-a"][0]
+    keys = server.ctl("get", "--prefix", "/", "--keys-only").stdout.split()
+
+    def key_of(*parts):
+        found = [key for key in keys if all(part in key for part in parts)]
+        expect(found, f"a key with {parts} in {keys}")
+        return found[0]
+
+    pool = key_of("ippools", "/a") if [k for k in keys if "ippools" in k and k.endswith("/a")] else key_of("ippools")
+    for what, key, name in (("block", key_of("/assignment/", block.replace("/", "-")), block.split("/")[0]),
+                            ("cursor", key_of("/croft/", "cursor"), "cursor"),
+                            ("pool", pool, "a")):
+        before = server.ctl("get", key, "--print-value-only").stdout.rstrip("\n")
+        server.ctl("put", key, "{garbage")
+        if what == "cursor":
+            expect(isinstance(rig.add("fresh-cursor"), str), "a damaged cursor is a hint")
+        else:
+            rig.everything_goes_on(what, name, ("block", "list") if what == "block" else ("pool", "list"))
+        if what != "cursor":
+            expect_equal(server.ctl("get", key, "--print-value-only").stdout.rstrip("\n"), "{garbage",
+                         f"{what}: what is damaged is left alone")
+        server.ctl("put", key, before)
+    expect_equal(rig.call("DEL", "c1", pools=False)[0], 0, "mended, c1 is released")
+
+
+def escapes(world):
+    """Escape sequences by every channel there is."""
+    evil = "\x1b[2J\x07\u202e\u009b31m\x7f"
+    rig = Rig(world, "escapes", f"sqlite:{world.directory}/escapes/croft.db")
+    # Variables, configuration, arguments.
+    rig.call("ADD", "c3", ifname="eth\x1b[2J")
+    rig.call("ADD", "c\x1b]0;x")
+    rig.call("ADD", "c4", CNI_ARGS="K8S_POD_NAME=\x1b[31m;K8S_POD_NAMESPACE=\u202eabc")
+    rig.call("ADD", "c5", node="node\x1b[1m")
+    rig.call("DEL", "c5", node=evil)
+    host_local = subprocess.run(
+        [world.bin / "host-local"], capture_output=True, check=False, env={
+            "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/x", "CNI_IFNAME": evil, "CNI_PATH": "/x"},
+        input=json.dumps({"cniVersion": "1.0.0", "name": "n", "ipam": {"type": "host-local", "dataDir": str(
+            world.directory / "hl"), "subnet": evil}}).encode()) if (world.bin / "host-local").exists() else None
+    if host_local:
+        expect_plain("host-local", host_local.stdout + host_local.stderr)
+    # The command line's own arguments, and what a damaged record says.
+    connection = sqlite3.connect(rig.store.removeprefix("sqlite:"))
+    with connection:
+        connection.execute("INSERT INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
+                           (POOL, "p" + evil, bytes(16), evil.encode()))
+    connection.close()
+    reports = world.directory / "report.json"
+    reports.write_text(json.dumps({"findings": [{"subject": evil, "remedy": evil}]}))
+    facts = world.directory / "facts.json"
+    facts.write_text(json.dumps({"nodes": [evil]}))
+    directory = world.directory / "cbr0"
+    directory.mkdir()
+    (directory / "10.0.0.5").write_bytes(b"c1\x1b[2J\r\neth0\xc2\x9b31m")
+    (directory / f"10.0.0.6{evil}".replace("/", "")).write_bytes(b"x")
+    for arguments in (("pool", "list"), ("pool", "list", "-o", "json"), ("pool", "list", "-o", "yaml"), ("ip", "list"),
+                      ("ip", "list", "-o", "wide"), ("check",), ("pool", "show", evil), ("ip", "show", evil),
+                      (evil,), ("ip", "release", "--from-report", str(reports)), ("block", "show", evil),
+                      ("node", "label", "n" + evil, "a=b"), ("node", "label", "node-a", "a" + evil + "=b" + evil),
+                      ("host-local", "check", "--dir", str(directory)), ("host-local", "list", "--dir", str(directory)),
+                      ("host-local", "list", "--dir", str(directory), "-o", "json"),
+                      ("host-local", "check", "--dir", str(directory), "-o", "yaml"), ("service", "list"),
+                      ("service", "create", evil), ("explain", "--node", evil)):
+        done = subprocess.run([world.bin / "croft", "--store", rig.store, *arguments], capture_output=True, check=False)
+        expect_plain(f"croft {arguments!r} stdout", done.stdout)
+        expect_plain(f"croft {arguments!r} stderr", done.stderr)
+        if "json" in arguments and done.stdout:
+            json.loads(done.stdout)
+    for arguments in (("controller", "--once", "--grace", "1ms"),
+                      ("controller", "--once", "--grace", "1ms", "--facts", str(facts)), (evil,)):
+        done = subprocess.run([world.bin / "croftd", *arguments], capture_output=True, check=False,
+                              env={**os.environ, "CROFT_STORE": rig.store})
+        expect_plain(f"croftd {arguments!r}", done.stdout + done.stderr)
+    expect_plain("the plugin's log", rig.log.read_bytes())
+    say("escapes: ok")
+
+
+def test():
+    with World("damaged-records", sys.argv[1]) as world:
+        sqlite(world)
+        escapes(world)
+        etcd(world)
+
+
+if __name__ == "__main__":
+    main(test)

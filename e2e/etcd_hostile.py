@@ -1,0 +1,538 @@
+"""Something that takes the place of etcd and answers wrongly, partially, slowly, for ever or too much.
+
+usage: etcd_hostile.py BIN_DIR [NAME...]
+
+Each kind of answer is given to all kinds of calls: of the plugin, of the command line, and of an agent. None of them
+may abort, take much memory, print what the peer says as it is, go on beyond its time, or answer success to an ADD that
+no store has; the agent ends when it is told to.
+"""
+
+import concurrent.futures
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+from lib import Failure, World, expect, main, say, skip, wait_for
+
+try:
+    import grpc
+except ImportError:
+    # Debian's package is for Debian's Python, which need not be the first in the path.
+    if sys.executable != "/usr/bin/python3" and os.access("/usr/bin/python3", os.X_OK):
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", "-B", *sys.argv])
+    grpc = None
+
+ADD_MAX = 15.0  # seconds: an ADD's own limit
+SLACK = 20.0    # of a machine that is busy
+RSS_MAX = 300 << 10  # KiB, without the daemons' own libraries a tenth of it
+INT64_MAX = (1 << 63) - 1
+MANY = 20 << 20
+
+
+# ---------------------------------------------------------------- protobuf, as much of it as is needed
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fields(data):
+    """(number, value) of each; a value is an int or bytes."""
+    at, found = 0, []
+
+    def read():
+        nonlocal at
+        shift = result = 0
+        while True:
+            byte = data[at]
+            at += 1
+            result |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return result
+    while at < len(data):
+        tag = read()
+        if tag & 7 == 0:
+            found.append((tag >> 3, read()))
+        else:
+            size = read()
+            found.append((tag >> 3, data[at:at + size]))
+            at += size
+    return found
+
+
+def header(revision=7, cluster=1):
+    return field(1, field(1, cluster) + field(2, 1) + field(3, revision) + field(4, 2))
+
+
+def record(key, value=b"v", revision=3, version=1):
+    return field(1, key) + field(2, revision) + field(3, revision) + field(4, version) + field(5, value)
+
+
+def range_answer(kvs=(), more=False, count=None, head=None):
+    return ((head if head is not None else header()) + b"".join(field(2, kv) for kv in kvs)
+            + (field(3, 1) if more else b"") + field(4, len(kvs) if count is None else count))
+
+
+# ---------------------------------------------------------------- peers that speak gRPC
+
+def swallow(requests):
+    """Reads what the other side says, so that it can go on."""
+    def read():
+        try:
+            for _ in requests:
+                pass
+        except grpc.RpcError:
+            pass  # it has gone
+    threading.Thread(target=read, daemon=True).start()
+
+
+class Peer:
+    """An etcd that has nothing and takes everything. Others differ from it where they are named."""
+
+    def range(self, request):
+        return range_answer()
+
+    def txn(self, request):
+        return header() + field(2, 1) + self.parts(request)
+
+    def parts(self, request):
+        parts = b""
+        for number, op in fields(request):
+            if number != 2:
+                continue
+            kind, inner = fields(op)[0]
+            answer = {1: lambda i=inner: self.range(i), 2: lambda: b"", 3: lambda: b"", 4: lambda i=inner: self.txn(i)}
+            parts += field(3, field(kind, answer[kind]()))
+        return parts
+
+    def watch(self, requests):
+        for request in requests:
+            number, inner = fields(request)[0]
+            if number == 1:
+                yield header() + field(2, dict(fields(inner)).get(7, 0)) + field(3, 1)
+
+    def serve(self):
+        """The port, and how to stop."""
+        def handler(details):
+            name = details.method.rsplit("/", 1)[-1]
+            if name == "Watch":
+                return grpc.stream_stream_rpc_method_handler(lambda requests, _: self.watch(requests))
+            answer = {"Range": self.range, "Txn": self.txn}.get(name)
+            if answer is None:
+                return None
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: self.answer(answer, request, context))
+
+        class Everything(grpc.GenericRpcHandler):
+            def service(self, details):
+                return handler(details)
+        server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=16),
+                             options=[("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)])
+        server.add_generic_rpc_handlers((Everything(),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        return port, lambda: server.stop(0)
+
+    def answer(self, how, request, context):
+        del context
+        return how(request)
+
+
+class Failed(Peer):
+    """A condition failed, where there was none."""
+    def txn(self, request):
+        return header()
+
+
+class FailedWithParts(Peer):
+    def txn(self, request):
+        return header() + self.parts(request)
+
+
+class Revision(Peer):
+    def __init__(self, revision):
+        self.revision = revision
+
+    def range(self, request):
+        return range_answer(head=header(self.revision))
+
+    def txn(self, request):
+        return header(self.revision) + field(2, 1) + self.parts(request)
+
+
+class Backwards(Peer):
+    """Each answer is older than the one before, each second one of another cluster."""
+    def __init__(self):
+        self.revision = 1 << 40
+
+    def txn(self, request):
+        self.revision -= 1000
+        return header(self.revision, self.revision // 1000 % 2) + field(2, 1) + self.parts(request)
+
+    def range(self, request):
+        self.revision -= 1000
+        return range_answer(head=header(self.revision))
+
+
+class EmptyRecords(Peer):
+    def range(self, request):
+        return header() + b"\x12\x00" * (MANY // 2)
+
+    def txn(self, request):
+        return header() + field(2, 1) + b"\x1a\x00" * (MANY // 2)
+
+
+class EmptyRecordsInside(Peer):
+    def range(self, request):
+        return header() + b"\x12\x00" * (1 << 20)
+
+
+class Nothing(Peer):
+    def txn(self, request):
+        return b""
+
+    range = txn
+
+
+class Garbage(Peer):
+    def txn(self, request):
+        return bytes(range(256)) * 100
+
+    range = txn
+
+
+class OtherKeys(Peer):
+    def range(self, request):
+        return range_answer([record(b"/somewhere/else\x1b[31m")])
+
+
+class Values(Peer):
+    """Whatever is asked for is there, and no record."""
+    def range(self, request):
+        asked = dict(fields(request))
+        if asked.get(9):
+            return range_answer(count=-5)
+        return range_answer([record(asked[1] + (b"" if 2 not in asked else b"10.0.0.0-26"), b"\x1b]0;x\x07" * 1000)])
+
+
+class EndlessList(Peer):
+    """Every page is full, and there is more."""
+    def range(self, request):
+        asked = dict(fields(request))
+        if 2 not in asked:
+            return range_answer()
+        limit, start = min(asked.get(3, 500), 500), time.monotonic_ns()
+        base = asked[1].split(b"\x00")[0]
+        keys = [base + b"%020d" % (start + i) for i in range(limit)]
+        return range_answer([record(k) for k in keys], more=True, count=1 << 40)
+
+
+class SamePage(Peer):
+    def range(self, request):
+        asked = dict(fields(request))
+        if 2 not in asked:
+            return range_answer()
+        return range_answer([record(asked[1][:40].rstrip(b"\x00") + b"0")], more=True, count=1 << 40)
+
+
+class Refusing(Peer):
+    def __init__(self, code):
+        self.code = code
+
+    def answer(self, how, request, context):
+        context.abort(self.code, "\x1b[2J" + "no " * 200 + "!")
+
+
+class Silent(Peer):
+    def answer(self, how, request, context):
+        time.sleep(60)
+        return b""
+
+
+class WatchFlood(Peer):
+    """Nothing happens, and the watch says so without end."""
+    def watch(self, requests):
+        swallow(requests)
+        while True:
+            yield header() + field(2, 1)
+
+
+class WatchRevision(Peer):
+    def __init__(self, revision):
+        self.revision = revision
+
+    def watch(self, requests):
+        for request in requests:
+            number, inner = fields(request)[0]
+            if number != 1:
+                continue
+            asked = dict(fields(inner))
+            yield header() + field(2, asked.get(7, 0)) + field(3, 1)
+            event = field(2, field(1, asked[1]) + field(3, self.revision) + field(4, 1))
+            yield header(self.revision) + field(2, asked.get(7, 0)) + field(11, event)
+
+
+class WatchPieces(Peer):
+    """One answer in pieces, of which there is no last, for one watch after the other."""
+    def watch(self, requests):
+        swallow(requests)
+        number = 0
+        while True:
+            number += 1
+            yield (header() + field(2, number % 50) + field(7, 1)
+                   + field(11, field(2, record(b"/calico/resources/v3/projectcalico.org/ippools/a", b"x" * 100_000))))
+
+
+# ---------------------------------------------------------------- peers that speak worse
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+class Raw:
+    """A server of bytes; `talk` has the connection until it returns."""
+
+    def __init__(self, talk):
+        self.talk = talk
+
+    def serve(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        stopping = threading.Event()
+
+        def one(connection):
+            with connection:
+                try:
+                    connection.settimeout(1)
+                    self.talk(connection, stopping)
+                except OSError:
+                    pass
+
+        def accept():
+            while not stopping.is_set():
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+        threading.Thread(target=accept, daemon=True).start()
+
+        def stop():
+            stopping.set()
+            listener.close()
+        return listener.getsockname()[1], stop
+
+
+def send(connection, stopping, data):
+    """All of it, unless it is over."""
+    view = memoryview(data)
+    while view and not stopping.is_set():
+        try:
+            view = view[connection.send(view):]
+        except TimeoutError:
+            pass
+
+
+def drain(connection):
+    def read():
+        try:
+            while connection.recv(65536):
+                pass
+        except OSError:
+            pass
+    threading.Thread(target=read, daemon=True).start()
+
+
+def say_for_ever(data, pause=0.0):
+    def talk(connection, stopping):
+        drain(connection)
+        send(connection, stopping, frame(4, 0, 0))
+        while not stopping.is_set():
+            send(connection, stopping, data)
+            if pause:
+                time.sleep(pause)
+    return talk
+
+
+HEADERS = frame(1, 4, 1, b"\x88")  # :status 200
+
+
+def answer_for_ever(data, pause=0.0):
+    """The beginning of an answer to the first request, and then more of it."""
+    def talk(connection, stopping):
+        connection.recv(65536)
+        drain(connection)
+        send(connection, stopping, frame(4, 0, 0) + HEADERS)
+        while not stopping.is_set():
+            send(connection, stopping, data)
+            if pause:
+                time.sleep(pause)
+    return talk
+
+
+def noise(connection, stopping):
+    while not stopping.is_set():
+        send(connection, stopping, os.urandom(65536))
+
+
+def hang_up(connection, stopping):
+    send(connection, stopping, frame(4, 0, 0))
+
+
+PEERS = {
+    "failed": Failed, "failed-with-parts": FailedWithParts, "nothing": Nothing, "garbage": Garbage,
+    "revision-minus-1": lambda: Revision(-1), "revision-0": lambda: Revision(0),
+    "revision-max": lambda: Revision(INT64_MAX), "backwards": Backwards, "other-keys": OtherKeys, "values": Values,
+    "empty-records": EmptyRecords, "empty-records-inside": EmptyRecordsInside, "endless-list": EndlessList,
+    "same-page": SamePage, "silent": Silent,
+    "watch-flood": WatchFlood, "watch-revision-minus-1": lambda: WatchRevision(-1),
+    "watch-revision-max": lambda: WatchRevision(INT64_MAX), "watch-pieces": WatchPieces,
+    **({f"refusing-{code.name.lower()}": lambda code=code: Refusing(code)
+        for code in grpc.StatusCode if code != grpc.StatusCode.OK} if grpc else {}),
+    "pings": lambda: Raw(say_for_ever(frame(6, 0, 0, b"12345678") * 1000)),
+    "pings-slowly": lambda: Raw(say_for_ever(frame(6, 0, 0, b"12345678"), 0.01)),
+    "unknown-frames": lambda: Raw(say_for_ever(frame(0x50, 0, 0, b"x" * 16384) * 16)),
+    "settings": lambda: Raw(say_for_ever(frame(4, 0, 0) * 1000)),
+    "empty-data": lambda: Raw(answer_for_ever(frame(0, 0, 1) * 1000)),
+    "data": lambda: Raw(answer_for_ever(frame(0, 0, 1, b"\x00" * 16384))),
+    "data-slowly": lambda: Raw(answer_for_ever(frame(0, 0, 1, b"\x00"), 0.01)),
+    "half-headers": lambda: Raw(answer_for_ever(frame(9, 0, 1, b"\x00" * 1000))),
+    "noise": lambda: Raw(noise), "hang-up": lambda: Raw(hang_up),
+}
+# What a store that takes everything may be told.
+HONEST_TO_PLUGINS = ("watch-", "backwards")
+
+
+# ---------------------------------------------------------------- calls
+
+def rss_of(pid):
+    """The most memory it has had, in KiB. What wait4 tells is at least that of this program, from which it was forked."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+            return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
+    except OSError:
+        return 0
+
+
+class Ended:
+    """What became of a process."""
+
+    def __init__(self, command, stdin="", env=None, limit=60.0):
+        begin = time.monotonic()
+        with subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=env) as process:
+            timer = threading.Timer(limit, process.kill)
+            timer.start()
+            outputs = []
+            readers = [threading.Thread(target=lambda f=f: outputs.append((f, f.read(1 << 24))))
+                       for f in (process.stdout, process.stderr)]
+            for reader in readers:
+                reader.start()
+            process.stdin.write(stdin.encode())
+            process.stdin.close()
+            self.rss = 0
+            while any(reader.is_alive() for reader in readers):
+                self.rss = max(self.rss, rss_of(process.pid))
+                readers[0].join(0.02)
+            for reader in readers:
+                reader.join()
+            process.wait()
+            timer.cancel()
+        self.seconds = time.monotonic() - begin
+        self.code = process.returncode
+        self.out = next(text for f, text in outputs if f is process.stdout)
+        self.err = next(text for f, text in outputs if f is process.stderr)
+        self.what = " ".join(str(c) for c in command[-4:])
+
+
+def check(name, ended, seconds_max):
+    text = (ended.out + ended.err)[:2000]
+    expect(ended.code >= 0, f"{name}: {ended.what} was ended by signal {-ended.code} after {ended.seconds:.1f} s: {text}")
+    expect(ended.seconds < seconds_max, f"{name}: {ended.what} took {ended.seconds:.1f} s: {text}")
+    expect(ended.rss < RSS_MAX, f"{name}: {ended.what} took {ended.rss} KiB")
+    expect(len(ended.out + ended.err) < 1 << 20, f"{name}: {ended.what} printed {len(ended.out + ended.err)} bytes")
+
+
+def plugin(world, store, op):
+    config = {"cniVersion": "1.1.0", "name": "net", "ipam": {
+        "type": "croft-ipam", "store": store, "nodename": "oak", "log_file_path": str(world.directory / "ipam.log")}}
+    env = {"CNI_COMMAND": op, "CNI_CONTAINERID": "c1", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+           "CNI_PATH": str(world.bin), "PATH": os.environ["PATH"], "CROFT_AGENT": "none"}
+    return Ended([world.bin / "croft-ipam"], json.dumps(config), env)
+
+
+def try_agent(world, name, store):
+    path = world.directory / f"{name}.sock"
+    with open(world.directory / f"{name}.log", "ab") as log:
+        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--socket", path, "--node", "oak"],
+                                 stdout=log, stderr=log)
+    world.stack.callback(agent.kill)
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        expect(agent.poll() is None or agent.returncode >= 0, f"{name}: the agent ended by signal {agent.returncode}")
+        time.sleep(0.2)
+    if agent.poll() is not None:
+        return  # it refuses to start
+    rss = rss_of(agent.pid)
+    begin = time.monotonic()
+    agent.send_signal(signal.SIGTERM)
+    try:
+        code = agent.wait(5 + SLACK)
+    except subprocess.TimeoutExpired as late:
+        raise Failure(f"{name}: the agent does not end") from late
+    expect(code == 0, f"{name}: the agent ended with {code}")
+    expect(rss < RSS_MAX, f"{name}: the agent took {rss} KiB")
+    say(f"{name}: the agent took {rss >> 10} MiB and ended in {time.monotonic() - begin:.1f} s")
+
+
+def try_peer(world, name):
+    port, stop = PEERS[name]().serve()
+    store = f"etcd:http://127.0.0.1:{port}"
+    try:
+        add = plugin(world, store, "ADD")
+        check(name, add, ADD_MAX + SLACK)
+        answer = json.loads(add.out)
+        honest = name.startswith(HONEST_TO_PLUGINS)
+        expect(honest or (add.code == 1 and "code" in answer), f"{name}: ADD was answered with {add.out[:500]}")
+        expect("\x1b" not in add.out.decode(), f"{name}: ADD prints an escape: {add.out[:500]}")
+        for op in ("DEL", "STATUS"):
+            check(name, plugin(world, store, op), ADD_MAX + SLACK)
+        # A list without end is read for as long as a command of the operator's may take, which is long.
+        commands = [["ip", "list"], ["pool", "show"], ["check"], ["explain", "--node", "oak"]]
+        for command in commands if name != "endless-list" else commands[1:2]:
+            check(name, Ended([world.bin / "croft", "--store", store, *command]), 45 + SLACK)
+        say(f"{name}: {add.code}, {add.seconds:.1f} s, {add.rss >> 10} MiB: {answer.get('code')} "
+            f"{answer.get('msg', '')[:60]} {answer.get('details', '')[:160]}")
+        try_agent(world, name, store)
+    finally:
+        stop()
+
+
+def test():
+    if grpc is None:
+        skip("not installed: python3-grpcio (scripts/setup installs it)")
+    names = sys.argv[2:] or list(PEERS)
+    with World("etcd-hostile", sys.argv[1]) as world:
+        with concurrent.futures.ThreadPoolExecutor(max_workers=6) as pool:
+            for done in [pool.submit(try_peer, world, name) for name in names]:
+                done.result()
+
+
+if __name__ == "__main__":
+    main(test, 280)

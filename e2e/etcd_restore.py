@@ -1,0 +1,284 @@
+"""etcd is put back to an older state (snapshot save and restore) under a running agent.
+
+usage: etcd_restore.py BIN_DIR case|storm [--rounds N] [--seed N]
+
+case: one restore, after which the revisions repeat with other contents (A-B-A): what a lone plugin was acknowledged
+meanwhile stays, and a pool that is disabled is not served from the agent's memory. storm: two agents and eight
+workers, some through the agents, some past them, while etcd is put back to a spread of the states it had; after each
+restore the history begins anew with what the register then has, and the checks of history.py decide.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import threading
+import time
+
+import history as checks
+from agent_etcd import NodeAgent, NodeWithAgent
+from etcd import Node
+from etcd_lib import Etcd
+from lib import World, expect, expect_equal, main, run, say, wait_for
+
+
+class RestorableEtcd(Etcd):
+    """An etcd that can be put back to what it was."""
+
+    def revision(self):
+        return json.loads(self.ctl("get", "none", "-w", "json").stdout)["header"]["revision"]
+
+    def save(self, name):
+        path = self.world.directory / f"{name}.snapshot"
+        path.unlink(missing_ok=True)
+        self.ctl("snapshot", "save", str(path))
+        return path
+
+    def restore(self, snapshot):
+        """As an operator does it: the same name, the same token, so the same cluster id."""
+        self.kill()
+        shutil.rmtree(self.data)
+        subprocess.run(["etcdctl", "snapshot", "restore", snapshot, "--data-dir", self.data,
+                        "--initial-cluster", f"default={self.peer}", "--initial-advertise-peer-urls", self.peer],
+                       check=True, capture_output=True, env={**os.environ, "ETCDCTL_API": "3"})
+        self.start()
+
+
+def alone(world, etcd, name):
+    node = Node(world, etcd.store, name)
+    node.ipam["agent"] = "none"
+    return node
+
+
+def holders(world, etcd):
+    held = {}
+    for address, row in world.held(etcd.store).items():
+        held.setdefault(row["containerId"], []).append(address)
+    return held
+
+
+def plain(addresses):
+    return sorted(a.split("/")[0] for a in addresses)
+
+
+def acknowledged_adds_stay(world):
+    """The agent commits a revision, the restore takes it back, a lone plugin commits another one of the same number."""
+    etcd = RestorableEtcd(world)
+    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.81.0.0/24", "--block-size", "26",
+                "--cooldown-seconds", "0")
+    agent = NodeAgent(world, etcd, "oak")
+    oak, oak_alone = NodeWithAgent(world, etcd, agent, "oak"), alone(world, etcd, "oak")
+    for container in ("first", "warm", "warmer"):
+        oak.add(container)
+        time.sleep(0.3)
+    for behind in (1, 2, 3):
+        snapshot, at = etcd.save("behind"), etcd.revision()
+        for i in range(behind):
+            oak.add(f"lost-{behind}-{i}")
+        before = etcd.revision()
+        expect_equal(before, at + behind, "each ADD is one revision")
+        etcd.restore(snapshot)
+        acknowledged = {}
+        for i in range(behind):
+            container = f"new-{behind}-{i}"
+            acknowledged[container] = plain(oak_alone.add(container))
+        expect_equal(etcd.revision(), before, "the revisions repeat")
+        for i in range(3):
+            acknowledged[f"later-{behind}-{i}"] = plain(oak.add(f"later-{behind}-{i}"))
+        held = holders(world, etcd)
+        for container, addresses in acknowledged.items():
+            expect_equal(held.get(container), addresses, f"what {container} holds after a restore by {behind}")
+        wait_for(lambda: etcd.requests_of(lambda: oak.add(f"probe{time.monotonic_ns()}")) == {"Txn": 1},
+                 "the agent is back to one request an ADD", 20)
+    findings = world.croft(etcd.store, "check", check=False)
+    expect(not findings, f"croft check: {findings}")
+    agent.kill()
+    etcd.kill()
+    say("acknowledged ADDs stay after restores by one, two and three revisions")
+
+
+def a_disabled_pool_is_not_served(world):
+    """The pool is disabled by a revision that the agent's watch believes to have seen; the block's own is older than
+    the snapshot, and so the same."""
+    etcd = RestorableEtcd(world)
+    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.82.0.0/24", "--block-size", "26",
+                "--cooldown-seconds", "0")
+    agent = NodeAgent(world, etcd, "oak")
+    oak = NodeWithAgent(world, etcd, agent, "oak")
+    for container in ("first", "warm", "warmer"):
+        oak.add(container)
+        time.sleep(0.3)
+    snapshot = etcd.save("enabled")
+    for i in range(5):
+        alone(world, etcd, "elm").add(f"lost{i}")
+    time.sleep(0.5)
+    etcd.restore(snapshot)
+    run(world.bin / "croft", "--store", etcd.store, "pool", "disable", "a")
+    answer = oak.refuse("after")
+    expect_equal(answer["code"], 102, f"every pool is disabled: {answer}")
+    agent.kill()
+    etcd.kill()
+    say("a disabled pool is not served from memory after a restore")
+
+
+class Worker(threading.Thread):
+    """Calls of one node, one after the other, while the gate is open; some nodes ask an agent."""
+
+    def __init__(self, storm, number, node):
+        super().__init__(name=f"worker{number}")
+        self.storm, self.node = storm, node
+        self.draw = random.Random(f"{storm.seed}-{number}")
+        self.held, self.made, self.trouble = [], 0, None
+        self.busy = threading.Lock()  # while a call is under way
+
+    def call(self, op, container):
+        storm = self.storm
+        history, begin = storm.history, storm.history.now()
+        code, answer, err = self.node.finish(self.node.start(op, container))
+        line = {"worker": self.name, "op": op, "container": container, "begin": begin, "end": history.now(),
+                "addresses": []}
+        if code == 0:
+            line["outcome"] = "ok"
+            if op == "ADD":
+                line["addresses"] = plain(ip["address"] for ip in answer["ips"])
+        else:
+            line["outcome"] = "refused" if op == "ADD" and answer and answer.get("code") == 100 else "unknown"
+            expect(answer is not None and answer.get("code") in (11, 100), f"{line}: {code} {answer} {err}")
+        if history is not storm.history:
+            line["outcome"] = "unknown"  # it was answered by an etcd that is no more, or by the one after it
+        storm.history.add(**line)
+        return line
+
+    def run(self):
+        while not self.storm.over.is_set():
+            if not self.storm.gate.wait(0.1):
+                continue
+            try:
+                with self.busy:
+                    if self.storm.gate.is_set():
+                        self.step()
+            except Exception as error:  # pylint: disable=broad-except
+                self.trouble = error
+                return
+
+    def step(self):
+        if self.held and (len(self.held) > 6 or self.draw.random() < 0.4):
+            container = self.held.pop(self.draw.randrange(len(self.held)))
+            if self.call("DEL", container)["outcome"] != "ok":
+                self.held.append(container)
+            return
+        self.made += 1
+        container = f"{self.name}-{self.made}"
+        if self.call("ADD", container)["outcome"] != "refused":
+            self.held.append(container)
+
+
+class Storm:
+    """Agents and lone plugins on two nodes, and an etcd that goes back now and then."""
+
+    def __init__(self, world, seed, rounds):
+        self.world, self.seed, self.rounds = world, seed, rounds
+        self.draw = random.Random(f"storm-{seed}")
+        self.history = checks.History()
+        self.over, self.gate = threading.Event(), threading.Event()
+
+    def run(self):
+        world = self.world
+        etcd = RestorableEtcd(world)
+        world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.84.0.0/24", "--block-size", "28",
+                    "--cooldown-seconds", "0")
+        workers = []
+        for number in range(8):
+            name = f"node{number // 4}"
+            if number % 4 == 0:
+                agent = NodeAgent(world, etcd, name)
+            # Two of four go past the agent of their node: they write what it remembers.
+            node = NodeWithAgent(world, etcd, agent, name) if number % 2 == 0 else alone(world, etcd, name)
+            workers.append(Worker(self, number, node))
+        snapshots = [etcd.save("start")]
+        for worker in workers:
+            worker.start()
+        try:
+            for number in range(self.rounds):
+                self.gate.set()
+                time.sleep(0.8)
+                snapshots.append(etcd.save(f"round{number}"))
+                time.sleep(0.4)
+                self.check(etcd, workers)
+                self.gate.set()
+                time.sleep(0.3)
+                # In the midst of calls. Those that begin before it is over may be lost with the state that is gone.
+                chosen = self.draw.choice(snapshots)
+                snapshots = snapshots[:snapshots.index(chosen) + 1]
+                etcd.restore(chosen)
+                self.history = checks.History()
+                time.sleep(0.8)
+                self.check(etcd, workers)
+        finally:
+            self.over.set()
+            for worker in workers:
+                worker.join()
+
+    def check(self, etcd, workers):
+        """What the workers saw since the last restore, against each other and against the register."""
+        self.gate.clear()
+        for worker in workers:
+            expect(worker.busy.acquire(timeout=60), "a worker does not come back")
+        try:
+            for worker in workers:
+                if worker.trouble:
+                    raise worker.trouble
+            held = holders(self.world, etcd)
+            self.compare(held)
+            self.history = checks.History()
+            now = self.history.now()
+            for container, addresses in held.items():
+                self.history.add(worker="register", op="ADD", container=container, begin=now, end=now, outcome="ok",
+                                 addresses=sorted(addresses))
+            for worker in workers:
+                worker.held = [c for c in held if c.startswith(worker.name + "-")]
+        finally:
+            for worker in workers:
+                worker.busy.release()
+
+    def compare(self, held):
+        unsure = {c["container"] for c in self.history.calls if c["outcome"] == "unknown"}
+        surely, gone = {}, set()
+        for container, calls in self.history.by_container().items():
+            if container in unsure:
+                continue
+            holds = checks.holds_of(calls)
+            if holds and holds[-1][1] == checks.FOREVER:
+                surely[container] = holds[-1][2]
+            elif calls[-1]["op"] == "DEL":
+                gone.add(container)
+        for container, addresses in surely.items():
+            expect_equal(sorted(held.get(container, [])), addresses, f"what {container} was acknowledged")
+        for container in gone:
+            expect(container not in held, f"{container} holds {held.get(container)} after its DEL")
+        wrong = checks.overlapping_holds(self.history, lambda _: 0) + checks.changed_answers(self.history)
+        expect(not wrong, "\n".join(wrong))
+        done = sum(c["outcome"] == "ok" and c["worker"] != "register" for c in self.history.calls)
+        expect(done > 0, f"no call was answered: {len(self.history.calls)}")
+        say(f"{done} calls acknowledged, {len(surely)} containers surely hold addresses: as the register says")
+
+
+def test():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin_dir")
+    parser.add_argument("what", choices=["case", "storm"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", default="1")
+    arguments = parser.parse_args()
+    with World("etcd-restore", arguments.bin_dir) as world:
+        if arguments.what == "case":
+            acknowledged_adds_stay(world)
+            a_disabled_pool_is_not_served(world)
+        else:
+            Storm(world, arguments.seed, arguments.rounds).run()
+
+
+if __name__ == "__main__":
+    main(test, 850)

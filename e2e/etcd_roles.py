@@ -1,0 +1,183 @@
+"""Least privilege on an etcd with authentication: the roles of docs/runbooks/etcd-roles.md, each program with its own, and
+a password, a certificate and an authority that change under running programs.
+
+usage: etcd_roles.py BIN_DIR
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+from agent_etcd import NodeWithAgent
+from etcd import Node
+from etcd_lib import Etcd
+from etcd_tls import Authority
+from lib import World, expect, expect_equal, main, require_programs, run, say, wait_for
+
+RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "etcd-roles.md"
+OK, ERROR, UNREACHABLE = 0, 1, 4
+USERS = ("node", "controller", "operator", "viewer")
+
+
+class SecretEtcd(Etcd):
+    """A member with a certificate, for users with passwords."""
+
+    scheme = "https"
+
+    def __init__(self, world, ca, server):
+        self.ctl_flags = ("--cacert", ca)
+        super().__init__(world, "--cert-file", server[0], "--key-file", server[1])
+
+    def as_user(self, user, *arguments, check=True):
+        return self.ctl("--command-timeout", "30s", "--user", f"{user}:secret-{user}", *arguments, check=check)
+
+
+def make_roles(world, etcd, ca):
+    """What the runbook says, literally."""
+    commands = next(block for block in re.findall(r"```\n(.*?)```", RUNBOOK.read_text(), re.DOTALL) if "grant()" in block)
+    done = subprocess.run(["sh", "-eu"], input=commands, text=True, capture_output=True, check=False, timeout=60,
+                          env={**os.environ, "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": etcd.url, "ETCDCTL_CACERT": str(ca)})
+    expect_equal(done.returncode, 0, f"the runbook's commands: {done.stdout}{done.stderr}")
+    etcd.ctl("user", "add", "root:secret-root")
+    etcd.ctl("user", "grant-role", "root", "root")
+    for user in USERS:
+        etcd.ctl("user", "add", f"{user}:secret-{user}")
+        etcd.ctl("user", "grant-role", user, f"croft-{user}")
+        (world.directory / f"{user}.password").write_text(f"secret-{user}\n")
+        (world.directory / f"{user}.password").chmod(0o600)
+    etcd.ctl("auth", "enable")
+    etcd.ctl_flags = (*etcd.ctl_flags, "--user", "root:secret-root")  # without one nothing is healthy from here on
+
+
+def croft(world, store, *arguments):
+    return run(world.bin / "croft", "--store", store, *arguments, check=False)
+
+
+class Agent:
+    def __init__(self, world, store):
+        self.socket, self.log = world.directory / "oak.sock", world.directory / "oak.log"
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--socket", self.socket,
+                                             "--node", "oak"], stdout=log, stderr=log)
+        world.stack.callback(self.process.kill)
+        wait_for(self.socket.exists, "the agent's socket")
+
+
+def roles(world, etcd, url):
+    """Everybody can do their work, and nothing else."""
+    made = croft(world, url("operator"), "pool", "create", "a", "--cidr", "10.77.0.0/24", "--block-size", "26",
+                 "--gateway", "10.77.0.1", "--cooldown-seconds", "0")
+    expect_equal(made.returncode, OK, f"the operator makes a pool: {made.stderr}")
+    for store in (url("node"), url("controller"), url("viewer")):
+        for command in (["pool", "create", "b", "--cidr", "10.78.0.0/24"], ["pool", "disable", "a"]):
+            refused = croft(world, store, *command)
+            expect(refused.returncode not in (OK,), f"{store}: croft {command}")
+            expect("permission denied" in refused.stderr, f"{store}: {refused.stderr}")
+    before = set(etcd.as_user("root", "get", "--prefix", "/", "--keys-only").stdout.split())
+    alone = Node(world, url("node"), "elm")
+    alone.ipam["agent"] = "none"
+    alone.add("alone")
+    agent = Agent(world, url("node"))
+    oak = NodeWithAgent(world, etcd, agent, "oak")
+    oak.ipam["store"] = url("node")
+    for container in ("c1", "c2", "c3"):
+        oak.add(container)
+        time.sleep(0.3)
+    oak.delete("c2")
+    alone.delete("alone")
+    expect(oak.paths()[0] >= 2, f"served by the agent: {oak.paths()}")
+    after = set(etcd.as_user("root", "get", "--prefix", "/", "--keys-only").stdout.split())
+    say("written by the node: " + ", ".join(sorted({re.sub(r"/[^/]*$", "/", key) for key in after - before})))
+    once = run(world.bin / "croftd", "controller", "--store", url("controller"), "--once", "--grace", "1ms",
+               check=False)
+    expect(once.returncode in (OK, 3), f"the controller: {once.returncode} {once.stdout}{once.stderr}")
+    expect("permission denied" not in once.stdout + once.stderr, f"the controller: {once.stdout}{once.stderr}")
+    for store in (url(user) for user in USERS):
+        for command in (["ip", "list"], ["pool", "list"], ["check"]):
+            done = croft(world, store, *command)
+            expect_equal(done.returncode, OK, f"{store}: croft {command}: {done.stdout}{done.stderr}")
+    held = world.held(url("viewer"))
+    expect_equal(sorted(row["containerId"] for row in held.values()), ["c1", "c3"], "held")
+    refused = croft(world, url("viewer"), "ip", "release", next(iter(held)))
+    expect(refused.returncode != OK and len(world.held(url("viewer"))) == 2, f"the viewer releases: {refused.stderr}")
+    for user in USERS:
+        for key in ("/registry/services/specs/default/a", "/calico/resources/v3/projectcalico.org/profiles/a/../b",
+                    "/croft/v2/a", "/other", "/calico/ipam/v1/a"):
+            if user == "operator" and key.startswith("/calico/resources"):
+                continue
+            denied = etcd.as_user(user, "put", key, "v", check=False)
+            expect(denied.returncode != 0, f"{user} writes {key}")
+        expect(etcd.as_user(user, "get", "--prefix", "/registry/", check=False).returncode != 0, f"{user} reads /registry/")
+    denied = etcd.as_user("node", "put", "/calico/ipam/v2/config", "{}", check=False)
+    expect(denied.returncode != 0, "a node writes the configuration")
+    say("plugin, agent, controller and croft work with their roles, and write nothing else")
+    return agent, oak
+
+
+def rotation(world, etcd, url, agent, oak, ca):
+    """Nothing is restarted but etcd, whose certificate changes."""
+    password = world.directory / "node.password"
+
+    def replace(path, content, mode=0o600):
+        new = path.with_suffix(".new")
+        new.write_text(content)
+        new.chmod(mode)
+        new.rename(path)
+
+    def served_by_agent():
+        before = oak.paths()[0]
+        oak.add(f"r{time.monotonic_ns()}")
+        return oak.paths()[0] > before
+    done = subprocess.run(["etcdctl", "--endpoints", etcd.url, *etcd.ctl_flags, "--user", "root:secret-root", "user",
+                           "passwd", "node", "--interactive=false"], input="another\n", text=True, capture_output=True,
+                          check=False, env={**os.environ, "ETCDCTL_API": "3"})
+    expect_equal(done.returncode, 0, f"etcdctl user passwd: {done.stderr}")
+    answer = oak.refuse("late")
+    expect_equal(answer["code"], 11, f"with the old password: {answer}")
+    expect("authentication failed" in str(answer), f"with the old password: {answer}")
+    replace(password, "another\n")
+    wait_for(served_by_agent, "the agent with the new password", 20)
+    say("a new password is used without a restart")
+
+    password.chmod(0o644)
+    answer = oak.refuse("open", agent="none")
+    expect(f"chmod 640 {password}" in str(answer), f"a password that all can read: {answer}")
+    password.chmod(0o600)
+    answer = oak.refuse("plain", agent="none", store=url("node").replace("https:", "http:"))
+    expect("https://" in str(answer) and "another" not in str(answer), f"a password over http: {answer}")
+    mixed = url("node").replace("https://", "http://127.0.0.1:1,https://", 1)
+    answer = oak.refuse("mixed", agent="none", store=mixed)
+    expect("http://127.0.0.1:1" in str(answer), f"a list that mixes: {answer}")
+
+    next_authority = Authority(world.directory, "next-authority")
+    replace(ca, ca.read_text() + next_authority.certificate.read_text(), 0o644)
+    etcd.kill()
+    server = next_authority.sign("server", "IP:127.0.0.1")
+    etcd.arguments = ("--cert-file", server[0], "--key-file", server[1])
+    etcd.start()
+    replace(ca, next_authority.certificate.read_text(), 0o644)
+    wait_for(served_by_agent, "the agent with the new authority", 20)
+    expect(agent.process.poll() is None, "it is the same agent")
+    say("a new certificate and a new authority are used without a restart")
+
+
+def test():
+    require_programs("openssl", "etcd", "etcdctl")
+    with World("etcd-roles", sys.argv[1]) as world:
+        authority = Authority(world.directory, "authority")
+        ca = world.directory / "ca.pem"
+        ca.write_text(authority.certificate.read_text())
+        etcd = SecretEtcd(world, ca, authority.sign("server", "IP:127.0.0.1"))
+        make_roles(world, etcd, ca)
+
+        def url(user):
+            return f"{etcd.store}?ca={ca}&user={user}&password-file={world.directory}/{user}.password"
+        agent, oak = roles(world, etcd, url)
+        rotation(world, etcd, url, agent, oak, ca)
+
+
+if __name__ == "__main__":
+    main(test)

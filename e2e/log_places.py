@@ -1,0 +1,70 @@
+"""Where the plugins write their log: who writes a network configuration cannot make them write or rename a file outside
+the directory that the machine's owner named, nor one in it that is not theirs.
+
+usage: log_places.py BIN_DIR
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from lib import World, expect, expect_equal, main, own_environment, say
+
+BIG = 11 << 20  # above the size at which a log is rotated
+
+
+def call(world, store, name, log_file, directory, program="croft-ipam", container="c1", command="ADD"):
+    config = {"cniVersion": "1.0.0", "name": name, "nodename": "oak", "ipam": {"type": program, "store": store}}
+    (config if program == "calico-ipam" else config["ipam"])["log_file_path"] = str(log_file)
+    if program == "calico-ipam":
+        config["ipam_lock_file"] = str(world.directory / "lock" / "ipam.lock")
+    env = {**own_environment(directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
+           "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin)}
+    done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
+                          timeout=60, check=False)
+    expect_equal((done.returncode, done.stderr), (0, ""), f"{program} {command}: {done.stdout}")
+
+
+def test():
+    with World("log-places", sys.argv[1]) as world:
+        store = world.store()
+        world.croft(store, "pool", "create", "a", "--cidr", "10.81.0.0/24", "--cooldown-seconds", "0")
+        logs = world.directory / "logs"
+        logs.mkdir()
+        own = logs / "ipam.log"
+        passwd = world.directory / "passwd"
+        passwd.write_text("root:x:0:0\n")
+        big = world.directory / "big.db"
+        with open(big, "wb") as file:
+            file.truncate(BIG)
+        (logs / "link.log").symlink_to(passwd)
+        (logs / "sub").symlink_to(world.directory, target_is_directory=True)
+        theirs = logs / "theirs.log"
+        theirs.write_text("somebody else's\n" * (BIG // 16))
+        for program in ("croft-ipam", "calico-ipam"):
+            for place in (passwd, big, world.directory / "new", logs / ".." / "passwd", logs / "link.log",
+                          logs / "sub" / "passwd", theirs, "relative", "/dev/full"):
+                before = sorted(os.listdir(world.directory)), passwd.read_text(), theirs.stat().st_size
+                call(world, store, "net", place, logs, program)
+                call(world, store, "net", place, logs, program, command="DEL")
+                expect_equal((sorted(set(os.listdir(world.directory)) - {"lock"}), passwd.read_text(),
+                              theirs.stat().st_size), (sorted(set(before[0]) - {"lock"}), *before[1:]),
+                             f"what {place} left")
+                expect(not (logs / "theirs.log.1").exists(), "somebody else's log was rotated")
+                last = own.read_text().splitlines()[-1]
+                expect(f'log_file_path="{place}"' in last and "released=" in last, f"the line of {place}: {last}")
+            say(f"{program}: nothing outside its directory was written")
+        fine = logs / "mine.log"
+        call(world, store, "net", fine, logs)
+        expect_equal(len(fine.read_text().splitlines()), 1, "lines of a file in the directory")
+        with open(fine, "ab") as file:
+            file.truncate(BIG)
+        call(world, store, "net", fine, logs)
+        expect_equal((fine.with_suffix(".log.1").stat().st_size, len(fine.read_text().splitlines())), (BIG, 1),
+                     "rotated")
+        say("a file of its own is written and rotated")
+
+
+if __name__ == "__main__":
+    main(test)

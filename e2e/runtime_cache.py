@@ -1,0 +1,119 @@
+"""`croft check --cni-cache` as after days of a runtime: entries whose network namespace is gone, entries that cannot be
+read, two sandboxes of one pod, a network that was renamed; and the log that names pods. Neither root nor network.
+
+usage: runtime_cache.py BIN_DIR
+"""
+
+import json
+import sys
+
+from lib import World, expect, expect_equal, main, run, say
+
+FINDINGS = 3  # exit code
+
+
+class Rig:
+    def __init__(self, world):
+        self.world, self.store = world, world.store()
+        self.cache = world.directory / "cache"
+        (self.cache / "results").mkdir(parents=True)
+        self.log = world.directory / "ipam.log"
+
+    def plugin(self, command, container, pod, network="net"):
+        config = {"cniVersion": "1.0.0", "name": network, "ipam": {
+            "type": "croft-ipam", "store": self.store, "nodename": "node-a", "log_file_path": str(self.log)}}
+        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
+               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"}
+        done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
+        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+
+    def entry(self, container, netns, network="net"):
+        (self.cache / "results" / f"{network}-{container}-eth0").write_text(json.dumps(
+            {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": network,
+             "netns": str(netns), "result": {}}))
+
+    def check(self, *more):
+        done = run(self.world.bin / "croft", "--store", self.store, "-o", "json", "check", "--cni-cache", self.cache,
+                   "--grace-seconds", "0", *more, check=False)
+        return done, json.loads(done.stdout)
+
+    def found(self, *more):
+        """What a look finds that takes what it sees for the machine, as address or subject -> row."""
+        done, rows = self.check("--in-container", *more)
+        expect_equal(done.returncode, FINDINGS if rows else 0, f"exit code: {done.stderr}")
+        return {row["subject"]: row for row in rows}
+
+
+def namespaces(rig):
+    here = "/proc/self/ns/net"
+    unmounted = rig.world.directory / "unmounted"
+    unmounted.write_text("")
+    live = {rig.plugin("ADD", f"live-{i}", f"live-{i}") for i in range(3)}
+    for i in range(3):
+        rig.entry(f"live-{i}", here)
+    dead = {}
+    for i in range(5):
+        dead[rig.plugin("ADD", f"dead-{i}", f"dead-{i}")] = f"dead-{i}"
+        rig.entry(f"dead-{i}", unmounted if i == 0 else f"{rig.world.directory}/netns-{i}")
+    cut = rig.plugin("ADD", "cut", "cut")
+    (rig.cache / "results" / "net-cut-eth0").write_text("")  # as power loss leaves it
+    rows = rig.found()
+    expect_equal({a for a, row in rows.items() if row["finding"] == "not_attached"}, set(dead), "leaked")
+    for address, container in dead.items():
+        row = rows[address]
+        expect("is gone" in row["evidence"] and f"pod ns/{container} (UID uid-{container})" in row["evidence"],
+               f"evidence: {row}")
+        expect_equal((row["namespace"], row["pod"], row["podUID"]), ("ns", container, f"uid-{container}"), "whose it is")
+    # Where paths say nothing, absence is no proof.
+    done, rows = rig.check()
+    if "count as alive" in done.stderr:
+        expect_equal([row for row in rows if row["finding"] == "not_attached"], [], "in a container")
+    for address in dead:
+        run(rig.world.bin / "croft", "--store", rig.store, "ip", "release", address)
+    expect_equal(rig.found(), {}, "afterwards")
+    expect_equal(set(rig.world.held(rig.store)), live | {cut}, "held")
+    say("  entries whose namespace is gone are nobody's; what can't be told or read counts as alive")
+
+
+def twice(rig):
+    for container in ("first", "second"):
+        rig.plugin("ADD", container, "web")
+        rig.entry(container, "/proc/self/ns/net")
+    rows = rig.found()
+    expect_equal([row["finding"] for row in rows.values()], ["pod_twice"], "findings")
+    row = rows["pod ns/web"]
+    expect("container first holds" in row["evidence"] and "container second holds" in row["evidence"], f"evidence: {row}")
+    for container in ("first", "second"):
+        rig.plugin("DEL", container, "web")
+        (rig.cache / "results" / f"net-{container}-eth0").unlink()
+    say("  two living sandboxes of one pod are named")
+
+
+def renamed(rig):
+    """The configuration has another network's name by now: the runtime's DEL carries it, and finds nothing."""
+    address = rig.plugin("ADD", "moved", "moved")
+    rig.entry("moved", f"{rig.world.directory}/gone")
+    rig.plugin("DEL", "moved", "moved", network="renamed")
+    line = rig.log.read_text().splitlines()[-1]
+    expect(f"released=none elsewhere=net:{address}" in line, f"log: {line}")
+    expect("pod=ns/moved uid=uid-moved" in line, f"log: {line}")
+    expect_equal(rig.found()[address]["finding"], "not_attached", "check finds it")
+    rig.plugin("DEL", "moved", "moved")
+    rig.plugin("DEL", "moved", "moved")
+    line = rig.log.read_text().splitlines()[-1]
+    expect("released=none" in line and "elsewhere" not in line, f"log: {line}")
+    shown = rig.world.croft(rig.store, "ip", "show", address)[0]
+    expect_equal(shown["state"], "cooling", "released at last")
+    say("  a DEL under another network's name says where the container has its addresses, and check finds them")
+
+
+def test():
+    with World("runtime-cache", sys.argv[1]) as world:
+        rig = Rig(world)
+        world.croft(rig.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "26")
+        for part in (namespaces, twice, renamed):
+            part(rig)
+
+
+main(test)

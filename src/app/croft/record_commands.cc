@@ -1,0 +1,70 @@
+// croft record remove: the way out when a damaged record can't be restored.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "app/croft/command_line.h"
+#include "core/block/records.h"
+#include "engine/commit_once.h"
+#include "net/echo.h"
+
+namespace croft::app {
+namespace {
+
+struct RemoveOptions {
+  std::string kind, name;
+  bool force = false;
+};
+
+[[nodiscard]] std::optional<core::Kind> kind_named(const std::string& name) {
+  for (std::size_t i = 0; i < core::kKindCount; ++i) {
+    if (core::name_of(static_cast<core::Kind>(i)) == name) return static_cast<core::Kind>(i);
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] Result<int> remove_record(CommandLine& line, const RemoveOptions& options) {
+  const auto kind = kind_named(options.kind);
+  if (!kind) return fail(ErrorCode::invalid_argument, "there is no kind of record " + net::echo(options.kind));
+  TRY(const engine::Context context, line.open());
+  const core::Key key{*kind, options.name};
+  const Deadline deadline = engine::deadline_of_use_case(context);
+  TRY(const auto record, context.store.get(key, deadline));
+  const std::string subject = fmt::format("{} {}", options.kind, options.name);
+  if (!record) return fail(ErrorCode::not_found, "there is no record " + subject);
+  if (core::damage_of(record->value) == nullptr) {
+    return fail(ErrorCode::refused_for_safety, "record " + subject + " is not damaged");
+  }
+  const bool holds_addresses = *kind == core::Kind::block || *kind == core::Kind::range_allocation;
+  if (holds_addresses && !options.force) {
+    return fail(ErrorCode::refused_for_safety,
+                "record " + subject +
+                    " says who holds addresses: without it they are given to others while their holders live. Restore "
+                    "it, or stop its holders and say --force");
+  }
+  const store::Write write{key, std::nullopt, store::Condition::if_revision(record->revision)};
+  TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
+  print(fmt::format("record {} removed\n", subject));
+  return 0;
+}
+
+}  // namespace
+
+void add_record_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* record = app.add_subcommand("record", "Damaged records");
+  record->require_subcommand(1);
+  const auto options = std::make_shared<RemoveOptions>();
+  CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup has");
+  remove->add_option("kind", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
+  remove->add_option("name", options->name, "Its name")->required();
+  remove->add_flag("--force", options->force, "Also one that says who holds addresses");
+  remove->footer(
+      "A record that can be read is not removed. docs/runbooks/damaged-records.md says what each kind means.");
+  remove->callback(
+      [options, &line] { line.run = [options](CommandLine& given) { return remove_record(given, *options); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,397 @@
+// croft store: a backup of a whole register, and the way back.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/croft/command_line.h"
+#include "edge/cni_cache.h"
+#include "edge/error_table.h"
+#include "engine/assign.h"
+#include "engine/attachments.h"
+#include "engine/inspect.h"
+#include "engine/release.h"
+#include "os/files.h"
+#include "os/process.h"
+#include "store/sqlite/backup.h"
+#include "store/sqlite/sqlite_store.h"
+#include "wire/cni_cache.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kSqliteScheme = "sqlite:";
+constexpr std::chrono::minutes kCopyLimit{10};
+constexpr std::size_t kShownMax = 50;
+constexpr std::size_t kCacheFilesMax = 1'000'000;
+constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
+
+[[nodiscard]] Result<std::string> path_of(const std::string& url) {
+  if (url.starts_with(kSqliteScheme)) return url.substr(kSqliteScheme.size());
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("store {} is not a file; of an etcd, etcd itself makes snapshots "
+                          "(docs/runbooks/backup-and-restore.md)",
+                          url));
+}
+
+// ---------------------------------------------------------------- backup
+
+[[nodiscard]] Result<int> backup(CommandLine& line, const std::string& file) {
+  TRY(const std::string path, path_of(line.store_url));
+  os::make_files_private();
+  auto copied = store::backup_sqlite_store(path, file, line.clock, Deadline::after(line.clock.now(), kCopyLimit));
+  if (!copied && copied.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::unavailable, copied.error().message);
+  if (!copied) return fail(copied.error());
+  const Json json = {{"file", file}, {"revision", copied->revision}, {"bytes", copied->bytes}};
+  print(line.json()
+            ? line.data(json.dump(2) + "\n")
+            : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
+  return 0;
+}
+
+// ---------------------------------------------------------------- restore
+
+struct RestoreOptions {
+  std::string file, cache_directory, node;
+  bool dry_run = false;
+  bool force = false;
+};
+
+/// An address that somebody holds.
+struct Hold {
+  std::string address, handle, pod;
+  friend auto operator<=>(const Hold&, const Hold&) = default;
+};
+
+/// What a restore does, for people and scripts.
+struct Account {
+  std::uint64_t revision = 0;
+  std::string unreadable_now;          ///< why it can't be said what is there now
+  std::vector<Hold> lost;              ///< held now, and not in what is restored
+  std::vector<Hold> recorded;          ///< of running pods, not in the backup
+  std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
+  std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
+
+  [[nodiscard]] bool is_harmless() const { return unreadable_now.empty() && lost.empty() && unclear.empty(); }
+};
+
+[[nodiscard]] Result<std::vector<Hold>> holds_of(const engine::Context& context) {
+  TRY(const auto addresses, engine::list_addresses(context));
+  std::vector<Hold> holds;
+  for (const engine::AddressView& a : addresses) {
+    if (a.state != core::AddressState::held) continue;
+    holds.push_back(
+        {a.address.to_string(), a.handle_id, a.namespace_name.empty() ? a.pod : a.namespace_name + "/" + a.pod});
+  }
+  std::sort(holds.begin(), holds.end());
+  return holds;
+}
+
+/// What the runtime says is running, of one machine.
+struct Running {
+  std::vector<wire::cni::CacheEntry> entries;
+  std::set<std::string> handles;
+  std::vector<std::string> unreadable;
+};
+
+[[nodiscard]] Result<Running> read_running(const std::string& cache_directory) {
+  const std::string directory = cache_directory + "/results";
+  TRY(const auto names, os::list_directory(directory, kCacheFilesMax));
+  Running running;
+  for (const std::string& name : names) {
+    const auto bytes = os::read_file(directory + "/" + name, kCacheFileBytesMax);
+    if (!bytes && bytes.error().code == ErrorCode::not_found) continue;
+    auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes) : Result<wire::cni::CacheEntry>(fail(bytes.error()));
+    if (!entry) {
+      running.unreadable.push_back(fmt::format("{}/{}: {}", directory, name, entry.error().message));
+      continue;
+    }
+    if (entry->addresses.empty()) continue;
+    running.handles.insert(core::handle_of(entry->owner));
+    running.entries.push_back(*std::move(entry));
+  }
+  return running;
+}
+
+/// Records in a draft what running pods hold.
+class Recorder {
+ public:
+  Recorder(engine::Context& context, core::AffinityOwner node, const Running& running, Account& account)
+      : context_(context), node_(std::move(node)), running_(running), account_(account) {}
+
+  [[nodiscard]] Result<void> record_all() {
+    for (const std::string& text : running_.unreadable) account_.unclear.push_back(text);
+    for (const wire::cni::CacheEntry& entry : running_.entries) TRY_VOID(record(entry));
+    return {};
+  }
+
+ private:
+  [[nodiscard]] Result<void> record(const wire::cni::CacheEntry& entry) {
+    std::vector<net::Address> wanted;
+    for (const net::Address& address : entry.addresses) {
+      if (in_some_pool(address)) {
+        wanted.push_back(address);
+      } else {
+        account_.elsewhere.push_back(fmt::format("{} of {}", address.to_string(), text_of(entry)));
+      }
+    }
+    if (wanted.empty()) return {};
+    TRY(std::vector<net::Address> held, engine::held_addresses(context_, entry.owner));
+    if (std::set(held.begin(), held.end()) == std::set(wanted.begin(), wanted.end())) return {};
+    std::optional<std::string> why = held.empty() ? assign(entry, wanted) : "";
+    if (why) {
+      TRY(why, assign_over(entry, wanted, !held.empty()));
+    }
+    for (const net::Address& address : wanted) {
+      if (why) {
+        account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), *why));
+      } else {
+        account_.recorded.push_back({address.to_string(), core::handle_of(entry.owner), pod_of(entry)});
+      }
+    }
+    return {};
+  }
+
+  /// Why not; nothing when it is done.
+  [[nodiscard]] std::optional<std::string> assign(const wire::cni::CacheEntry& entry,
+                                                  const std::vector<net::Address>& wanted) {
+    core::AssignRequest request;
+    request.owner = entry.owner;
+    request.pod = entry.pod;
+    request.node = node_;
+    request.ipv4 = 0;
+    request.addresses = wanted;
+    request.reserved_addresses = true;
+    const auto answer = engine::assign(context_, request);
+    if (!answer) return answer.error().message;
+    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) {
+      const Error error = core::to_error(*refusal);
+      return error.details.empty() ? error.message : error.message + ": " + error.details;
+    }
+    return {};
+  }
+
+  /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
+  /// running, and does not rest.
+  [[nodiscard]] Result<std::optional<std::string>> assign_over(const wire::cni::CacheEntry& entry,
+                                                               const std::vector<net::Address>& wanted,
+                                                               bool holds_others) {
+    TRY_VOID(set_cooldowns(/*to_zero=*/true));
+    std::optional<std::string> why;
+    const auto done = [&]() -> Result<void> {
+      if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
+      for (const net::Address& address : wanted) {
+        TRY(const engine::AddressView view, engine::show_address(context_, address));
+        if (view.state != core::AddressState::held) continue;
+        if (running_.handles.contains(view.handle_id)) {
+          why = fmt::format("{} runs and holds it too", view.handle_id);
+          return {};
+        }
+        TRY_VOID(engine::release_handle(context_, view.handle_id));
+      }
+      why = assign(entry, wanted);
+      return {};
+    }();
+    TRY_VOID(set_cooldowns(/*to_zero=*/false));
+    if (!done) return fail(done.error());
+    return why;
+  }
+
+  [[nodiscard]] Result<void> set_cooldowns(bool to_zero) {
+    const Deadline deadline = Deadline::after(context_.clock.now(), context_.time_limit);
+    store::ListRequest request{core::Kind::pool, "", "", store::kListLimitMax};
+    for (bool more = true; more;) {
+      TRY(store::Page page, context_.store.list(request, deadline));
+      for (store::Record& record : page.records) {
+        auto pool = std::get<core::Pool>(std::move(record.value));
+        if (to_zero) cooldowns_.try_emplace(pool.name, pool.cooldown);
+        pool.cooldown = to_zero ? std::chrono::seconds{0} : cooldowns_.at(pool.name);
+        store::WriteToken token;
+        TRY_VOID(
+            store::update_if_revision(context_.store, record.key, std::move(pool), record.revision, token, deadline));
+      }
+      more = page.more;
+      if (more) request.after = page.records.back().key.name;
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool in_some_pool(const net::Address& address) {
+    const auto view = engine::show_address(context_, address);
+    return view && !view->pool.empty();
+  }
+
+  static std::string pod_of(const wire::cni::CacheEntry& entry) {
+    return entry.pod.name.empty() ? "" : entry.pod.namespace_name + "/" + entry.pod.name;
+  }
+  static std::string text_of(const wire::cni::CacheEntry& entry) {
+    const std::string pod = pod_of(entry);
+    return core::handle_of(entry.owner) + (pod.empty() ? "" : " (pod " + pod + ")");
+  }
+
+  engine::Context& context_;
+  const core::AffinityOwner node_;
+  const Running& running_;
+  Account& account_;
+  std::map<std::string, std::chrono::seconds> cooldowns_;
+};
+
+std::string rows_of(const char* title, const std::vector<Hold>& holds) {
+  if (holds.empty()) return "";
+  std::string text = fmt::format("{} ({}):\n", title, holds.size());
+  for (std::size_t i = 0; i < std::min(holds.size(), kShownMax); ++i) {
+    text +=
+        fmt::format("  {} {}{}\n", holds[i].address, holds[i].handle, holds[i].pod.empty() ? "" : " " + holds[i].pod);
+  }
+  if (holds.size() > kShownMax) text += fmt::format("  … and {} more\n", holds.size() - kShownMax);
+  return text;
+}
+
+std::string rows_of(const char* title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = fmt::format("{} ({}):\n", title, lines.size());
+  for (std::size_t i = 0; i < std::min(lines.size(), kShownMax); ++i) text += "  " + lines[i] + "\n";
+  if (lines.size() > kShownMax) text += fmt::format("  … and {} more\n", lines.size() - kShownMax);
+  return text;
+}
+
+std::string text_of(const Account& account, const RestoreOptions& options) {
+  std::string text = fmt::format("{} is a whole register, as of revision {}\n", options.file, account.revision);
+  if (!account.unreadable_now.empty()) {
+    text += "what is there now cannot be read, so nobody can say what is lost: " + account.unreadable_now + "\n";
+  }
+  text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
+  text += rows_of("running and not in the backup, recorded as held", account.recorded);
+  text += rows_of("running, and could not be recorded", account.unclear);
+  text += rows_of("running, in no pool of the backup", account.elsewhere);
+  if (options.cache_directory.empty()) {
+    text += "without --cni-cache the addresses of pods made since the backup may be given out again\n";
+  }
+  return text;
+}
+
+Json json_of(const std::vector<Hold>& holds) {
+  Json json = Json::array();
+  for (const Hold& hold : holds)
+    json.push_back({{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}});
+  return json;
+}
+
+std::string json_of(const Account& account, bool done) {
+  const Json json = {{"restored", done},
+                     {"revision", account.revision},
+                     {"unreadableNow", account.unreadable_now},
+                     {"lost", json_of(account.lost)},
+                     {"recorded", json_of(account.recorded)},
+                     {"unclear", account.unclear},
+                     {"inNoPool", account.elsewhere}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// Compares what is there with the draft, when the draft is as it shall be.
+[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const engine::Context& draft,
+                                   Account& account) {
+  TRY(const std::vector<Hold> then, holds_of(draft));
+  const auto status = os::file_status(path);
+  if (status && !*status) return {};
+  const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
+  auto now = store::open_sqlite_store(path, {.create = false, .verify = true}, line.clock, deadline);
+  auto holds =
+      now ? holds_of({**now, line.clock, line.random, kCopyLimit}) : Result<std::vector<Hold>>(fail(now.error()));
+  if (!holds) {
+    account.unreadable_now = holds.error().message;
+    return {};
+  }
+  std::set<std::pair<std::string, std::string>> kept;
+  for (const Hold& hold : then) kept.emplace(hold.address, hold.handle);
+  for (Hold& hold : *holds) {
+    if (!kept.contains({hold.address, hold.handle})) account.lost.push_back(std::move(hold));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<void> prepare(CommandLine& line, const std::string& path, const RestoreOptions& options,
+                                   store::SqliteRestore& restore, Account& account) {
+  account.revision = restore.revision_of_backup();
+  const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
+  TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
+  engine::Context context{*draft, line.clock, line.random, kCopyLimit};
+  if (!options.cache_directory.empty()) {
+    auto running = read_running(options.cache_directory);
+    if (!running) return fail(ErrorCode::invalid_argument, "--cni-cache: " + running.error().message);
+    std::string node = options.node;
+    if (node.empty()) {
+      TRY(node, os::host_name());
+    }
+    TRY_VOID(core::check_node_name(node));
+    Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
+    TRY_VOID(recorder.record_all());
+  }
+  return compare(line, path, context, account);
+}
+
+[[nodiscard]] Result<int> restore(CommandLine& line, const RestoreOptions& options) {
+  TRY(const std::string path, path_of(line.store_url));
+  os::make_files_private();
+  const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
+  TRY(const auto restore,
+      store::SqliteRestore::begin(path, options.file, {.incomplete = options.force}, line.clock, deadline));
+  Account account;
+  TRY_VOID(prepare(line, path, options, *restore, account));
+  const bool refused = !account.is_harmless() && !options.force;
+  const bool done = !options.dry_run && !refused;
+  if (done) TRY_VOID(restore->finish(deadline));
+  if (line.json()) {
+    print(line.data(json_of(account, done)));
+  } else {
+    print(text_of(account, options) + (done              ? "restored\n"
+                                       : options.dry_run ? "nothing was changed (--dry-run)\n"
+                                                         : ""));
+  }
+  if (done || options.dry_run) return static_cast<int>(edge::ExitCode::fine);
+  return fail(ErrorCode::refused_for_safety, "nothing was changed: see above; --force restores all the same");
+}
+
+}  // namespace
+
+void add_store_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* store = app.add_subcommand("store", "Back up a register in a file, and restore it");
+  store->require_subcommand(1);
+  store->fallthrough();
+
+  const auto file = std::make_shared<std::string>();
+  CLI::App* backing = store->add_subcommand("backup", "Write a consistent copy of the register to a new file");
+  backing->add_option("file", *file, "The file to make")->required();
+  backing->footer("Everything may run meanwhile, and nobody waits for it.");
+  backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup(l, *file); }; });
+
+  const auto options = std::make_shared<RestoreOptions>();
+  CLI::App* restoring = store->add_subcommand("restore", "Put a backup in place of the register");
+  restoring->add_option("file", options->file, "A file of `croft store backup`, or croft.db in a copy of its directory")
+      ->required();
+  restoring->add_option("--cni-cache", options->cache_directory,
+                        "The runtime's CNI cache (as a rule /var/lib/cni): what its pods hold and the backup does not "
+                        "know is recorded in the same step");
+  restoring->add_option("--node", options->node, "With --cni-cache: the node (default: this host's name)");
+  restoring->add_flag("--dry-run", options->dry_run, "Say what would be lost, change nothing");
+  restoring->add_flag("--force", options->force, "Restore although addresses that are held now would be forgotten");
+  restoring->footer(
+      "Refuses what is not a whole register. Says which addresses are held now and will not be known any more; then, "
+      "and when what is there cannot be read, only with --force. Agents and plugins that run go on with the restored "
+      "register by themselves.");
+  restoring->callback([&line, options] { line.run = [options](CommandLine& l) { return restore(l, *options); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,89 @@
+#include "base/printable.h"
+
+#include <cstddef>
+
+namespace croft {
+namespace {
+
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+/// A character of a text: its code and how many bytes it has; no bytes when they are no UTF-8.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 0;
+};
+
+Character first_of(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {};
+  char32_t code = first & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return {};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  const bool is_overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (is_overlong || is_surrogate || code > 0x10ffff) return {};
+  return {code, bytes};
+}
+
+bool is_harmful(char32_t code) {
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+}
+
+void add_hex(std::string& out, unsigned code, int digits) {
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kDigits[(code >> shift) & 0xfU];
+}
+
+/// The length of one of Croft's own colours at the start of a text; 0 when there is none.
+std::size_t colour_at(std::string_view text) {
+  if (text.starts_with("\x1b[0m")) return 4;
+  std::size_t at = 0;
+  const auto take = [&](std::string_view start) {
+    if (!text.substr(at).starts_with(start)) return false;
+    std::size_t end = at + start.size();
+    while (end < text.size() && end < at + start.size() + 3 && text[end] >= '0' && text[end] <= '9') ++end;
+    if (end == at + start.size()) return false;
+    at = end;
+    return true;
+  };
+  if (!take("\x1b[38;5;")) return 0;
+  static_cast<void>(take(";48;5;"));
+  return at < text.size() && text[at] == 'm' ? at + 1 : 0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, Printed how) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Character next = first_of(text);
+    std::size_t taken = next.bytes == 0 ? 1 : next.bytes;
+    const bool is_layout = (next.code == '\n' || next.code == '\t') && next.bytes == 1 && how != Printed::line;
+    const std::size_t colour = how == Printed::coloured ? colour_at(text) : 0;
+    if (colour > 0) {
+      out += text.substr(0, colour);
+      taken = colour;
+    } else if (next.bytes == 0) {
+      out += "\\x";
+      add_hex(out, static_cast<unsigned char>(text.front()), 2);
+    } else if (is_layout || !is_harmful(next.code)) {
+      out += text.substr(0, next.bytes);
+    } else if (how == Printed::json || next.code > 0xff) {
+      out += "\\u";
+      add_hex(out, static_cast<unsigned>(next.code), 4);
+    } else {
+      out += "\\x";
+      add_hex(out, static_cast<unsigned>(next.code), 2);
+    }
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+}  // namespace croft

@@ -1,0 +1,95 @@
+#include "core/block/address_claims.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+
+namespace croft::core {
+
+AddressClaims::AddressClaims(Reader& reader) {
+  for (const auto& [key, value] : reader.list({Kind::pool, ""})) {
+    const net::Prefix& cidr = std::get<Pool>(value).cidr;
+    pools_.push_back({fmt::format("pool {} ({})", key.name, cidr.to_string()), cidr});
+  }
+  read_node_ranges(reader);
+  if (reader.sees_kubernetes()) read_services(reader);
+}
+
+void AddressClaims::read_node_ranges(Reader& reader) {
+  if (const auto* set = reader.get<NodeRangeSet>(node_range_set_key())) {
+    for (const ClusterCidr& cluster : set->cluster_cidrs) {
+      clusters_.push_back({fmt::format("cluster CIDR {} of the node ranges", cluster.cidr.to_string()), cluster.cidr});
+    }
+    for (const net::Prefix& cidr : set->excluded) {
+      excluded_.push_back({fmt::format("{}, which node ranges leave out for Services", cidr.to_string()), cidr});
+    }
+  }
+  for (const Key& key : reader.keys({Kind::node_range, ""})) {
+    if (const auto cidr = cidr_of(key)) node_ranges_.push_back({"node range " + cidr->to_string(), *cidr});
+  }
+}
+
+void AddressClaims::read_services(Reader& reader) {
+  for (const std::string_view name : {kServiceIps, kSecondaryServiceIps}) {
+    const auto* stored = reader.get<RangeAllocation>(range_allocation_key(name));
+    if (stored == nullptr) continue;
+    // One that does not parse is ignored, as in the reference; the audit of Services names it.
+    if (const auto cidr = net::Prefix::parse(stored->range)) {
+      services_.push_back({fmt::format("the Service range {} (record {})", cidr->to_string(), name), *cidr});
+    }
+  }
+  for (const auto& [key, value] : reader.list({Kind::service_cidr, ""})) {
+    for (const net::Prefix& cidr : std::get<ServiceCidrObject>(value).cidrs) {
+      services_.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(key.name), cidr.to_string()), cidr});
+    }
+  }
+}
+
+std::optional<std::string> AddressClaims::first_over(const Claims& claims, const net::Prefix& cidr) {
+  const auto found = std::ranges::find_if(claims, [&](const Claim& claim) { return claim.cidr.overlaps(cidr); });
+  if (found == claims.end()) return std::nullopt;
+  return found->text;
+}
+
+std::optional<std::string> AddressClaims::against_pool(const net::Prefix& cidr) const {
+  for (const Claims* claims : {&clusters_, &excluded_, &node_ranges_, &services_}) {
+    if (auto found = first_over(*claims, cidr)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> AddressClaims::against_services(const net::Prefix& cidr) const {
+  for (const Claims* claims : {&pools_, &node_ranges_}) {
+    if (auto found = first_over(*claims, cidr)) return found;
+  }
+  const bool is_left_out =
+      std::ranges::any_of(excluded_, [&](const Claim& claim) { return claim.cidr.contains(cidr); });
+  return is_left_out ? std::nullopt : first_over(clusters_, cidr);
+}
+
+std::optional<std::string> AddressClaims::against_cluster_cidr(const net::Prefix& cidr) const {
+  return first_over(pools_, cidr);
+}
+
+std::vector<net::Prefix> AddressClaims::not_for_nodes() const {
+  std::vector<net::Prefix> result;
+  for (const Claims* claims : {&services_, &pools_}) {
+    for (const Claim& claim : *claims) result.push_back(claim.cidr);
+  }
+  return result;
+}
+
+PlannedWrite next_pool_set(Reader& reader) {
+  const PoolSet* set = reader.get<PoolSet>(pool_set_key());
+  return {pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1}, Guard::as_read, false};
+}
+
+bool is_v4_mapped(const net::Prefix& cidr) {
+  static const net::Prefix kMapped = net::Prefix::parse("::ffff:0:0/96").value();
+  return kMapped.overlaps(cidr);
+}
+
+}  // namespace croft::core

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/block/snapshot.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+
+/// Everybody who hands out addresses of a part of the address space: pools, node ranges and what they are cut from, and
+/// the ranges of Services in either form, bitmaps and ServiceCIDR objects. Who is to begin handing out some asks here
+/// first, whoever it is. Where the store does not see Kubernetes' records (Snapshot::sees_kubernetes) those are left
+/// out.
+///
+/// What is made meanwhile is seen as a conflict: a commit that makes or moves any of these writes the set of pools
+/// (`next_pool_set`), but for a node range, which is cut only where nothing else can be made.
+class AddressClaims {
+ public:
+  /// Asks for what it needs; meaningful once the reader is complete.
+  explicit AddressClaims(Reader& reader);
+
+  // Whose claim stands against another one, with its CIDR, ready for a message: "pool web (10.1.0.0/24)". Nothing:
+  // none.
+
+  /// Against a pool: all but other pools, which the pool's own rules look at.
+  [[nodiscard]] std::optional<std::string> against_pool(const net::Prefix& cidr) const;
+  /// Against a range of Services: pools, node ranges, and what node ranges are cut from, unless it is left out there.
+  [[nodiscard]] std::optional<std::string> against_services(const net::Prefix& cidr) const;
+  /// Against a CIDR that node ranges are cut from: pools. Ranges of Services in it are left out.
+  [[nodiscard]] std::optional<std::string> against_cluster_cidr(const net::Prefix& cidr) const;
+  /// What no node may get a range of, whatever the configuration leaves out: ranges of Services, and pools that
+  /// other programs have made.
+  [[nodiscard]] std::vector<net::Prefix> not_for_nodes() const;
+
+ private:
+  struct Claim {
+    std::string text;  ///< for a message
+    net::Prefix cidr;
+  };
+  using Claims = std::vector<Claim>;
+
+  void read_node_ranges(Reader& reader);
+  void read_services(Reader& reader);
+  [[nodiscard]] static std::optional<std::string> first_over(const Claims& claims, const net::Prefix& cidr);
+
+  Claims pools_, clusters_, excluded_, node_ranges_, services_;
+};
+
+/// The write of the set of pools in a commit that makes or moves a claim. Asks for the record.
+[[nodiscard]] PlannedWrite next_pool_set(Reader& reader);
+
+/// Whether the prefix is one of IPv4-mapped IPv6 addresses (::ffff:10.0.0.0/104), or contains them all. Nobody may
+/// claim one: its addresses are IPv4's in other words, and would have two holders.
+[[nodiscard]] bool is_v4_mapped(const net::Prefix& cidr);
+
+}  // namespace croft::core

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "store/store.h"
+
+namespace croft::engine {
+
+/// A store that tells of every damaged record that comes out of another one, once a record as long as it lives. What it
+/// gives is the same. A program has it around its store, so that what is set aside somewhere is named. The store
+/// beneath must outlive it; `tell` may be called from several threads, one at a time.
+class DamageTelling final : public store::Store {
+ public:
+  using Tell = std::function<void(const core::Key&, const Error&)>;
+
+  DamageTelling(store::Store& beneath, Tell tell);
+  /// The same with the store in its hands.
+  DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell);
+  ~DamageTelling() override;
+
+  [[nodiscard]] Result<std::optional<store::Record>> get(const core::Key& key, Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<std::optional<store::Record>>> get_many(std::span<const core::Key> keys,
+                                                                           Deadline deadline) override;
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override;
+  [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
+                                            Deadline deadline) override;
+  [[nodiscard]] Result<store::Revision> position(Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<store::Watch>> watch(const store::WatchScope& scope, store::Revision after,
+                                                            Deadline deadline) override;
+  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
+  [[nodiscard]] store::Capabilities capabilities() const override;
+
+ private:
+  friend class TellingWatch;
+  void look(const store::Record& record);
+
+  std::unique_ptr<store::Store> owned_;
+  store::Store& beneath_;
+  const Tell tell_;
+  std::mutex mutex_;  ///< guards all below
+  std::set<core::Key> told_;
+};
+
+}  // namespace croft::engine

@@ -1,0 +1,221 @@
+// One damaged record costs what rests on it, and no more.
+
+#include <gmock/gmock.h>
+
+#include "engine/attachments.h"
+#include "engine/audit.h"
+#include "engine/damage_telling.h"
+#include "engine/inspect.h"
+#include "engine/nodes.h"
+#include "engine/test_world.h"
+
+namespace croft::engine {
+namespace {
+
+using testing::HasSubstr;
+
+struct Damaged : testing::Test, World {
+  Damaged() {
+    pool("four", "10.1.0.0/26", 29, 0);
+    pool("other", "10.2.0.0/26", 29, 0);
+    EXPECT_TRUE(claimed_by("c1", "node-a"));
+    EXPECT_TRUE(claimed_by("c2", "node-b"));
+  }
+  [[nodiscard]] bool claimed_by(const std::string& container, const std::string& node = "node-a") {
+    const auto answer = assign(context, request(container, node));
+    return answer && std::holds_alternative<core::Assigned>(*answer);
+  }
+  core::AssignAnswer answer_to(const std::string& container, const std::string& node = "node-a") {
+    const auto answer = assign(context, request(container, node));
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? *answer : core::AssignAnswer(core::Refusal());
+  }
+  net::Address address_of(const std::string& container, const std::string& node = "node-a") {
+    const auto answer = answer_to(container, node);
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    EXPECT_NE(assigned, nullptr);
+    return assigned != nullptr ? assigned->addresses.front().address : net::Address();
+  }
+  net::Prefix block_of(const std::string& container, const std::string& node = "node-a") {
+    return show_address(context, address_of(container, node)).value().block.value();
+  }
+};
+
+TEST_F(Damaged, AClaimCursorIsAHint) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  store.damage(core::claim_cursor_key(node, "four"));
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
+}
+
+TEST_F(Damaged, AVacancyIsAHint) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const auto block = block_of("c1");
+  store.damage(core::vacancy_key(node, block));
+  EXPECT_TRUE(claimed_by("d"));
+  EXPECT_EQ(block_of("d"), block);
+}
+
+TEST_F(Damaged, ABlockIsLeftAloneAndTheNodeClaimsAnother) {
+  const auto block = block_of("c1");
+  const auto before = store.get(core::block_key(block), Deadline{}).value()->revision;
+  store.damage(core::block_key(block));
+  const auto damaged = store.get(core::block_key(block), Deadline{}).value()->revision;
+  EXPECT_NE(before, damaged);
+  // More than the pool has elsewhere: all others are used, this one is not.
+  int given = 0;
+  for (int i = 0; i < 150; ++i) {
+    const auto answer = answer_to("d" + std::to_string(i), i % 2 == 0 ? "node-a" : "node-b");
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned == nullptr) continue;
+    ++given;
+    EXPECT_FALSE(block.contains(assigned->addresses.front().address));
+  }
+  EXPECT_GT(given, 100);
+  EXPECT_EQ(store.get(core::block_key(block), Deadline{}).value()->revision, damaged);
+  // Who may hold an address there is told the truth.
+  const auto again = assign(context, request("c1"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::corrupt);
+  EXPECT_FALSE(release_owner(context, World::request("c1").owner));
+  EXPECT_TRUE(release_owner(context, World::request("c2").owner));
+  // And what only looks goes on.
+  EXPECT_TRUE(list_addresses(context));
+  EXPECT_TRUE(look(context));
+  EXPECT_TRUE(list_nodes(context));
+  EXPECT_EQ(show_block(context, block).error().code, ErrorCode::corrupt);
+}
+
+TEST_F(Damaged, APoolServesNobodyAndTheOthersServe) {
+  store.damage(core::pool_key("four"));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(net::Prefix::parse("10.2.0.0/26").value().contains(address_of("d" + std::to_string(i))));
+  }
+  EXPECT_TRUE(release_owner(context, World::request("c1").owner));
+  EXPECT_EQ(list_pools(context).value().size(), 1U);
+  // Whose configuration names it is served by the others.
+  EXPECT_TRUE(
+      ensure_pools(context, {World::spec("four", "10.1.0.0/26", 29), World::spec("other", "10.2.0.0/26", 29, 0)}));
+  // What may lie over it is not made.
+  core::PoolSpec spec;
+  spec.name = "new";
+  spec.cidr = net::Prefix::parse("10.3.0.0/24").value();
+  const auto made = create_pool(context, spec);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(made.error().message, HasSubstr("four"));
+}
+
+TEST_F(Damaged, WhatCoolsInADamagedPoolGoesOnCooling) {
+  core::Pool slow = list_pools(context).value().front();
+  slow.cooldown = std::chrono::seconds{600};
+  put(core::pool_key(slow.name), slow);
+  const auto block = block_of("c1");
+  ASSERT_TRUE(release_owner(context, World::request("c1").owner));
+  store.damage(core::pool_key(slow.name));
+  clock.advance(std::chrono::seconds{120});
+  const auto view = show_block(context, block);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->usage.cooling, 1U);
+}
+
+TEST_F(Damaged, AReservationOfOnePoolConcernsThatPool) {
+  store.damage(core::reservation_key("pool-four"));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(net::Prefix::parse("10.2.0.0/26").value().contains(address_of("d" + std::to_string(i))));
+  }
+  EXPECT_TRUE(claimed_by("c1")) << "who has an address is answered";
+}
+
+TEST_F(Damaged, AnyOtherReservationMayKeepAnyAddress) {
+  store.damage(core::reservation_key("gateways"));
+  const auto answer = answer_to("new");
+  const auto* refusal = std::get_if<core::Refusal>(&answer);
+  ASSERT_NE(refusal, nullptr);
+  EXPECT_EQ(refusal->code, ErrorCode::corrupt);
+  EXPECT_THAT(refusal->summary, HasSubstr("gateways"));
+  EXPECT_TRUE(claimed_by("c1")) << "who has an address is answered";
+  EXPECT_TRUE(release_owner(context, World::request("c1").owner));
+}
+
+TEST_F(Damaged, AConfigurationIsReadAsStrict) {
+  store.damage(core::ipam_config_key());
+  int given = 0;
+  std::set<std::string> mine;
+  for (int i = 0; i < 200; ++i) {
+    const auto answer = answer_to("d" + std::to_string(i));
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    given += assigned != nullptr ? 1 : 0;
+  }
+  EXPECT_GT(given, 80);
+  const auto views = list_addresses(context);
+  ASSERT_TRUE(views);
+  for (const AddressView& view : *views) {
+    if (view.state == core::AddressState::held) {
+      EXPECT_FALSE(view.borrowed()) << view.address.to_string() << " of " << to_string(*view.block_owner) << " on "
+                                    << view.node;
+    }
+  }
+}
+
+TEST_F(Damaged, ANodeServesFromPoolsForEveryNode) {
+  store.damage(core::node_key("node-a"));
+  EXPECT_TRUE(claimed_by("d"));
+  EXPECT_TRUE(release_owner(context, World::request("c1").owner));
+}
+
+TEST_F(Damaged, AHandleConcernsItsOwnerAlone) {
+  store.damage(core::handle_key(core::handle_of(World::request("c1").owner)));
+  EXPECT_FALSE(assign(context, request("c1")));
+  EXPECT_FALSE(release_owner(context, World::request("c1").owner));
+  EXPECT_TRUE(claimed_by("d"));
+}
+
+TEST_F(Damaged, AnAffinityOrAMarkConcernsItsBlockAlone) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  for (int i = 0; i < 8; ++i) {
+    const auto cidr = net::Prefix::parse("10.1.0.0/26").value().subprefix(static_cast<std::uint64_t>(i), 29);
+    if (i % 2 == 0) {
+      store.damage(core::high_water_mark_key(cidr));
+    } else {
+      store.damage(core::affinity_key(node, cidr));
+    }
+  }
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
+  EXPECT_TRUE(check_status(context, {node, true, false, {}, {}, false}));
+}
+
+TEST_F(Damaged, TheAuditNamesEachOnce) {
+  const auto block = block_of("c1");
+  store.damage(core::block_key(block));
+  store.damage(core::pool_key("four"));
+  store.damage(core::reservation_key("gateways"));
+  store.damage(core::ipam_config_key());
+  store.damage(core::node_key("node-x"), ErrorCode::newer_version);
+  const auto report = audit(context, {});
+  ASSERT_TRUE(report) << report.error().message;
+  std::map<std::string, int> named;
+  for (const Finding& finding : report->findings) {
+    if (finding.kind == Finding::Kind::block_corrupt || finding.kind == Finding::Kind::record_unreadable ||
+        finding.kind == Finding::Kind::record_newer) {
+      ++named[finding.subject];
+    }
+  }
+  EXPECT_EQ(named.size(), 5U);
+  for (const auto& [subject, times] : named) EXPECT_EQ(times, 1) << subject;
+}
+
+TEST_F(Damaged, IsToldOnce) {
+  store.damage(core::pool_key("four"));
+  std::vector<std::string> told;
+  DamageTelling telling(store, [&](const core::Key& key, const Error& error) {
+    told.push_back(key.name);
+    EXPECT_EQ(error.code, ErrorCode::corrupt);
+  });
+  const Context through{telling, clock, random};
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(assign(through, request("d" + std::to_string(i))));
+  EXPECT_TRUE(list_addresses(through));
+  EXPECT_EQ(told, std::vector<std::string>{"four"});
+}
+
+}  // namespace
+}  // namespace croft::engine

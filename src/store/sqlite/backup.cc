@@ -1,0 +1,251 @@
+#include "store/sqlite/backup.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "os/files.h"
+#include "store/sqlite/commit_note.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/open_store.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/transaction.h"
+
+namespace croft::store {
+namespace {
+
+constexpr std::string_view kNewSuffix = "-new";
+constexpr std::string_view kDraftSuffix = "-restore";
+
+/// A plain connection, without the settings of a store.
+class PlainDatabase {
+ public:
+  PlainDatabase() = default;
+  ~PlainDatabase() { sqlite3_close(db_); }
+  PlainDatabase(const PlainDatabase&) = delete;
+  PlainDatabase& operator=(const PlainDatabase&) = delete;
+
+  [[nodiscard]] Result<void> open(const std::string& path, int how) {
+    path_ = path;
+    constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    sqlite3_close(std::exchange(db_, nullptr));
+    TRY_VOID(checked(sqlite3_open_v2(path.c_str(), &db_, how | kFlags, nullptr), "open"));
+    // What is only read stays as it is.
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    return {};
+  }
+  [[nodiscard]] Result<void> run(const char* sql) {
+    return checked(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "write");
+  }
+  [[nodiscard]] Result<std::uint64_t> number(const char* sql) {
+    std::uint64_t value = 0;
+    const auto note = [](void* out, int, char** values, char**) {
+      *static_cast<std::uint64_t*>(out) = std::strtoull(values[0] == nullptr ? "0" : values[0], nullptr, 10);
+      return 0;
+    };
+    TRY_VOID(checked(sqlite3_exec(db_, sql, note, &value, nullptr), "read"));
+    return value;
+  }
+  /// Everything, as of one moment.
+  [[nodiscard]] Result<void> copy_from(PlainDatabase& source, Deadline deadline, const Clock& clock) {
+    sqlite3_backup* const copy = sqlite3_backup_init(db_, "main", source.db_, "main");
+    if (copy == nullptr) return checked(sqlite3_errcode(db_), "copy to");
+    int code = SQLITE_OK;
+    do {
+      code = sqlite3_backup_step(copy, -1);
+      if (code == SQLITE_BUSY || code == SQLITE_LOCKED) sqlite3_sleep(5);
+    } while ((code == SQLITE_BUSY || code == SQLITE_LOCKED) && !deadline.passed(clock.now()));
+    const int finished = sqlite3_backup_finish(copy);
+    if (code == SQLITE_DONE && finished == SQLITE_OK) return {};
+    const bool by_source = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+    return by_source ? source.checked(code, "read") : checked(code == SQLITE_DONE ? finished : code, "copy to");
+  }
+
+ private:
+  [[nodiscard]] Result<void> checked(int code, std::string_view doing) const {
+    if (code == SQLITE_OK) return {};
+    Error error = failure_of(db_, code, doing, path_).error;
+    if (error.code == ErrorCode::corrupt)
+      error.message = fmt::format("{} is not a whole register: {}", path_, sqlite3_errstr(code));
+    return fail(std::move(error));
+  }
+
+  std::string path_;
+  sqlite3* db_ = nullptr;
+};
+
+[[nodiscard]] Result<void> remove_with_side_files(const std::string& path) {
+  for (const std::string_view suffix : {"", "-journal", "-wal", "-shm"}) {
+    TRY_VOID(os::remove_file_durably(path + std::string(suffix)));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<std::uint64_t> last_revision(Database& database) {
+  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  return static_cast<std::uint64_t>(last);
+}
+
+[[nodiscard]] Result<void> ask_all(Database& database, std::initializer_list<std::string> statements) {
+  for (const std::string& statement : statements) TRY_VOID(database.ask(statement));
+  return {};
+}
+
+}  // namespace
+
+Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::string& destination, const Clock& clock,
+                                         Deadline deadline) {
+  TRY(const auto there, os::file_status(destination));
+  if (there) {
+    return fail(ErrorCode::already_exists, fmt::format("{} is there already; name a new file, a backup is never "
+                                                       "overwritten",
+                                                       destination));
+  }
+  TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
+  // Opened as every program does: what is damaged is refused.
+  const auto note = read_commit_note(resolved);
+  Database opened(resolved, Database::Mode::shared, clock, deadline);
+  TRY_VOID(opened.open());
+  TRY_VOID(check_against(opened, note));
+  const std::string draft = destination + std::string(kNewSuffix);
+  TRY_VOID(remove_with_side_files(draft));
+  TRY_VOID(os::create_file(draft));
+  RegisterCopy result;
+  {
+    PlainDatabase source;
+    TRY_VOID(source.open(resolved, SQLITE_OPEN_READWRITE));
+    PlainDatabase copy;
+    TRY_VOID(copy.open(draft, SQLITE_OPEN_READWRITE));
+    TRY_VOID(copy.run("PRAGMA synchronous=OFF"));
+    auto copied = copy.copy_from(source, deadline, clock);
+    if (copied) copied = copy.run("PRAGMA journal_mode=DELETE");
+    if (copied) {
+      const auto last = copy.number("SELECT value FROM counters WHERE id=1");
+      if (last) result.revision = *last;
+      if (!last) copied = fail(last.error());
+    }
+    if (!copied) {
+      static_cast<void>(remove_with_side_files(draft));
+      return fail(copied.error());
+    }
+  }
+  TRY_VOID(os::sync_file(draft));
+  TRY(const auto status, os::file_status(draft));
+  if (status) result.bytes = status->bytes;
+  TRY_VOID(os::rename_durably(draft, destination));
+  return result;
+}
+
+SqliteRestore::SqliteRestore(std::string path, const Clock& clock)
+    : path_(std::move(path)), draft_(path_ + std::string(kDraftSuffix)), clock_(clock), lock_(path_ + kLockSuffix) {}
+
+SqliteRestore::~SqliteRestore() {
+  if (lock_.is_held()) remove_draft();
+}
+
+void SqliteRestore::remove_draft() const {
+  static_cast<void>(remove_with_side_files(draft_));
+  static_cast<void>(os::remove_file_durably(draft_ + kLockSuffix));
+}
+
+Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& path, const std::string& backup,
+                                                            const Options& options, const Clock& clock,
+                                                            Deadline deadline) {
+  TRY(const auto file, os::file_status(backup));
+  if (!file) return fail(ErrorCode::not_found, fmt::format("no backup at {}", backup));
+  if (file->type != os::FileStatus::Type::regular || file->bytes == 0) {
+    return fail(ErrorCode::corrupt, fmt::format("{} is no backup: give the file that \"croft store backup\" wrote, or "
+                                                "the database in a copy of the store's directory",
+                                                backup));
+  }
+  TRY_VOID(os::make_directories(os::directory_of(path)));
+  TRY(std::string resolved, os::resolved_path(path));
+  std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), clock));
+  TRY_VOID(restore->lock_.lock(clock, deadline));
+  TRY_VOID(restore->make_draft(backup, options, deadline));
+  return restore;
+}
+
+Result<void> SqliteRestore::make_draft(const std::string& backup, const Options& options, Deadline deadline) {
+  remove_draft();
+  TRY_VOID(os::create_file(draft_));
+  {
+    PlainDatabase source;
+    // A copy of a directory has a log beside it, whose index SQLite must be able to make.
+    if (!source.open(backup, SQLITE_OPEN_READWRITE)) TRY_VOID(source.open(backup, SQLITE_OPEN_READONLY));
+    PlainDatabase draft;
+    TRY_VOID(draft.open(draft_, SQLITE_OPEN_READWRITE));
+    TRY_VOID(draft.run("PRAGMA synchronous=OFF"));
+    TRY_VOID(draft.copy_from(source, deadline, clock_));
+    TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
+  }
+  Database draft(draft_, Database::Mode::shared, clock_, deadline);
+  const auto whole = [&]() -> Result<void> {
+    TRY_VOID(draft.open());
+    return verify(draft);
+  }();
+  if (!whole) {
+    return fail(
+        whole.error().code == ErrorCode::corrupt
+            ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
+            : whole.error());
+  }
+  TRY(revision_, last_revision(draft));
+  const auto note = read_commit_note(backup);
+  if (const auto checked = check_against(draft, note); !checked && !options.incomplete) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("{0} is at revision {1}, but {0}{2} says that revision {3} was acknowledged: it is not the "
+                            "whole register. With --force what is left of it is taken",
+                            backup, revision_, kLockSuffix, note->revision));
+  }
+  return {};
+}
+
+std::uint64_t SqliteRestore::last_revision_here(Deadline deadline) const {
+  const auto note = read_commit_note(path_);
+  const std::uint64_t noted = note ? static_cast<std::uint64_t>(note->revision) : 0;
+  const auto status = os::file_status(path_);
+  if (!status || !*status) return noted;
+  Database here(path_, Database::Mode::shared, clock_, deadline);
+  if (!here.open()) return noted;
+  const auto last = last_revision(here);
+  // What is in the log goes into the database, so that the log may go: the old register stays whole to the last moment.
+  static_cast<void>(here.checkpoint());
+  return std::max(noted, last.value_or(0));
+}
+
+Result<void> SqliteRestore::renew_draft(Deadline deadline) {
+  Database draft(draft_, Database::Mode::shared, clock_, deadline);
+  TRY_VOID(draft.open());
+  TRY(const std::uint64_t last, last_revision(draft));
+  new_revision_ = std::max(last, last_revision_here(deadline)) + 1;
+  TRY_VOID(draft.run(Sql::begin_write));
+  TRY_VOID(upgrade_tables(draft));
+  TRY_VOID(ask_all(draft, {"DELETE FROM changes",
+                           fmt::format("UPDATE counters SET value={} WHERE id IN (1, 3, 4)", new_revision_)}));
+  TRY_VOID(draft.run(Sql::give_register_id));
+  TRY_VOID(draft.run(Sql::commit));
+  TRY(new_id_, draft.number(Sql::register_id));
+  TRY(const bool complete, draft.checkpoint());
+  if (complete) return {};
+  return fail(ErrorCode::unavailable, fmt::format("somebody has {} open; try again", draft_));
+}
+
+Result<void> SqliteRestore::finish(Deadline deadline) {
+  TRY_VOID(renew_draft(deadline));
+  for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(draft_ + suffix));
+  TRY_VOID(os::sync_file(draft_));
+  // The old log must be gone before the new database has the name: it would be applied to it.
+  for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path_ + suffix));
+  TRY_VOID(os::rename_durably(draft_, path_));
+  lock_.note(encode_commit_note({new_id_, static_cast<std::int64_t>(new_revision_)}));
+  return make_room(path_, clock_, deadline);
+}
+
+}  // namespace croft::store

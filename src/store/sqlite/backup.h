@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/file_lock.h"
+
+namespace croft::store {
+
+// Copies of a whole register, and the way back. A backup is one SQLite file, mode 0600, without a log.
+
+struct RegisterCopy {
+  std::uint64_t revision = 0;  ///< the last one given
+  std::uint64_t bytes = 0;
+};
+
+/// Writes what the store at `path` has at one moment to a new file, durably; the name names nothing or the whole copy.
+/// Holds no lock: everything else goes on. Errors: already_exists; not_found; those of opening a store.
+[[nodiscard]] Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::string& destination,
+                                                       const Clock& clock, Deadline deadline);
+
+/// Puts a backup in place of the store at a path. While it lives, nobody else writes to that store.
+///
+/// begin() makes a draft beside the store, a store of its own, which may be changed through open_sqlite_store; finish()
+/// gives it its place. Programs that have the old one open notice (ConnectionPool). A crash before the end of finish()
+/// leaves the old register, or one that is refused as older than its note; then begin again.
+class SqliteRestore {
+ public:
+  struct Options {
+    /// Also take a copy whose own lock file says that commits are missing from it.
+    bool incomplete = false;
+  };
+
+  /// `backup` may be a file of backup_sqlite_store, or the database in a copy of a store's directory, its log beside
+  /// it, also the store itself. Errors: not_found, and corrupt where it is no whole register: neither draft nor lock
+  /// stay; those of FileLock::lock.
+  [[nodiscard]] static Result<std::unique_ptr<SqliteRestore>> begin(const std::string& path, const std::string& backup,
+                                                                    const Options& options, const Clock& clock,
+                                                                    Deadline deadline);
+  ~SqliteRestore();
+  SqliteRestore(const SqliteRestore&) = delete;
+  SqliteRestore& operator=(const SqliteRestore&) = delete;
+
+  /// The path of the draft; nobody may have it open at finish().
+  [[nodiscard]] const std::string& draft() const { return draft_; }
+  [[nodiscard]] std::uint64_t revision_of_backup() const { return revision_; }
+
+  /// The register gets a new id and a revision above all that were ever given here, so that nothing that anybody
+  /// remembers of the old one fits it.
+  [[nodiscard]] Result<void> finish(Deadline deadline);
+
+ private:
+  SqliteRestore(std::string path, const Clock& clock);
+  [[nodiscard]] Result<void> make_draft(const std::string& backup, const Options& options, Deadline deadline);
+  [[nodiscard]] Result<void> renew_draft(Deadline deadline);
+  [[nodiscard]] std::uint64_t last_revision_here(Deadline deadline) const;
+  void remove_draft() const;
+
+  const std::string path_;
+  const std::string draft_;
+  const Clock& clock_;
+  os::FileLock lock_;
+  std::uint64_t revision_ = 0;
+  std::int64_t new_id_ = 0;
+  std::uint64_t new_revision_ = 0;
+};
+
+}  // namespace croft::store

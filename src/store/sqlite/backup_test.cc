@@ -1,0 +1,106 @@
+// Copies of a register and the way back.
+
+#include "store/sqlite/backup.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "store/sqlite/store_fixture.h"
+
+namespace croft::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BackupTest : public SqliteStoreTest {
+ protected:
+  [[nodiscard]] std::string backup() const { return scratch_.file("backup"); }
+  [[nodiscard]] Result<RegisterCopy> back_up() const { return backup_sqlite_store(path(), backup(), clock_, soon()); }
+  [[nodiscard]] Result<void> restore(SqliteRestore::Options options = {}) const {
+    TRY(const auto restore, SqliteRestore::begin(path(), backup(), options, clock_, soon()));
+    return restore->finish(soon());
+  }
+};
+
+TEST_F(BackupTest, ARestoredRegisterIsTheOneOfTheBackupAndNothingRememberedFitsIt) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  const auto copied = back_up();
+  ASSERT_TRUE(copied) << copied.error().message;
+  EXPECT_EQ(copied->revision, 1U);
+  EXPECT_EQ(fs::status(backup()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(back_up().error().code, ErrorCode::already_exists);
+  const auto later = put(*store, "b", 2);
+  ASSERT_TRUE(later);
+  const auto restored = restore();
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(read(*store, "a"), 1U);
+  EXPECT_EQ(read(*store, "b"), std::nullopt);
+  const auto position = make()->position(soon());
+  ASSERT_TRUE(position);
+  EXPECT_GT(position->value, later->value) << "a revision never comes again";
+  ASSERT_TRUE(put(*store, "b", 3));
+  EXPECT_EQ(read(*make(), "b"), 3U);
+  for (const char* suffix : {"-restore", "-restore-wal", "-restore-shm", "-restore-lock", "-new"}) {
+    EXPECT_FALSE(fs::exists(path() + suffix)) << suffix;
+  }
+}
+
+TEST_F(BackupTest, ABackupHoldsNoLock) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  const auto turn = store->take_turn(soon());
+  ASSERT_TRUE(turn);
+  EXPECT_TRUE(back_up());
+}
+
+TEST_F(BackupTest, WhatIsThereNeedNotBeReadable) {
+  ASSERT_TRUE(put(*make(), "a", 1));
+  ASSERT_TRUE(back_up());
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
+    std::ofstream(path() + suffix, std::ios::trunc) << "garbage";
+  }
+  const auto restored = restore();
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) fs::remove(path() + suffix);
+  ASSERT_TRUE(restore());
+  EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+TEST_F(BackupTest, WhatIsNoWholeRegisterIsRefusedAndNothingIsTouched) {
+  const auto store = make();
+  for (std::uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(put(*store, "a" + std::to_string(i), i));
+  EXPECT_EQ(restore().error().code, ErrorCode::not_found);
+  ASSERT_TRUE(back_up());
+  const auto size = fs::file_size(backup());
+  for (const std::uintmax_t cut :
+       {size - 4096, size / 2, std::uintmax_t{5000}, std::uintmax_t{10}, std::uintmax_t{0}}) {
+    fs::resize_file(backup(), cut);
+    EXPECT_EQ(restore().error().code, ErrorCode::corrupt) << cut;
+  }
+  std::ofstream(backup(), std::ios::trunc) << std::string(10000, 'x');
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  fs::remove(backup());
+  as_other_program(backup(), "CREATE TABLE other(x)");
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  EXPECT_EQ(read(*store, "a7"), 7U);
+  EXPECT_FALSE(fs::exists(path() + "-restore"));
+}
+
+TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
+  {
+    const auto store = make();
+    ASSERT_TRUE(put(*store, "a", 1));
+    fs::copy_file(path(), backup());
+    fs::copy_file(path() + "-wal", backup() + "-wal");
+    ASSERT_TRUE(put(*store, "a", 2));
+  }
+  fs::copy_file(path() + "-lock", backup() + "-lock");
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  ASSERT_TRUE(restore({.incomplete = true}));
+  EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+}  // namespace
+}  // namespace croft::store

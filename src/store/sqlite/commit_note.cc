@@ -1,0 +1,82 @@
+#include "store/sqlite/commit_note.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "os/files.h"
+#include "store/sqlite/checksum.h"
+#include "store/sqlite/open_store.h"
+
+namespace croft::store {
+namespace {
+
+constexpr std::string_view kMark = "croft ";
+
+std::uint64_t sum_of(std::string_view text) {
+  Checksum sum;
+  sum.add(text);
+  return sum.value();
+}
+
+template <class Number>
+bool read_number(std::string_view text, int base, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// "croft ", 16 hexadecimal digits, a space, 20 decimal ones, a space, 16 hexadecimal ones of the checksum of all
+/// before that space, spaces, a newline.
+constexpr std::size_t kIdAt = 6;
+constexpr std::size_t kRevisionAt = 23;
+constexpr std::size_t kSummed = 43;
+
+}  // namespace
+
+std::string encode_commit_note(const CommitNote& note) {
+  const std::string text = fmt::format("{}{:016x} {:020}", kMark, note.register_id, note.revision);
+  return fmt::format("{:<{}}\n", fmt::format("{} {:016x}", text, sum_of(text)), kCommitNoteBytes - 1);
+}
+
+std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
+  if (bytes.size() < kCommitNoteBytes || !bytes.starts_with(kMark)) return std::nullopt;
+  CommitNote note;
+  std::uint64_t sum = 0;
+  const bool read = read_number(bytes.substr(kIdAt, 16), 16, note.register_id) &&
+                    read_number(bytes.substr(kRevisionAt, 20), 10, note.revision) &&
+                    read_number(bytes.substr(kSummed + 1, 16), 16, sum);
+  if (!read || sum != sum_of(bytes.substr(0, kSummed))) return std::nullopt;
+  return note;
+}
+
+std::optional<CommitNote> read_commit_note(const std::string& database_path) {
+  constexpr std::size_t kBytesMax = 1U << 16;
+  const auto bytes = os::read_file(database_path + kLockSuffix, kBytesMax);
+  return bytes ? decode_commit_note(*bytes) : std::nullopt;
+}
+
+Result<void> check_against(Database& database, const std::optional<CommitNote>& note) {
+  std::int64_t id = 0;
+  {
+    TRY(const auto row, database.prepare(Sql::register_id));
+    TRY(const bool found, row->step());
+    if (found) id = row->number(0);
+  }
+  database.set_register_id(id);
+  if (!note || id == 0 || note->register_id != id) return {};
+  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  if (last < note->revision) return fail(commits_lost(database, last, *note));
+  return {};
+}
+
+Error commits_lost(const Database& database, std::int64_t revision, const CommitNote& note) {
+  return {
+      ErrorCode::corrupt,
+      fmt::format("{0} is at revision {1}, but revision {2} was acknowledged ({0}{3} says so): commits are lost, and "
+                  "nothing is handed out. Its log {0}-wal is damaged, or a file was put back by hand. Restore a "
+                  "backup with \"croft store restore BACKUP\", or what is left with \"croft store restore {0}\"",
+                  database.path(), revision, note.revision, kLockSuffix),
+      {}};
+}
+
+}  // namespace croft::store

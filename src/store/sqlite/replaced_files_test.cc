@@ -1,0 +1,242 @@
+// What becomes of an open store when its files are replaced, removed, cut or damaged under it.
+
+#include <array>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <thread>
+
+#include "store/sqlite/store_fixture.h"
+
+namespace croft::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kSuffixes{"", "-wal", "-shm", "-lock"};
+
+class ReplacedFilesTest : public SqliteStoreTest {
+ protected:
+  void copy_to(const std::string& to, std::initializer_list<const char*> suffixes = {"", "-wal", "-shm", "-lock"}) {
+    fs::create_directories(to);
+    for (const char* suffix : suffixes) {
+      fs::copy_file(path() + suffix, to + "/croft.db" + suffix, fs::copy_options::overwrite_existing);
+    }
+  }
+  [[nodiscard]] std::string copy() const { return scratch_.file("copy"); }
+
+  /// Each file of the store is another file from now on.
+  void swap_for_copy() {
+    fs::create_directories(scratch_.file("aside"));
+    for (const char* suffix : kSuffixes) {
+      fs::rename(path() + suffix, scratch_.file("aside/croft.db") + suffix);
+      fs::copy_file(copy() + "/croft.db" + suffix, path() + suffix);
+    }
+  }
+  /// Into the same inode.
+  void overwrite(const std::string& suffix) const {
+    std::ifstream from(copy() + "/croft.db" + suffix, std::ios::binary);
+    std::ofstream to(path() + suffix, std::ios::binary | std::ios::trunc);
+    to << from.rdbuf();
+  }
+  void flip_bit(const std::string& file, std::uintmax_t at) const {
+    std::fstream bytes(file, std::ios::binary | std::ios::in | std::ios::out);
+    bytes.seekg(static_cast<std::streamoff>(at));
+    const int byte = bytes.get();
+    bytes.seekp(static_cast<std::streamoff>(at));
+    bytes.put(static_cast<char>(byte ^ 1));
+  }
+  [[nodiscard]] ErrorCode code_of_reading(Store& store) const {
+    const auto record = store.get(mark_key("a"), soon());
+    return record ? ErrorCode::internal : record.error().code;
+  }
+  [[nodiscard]] ErrorCode code_of_opening() const {
+    const auto opened = open(path());
+    return opened ? ErrorCode::internal : opened.error().code;
+  }
+};
+
+TEST_F(ReplacedFilesTest, ADirectorySwappedForABackupIsReadAnew) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  copy_to(copy());
+  const auto before = put(*store, "b", 2);
+  ASSERT_TRUE(before);
+  const auto position = store->position(soon());
+  ASSERT_TRUE(position);
+  const auto watch = store->watch({{mark_key("b")}, {}}, *position, soon());
+  ASSERT_TRUE(watch);
+  swap_for_copy();
+  EXPECT_EQ(read(*store, "b"), std::nullopt);
+  EXPECT_EQ(read(*store, "a"), 1U);
+  ASSERT_TRUE(put(*make(), "b", 3)) << "the same revision again, with another content";
+  const auto fooled =
+      update_if_revision(*store, mark_key("b"), core::HighWaterMark{}, *before, sample_token(9), soon());
+  ASSERT_FALSE(fooled);
+  EXPECT_EQ(fooled.error().code, ErrorCode::conflict);
+  EXPECT_EQ(read(*store, "b"), 3U);
+  const auto changes = (*watch)->next(soon());
+  ASSERT_FALSE(changes);
+  EXPECT_EQ(changes.error().code, ErrorCode::too_old);
+  ASSERT_TRUE(put(*store, "b", 4));
+  EXPECT_EQ(read(*make(), "b"), 4U);
+}
+
+TEST_F(ReplacedFilesTest, AnIndexThatIsRemovedLosesNothing) {
+  auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  fs::remove(path() + "-shm");
+  EXPECT_EQ(read(*store, "a"), 1U);
+  EXPECT_TRUE(fs::exists(path() + "-shm"));
+  fs::remove(path() + "-shm");
+  ASSERT_TRUE(put(*store, "a", 2));
+  store.reset();
+  EXPECT_EQ(read(*make(), "a"), 2U);
+}
+
+TEST_F(ReplacedFilesTest, TwoStoresOfOneProcessLetGoOfARemovedIndex) {
+  const auto one = make();
+  const auto two = make();
+  ASSERT_TRUE(put(*one, "a", 1));
+  EXPECT_EQ(read(*two, "a"), 1U);
+  fs::remove(path() + "-shm");
+  std::thread other([&] {
+    for (int i = 0; i < 200; ++i) static_cast<void>(two->get(mark_key("a"), soon()));
+  });
+  for (std::uint64_t i = 0; i < 200; ++i) static_cast<void>(put(*one, "a", i));
+  other.join();
+  ASSERT_TRUE(put(*one, "a", 500));
+  EXPECT_EQ(read(*two, "a"), 500U);
+}
+
+TEST_F(ReplacedFilesTest, AnOlderCopyInPlaceIsToldByTheNoteOfTheLastCommit) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  copy_to(copy());
+  ASSERT_TRUE(put(*store, "a", 2));
+  overwrite("");
+  overwrite("-wal");
+  fs::remove(path() + "-shm");
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
+  EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
+}
+
+TEST_F(ReplacedFilesTest, AnOlderLogInPlaceIsToldByItsIndex) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  copy_to(copy());
+  ASSERT_TRUE(put(*store, "a", 2));
+  overwrite("-wal");
+  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
+  EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+}
+
+TEST_F(ReplacedFilesTest, ALogThatIsRemovedWithItsIndexIsMissed) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  ASSERT_TRUE(put(*store, "a", 2));
+  fs::remove(path() + "-shm");
+  fs::remove(path() + "-wal");
+  const auto committed = put(*store, "a", 3);
+  ASSERT_FALSE(committed);
+  EXPECT_EQ(committed.error().code, ErrorCode::corrupt);
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+}
+
+TEST_F(ReplacedFilesTest, FilesThatAreCutAreTold) {
+  for (const char* suffix : {"", "-wal"}) {
+    for (const std::uintmax_t size : {std::uintmax_t{0}, std::uintmax_t{32}, std::uintmax_t{5000}}) {
+      SCOPED_TRACE(std::string(suffix) + " cut to " + std::to_string(size));
+      const auto store = make();
+      ASSERT_TRUE(put(*store, "a", 1));
+      ASSERT_TRUE(put(*store, "a", 2));
+      fs::resize_file(path() + suffix, size);
+      EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
+      EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
+      EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+      for (const char* each : kSuffixes) fs::remove(path() + each);
+    }
+  }
+}
+
+TEST_F(ReplacedFilesTest, AnIndexThatIsCutIsMadeAnew) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  fs::resize_file(path() + "-shm", 0);
+  ASSERT_TRUE(put(*store, "a", 2));
+  EXPECT_EQ(read(*make(), "a"), 2U);
+}
+
+TEST_F(ReplacedFilesTest, OneFlippedBitInTheLogIsToldAtTheNextOpening) {
+  std::uintmax_t at = 0;
+  {
+    const auto store = make();
+    for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a" + std::to_string(i), i));
+    // In the page of the fourth frame.
+    at = 32 + 3 * (24 + 4096) + 24 + 100;
+  }
+  flip_bit(path() + "-wal", at);
+  const Error error = error_of(open(path()));
+  EXPECT_EQ(error.code, ErrorCode::corrupt);
+  EXPECT_NE(error.message.find("croft store restore"), std::string::npos) << error.message;
+  EXPECT_EQ(error_of(open(path(), {.create = true})).code, ErrorCode::corrupt);
+}
+
+TEST_F(ReplacedFilesTest, ADatabaseThatIsGoneWithItsLogIsNotMadeAnew) {
+  ASSERT_TRUE(put(*make(), "a", 1));
+  fs::remove(path() + "-shm");
+  fs::remove(path() + "-wal");
+  fs::remove(path());
+  EXPECT_EQ(error_of(open(path(), {.create = true})).code, ErrorCode::corrupt);
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+  fs::remove(path() + "-lock");
+  EXPECT_EQ(code_of_opening(), ErrorCode::not_found);
+  EXPECT_EQ(read(*make(), "a"), std::nullopt);
+}
+
+TEST_F(ReplacedFilesTest, ANoteOfAnotherRegisterOrADamagedOneMeansNothing) {
+  {
+    const auto store = make();
+    for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
+  }
+  copy_to(copy());
+  for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
+  ASSERT_TRUE(put(*make(), "a", 1));
+  overwrite("-lock");
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  ASSERT_TRUE(put(*make(), "a", 2));
+  flip_bit(path() + "-lock", 30);
+  ASSERT_TRUE(put(*make(), "a", 3));
+  std::ofstream(path() + "-lock", std::ios::trunc).close();
+  EXPECT_EQ(read(*make(), "a"), 3U);
+  fs::remove(path() + "-lock");
+  ASSERT_TRUE(put(*make(), "a", 4));
+  EXPECT_GT(fs::file_size(path() + "-lock"), 0U);
+}
+
+TEST_F(ReplacedFilesTest, AStoreOfAnOlderProgramGetsItsIdWithTheFirstCommit) {
+  ASSERT_TRUE(put(*make(), "a", 1));
+  as_other_program(path(), "DELETE FROM counters WHERE id=5");
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  ASSERT_TRUE(put(*make(), "a", 2));
+  EXPECT_NE(as_other_program(path(), "SELECT value FROM counters WHERE id=5"), "");
+  EXPECT_EQ(read(*make(), "a"), 2U);
+}
+
+TEST_F(ReplacedFilesTest, ALockFileReplacedUnderATurnIsFollowed) {
+  const auto store = make();
+  const auto turn = store->take_turn(soon());
+  ASSERT_TRUE(turn);
+  fs::remove(path() + "-lock");
+  ASSERT_TRUE(put(*store, "a", 1));
+  const auto other = make();
+  const Write write{mark_key("a"), core::HighWaterMark{}, Condition::always()};
+  const auto committed = other->commit({&write, 1}, sample_token(1), in(std::chrono::milliseconds{50}));
+  ASSERT_FALSE(committed);
+  EXPECT_EQ(committed.error().code, ErrorCode::deadline_exceeded);
+}
+
+}  // namespace
+}  // namespace croft::store
