@@ -7,7 +7,7 @@ usage: runtime_cache.py BIN_DIR
 import json
 import sys
 
-from lib import World, expect, expect_equal, main, run, say
+from lib import World, expect, expect_equal, main, own_environment, run, say
 
 FINDINGS = 3  # exit code
 
@@ -21,8 +21,8 @@ class Rig:
 
     def plugin(self, command, container, pod, network="net"):
         config = {"cniVersion": "1.0.0", "name": network, "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": "node-a", "log_file_path": str(self.log)}}
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+            "type": "croft-ipam", "store": self.store, "nodename": "node-a"}}
+        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
                "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=ns;K8S_POD_NAME={pod};K8S_POD_UID=uid-{pod}"}
         done = run(self.world.bin / "croft-ipam", stdin=json.dumps(config), env=env)
