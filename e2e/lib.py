@@ -81,7 +81,9 @@ def wait_for(condition, what, seconds=PATIENCE):
 
 
 def run(*command, check=True, stdin="", env=None, timeout=60):
-    """Runs a program; its output as text. A failure tells the command and what it said."""
+    """Runs a program; its output as text. A failure tells the command and what it said. An environment that is given
+    is completed by own_environment()."""
+    env = None if env is None else {**own_environment(), **env}
     done = subprocess.run([str(c) for c in command], input=stdin, capture_output=True, text=True, env=env,
                           timeout=timeout, check=False)
     if check and done.returncode != 0:
