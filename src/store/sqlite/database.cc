@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -54,6 +55,16 @@ bool read_header(const volatile void* memory, LogIndexHeader& header) {
   std::atomic_thread_fence(std::memory_order_acquire);
   std::memcpy(&header, words.data(), sizeof header);
   return std::equal(words.begin(), words.begin() + 12, words.begin() + 12);
+}
+
+/// How many frames are in the database already, where readers look for them: the word behind the two headers.
+std::uint32_t copied_frames(const volatile void* memory) {
+  return static_cast<const volatile std::uint32_t*>(memory)[2 * sizeof(LogIndexHeader) / sizeof(std::uint32_t)];
+}
+
+/// Where the frame behind so many others begins in the log.
+sqlite3_int64 frame_offset(std::uint32_t frames) {
+  return kLogHeaderBytes + sqlite3_int64{frames} * (kFrameHeaderBytes + kPageBytes);
 }
 
 std::uint32_t big_endian(const std::uint8_t* at) {
@@ -236,23 +247,56 @@ std::int64_t Database::stored(Revision told) const {
 }
 
 Result<bool> Database::is_current() {
-  std::uint64_t bytes_min = 0;
+  LogIndexHeader header;
+  bool knows_pages = false;
   const bool has_index = mode_ == Mode::shared && files_.index_memory != nullptr;
   if (has_index) {
     TRY(const auto index, os::file_status(index_path_));
     // A look into memory behind the end of a file that was cut would be deadly.
     if (!index || index->id != files_.index || index->bytes < kIndexRegionBytes) return false;
-    LogIndexHeader header;
-    if (read_header(files_.index_memory, header) && header.is_set != 0 && header.page_bytes == kPageBytes) {
-      bytes_min =
-          std::uint64_t{header.pages} * kPageBytes;  // allocated before the commit (room.h), so looked at before
-    }
+    knows_pages = read_header(files_.index_memory, header) && header.is_set != 0 && header.page_bytes == kPageBytes;
   }
+  // Pages are allocated before the commit that counts them (room.h), so the file is looked at after the count.
   TRY(const auto database, os::file_status(path_));
-  if (!database || database->id != files_.database || database->bytes < bytes_min) return false;
+  if (!database || database->id != files_.database) return false;
   TRY(const auto log, os::file_status(log_path_));
   if (log_file() != nullptr && (!log || log->id != files_.log)) return false;
+  if (knows_pages && database->bytes / kPageBytes < header.pages && !log_has_pages_behind(database->bytes))
+    return false;
   return !has_index || log_is_as_indexed();
+}
+
+bool Database::log_has_pages_behind(std::uint64_t file_bytes) {
+  sqlite3_file* const log = log_file();
+  const auto present = static_cast<std::uint32_t>(file_bytes / kPageBytes);
+  // The first page was synced before there was a log, and SQLite removes a log beside an empty file.
+  if (log == nullptr || present == 0) return false;
+  LogIndexHeader before;
+  const std::uint32_t copied = copied_frames(files_.index_memory);
+  if (!read_header(files_.index_memory, before) || before.pages <= present) return true;
+  sqlite3_int64 log_bytes = 0;
+  if (log->pMethods->xFileSize(log, &log_bytes) != SQLITE_OK || frame_offset(before.last_frame) > log_bytes ||
+      copied > before.last_frame) {
+    return false;
+  }
+  std::set<std::uint32_t> in_log;
+  for (std::uint32_t frame = copied; frame < before.last_frame; ++frame) {
+    std::array<std::uint8_t, 4> number{};
+    if (log->pMethods->xRead(log, number.data(), 4, frame_offset(frame)) != SQLITE_OK) return false;
+    const std::uint32_t page = big_endian(number.data());
+    if (page > present && page <= before.pages) in_log.insert(page);
+  }
+  LogIndexHeader after;
+  if (!read_header(files_.index_memory, after) || std::memcmp(&before, &after, sizeof before) != 0 ||
+      copied_frames(files_.index_memory) != copied) {
+    return true;  // somebody commits or copies just now, and has looked himself
+  }
+  const std::uint64_t lacking = before.pages - present - in_log.size();
+  if (lacking == 0) return true;
+  // A page that was taken and given back by one commit is in neither file, nor missed. Any other would be read as
+  // zeros, which are no page of a table and no record.
+  const auto unused = number(Sql::free_page_count);
+  return unused && lacking <= static_cast<std::uint64_t>(*unused);
 }
 
 bool Database::log_is_as_indexed() {
@@ -260,7 +304,7 @@ bool Database::log_is_as_indexed() {
   LogIndexHeader before;
   if (log == nullptr || !read_header(files_.index_memory, before) || before.is_set == 0) return true;
   if (before.last_frame == 0 || before.page_bytes != kPageBytes) return true;
-  const sqlite3_int64 at = kLogHeaderBytes + sqlite3_int64{before.last_frame - 1} * (kFrameHeaderBytes + kPageBytes);
+  const sqlite3_int64 at = frame_offset(before.last_frame - 1);
   std::array<std::uint8_t, kFrameHeaderBytes> frame{};
   const int code = log->pMethods->xRead(log, frame.data(), kFrameHeaderBytes, at);
   LogIndexHeader after;

@@ -125,8 +125,8 @@ class Database {
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
 
-  /// The database, its log and its index are still the files that this connection has open, nobody has shortened them,
-  /// and the end of the log is what the index says it is. Not inside a transaction. Costs three looks at the file
+  /// The database, its log and its index are still the files that this connection has open, no page is missing from
+  /// them, and the end of the log is what the index says it is. Not inside a transaction. Costs three looks at the file
   /// system and reads 24 bytes. Once false, everything read through this connection may be void; it must be closed,
   /// with all others of this process, and opened anew. Errors: a path that can't be looked at.
   [[nodiscard]] Result<bool> is_current();
@@ -164,6 +164,9 @@ class Database {
   [[nodiscard]] Result<void> check_identity();
   [[nodiscard]] Result<void> check_setting(const std::string& pragma, std::string_view expected);
   [[nodiscard]] bool log_is_as_indexed();
+  /// Each page in use that a file of so many bytes lacks is in the log, where readers look for it. After a power cut it
+  /// is so: the size of the file is durable only with a checkpoint.
+  [[nodiscard]] bool log_has_pages_behind(std::uint64_t file_bytes);
   [[nodiscard]] Error wrong(ErrorCode code, std::string what) const;
   [[nodiscard]] sqlite3_file* file_behind(int control) const;
   static int wait_for_others(void* self, int attempts);

@@ -3,8 +3,10 @@
 #include <array>
 #include <fstream>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "store/sqlite/store_fixture.h"
 
@@ -45,6 +47,37 @@ class ReplacedFilesTest : public SqliteStoreTest {
     const int byte = bytes.get();
     bytes.seekp(static_cast<std::streamoff>(at));
     bytes.put(static_cast<char>(byte ^ 1));
+  }
+  /// How large the database is for one who does not know of its log, without what is allocated in advance.
+  [[nodiscard]] std::uintmax_t bytes_without_log() {
+    copy_to(scratch_.file("alone"), {""});
+    return std::stoul(as_other_program(scratch_.file("alone/croft.db"), "PRAGMA page_count")) * 4096;
+  }
+  /// Commits that make the register larger, less than what shortens the log.
+  void grow(Store& store) const {
+    for (std::uint64_t commit = 0; commit < 4; ++commit) {
+      std::vector<Write> writes;
+      for (std::uint64_t i = 0; i < 60; ++i) {
+        const std::string name = std::to_string(commit) + "-" + std::to_string(i) + std::string(150, 'x');
+        writes.push_back({mark_key(name), core::HighWaterMark{core::SequenceNumber(i)}, Condition::always()});
+      }
+      ASSERT_TRUE(store.commit(writes, sample_token(commit), soon()));
+    }
+  }
+  /// Everything that grow() wrote is there, and a commit succeeds; or the code of the refusal.
+  [[nodiscard]] std::optional<ErrorCode> refusal_of_grown(const std::string& at) const {
+    const auto opened = open(at, {.verify = true});
+    if (!opened) return opened.error().code;
+    ListRequest request;
+    request.kind = Kind::high_water_mark;
+    request.limit = kListLimitMax;
+    const auto page = (*opened)->list(request, soon());
+    if (!page) return page.error().code;
+    EXPECT_EQ(page->records.size(), 240U);
+    const auto committed = put(**opened, "0-0" + std::string(150, 'x'), 7);
+    if (!committed) return committed.error().code;
+    const auto again = open(at, {.verify = true});
+    return again ? std::nullopt : std::optional(again.error().code);
   }
   [[nodiscard]] ErrorCode code_of_reading(Store& store) const {
     const auto record = store.get(mark_key("a"), soon());
@@ -146,9 +179,10 @@ TEST_F(ReplacedFilesTest, ALogThatIsRemovedWithItsIndexIsMissed) {
 }
 
 TEST_F(ReplacedFilesTest, FilesThatAreCutAreTold) {
-  for (const char* suffix : {"", "-wal"}) {
+  for (const std::string suffix : {"", "-wal"}) {
     for (const std::uintmax_t size : {std::uintmax_t{0}, std::uintmax_t{32}, std::uintmax_t{5000}}) {
-      SCOPED_TRACE(std::string(suffix) + " cut to " + std::to_string(size));
+      if (suffix.empty() && size > 4096) continue;  // the log has the rest: see what a power cut does
+      SCOPED_TRACE(suffix + " cut to " + std::to_string(size));
       const auto store = make();
       ASSERT_TRUE(put(*store, "a", 1));
       ASSERT_TRUE(put(*store, "a", 2));
@@ -159,6 +193,68 @@ TEST_F(ReplacedFilesTest, FilesThatAreCutAreTold) {
       for (const char* each : kSuffixes) fs::remove(path() + each);
     }
   }
+}
+
+/// After a power cut the database may be as short as it was at the last checkpoint, with a log that has the rest,
+/// beside an index of any time before.
+TEST_F(ReplacedFilesTest, APowerCutThatShortenedTheDatabaseLosesNothing) {
+  const auto store = make();
+  const std::uintmax_t synced = bytes_without_log();
+  grow(*store);
+  copy_to(copy());
+  const std::string at = copy() + "/croft.db";
+  for (const bool stale_index : {true, false}) {
+    std::uintmax_t cuts = 0;
+    for (std::uintmax_t size = fs::file_size(path()); size >= synced; size -= 1024) {
+      if (size > synced + std::uintmax_t{20} * 4096 && size % 65536 != 0) continue;
+      ++cuts;
+      SCOPED_TRACE(size);
+      copy_to(copy());
+      if (!stale_index) fs::remove(at + "-shm");
+      fs::resize_file(at, size);
+      EXPECT_EQ(refusal_of_grown(at), std::nullopt);
+    }
+    EXPECT_GT(cuts, 4U);
+  }
+  for (const std::uintmax_t size : {synced - 1, synced - 4096, std::uintmax_t{4096}, std::uintmax_t{0}}) {
+    SCOPED_TRACE(size);
+    copy_to(copy());
+    fs::resize_file(at, size);
+    const auto refused = refusal_of_grown(at);  // lacks what no log has, unless nothing uses it
+    EXPECT_TRUE(!refused || refused == ErrorCode::corrupt) << static_cast<int>(*refused);
+  }
+}
+
+TEST_F(ReplacedFilesTest, APowerCutInACheckpointThatStoppedHalfwayLosesNothing) {
+  const auto store = make();
+  const std::uintmax_t synced = bytes_without_log();
+  ASSERT_TRUE(put(*store, "0-0" + std::string(150, 'x'), 1));
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  grow(*store);
+  as_other_program(path(), "PRAGMA wal_checkpoint(PASSIVE)");
+  for (std::uintmax_t size = synced; size < synced + 20 * std::uintmax_t{4096}; size += 4096) {
+    SCOPED_TRACE(size);
+    copy_to(copy());
+    fs::resize_file(copy() + "/croft.db", size);
+    EXPECT_EQ(refusal_of_grown(copy() + "/croft.db"), std::nullopt);
+  }
+  sqlite3_close(reader);
+}
+
+TEST_F(ReplacedFilesTest, ADatabaseCutBelowWhatWasCopiedFromTheLogIsTold) {
+  const auto store = make();
+  const std::uintmax_t synced = bytes_without_log();
+  grow(*store);
+  as_other_program(path(), "PRAGMA wal_checkpoint(PASSIVE)");
+  sqlite3* reader = nullptr;  // keeps the index, which says that the log need not be read
+  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(reader, "BEGIN; SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  fs::resize_file(path(), synced);
+  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
+  EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
+  sqlite3_close(reader);
 }
 
 TEST_F(ReplacedFilesTest, AnIndexThatIsCutIsMadeAnew) {
