@@ -20,7 +20,7 @@ import threading
 import time
 
 from history import History, changed_answers, overlapping_holds
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 NODE = "node-a"
 SUFFIXES = ("", "-wal", "-shm", "-lock")
@@ -49,7 +49,7 @@ class Machine:
         config = {"cniVersion": "1.1.0", "name": "net", "ipam": {
             "type": "croft-ipam", "store": self.store, "nodename": NODE, "log_file_path": str(self.log),
             "agent": str(self.socket) if agent else "none"}}
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
         done = subprocess.run([self.world.bin / "croft-ipam"], input=json.dumps(config), env=env, capture_output=True,
                               text=True, timeout=60, check=False, preexec_fn=preexec)
@@ -147,7 +147,7 @@ def older_copy_in_place(world):
             code, _, text = m.call("ADD", f"d{agent}", agent=agent)
             expect_equal(code, CORRUPT, f"ADD on a register that lost commits ({text})")
         done = m.croft("check")
-        expect(done.returncode != 0 and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
+        expect(done.returncode == 3 and "register_damaged" in done.stdout and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
         # What is left is taken only with --force, and then everything serves again.
         expect_equal(m.croft("store", "restore", m.db).returncode != 0, True, "restore of what is left, unforced")
         m.note_running("c2", "10.79.0.1")
@@ -183,8 +183,10 @@ def flipped_bit(world):
         expect_equal(m.call("ADD", f"d{i}", agent=False)[0], CORRUPT, "ADD after one flipped bit")
     with m.agent_or_refusal():
         expect_equal(m.call("ADD", "d")[0], CORRUPT, "ADD beside an agent")
+    found = m.croft("check", "-o", "json")
+    expect(found.returncode == 3 and "croft store restore" in found.stdout and json.loads(found.stdout), f"{found}")
     done = m.croft("check")
-    expect(done.returncode != 0 and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
+    expect(done.returncode == 3 and "register_damaged" in done.stdout and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
     say("one flipped bit in -wal: code 101, and check says so")
 
 

@@ -514,6 +514,8 @@ std::string_view name_of(Finding::Kind kind) {
       return "handle_undercount";
     case FindingKind::release_in_future:
       return "release_in_future";
+    case FindingKind::register_damaged:
+      return "register_damaged";
   }
   return "unknown";
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -79,7 +80,7 @@ void warn_of_unclear(const edge::CniCache& cache) {
       cache.blind_because.empty() ? "" : " (" + cache.blind_because + "; --in-container if it is the node)"));
 }
 
-[[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
+[[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
   std::optional<engine::LiveAttachments> live;
@@ -109,6 +110,21 @@ void warn_of_unclear(const edge::CniCache& cache) {
   }
   print(line.json() ? line.data(json_of(report.findings)) : text_of(report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+}
+
+/// A register that cannot be read at all is a finding too.
+[[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
+  auto done = look_through(line, options);
+  if (done || done.error().code != ErrorCode::corrupt) return done;
+  const engine::Finding finding{engine::Finding::Kind::register_damaged,
+                                line.store_url,
+                                done.error().message,
+                                "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
+                                {}};
+  print(line.json() ? line.data(json_of(std::vector{finding}))
+                    : fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject,
+                                  finding.what, finding.remedy));
+  return static_cast<int>(edge::ExitCode::findings);
 }
 
 }  // namespace
