@@ -63,6 +63,11 @@ std::string name_of(const core::Owner& owner) {
   return fail(committed.error());
 }
 
+/// What keeps every node from new addresses alike, and no node can mend: no room, or a damaged record.
+bool is_of_the_register(ErrorCode code) {
+  return code == ErrorCode::exhausted || code == ErrorCode::corrupt || code == ErrorCode::newer_version;
+}
+
 }  // namespace
 
 Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
@@ -139,7 +144,7 @@ Result<void> check_status(const Context& context, const StatusRequest& request) 
                  return step;
                }));
   const auto* refusal = std::get_if<core::Refusal>(&answer);
-  if (refusal == nullptr || (refusal->code == ErrorCode::exhausted && !request.fail_when_full)) {
+  if (refusal == nullptr || (is_of_the_register(refusal->code) && !request.fail_when_full)) {
     return check_writable(context);
   }
   return fail(core::to_error(*refusal));

@@ -30,7 +30,9 @@ inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
                                             const std::vector<net::Address>& expected);
 
 /// CNI STATUS: the store answers and takes writes, and a pool of each wanted family is enabled. With `fail_when_full`,
-/// also that such a pool has room for this node. Errors: those of the store; no_pool; exhausted.
+/// also that such a pool has room for this node, and that no damaged record keeps it from giving. Without it neither
+/// fails: all nodes would be not ready at once, and their pods, which have their addresses, would be evicted.
+/// Errors: those of the store; no_pool; exhausted; corrupt and newer_version naming the record.
 struct StatusRequest {
   core::AffinityOwner node;
   bool ipv4 = true;

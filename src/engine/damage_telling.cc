@@ -84,6 +84,11 @@ Result<store::Revision> DamageTelling::commit(std::span<const store::Write> writ
   return beneath_.commit(writes, token, deadline);
 }
 
+Result<store::Revision> DamageTelling::commit_as_of(store::Revision as_of, std::span<const store::Write> writes,
+                                                    const store::WriteToken& token, Deadline deadline) {
+  return beneath_.commit_as_of(as_of, writes, token, deadline);
+}
+
 Result<store::Fate> DamageTelling::fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
                                            Deadline deadline) {
   return beneath_.fate_of(writes, token, deadline);

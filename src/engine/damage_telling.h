@@ -29,6 +29,8 @@ class DamageTelling final : public store::Store {
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override;
+  [[nodiscard]] Result<store::Revision> commit_as_of(store::Revision as_of, std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override;
   [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
                                             Deadline deadline) override;
   [[nodiscard]] Result<store::Revision> position(Deadline deadline) override;

@@ -1,5 +1,10 @@
 // One damaged record costs what rests on it, and no more.
 
+#include <array>
+#include <optional>
+#include <string>
+#include <variant>
+
 #include <gmock/gmock.h>
 
 #include "engine/attachments.h"
@@ -215,6 +220,55 @@ TEST_F(Damaged, IsToldOnce) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(assign(through, request("d" + std::to_string(i))));
   EXPECT_TRUE(list_addresses(through));
   EXPECT_EQ(told, std::vector<std::string>{"four"});
+}
+
+/// It is not the node's fault, and who makes all nodes unready at once has their pods evicted.
+TEST_F(Damaged, NoRecordMakesANodeUnready) {
+  StatusRequest status;
+  status.node = {core::AffinityOwner::Type::host, "node-a"};
+  const auto expect_ready = [&](const char* what) {
+    status.fail_when_full = false;
+    EXPECT_TRUE(check_status(context, status)) << what;
+    status.fail_when_full = true;
+    const auto strict = check_status(context, status);
+    ASSERT_FALSE(strict) << what;
+    EXPECT_EQ(strict.error().code, ErrorCode::corrupt) << what;
+    EXPECT_THAT(strict.error().message, HasSubstr(what));
+    const auto refused = answer_to("new");
+    ASSERT_TRUE(std::holds_alternative<core::Refusal>(refused)) << what;
+    EXPECT_EQ(std::get<core::Refusal>(refused).code, ErrorCode::corrupt) << what;
+  };
+  store.damage(core::reservation_key("gateways"));
+  expect_ready("gateways");
+  ASSERT_TRUE(store.commit(
+      std::array{store::Write{core::reservation_key("gateways"), std::nullopt, store::Condition::always(), false}},
+      store::WriteToken(), Deadline{}));
+  store.damage(core::pool_key("other"));
+  status.fail_when_full = true;
+  EXPECT_TRUE(check_status(context, status)) << "a pool serves";
+  store.damage(core::pool_key("four"));
+  expect_ready("other");
+  status.ipv4_pools = {"four"};
+  status.fail_when_full = false;
+  EXPECT_TRUE(check_status(context, status)) << "asked for by name";
+}
+
+/// A memory above rests on the store beneath being asked whether it still is the one that was read.
+TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
+  struct Asked final : store::MemoryStore {
+    Result<store::Revision> commit_as_of(store::Revision as_of, std::span<const store::Write>, const store::WriteToken&,
+                                         Deadline) override {
+      asked = as_of;
+      return fail(ErrorCode::conflict, "another store");
+    }
+    store::Revision asked;
+  } beneath;
+  DamageTelling telling(beneath, [](const core::Key&, const Error&) {});
+  const store::Write write{core::pool_key("new"), core::Pool(), store::Condition::if_absent(), false};
+  const auto done = telling.commit_as_of(store::Revision(7), {&write, 1}, store::WriteToken(), Deadline{});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::conflict);
+  EXPECT_EQ(beneath.asked, store::Revision(7));
 }
 
 }  // namespace

@@ -35,8 +35,11 @@ struct RemoveOptions {
   TRY(const auto record, context.store.get(key, deadline));
   const std::string subject = fmt::format("{} {}", options.kind, options.name);
   if (!record) return fail(ErrorCode::not_found, "there is no record " + subject);
-  if (core::damage_of(record->value) == nullptr) {
-    return fail(ErrorCode::refused_for_safety, "record " + subject + " is not damaged");
+  const Error* damage = core::damage_of(record->value);
+  if (damage == nullptr) return fail(ErrorCode::refused_for_safety, "record " + subject + " is not damaged");
+  if (damage->code != ErrorCode::corrupt) {
+    return fail(ErrorCode::refused_for_safety,
+                "record " + subject + " is not damaged, it only can't be read here: " + damage->message);
   }
   const bool holds_addresses = *kind == core::Kind::block || *kind == core::Kind::range_allocation;
   if (holds_addresses && !options.force) {

@@ -66,6 +66,11 @@ Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, con
                           : !is_enabled(*p) ? "not allocatable"
                                             : "of the other family"});
   }
+  if (const auto& damage = pools.damaged_pool(); damage && pool == nullptr) {
+    return {damage->code,
+            fmt::format("the given pool ({}) does not exist, or can't be read: {}", asked, damage->message),
+            std::move(considered), RefusalCause::pool_not_usable};
+  }
   return {ErrorCode::refused_by_configuration,
           fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", asked,
                       net::name_of(request.family), request.family == net::Family::v4 ? "ipv4_pools" : "ipv6_pools"),
@@ -106,6 +111,12 @@ Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std:
     const bool is_of_family = pool->cidr.family() == request.family;
     any = any || is_of_family;
     any_enabled = any_enabled || (is_of_family && is_enabled(*pool));
+  }
+  if (const auto& damage = pools.damaged_pool()) {
+    return {damage->code,
+            fmt::format("no {} address for node {}: no pool that can be read may be used: {}",
+                        net::name_of(request.family), request.node, damage->message),
+            std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
   }
   return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
           fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.node,

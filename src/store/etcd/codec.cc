@@ -144,7 +144,9 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     record = *std::move(decoded);
   } else {
     Error error = std::move(decoded).error();
-    if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
+    // Of a newer version, or encrypted at rest by Kubernetes: sound, but not for Croft to read as it is.
+    const bool is_sound = error.code == ErrorCode::newer_version || error.code == ErrorCode::refused_by_configuration;
+    if (!is_sound) error.code = ErrorCode::corrupt;
     record.value = core::Damaged{key.kind, std::move(error)};
   }
   record.key = key;

@@ -299,11 +299,21 @@ TEST_F(KubernetesRegistryTest, ALostReplyIsSettledByTheRecordThatNamesTheCommit)
 
 TEST_F(KubernetesRegistryTest, DamageNamesTheKey) {
   put_raw("/registry/ranges/servicenodeports", "k8s:enc:aescbc:v1:key:…");
-  EXPECT_EQ(code_of(store_->get(ports_key(), soon())), ErrorCode::refused_by_configuration);
+  const auto damage = [&]() -> std::optional<Error> {
+    const auto record = store_->get(ports_key(), soon());
+    const Error* error = record && *record ? core::damage_of((*record)->value) : nullptr;
+    return error != nullptr ? std::optional(*error) : std::nullopt;
+  };
+  const auto encrypted = damage();
+  ASSERT_TRUE(encrypted);
+  EXPECT_EQ(encrypted->code, ErrorCode::refused_by_configuration);
+  EXPECT_NE(encrypted->message.find("/registry/ranges/servicenodeports"), std::string::npos);
+  EXPECT_NE(encrypted->message.find("encrypted at rest"), std::string::npos);
   put_raw("/registry/ranges/servicenodeports", "garbage");
-  const auto record = store_->get(ports_key(), soon());
-  ASSERT_EQ(code_of(record), ErrorCode::corrupt);
-  EXPECT_NE(record.error().message.find("/registry/ranges/servicenodeports"), std::string::npos);
+  const auto garbage = damage();
+  ASSERT_TRUE(garbage);
+  EXPECT_EQ(garbage->code, ErrorCode::corrupt);
+  EXPECT_NE(garbage->message.find("/registry/ranges/servicenodeports"), std::string::npos);
 }
 
 TEST_F(KubernetesRegistryTest, WithoutARegistryItsKindsAreRefused) {
