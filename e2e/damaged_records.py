@@ -4,15 +4,17 @@ outside reaches no terminal as more than text. Neither root nor network.
 usage: damaged_records.py BIN_DIR
 """
 
+import contextlib
 import json
 import os
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 POOLS = [{"name": "a", "cidr": "10.79.0.0/24", "blockSize": 29, "cooldownSeconds": 0},
          {"name": "b", "cidr": "10.80.0.0/24", "blockSize": 29, "cooldownSeconds": 0}]
@@ -35,9 +37,10 @@ class Rig:
         for container, node in (("c1", "node-a"), ("c2", "node-b")):
             expect_equal(self.call("ADD", container, node)[0], 0, f"ADD of {container}")
 
-    def call(self, command, container="c1", node="node-a", pools=True, ifname="eth0", **env):
-        ipam = {"type": "croft-ipam", "store": self.store, "nodename": node, "agent": "none",
-                "log_file_path": str(self.log)}
+    def call(self, command, container="c1", node="node-a", pools=True, ifname="eth0", agent="none",
+             statusWhenFull=False, **env):
+        ipam = {"type": "croft-ipam", "store": self.store, "nodename": node, "agent": str(agent),
+                "log_file_path": str(self.log), "statusWhenFull": statusWhenFull}
         if pools:
             ipam["pools"] = POOLS
         config = {"cniVersion": "1.1.0", "name": "net", "ipam": ipam}
@@ -64,6 +67,24 @@ class Rig:
                    check=False)
         expect(done.returncode in (0, 3), f"controller: exit {done.returncode}: {done.stderr}")
         return done.stderr
+
+    @contextlib.contextmanager
+    def agent(self, node):
+        """(its socket, its log)"""
+        place, log = self.world.directory / "agent.sock", self.world.directory / "agent.log"
+        with open(log, "wb") as out:
+            process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", place,
+                                        "--node", node], stderr=out)
+        try:
+            def answers():
+                with socket.socket(socket.AF_UNIX) as probe:
+                    return probe.connect_ex(str(place)) == 0
+            wait_for(lambda: process.poll() is not None or answers(), "the agent serves")
+            expect(process.poll() is None, f"the agent ended: {log.read_text()}")
+            yield place, log
+        finally:
+            process.kill()
+            process.wait()
 
     def everything_goes_on(self, what, name, look_for=("ip", "list"), holder=("c2", "node-b")):
         """What does not rest on the damaged record."""
@@ -108,6 +129,29 @@ def in_sqlite(world):
 POOL, RESERVATION, CONFIG, BLOCK, AFFINITY, HANDLE, VACANCY, CURSOR, MARK = range(9)
 
 
+def names(store, kind, like):
+    connection = sqlite3.connect(store.removeprefix("sqlite:"))
+    found = [name for (name,) in connection.execute("SELECT name FROM records WHERE kind=? AND name LIKE ?", (kind, like))]
+    connection.close()
+    expect(found, f"records of kind {kind} like {like}")
+    return found
+
+
+def removal(rig):
+    """`croft record remove`, of a damaged reservation gateways."""
+    for what, why in ((("pool", "a"), "is not damaged"), (("pool", "nope"), "there is no record"),
+                      (("gateway", "a"), "there is no kind")):
+        done = rig.cli("record", "remove", *what, codes=(1, 2))
+        expect(why in done.stderr, f"record remove {what}: {done.stderr}")
+    checked = json.loads(rig.cli("check", "-o", "json", codes=(3,)).stdout)
+    remedies = [finding["remedy"] for finding in checked["findings"] if "gateways" in finding["subject"]]
+    command = remedies[0].split("`")[1].split()
+    expect_equal(command[:3], ["croft", "record", "remove"], f"the remedy of check: {remedies}")
+    rig.cli(*command[1:])
+    expect(isinstance(rig.add("after-removal"), str), "without the record there are addresses again")
+    rig.cli("check")
+
+
 def sqlite(world):
     damage = in_sqlite(world)
 
@@ -132,6 +176,19 @@ def sqlite(world):
     expect(isinstance(refused, dict) and refused["code"] == 101 and "gateways" in refused["msg"], f"refused: {refused}")
     expect_equal(rig.call("ADD", "c1", pools=False)[0], 0, "an owner is answered")
     expect_equal(rig.call("DEL", "c1", pools=False)[0], 0, "and released")
+    expect_equal(rig.call("STATUS", pools=False)[0], 0, "no node becomes unready by it")
+    code, answer = rig.call("STATUS", pools=False, statusWhenFull=True)
+    expect(code == 1 and answer["code"] == 50 and "gateways" in json.dumps(answer), f"unless that is wanted: {answer}")
+    removal(rig)
+
+    rig = fresh("all-pools")
+    damage(rig.store, POOL, "a")
+    damage(rig.store, POOL, "b")
+    refused = rig.add("c9")
+    expect(isinstance(refused, dict) and refused["code"] == 101 and "record pool" in refused["msg"],
+           f"not as if there were no pool: {refused}")
+    expect_equal(rig.call("STATUS", pools=False)[0], 0, "no node becomes unready by it")
+    expect_equal(rig.call("DEL", "c1", pools=False)[0], 0, "DEL needs no pool")
 
     rig = fresh("config")
     damage(rig.store, CONFIG, "default")
@@ -153,6 +210,31 @@ def sqlite(world):
     expect(isinstance(refused, dict) and refused["code"] == 101, f"who may hold an address there is told: {refused}")
     code, answer = rig.call("DEL", "c1", pools=False)
     expect(code == 1 and answer["code"] == 101, f"and not released: {answer}")
+    rig.cli("record", "remove", "block", f"ipv4/{block}", codes=(1,))
+    rig.cli("record", "remove", "block", f"ipv4/{block}", "--force")
+    expect(isinstance(rig.add("c1"), str), "without the block its owner gets another address")
+
+    rig = fresh("affinity")
+    for name in names(rig.store, AFFINITY, "%node-a%"):
+        damage(rig.store, AFFINITY, name)
+    rig.everything_goes_on("affinity", "node-a", ("block", "list"))
+
+    rig = fresh("agent")
+    damage(rig.store, POOL, "a")
+    damage(rig.store, CURSOR, "host/node-a/b")
+    with rig.agent("node-a") as (socket_path, log):
+        for i in range(12):
+            code, answer = rig.call("ADD", f"e{i}", pools=False, agent=socket_path)
+            expect_equal(code, 0, f"an ADD by the agent: {answer}")
+            expect(answer["ips"][0]["address"].startswith("10.80.0."), f"from the pool that is left: {answer}")
+        expect("via=agent" in rig.log.read_text().splitlines()[-1], "served by the agent")
+        for i in range(12):
+            expect_equal(rig.call("DEL", f"e{i}", pools=False, agent=socket_path)[0], 0, "a DEL by the agent")
+        expect_equal(rig.call("DEL", "c1", pools=False, agent=socket_path)[0], 0, "also of the damaged pool's")
+        expect_equal(rig.call("STATUS", pools=False, agent=socket_path)[0], 0, "STATUS beside the agent")
+        said = log.read_text()
+        expect_equal(said.count("record pool a "), 1, f"the agent names it once: {said}")
+        expect_plain("the agent's log", log.read_bytes())
 
     rig = fresh("handle")
     damage(rig.store, HANDLE, "net.c1")
