@@ -71,7 +71,7 @@ class Rig:
     @contextlib.contextmanager
     def agent(self, node):
         """(its socket, its log)"""
-        place, log = self.world.directory / "agent.sock", self.world.directory / "agent.log"
+        place, log = self.world.directory / "agent.sock", self.world.directory / "agent.stderr"
         with open(log, "wb") as out:
             process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", place,
                                         "--node", node], stderr=out)
@@ -227,7 +227,8 @@ def sqlite(world):
             code, answer = rig.call("ADD", f"e{i}", pools=False, agent=socket_path)
             expect_equal(code, 0, f"an ADD by the agent: {answer}")
             expect(answer["ips"][0]["address"].startswith("10.80.0."), f"from the pool that is left: {answer}")
-        expect("via=agent" in rig.log.read_text().splitlines()[-1], "served by the agent")
+        line = rig.log.read_text().splitlines()[-1]
+        expect("via=agent" in line, f"served by the agent: {line}; {log.read_text()}")
         for i in range(12):
             expect_equal(rig.call("DEL", f"e{i}", pools=False, agent=socket_path)[0], 0, "a DEL by the agent")
         expect_equal(rig.call("DEL", "c1", pools=False, agent=socket_path)[0], 0, "also of the damaged pool's")
