@@ -105,7 +105,7 @@ enum class Kind : std::uint8_t {
 /// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
 struct Damaged {
   Kind kind = Kind::pool;
-  Error error;  ///< corrupt or newer_version; names the record and the remedy
+  Error error;  ///< corrupt, newer_version, or refused_by_configuration (encrypted); names the record and the remedy
   friend bool operator==(const Damaged&, const Damaged&) = default;
 };
 

@@ -1,0 +1,59 @@
+// Any change of a sound index of a host-local directory. Input: places and bytes to write there, three bytes each (two
+// say where), and what is left over cuts the file. Checked: an index that is taken for sound answers without crash, in
+// bounded time, and takes changes; one that is not is no index.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "base/assert.h"
+#include "base/manual_clock.h"
+#include "net/address.h"
+#include "os/directory.h"
+#include "os/scratch_directory.h"
+#include "store/hostlocal/index.h"
+#include "store/hostlocal/scanned_view.h"
+
+namespace hostlocal = croft::store::hostlocal;
+using croft::net::Address;
+
+namespace {
+
+constexpr std::uint32_t kHash = 0x1234;
+constexpr std::uint32_t kFirst = 0x0a000002;
+constexpr std::uint32_t kCount = 40;
+
+const croft::os::DirectoryStamp kStamp{{1, 2}, 3, 4};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const croft::os::ScratchDirectory scratch;
+  static const croft::ManualClock clock;
+  static const std::string path = hostlocal::index_path(scratch.file("."), "net");
+  static const std::string sound = [] {
+    hostlocal::ScannedView view;
+    for (std::uint32_t i = 0; i < kCount; ++i) view.see_address(Address::v4(kFirst + i));
+    for (std::uint32_t i = 0; i < kCount; ++i) view.see_content(Address::v4(kFirst + i), kHash + i);
+    CROFT_ASSERT(hostlocal::write_index(scratch.file("."), "net", view, kStamp, clock.now()));
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }();
+  std::string bytes = sound;
+  for (; size >= 3; data += 3, size -= 3) bytes[(data[0] * 256U + data[1]) % bytes.size()] = static_cast<char>(data[2]);
+  if (size == 1) bytes.resize(bytes.size() * data[0] / 256);
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  const auto index = hostlocal::IndexView::open(path, kStamp, clock);
+  if (bytes == sound) CROFT_ASSERT(index != nullptr && index->reservation_count() == kCount);
+  if (index == nullptr) return 0;
+  static_cast<void>(index->next_free(Address::v4(kFirst), Address::v4(kFirst + 252)));
+  static_cast<void>(index->with_hash(kHash));
+  index->add(Address::v4(kFirst + 97), 7);
+  index->remove(Address::v4(kFirst), kHash);
+  if (!index->failed() && index->has_room()) static_cast<void>(index->write_changes());
+  return 0;
+}
