@@ -80,6 +80,10 @@ Result<void> commit_settled(const Context& context, const core::Snapshot& as_rea
   return {};
 }
 
+Error late() {
+  return {ErrorCode::deadline_exceeded, "the time for this call is up before all was read; nothing was changed", {}};
+}
+
 void wait_after_conflict(const Context& context, int tries) {
   if (tries < 1) return;
   const std::int64_t most_us = std::min<std::int64_t>(std::int64_t{100} << std::min(tries, 8), 20000);

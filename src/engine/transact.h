@@ -81,9 +81,13 @@ inline constexpr int kReadRoundsMax = 100000;
 /// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
 void wait_after_conflict(const Context& context, int tries);
 
+/// What a use case answers that is at its deadline and has written nothing.
+[[nodiscard]] Error late();
+
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
 /// over on a conflict. `decide(const Snapshot&, const Instant& now)` returns a core::Step<Answer> and is pure. The
-/// answer returned is durable. Errors: those of the store and of the decision; unavailable after kTriesMax conflicts.
+/// answer returned is durable. Errors: those of the store and of the decision; deadline_exceeded; unavailable after
+/// kTriesMax conflicts.
 template <class Decide>
 auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
   using StepType = decltype(decide(std::declval<const core::Snapshot&>(), std::declval<const Instant&>()));
@@ -100,11 +104,14 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
     };
     if (turn_taking == TurnTaking::first) TRY_VOID(take_turn());
     for (int tries = 0; tries < kTriesMax; ++tries) {
+      if (tries > 0 && deadline.passed(context.clock.now())) return fail(late());
       Loader loader(context.store, deadline);
       const Instant now = context.clock.now();
       StepType step = decide(loader.snapshot(), now);
       for (int round = 0; std::holds_alternative<core::Missing>(step); ++round) {
         if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
+        // A store that answers from memory looks at no clock; the turn must not be kept past the deadline.
+        if (deadline.passed(context.clock.now())) return fail(late());
         TRY_VOID(loader.load(std::get<core::Missing>(step)));
         step = decide(loader.snapshot(), now);
       }

@@ -1,0 +1,76 @@
+#include "engine/transact.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/block/records.h"
+#include "core/block/snapshot.h"
+#include "engine/test_world.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TransactTest : public testing::TestWithParam<TurnTaking> {
+ protected:
+  /// Asks for one record after the other, each of which takes `each`.
+  core::Step<int> ask(const core::Snapshot& snapshot, std::chrono::nanoseconds each) {
+    core::Reader reader(snapshot);
+    for (int i = 0; i <= asked_; ++i) {
+      static_cast<void>(reader.get<core::Node>(core::node_key("n" + std::to_string(i))));
+    }
+    ++asked_;
+    world_.clock.advance(each);
+    return reader.missing();
+  }
+
+  World world_;
+  int asked_ = 0;
+};
+
+TEST_P(TransactTest, ADecisionThatAsksForEverEndsAtItsDeadline) {
+  const auto done = transact(world_.context, GetParam(),
+                             [&](const core::Snapshot& snapshot, const Instant&) { return ask(snapshot, 1s); });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::deadline_exceeded) << done.error().message;
+  EXPECT_LE(asked_, 16) << "the limit is 15 s";
+  EXPECT_TRUE(world_.store.take_turn(Deadline::after(world_.clock.now(), 1s))) << "the turn is free again";
+}
+
+TEST_P(TransactTest, TheCallersDeadlineCountsToo) {
+  world_.context.not_after = Deadline::after(world_.clock.now(), 3s);
+  const auto done = transact(world_.context, GetParam(),
+                             [&](const core::Snapshot& snapshot, const Instant&) { return ask(snapshot, 1s); });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::deadline_exceeded) << done.error().message;
+  EXPECT_LE(asked_, 4);
+}
+
+/// A decision that conflicts each time, slowly.
+TEST_P(TransactTest, NoNewTryBeginsPastTheDeadline) {
+  int tries = 0;
+  const auto done =
+      transact(world_.context, GetParam(), [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<int> {
+        core::Reader reader(snapshot);
+        static_cast<void>(reader.get<core::Node>(core::node_key("n")));
+        if (!reader.complete()) return reader.missing();
+        ++tries;
+        world_.clock.advance(4s);
+        world_.node("n", {{"try", std::to_string(tries)}});  // somebody else, meanwhile
+        core::Plan<int> plan;
+        plan.writes.push_back({core::node_key("n"), core::Node{"n", {}, {}, {}}, core::Guard::as_read, false});
+        return plan;
+      });
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::deadline_exceeded) << done.error().message;
+  EXPECT_LE(tries, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Turns, TransactTest, testing::Values(TurnTaking::first, TurnTaking::before_writing));
+
+}  // namespace
+}  // namespace croft::engine
