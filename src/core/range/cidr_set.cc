@@ -64,8 +64,8 @@ Result<std::pair<std::uint32_t, std::uint32_t>> CidrSet::indices_of(const net::P
 
 Result<std::uint32_t> CidrSet::occupy(const net::Prefix& cidr) {
   TRY(const auto indices, indices_of(cidr));
-  std::uint32_t changed = 0;
-  for (std::uint32_t i = indices.first; i <= indices.second; ++i) changed += bits_.take(Ordinal{i}) ? 1 : 0;
+  // Whole words: a prefix may overlap 2^24 node ranges, and a hundred prefixes the same ones.
+  const std::uint32_t changed = bits_.take_all(Ordinal{indices.first}, Ordinal{indices.second});
   allocations_ += changed;
   return changed;
 }

@@ -86,6 +86,7 @@ class NodeRangeTable {
   [[nodiscard]] Result<std::vector<CidrSet>> sets() const {
     std::vector<CidrSet> result;
     if (!stored_) return result;
+    TRY_VOID(check_stored());
     const auto excluded_ranges = excluded();
     for (std::size_t i = 0; i < stored_->cluster_cidrs.size(); ++i) {
       auto set = CidrSet::make(stored_->cluster_cidrs[i], i < stored_->cursors.size() ? stored_->cursors[i] : 0);
@@ -109,6 +110,26 @@ class NodeRangeTable {
   }
 
  private:
+  /// What is never configured: one could not be looked through, and two that overlap would each give out the same.
+  [[nodiscard]] Result<void> check_stored() const {
+    const auto& clusters = stored_->cluster_cidrs;
+    if (clusters.size() > kClusterCidrsMax) {
+      return fail(ErrorCode::corrupt, fmt::format("stored configuration of node ranges: {} cluster CIDRs, at most {} "
+                                                  "are allowed; restore the record from a backup",
+                                                  clusters.size(), kClusterCidrsMax));
+    }
+    for (auto cluster = clusters.begin(); cluster != clusters.end(); ++cluster) {
+      const auto other = std::find_if(clusters.begin(), cluster,
+                                      [&](const ClusterCidr& before) { return before.cidr.overlaps(cluster->cidr); });
+      if (other == cluster) continue;
+      return fail(ErrorCode::corrupt,
+                  fmt::format("stored configuration of node ranges: cluster CIDR {} overlaps cluster "
+                              "CIDR {}; restore the record from a backup",
+                              cluster->cidr.to_string(), other->cidr.to_string()));
+    }
+    return {};
+  }
+
   std::optional<NodeRangeSet> stored_;
   std::optional<AddressClaims> claims_;
   std::vector<NodeRange> ranges_;

@@ -60,6 +60,23 @@ void DenseBitmap::mark_full(std::uint32_t word) {
   }
 }
 
+std::uint32_t DenseBitmap::take_all(Ordinal first, Ordinal last) {
+  CROFT_ASSERT(first <= last && last.value < size_);
+  const std::uint32_t before = free_count_;
+  for (std::uint32_t index = first.value / kWordBits; index <= last.value / kWordBits; ++index) {
+    std::uint64_t mask = kFull;
+    if (index == first.value / kWordBits) mask &= kFull << first.value % kWordBits;
+    if (index == last.value / kWordBits) mask &= kFull >> (kWordBits - 1 - last.value % kWordBits);
+    std::uint64_t& word = words_[index];
+    mask &= ~word;
+    if (mask == 0) continue;
+    word |= mask;
+    free_count_ -= static_cast<std::uint32_t>(std::popcount(mask));
+    if (word == kFull) mark_full(index);
+  }
+  return before - free_count_;
+}
+
 bool DenseBitmap::give_back(Ordinal ordinal) {
   if (is_free(ordinal)) return false;
   ++free_count_;

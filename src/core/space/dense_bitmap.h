@@ -46,6 +46,8 @@ class DenseBitmap {
     return true;
   }
   bool give_back(Ordinal ordinal);
+  /// Takes all from first to last, and returns how many of them were free: a step for each 64.
+  std::uint32_t take_all(Ordinal first, Ordinal last);
 
   /// Takes the first free ordinal after the one take_next() took last, from 0 again after the end. So an ordinal given
   /// back comes round again only when all others have had their turn.

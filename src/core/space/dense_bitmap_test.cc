@@ -155,6 +155,7 @@ TEST(DenseBitmapDeathTest, AnOrdinalOutsideStopsTheProcess) {
   EXPECT_DEATH(static_cast<void>(bitmap.is_free(Ordinal{64})), "size_");
   EXPECT_DEATH(static_cast<void>(bitmap.take(Ordinal{64})), "size_");
   EXPECT_DEATH(static_cast<void>(bitmap.give_back(Ordinal{64})), "size_");
+  EXPECT_DEATH(static_cast<void>(bitmap.take_all(Ordinal{0}, Ordinal{64})), "size_");
   EXPECT_DEATH(static_cast<void>(bitmap.taken_word(1)), "word_count");
 }
 
@@ -210,10 +211,19 @@ RC_GTEST_PROP(DenseBitmapProperty, BehavesAsASetOfFreeOrdinals, ()) {
   for (int step = 0; step < steps; ++step) {
     const std::uint32_t place = *rc::gen::inRange<std::uint32_t>(0, size);
     const std::uint32_t count = *rc::gen::element<std::uint32_t>(1, 1, 64, 65, 4096, size);
-    switch (*rc::gen::inRange(0, 4)) {
+    switch (*rc::gen::inRange(0, 5)) {
       case 0:
         change_run(bitmap, model, true, place, count);
         break;
+      case 4: {
+        const std::uint32_t last = std::min(size, place + count) - 1;
+        const auto end = model.free.upper_bound(last);
+        const auto begin = model.free.lower_bound(place);
+        RC_ASSERT(bitmap.take_all(Ordinal{place}, Ordinal{last}) ==
+                  static_cast<std::uint32_t>(std::distance(begin, end)));
+        model.free.erase(begin, end);
+        break;
+      }
       case 1:
         change_run(bitmap, model, false, place, count);
         break;
