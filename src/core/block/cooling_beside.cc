@@ -1,10 +1,34 @@
 #include "core/block/cooling_beside.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 
 #include "base/assert.h"
+#include "core/block/pool.h"
 
 namespace croft::core {
+namespace {
+
+/// More writes than a block sees while an address of it rests: a new block counts from the nanoseconds of its making,
+/// so a gap above this is no count of writes but the time between two makings.
+constexpr std::uint64_t kWritesMax = std::uint64_t{1} << 36;
+
+/// When this block was made at the latest, if what is recorded is of one before it: its release came before that.
+std::optional<WallTime> made_after(const CoolingBeside& one, const Block& block) {
+  const std::uint64_t number = block.sequence_number.value;
+  const std::uint64_t before = one.sequence_number.value;
+  const bool is_of_one_before = before != 0 && before < number && number - before > kWritesMax;
+  if (!is_of_one_before || number > kSequenceMax) return {};
+  return WallTime(std::chrono::nanoseconds(static_cast<std::int64_t>(number)));
+}
+
+/// Whether no cooldown that began then can have outlasted the making.
+bool has_ended(const Cooling& cooling, WallTime made) {
+  return cooling.released_at.wall < made - (kCooldownMax + kClockSkewMax);
+}
+
+}  // namespace
 
 std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block) {
   std::vector<CoolingBeside> beside;
@@ -25,12 +49,16 @@ std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block) {
 
 Block with_cooling(Block block, const std::vector<CoolingBeside>& beside) {
   for (const CoolingBeside& one : beside) {
+    const auto made = made_after(one, block);
+    if (made && has_ended(one.cooling, *made)) continue;
     if (one.ordinal >= block.allocations.size() || !block.unallocated.take(net::Ordinal(one.ordinal))) continue;
     Attribute attribute;
     attribute.cooling = one.cooling;
+    // Released by a clock far ahead it would rest for as long.
+    if (made) attribute.cooling->released_at.wall = std::min(one.cooling.released_at.wall, *made);
     block.attributes.push_back(std::move(attribute));
     block.allocations[one.ordinal] = static_cast<std::uint32_t>(block.attributes.size() - 1);
-    const bool fits = one.sequence_number.value != 0 && one.sequence_number <= block.sequence_number;
+    const bool fits = !made && one.sequence_number.value != 0 && one.sequence_number <= block.sequence_number;
     if (fits) block.sequence_number_for_allocation[one.ordinal] = one.sequence_number;
   }
   return block;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "core/block/pool.h"
 
 namespace croft::core {
 namespace {
@@ -69,6 +70,50 @@ TEST_F(CoolingBesideTest, WhatIsOfABlockBeforeThisOneFitsAsFarAsItCan) {
   EXPECT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling) << "it rests on, whoever made the block";
   EXPECT_EQ(sequence_of(back, net::Ordinal(1)), SequenceNumber());
   EXPECT_EQ(back.unallocated.free_count(), 3U);
+}
+
+/// The same with a clock that goes: the new block counts from a later nanosecond.
+TEST_F(CoolingBesideTest, WhatIsOlderThanTheBlockRestsOnButItsNumberIsNotOfThisOne) {
+  release_one(1, Cooldowns(30s));
+  const auto [seen, beside] = without_cooling(block_);
+  clock_.advance(2min);
+  const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
+  const Block back = with_cooling(anew, beside);
+  ASSERT_TRUE(check_block(back)) << check_block(back).error().message;
+  EXPECT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling) << "a cooldown may be longer than that";
+  EXPECT_EQ(sequence_of(back, net::Ordinal(1)), SequenceNumber());
+}
+
+TEST_F(CoolingBesideTest, WhatIsOlderThanTheBlockByMoreThanAnyCooldownIsDropped) {
+  release_one(1, Cooldowns(30s));
+  const auto [seen, beside] = without_cooling(block_);
+  clock_.advance(kCooldownMax + kClockSkewMax + 1min);
+  const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
+  EXPECT_EQ(with_cooling(anew, beside), anew);
+}
+
+/// Released by a machine whose clock was years ahead, before the block was made: it rests no longer than from then.
+TEST_F(CoolingBesideTest, WhatIsOlderThanTheBlockDoesNotRestForYears) {
+  release_one(1, Cooldowns(30s));
+  auto [seen, beside] = without_cooling(block_);
+  beside.front().cooling.released_at.wall += 24h * 3650;
+  beside.front().cooling.released_at.boot = {};
+  clock_.advance(2min);
+  const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
+  const Block back = with_cooling(anew, beside);
+  ASSERT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling);
+  clock_.advance(kClockSkewMax + 31s);
+  EXPECT_TRUE(cooldown_ended(*attribute_of(back, net::Ordinal(1))->cooling, 30s, clock_.now()));
+}
+
+/// Numbers that differ by writes alone are of one block.
+TEST_F(CoolingBesideTest, ManyWritesMakeNoOtherBlock) {
+  release_one(1, Cooldowns(30s));
+  auto [seen, beside] = without_cooling(block_);
+  seen.sequence_number.value += 1'000'000'000;
+  const Block back = with_cooling(seen, beside);
+  EXPECT_EQ(attribute_of(back, net::Ordinal(1))->cooling, beside.front().cooling);
+  EXPECT_EQ(sequence_of(back, net::Ordinal(1)), beside.front().sequence_number);
 }
 
 TEST_F(CoolingBesideTest, WhatIsNotOfTheBlockIsPassedOver) {
