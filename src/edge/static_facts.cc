@@ -35,8 +35,8 @@ Result<core::collect::Facts> StaticFacts::facts() {
   facts.complete = file->complete;
   if (!file->complete) facts.incomplete_because = path_ + ": complete is not true";
   const WallTime as_of = file->time.value_or(*written);
-  const auto age = facts.taken_at.wall - as_of;
-  if (age > age_max_ || age < -kFutureMax) {
+  // Not by their difference: a time of three hundred years ago has none that fits.
+  if (as_of < facts.taken_at.wall - age_max_ || as_of > facts.taken_at.wall + kFutureMax) {
     facts.complete = false;
     facts.incomplete_because =
         fmt::format("{}: {} {}, more than {} s ago or in the future", path_,
