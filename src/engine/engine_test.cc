@@ -335,7 +335,8 @@ TEST_F(Engine, EndlessConflictsEndInARetryableError) {
 
 TEST_F(Engine, AnOutcomeThatStaysUnknownIsReportedAsSuch) {
   pool("a", "10.1.0.0/24", 26);
-  Context hurried{store, clock, random, 0s};
+  const LateClock late(clock, store, store.counts().commit + 1);
+  Context hurried{store, late, random};
   store.set_faults(store::FaultScript().from_commit(1, store::Fault::lose_request));
   EXPECT_EQ(assign(hurried, request("c1")).error().code, ErrorCode::unknown_outcome);
 }

@@ -285,8 +285,9 @@ TEST_F(OrderedCommit, ABlockThatIsMadeAgainStartsAboveTheOneTakenBack) {
 TEST_F(OrderedCommit, AnOutcomeThatStaysUnknownLeavesEverythingAsItIs) {
   OrderedWorld world;
   world.add("c1");
-  const Context hurried{world.store, world.clock, world.random, 0s};
   // The handle, then the block.
+  const LateClock late(world.clock, world.store, world.store.counts().commit + 2);
+  const Context hurried{world.store, late, world.random};
   world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 2, store::Fault::lose_request));
   const auto assigned = assign(hurried, World::request("c2"));
   ASSERT_FALSE(assigned);

@@ -486,7 +486,8 @@ INSTANTIATE_TEST_SUITE_P(All, ServiceFaults,
 
 /// A process that dies right after its commit was sent: whatever became of it, both records say the same.
 TEST_F(ServiceEngine, ADeathAroundTheCommitLeavesBothRecordsOrNone) {
-  Context hurried{store, clock, random, 0s};
+  const LateClock late(clock, store, store.counts().commit + 1);
+  Context hurried{store, late, random};
   for (const auto fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
     store.set_faults(store::FaultScript().from_commit(1, fault));
     static_cast<void>(create_service(hurried, local_balancer(fault == store::Fault::lose_reply ? "a" : "b"), ranges));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/manual_clock.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
@@ -21,6 +24,23 @@
 #include "store/memory/memory_store.h"
 
 namespace croft::engine {
+
+/// A clock by which every time limit is over once a store was given so many commits.
+class LateClock final : public Clock {
+ public:
+  LateClock(const Clock& clock, const store::MemoryStore& store, std::uint64_t commits)
+      : clock_(clock), store_(store), commits_(commits) {}
+  [[nodiscard]] Instant now() const override {
+    Instant now = clock_.now();
+    if (static_cast<std::uint64_t>(store_.counts().commit) >= commits_) now.since_boot += std::chrono::hours(1);
+    return now;
+  }
+
+ private:
+  const Clock& clock_;
+  const store::MemoryStore& store_;
+  const std::uint64_t commits_;
+};
 
 /// A store in memory, a clock moved by hand, and short words for what tests do all the time.
 struct World {
