@@ -5,6 +5,7 @@
 
 #include "engine/test_meddler.h"
 #include "engine/test_services.h"
+#include "engine/test_world.h"
 
 // The Service transaction; numbers in brackets are rows of the services sheet's §9.
 
@@ -486,9 +487,9 @@ INSTANTIATE_TEST_SUITE_P(All, ServiceFaults,
 
 /// A process that dies right after its commit was sent: whatever became of it, both records say the same.
 TEST_F(ServiceEngine, ADeathAroundTheCommitLeavesBothRecordsOrNone) {
-  const LateClock late(clock, store, store.counts().commit + 1);
-  Context hurried{store, late, random};
   for (const auto fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
+    const LateClock late(clock, store, store.counts().commit + 1);
+    Context hurried{store, late, random};
     store.set_faults(store::FaultScript().from_commit(1, fault));
     static_cast<void>(create_service(hurried, local_balancer(fault == store::Fault::lose_reply ? "a" : "b"), ranges));
     store.set_faults({});
