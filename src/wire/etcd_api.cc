@@ -127,7 +127,7 @@ template <class Message>
 /// The fields of a message, one by one, as they stand in its bytes.
 class Fields {
  public:
-  explicit Fields(std::string_view bytes) : rest_(bytes) {}
+  explicit Fields(std::string_view message) : rest_(message) {}
 
   /// False at the end, and at bytes that are no field: parsing will say so.
   [[nodiscard]] bool next() {
