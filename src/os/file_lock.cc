@@ -190,7 +190,8 @@ bool FileLock::is_at_path() const {
 
 void FileLock::note(std::string_view text) const {
   CROFT_ASSERT(held_);
-  static_cast<void>(::pwrite(file_.get(), text.data(), text.size(), 0));
+  // Best effort: a note that is behind means nothing.
+  static_cast<void>(!::pwrite(file_.get(), text.data(), text.size(), 0));
 }
 
 std::string FileLock::noted(std::size_t bytes_max) const {

@@ -53,7 +53,7 @@ bool read_header(const volatile void* memory, LogIndexHeader& header) {
   const auto* from = static_cast<const volatile std::uint32_t*>(memory);
   for (std::uint32_t& word : words) word = *from++;
   std::atomic_thread_fence(std::memory_order_acquire);
-  std::memcpy(&header, words.data(), sizeof header);
+  std::memcpy(static_cast<void*>(&header), words.data(), sizeof header);
   return std::equal(words.begin(), words.begin() + 12, words.begin() + 12);
 }
 
