@@ -27,7 +27,8 @@ class CniCacheTest : public testing::Test {
   }
   [[nodiscard]] std::map<std::string, Netns> looked_at(bool is_the_machine) const {
     std::map<std::string, Netns> found;
-    for (const auto& entry : read_cni_cache(scratch_.path(), is_the_machine)->attachments.entries) {
+    const auto cache = read_cni_cache(scratch_.path(), is_the_machine);
+    for (const auto& entry : cache->attachments.entries) {
       found[entry.owner.container_id] = entry.netns;
     }
     return found;
