@@ -93,7 +93,9 @@ class Workers {
   [[nodiscard]] bool add(std::deque<Work>& queue, std::size_t most, Work work) {
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_ || queue.size() >= most) return false;
+      // What a thread that has nothing to do is about to take does not wait.
+      const std::size_t idle = options_.workers - busy_;
+      if (stopping_ || queue.size() >= most + idle) return false;
       queue.push_back(std::move(work));
     }
     wake_.notify_one();
@@ -108,9 +110,11 @@ class Workers {
       if (queue.empty()) return;
       const Work work = std::move(queue.front());
       queue.pop_front();
+      ++busy_;
       lock.unlock();
       work();
       lock.lock();
+      --busy_;
     }
   }
 
@@ -119,6 +123,7 @@ class Workers {
   std::condition_variable wake_;
   std::deque<Work> releases_;
   std::deque<Work> assigns_;
+  std::size_t busy_ = 0;  ///< threads at work
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

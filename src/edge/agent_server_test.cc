@@ -188,6 +188,7 @@ TEST_F(AgentServerTest, TooManyAtOnceAreToldAtOnce) {
       if (answer.starts_with("10.")) ++served;
       if (answer.find("gRPC status 8") != std::string::npos) ++refused;
     });
+    while (store_.waiting == 0) std::this_thread::sleep_for(milliseconds(1));  // the first one is at work
   }
   const Deadline patience = in(seconds(20));
   while (refused < 9 && !patience.passed(clock_.now())) std::this_thread::sleep_for(milliseconds(1));
