@@ -1,14 +1,11 @@
 #include "engine/damage_telling.h"
 
+#include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace croft::engine {
-namespace {
-
-/// A store in which everything is damaged need not be remembered record by record.
-constexpr std::size_t kToldMax = 10000;
-
-}  // namespace
 
 class TellingWatch final : public store::Watch {
  public:
@@ -39,8 +36,14 @@ void DamageTelling::look(const store::Record& record) {
   const Error* damage = core::damage_of(record.value);
   if (damage == nullptr) return;
   const std::lock_guard lock(mutex_);
-  if (told_.size() == kToldMax || !told_.insert(record.key).second) return;
-  tell_(record.key, *damage);
+  std::set<std::string>& told = told_[record.key.kind];
+  if (told.size() > kToldOfAKindMax || !told.insert(record.key.name).second) return;
+  if (told.size() <= kToldOfAKindMax) return tell_(record.key, *damage);
+  tell_(record.key, {damage->code,
+                     fmt::format("more than {} records of kind {} are damaged; the others are not named here, "
+                                 "`croft check` names them",
+                                 kToldOfAKindMax, core::name_of(record.key.kind)),
+                     {}});
 }
 
 Result<std::optional<store::Record>> DamageTelling::get(const core::Key& key, Deadline deadline) {

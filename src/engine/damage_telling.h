@@ -1,17 +1,21 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 
 #include "store/store.h"
 
 namespace croft::engine {
 
-/// A store that tells of every damaged record that comes out of another one, once a record as long as it lives. What it
-/// gives is the same. A program has it around its store, so that what is set aside somewhere is named. The store
-/// beneath must outlive it; `tell` may be called from several threads, one at a time.
+/// A store that tells of every damaged record that comes out of another one, once a record as long as it lives, and of
+/// more than kToldOfAKindMax of a kind only that there are more. What it gives is the same. A program has it around its
+/// store, so that what is set aside somewhere is named. The store beneath must outlive it; `tell` may be called from
+/// several threads, one at a time.
 class DamageTelling final : public store::Store {
  public:
   using Tell = std::function<void(const core::Key&, const Error&)>;
@@ -38,6 +42,7 @@ class DamageTelling final : public store::Store {
                                                             Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] store::Capabilities capabilities() const override;
+  [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
 
  private:
   friend class TellingWatch;
@@ -47,7 +52,9 @@ class DamageTelling final : public store::Store {
   store::Store& beneath_;
   const Tell tell_;
   std::mutex mutex_;  ///< guards all below
-  std::set<core::Key> told_;
+  std::map<core::Kind, std::set<std::string>> told_;
 };
+
+inline constexpr std::size_t kToldOfAKindMax = 20;
 
 }  // namespace croft::engine

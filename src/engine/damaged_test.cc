@@ -253,6 +253,20 @@ TEST_F(Damaged, NoRecordMakesANodeUnready) {
   EXPECT_TRUE(check_status(context, status)) << "asked for by name";
 }
 
+TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
+  store::MemoryStore beneath;
+  for (int i = 0; i < 1000; ++i) beneath.damage(core::handle_key("net.c" + std::to_string(i)));
+  beneath.damage(core::pool_key("a"));
+  std::vector<std::string> told;
+  DamageTelling telling(beneath, [&](const core::Key&, const Error& damage) { told.push_back(damage.message); });
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(telling.list({core::Kind::handle, "", "", 1000}, Deadline{}));
+    ASSERT_TRUE(telling.list({core::Kind::pool, "", "", 1000}, Deadline{}));
+  }
+  ASSERT_EQ(told.size(), kToldOfAKindMax + 2);
+  EXPECT_THAT(told[kToldOfAKindMax], testing::HasSubstr("more than 20 records of kind handle"));
+}
+
 /// A memory above rests on the store beneath being asked whether it still is the one that was read.
 TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
   struct Asked final : store::MemoryStore {

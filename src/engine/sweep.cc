@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "core/block/node_changes.h"
@@ -59,6 +63,11 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   return core::Plan<Batch>{std::move(batch), std::move(plan.writes)};
 }
 
+constexpr std::size_t kNotDoneNamedMax = 20;
+constexpr std::string_view kReplaced =
+    "the register is another than in the look before, or was put back to an older state: what looked dead or gone in "
+    "looks at that one does not count, the grace begins anew";
+
 /// A claim is dropped only while its block is not the owner's: it may have come about since it was looked at.
 Step<bool> plan_stray_affinity(const Snapshot& snapshot, const core::Affinity& stray, const Instant& now) {
   core::Reader reader(snapshot);
@@ -85,6 +94,9 @@ class Pass {
     for (const auto& affinity : verdict.affinities) drop_affinity(affinity);
     mend_handles(verdict.handles);
     free_cooled(verdict.cooled);
+    if (not_done_ > kNotDoneNamedMax) {
+      report_.alarms.push_back({Alarm::Kind::not_done, fmt::format("and {} more", not_done_ - kNotDoneNamedMax)});
+    }
   }
 
   /// Writes of no consequence: what was said of them is done.
@@ -103,7 +115,9 @@ class Pass {
   void note(const Error& error, const std::string& subject) {
     const bool is_about_the_record = error.code == ErrorCode::corrupt || error.code == ErrorCode::invalid_argument ||
                                      error.code == ErrorCode::internal || error.code == ErrorCode::newer_version;
-    report_.alarms.push_back({Alarm::Kind::not_done, subject + ": " + error.message});
+    if (++not_done_ <= kNotDoneNamedMax) {
+      report_.alarms.push_back({Alarm::Kind::not_done, subject + ": " + error.message});
+    }
     if (!is_about_the_record) report_.failure = error;
   }
   [[nodiscard]] bool failed() const { return report_.failure.has_value(); }
@@ -201,6 +215,7 @@ class Pass {
   const core::collect::Facts& facts_;
   const bool dry_run_;
   SweepReport& report_;
+  std::size_t not_done_ = 0;
 };
 
 }  // namespace
@@ -210,10 +225,23 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   SweepReport report;
   report.dry_run = options.dry_run;
   report.began = context.clock.now();
+  const std::uint64_t history_before = context.store.history();
   TRY(RegisterLook look, look_at_register(context));
   const Instant register_read = context.clock.now();
   TRY(const core::collect::Facts facts, source.facts());
   const Instant now = context.clock.now();
+  const std::uint64_t history = context.store.history();
+  const bool is_first_look = !memory.last_look.has_value();
+  if (memory.history != history || history_before != history) {
+    memory = {};
+    memory.history = history;
+    if (!is_first_look) report.alarms.push_back({Alarm::Kind::register_replaced, std::string(kReplaced)});
+    // Half of this look was at the one before.
+    if (history_before != history) {
+      report.ended = context.clock.now();
+      return report;
+    }
+  }
   core::collect::Verdict verdict = judge(look.view, facts, memory, options.settings, register_read, now);
 
   report.blocks = look.view.blocks().size();
@@ -225,9 +253,10 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   report.confirmed = verdict.confirmed;
   report.waiting_for_handle = verdict.waiting_for_handle;
   report.kept_by_brake = verdict.kept_by_brake;
-  report.alarms = std::move(look.alarms);
+  std::ranges::move(look.alarms, std::back_inserter(report.alarms));
   std::ranges::move(verdict.alarms, std::back_inserter(report.alarms));
   memory = std::move(verdict.memory);
+  memory.history = history;
   Pass pass(context, facts, options, report);
   pass.run(verdict);
   pass.forget_removed(look.spent);

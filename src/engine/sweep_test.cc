@@ -89,6 +89,35 @@ TEST_F(Sweep, ReleasesALeakWithEvidenceIntoCooling) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+/// A restore took the record of node-b away; nobody did.
+TEST_F(Sweep, WhatAnotherHistoryHadIsNotGone) {
+  pool("a", "10.1.0.0/28", 29);
+  const std::string on_a = add_pod("one", "node-a", true);
+  const std::string on_b = add_pod("two", "node-b", true);
+  collector.pass();
+  facts.remove_node("node-b");
+  store.begin_history();
+  EXPECT_THAT(alarms_of(collector.pass()), ElementsAre("register_replaced", "nodes_unknown"));
+  clock.advance(collector.options.settings.grace);
+  const SweepReport report = collector.pass();
+  EXPECT_THAT(texts_of(report), IsEmpty());
+  EXPECT_THAT(alarms_of(report), ElementsAre("nodes_unknown"));
+  EXPECT_TRUE(is_held(on_a));
+  EXPECT_TRUE(is_held(on_b));
+}
+
+/// What looked dead before the restore begins its grace anew.
+TEST_F(Sweep, ALeakOfAnotherHistoryWaitsAGraceMore) {
+  pool("a", "10.1.0.0/28", 29);
+  const std::string dead = add_pod("dead");
+  collector.pass();
+  clock.advance(collector.options.settings.grace);
+  store.begin_history();
+  EXPECT_THAT(texts_of(collector.pass()), IsEmpty());
+  clock.advance(collector.options.settings.grace);
+  EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + dead + " pod_gone"));
+}
+
 TEST_F(Sweep, ADryRunSaysTheSameAndWritesNothing) {
   pool("a", "10.1.0.0/28", 29);
   const std::string dead = add_pod("dead");

@@ -16,6 +16,7 @@ class Meddler : public store::Store {
   std::function<void()> after_get_many;  ///< the snapshot of the ranges has been read
   std::function<void()> before_commit;   ///< all has been read and decided
   std::function<void()> after_commit;    ///< done, and the caller does not know it yet
+  bool lose_reply = false;               ///< of the next commit, behind after_commit
 
   [[nodiscard]] Result<std::optional<store::Record>> get(const store::Key& key, Deadline deadline) override {
     return behind_.get(key, deadline);
@@ -40,6 +41,14 @@ class Meddler : public store::Store {
     once(before_commit);
     auto committed = behind_.commit(writes, token, deadline);
     once(after_commit);
+    if (std::exchange(lose_reply, false)) return fail(ErrorCode::unknown_outcome, "the reply was lost");
+    return committed;
+  }
+  [[nodiscard]] Result<store::Revision> commit_as_of(store::Revision as_of, std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    once(before_commit);
+    auto committed = behind_.commit_as_of(as_of, writes, token, deadline);
+    once(after_commit);
     return committed;
   }
   [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
@@ -55,6 +64,7 @@ class Meddler : public store::Store {
     return behind_.take_turn(deadline);
   }
   [[nodiscard]] store::Capabilities capabilities() const override { return behind_.capabilities(); }
+  [[nodiscard]] std::uint64_t history() const override { return behind_.history(); }
 
  private:
   static void once(std::function<void()>& hook) {

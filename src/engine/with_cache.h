@@ -42,11 +42,11 @@ class FirstTry final : public store::Store {
   }
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override {
-    auto committed = cached_.commit(writes, token, deadline);
-    ended_in_commit_ = committed.has_value();
-    // Of an unknown outcome the caller finds out more with fate_of().
-    if (!committed && committed.error().code != ErrorCode::unknown_outcome) gave_up_ = true;
-    return committed;
+    return noted(cached_.commit(writes, token, deadline));
+  }
+  [[nodiscard]] Result<store::Revision> commit_as_of(store::Revision as_of, std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    return noted(cached_.commit_as_of(as_of, writes, token, deadline));
   }
   [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
                                             Deadline deadline) override {
@@ -64,8 +64,15 @@ class FirstTry final : public store::Store {
     return cached_.take_turn(deadline);
   }
   [[nodiscard]] store::Capabilities capabilities() const override { return cached_.capabilities(); }
+  [[nodiscard]] std::uint64_t history() const override { return cached_.history(); }
 
  private:
+  [[nodiscard]] Result<store::Revision> noted(Result<store::Revision> committed) {
+    ended_in_commit_ = committed.has_value();
+    // Of an unknown outcome the caller finds out more with fate_of().
+    if (!committed && committed.error().code != ErrorCode::unknown_outcome) gave_up_ = true;
+    return committed;
+  }
   [[nodiscard]] Result<void> begin_read() {
     ended_in_commit_ = false;
     if (gave_up_) return fail(ErrorCode::conflict, "a commit that rested on the cache was not done");

@@ -219,10 +219,7 @@ class Store {
   /// which `as_of`, a position of this object, was seen (another was put in its place, or it was put back to an older
   /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
   [[nodiscard]] virtual Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes,
-                                                      const WriteToken& token, Deadline deadline) {
-    static_cast<void>(as_of);
-    return commit(writes, token, deadline);
-  }
+                                                      const WriteToken& token, Deadline deadline) = 0;
 
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
   /// put among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is
@@ -247,6 +244,11 @@ class Store {
   [[nodiscard]] virtual Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) = 0;
 
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
+
+  /// Which history of the register this object has seen last: grows when a call finds another register in the place of
+  /// the one before, or the same put back to an older state. What was concluded from two looks with different numbers
+  /// is void: what the one had and the other lacks was not taken away by anybody.
+  [[nodiscard]] virtual std::uint64_t history() const = 0;
 };
 
 // The single-record forms of commit().

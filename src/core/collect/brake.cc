@@ -95,6 +95,8 @@ std::string_view name_of(Alarm::Kind kind) {
       return "pods_shrunken";
     case Kind::clock_step:
       return "clock_step";
+    case Kind::register_replaced:
+      return "register_replaced";
     case Kind::too_many:
       return "too_many";
     case Kind::block_corrupt:

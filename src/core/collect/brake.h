@@ -16,18 +16,19 @@ namespace croft::core::collect {
 /// Something a person should look at: the collector held back.
 struct Alarm {
   enum class Kind : std::uint8_t {
-    facts_incomplete,  ///< the lists of nodes or pods are not whole
-    facts_stale,       ///< they are older than what was read of the register
-    nodes_empty,       ///< no node exists, and the register knows some
-    pods_empty,        ///< no pod exists, and the register holds addresses for some
-    nodes_differ,      ///< no address is held on any node of the list: it names other nodes, or names them otherwise
-    nodes_unknown,     ///< addresses are held on nodes that were never in the list
-    nodes_shrunken,    ///< less than half the nodes of the look before
-    pods_shrunken,     ///< the same of pods
-    clock_step,        ///< the wall clock was set, or the machine restarted, since the look before
-    too_many,          ///< more is dead than one pass may free
-    block_corrupt,     ///< a block contradicts itself; it was left alone
-    not_done,          ///< something could not be released or mended; the next pass tries again
+    facts_incomplete,   ///< the lists of nodes or pods are not whole
+    facts_stale,        ///< they are older than what was read of the register
+    nodes_empty,        ///< no node exists, and the register knows some
+    pods_empty,         ///< no pod exists, and the register holds addresses for some
+    nodes_differ,       ///< no address is held on any node of the list: it names other nodes, or names them otherwise
+    nodes_unknown,      ///< addresses are held on nodes that were never in the list
+    nodes_shrunken,     ///< less than half the nodes of the look before
+    pods_shrunken,      ///< the same of pods
+    clock_step,         ///< the wall clock was set, or the machine restarted, since the look before
+    register_replaced,  ///< the register is another, or older, than in the look before
+    too_many,           ///< more is dead than one pass may free
+    block_corrupt,      ///< a block contradicts itself; it was left alone
+    not_done,           ///< something could not be released or mended; the next pass tries again
   } kind;
   std::string text;
 };

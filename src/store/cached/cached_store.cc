@@ -265,6 +265,12 @@ Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteT
   return commit_with(beneath, writes, token, deadline);
 }
 
+Result<Revision> CachedStore::commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
+                                           Deadline deadline) {
+  const auto beneath = [&](Revision) { return beneath_.commit_as_of(as_of, writes, token, deadline); };
+  return commit_with(beneath, writes, token, deadline);
+}
+
 Result<Fate> CachedStore::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
   return beneath_.fate_of(writes, token, deadline);
 }
@@ -333,6 +339,10 @@ Result<Revision> CachedStore::Uncached::commit(std::span<const Write> writes, co
                                                Deadline deadline) {
   const auto beneath = [&](Revision) { return whole_.beneath_.commit(writes, token, deadline); };
   return whole_.commit_with(beneath, writes, token, deadline);
+}
+Result<Revision> CachedStore::Uncached::commit_as_of(Revision as_of, std::span<const Write> writes,
+                                                     const WriteToken& token, Deadline deadline) {
+  return whole_.commit_as_of(as_of, writes, token, deadline);
 }
 Result<Fate> CachedStore::Uncached::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
   return whole_.fate_of(writes, token, deadline);

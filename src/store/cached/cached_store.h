@@ -67,6 +67,8 @@ class CachedStore final : public Store {
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
+                                              Deadline deadline) override;
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
                                      Deadline deadline) override;
   [[nodiscard]] Result<Revision> position(Deadline deadline) override;
@@ -74,6 +76,7 @@ class CachedStore final : public Store {
                                                      Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
+  [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
 
  private:
   /// Reads go beneath, the rest through the CachedStore.
@@ -88,6 +91,8 @@ class CachedStore final : public Store {
     [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
     [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                           Deadline deadline) override;
+    [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
+                                                Deadline deadline) override;
     [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
                                        Deadline deadline) override;
     [[nodiscard]] Result<Revision> position(Deadline deadline) override;
@@ -95,6 +100,7 @@ class CachedStore final : public Store {
                                                        Deadline deadline) override;
     [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
     [[nodiscard]] Capabilities capabilities() const override;
+    [[nodiscard]] std::uint64_t history() const override { return whole_.history(); }
 
    private:
     CachedStore& whole_;

@@ -44,6 +44,7 @@ class Client::Impl {
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
 
   [[nodiscard]] Line line();
+  [[nodiscard]] std::uint64_t history() const { return history_; }
 
   /// The newest revision that any answer had.
   [[nodiscard]] Revision seen();
@@ -76,6 +77,7 @@ class Client::Impl {
   Dialer dialer_;
   const Clock& clock_;
   std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> history_{0};
 
   std::mutex mutex_;
   Random& random_;             ///< guarded by mutex_
@@ -187,6 +189,7 @@ bool Client::Impl::is_same_history(const Reply& reply, std::uint64_t cluster, Re
     }
     cluster_ = cluster;
     seen_ = revision;
+    ++history_;
   }
   give_up(reply.channel);
   return false;
@@ -359,6 +362,8 @@ Result<Over<TxnResponse>> Client::txn(const TxnRequest& request, Deadline deadli
 }
 
 Line Client::line() { return impl_->line(); }
+
+std::uint64_t Client::history() const { return impl_->history(); }
 
 Result<std::unique_ptr<WatchStream>> Client::open_watch(Deadline deadline) { return impl_->open_watch(deadline); }
 

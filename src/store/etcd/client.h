@@ -51,6 +51,7 @@ class Client final : public Kv {
   [[nodiscard]] Result<Over<TxnResponse>> txn(const TxnRequest& request, Deadline deadline,
                                               std::optional<Line> only_over) override;
   [[nodiscard]] Line line() override;
+  [[nodiscard]] std::uint64_t history() const override;
   /// On a connection of its own, which ends with the stream. It may outlive the client.
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override;
 

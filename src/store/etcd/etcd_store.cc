@@ -317,6 +317,8 @@ class EtcdStore final : public Store {
             .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};
   }
 
+  [[nodiscard]] std::uint64_t history() const override { return kv_->history(); }
+
  private:
   /// As conflict_in: what was read before must be read again.
   static Error of_other_line(const Key& key) {

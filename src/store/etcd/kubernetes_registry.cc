@@ -64,10 +64,11 @@ class KubernetesRegistry final : public Registry {
                                                     "with kubectl",
                                                     net::echo(write.key.name)));
     }
-    const bool is_change = write.value && write.condition.kind != Condition::Kind::absent;
+    // One that takes the place of another, as it was seen, leaves the address free for no moment.
+    const bool is_change = write.value && write.condition.kind == Condition::Kind::any;
     if (write.key.kind == Kind::ip_address && is_change) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("IPAddress {} can't be changed, as in Kubernetes: delete it and make it again",
+                  fmt::format("IPAddress {} is made, or takes the place of one that was seen: never written over",
                               net::echo(write.key.name)));
     }
     return {};

@@ -106,6 +106,10 @@ class Kv {
   /// The connection that the next call would go over, as far as is known.
   [[nodiscard]] virtual Line line() = 0;
 
+  /// How often an answer was of another cluster, or of an older state, than one before it. A cluster that was put back
+  /// and has come beyond what was seen meanwhile isn't noticed.
+  [[nodiscard]] virtual std::uint64_t history() const = 0;
+
   /// A stream without watches.
   [[nodiscard]] virtual Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) = 0;
 };

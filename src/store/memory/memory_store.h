@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -44,11 +45,18 @@ class MemoryStore : public Store {
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit_as_of(Revision, std::span<const Write> writes, const WriteToken& token,
+                                              Deadline deadline) override {
+    return commit(writes, token, deadline);
+  }
   [[nodiscard]] Result<Revision> position(Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
                                                      Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
+  [[nodiscard]] std::uint64_t history() const override { return history_; }
+  /// As if the register had been put back to an older state, which the caller makes.
+  void begin_history() { ++history_; }
 
  private:
   std::shared_ptr<MemoryData> data_;
@@ -56,6 +64,7 @@ class MemoryStore : public Store {
   FaultScript faults_;
   CallCounts counts_;
   Capabilities capabilities_{.atomic_commit = true};
+  std::atomic<std::uint64_t> history_{0};
 };
 
 }  // namespace croft::store

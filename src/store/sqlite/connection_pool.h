@@ -40,6 +40,8 @@ class ConnectionPool {
   /// The disk failed under some connection, or something in the register is damaged: why nothing more can be believed,
   /// until the store is opened again or its files are replaced.
   [[nodiscard]] std::optional<Error> broken() const;
+  /// How often the files were found replaced.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
   /// Breaks the pool from now on.
   void break_with(const Error& why);
 

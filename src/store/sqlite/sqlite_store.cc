@@ -152,6 +152,12 @@ class SqliteStoreImpl final : public SqliteStore {
     return std::unique_ptr<Watch>(std::move(watch));
   }
 
+  /// A replaced file is another generation of revisions, and found before anything is written.
+  [[nodiscard]] Result<Revision> commit_as_of(Revision, std::span<const Write> writes, const WriteToken& token,
+                                              Deadline deadline) override {
+    return commit(writes, token, deadline);
+  }
+
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
     TRY_VOID(check_writes(writes));
@@ -170,6 +176,8 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = true, .shared = true, .durable = true};
   }
+
+  [[nodiscard]] std::uint64_t history() const override { return connections_.generation(); }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
     std::optional<os::FileId> id;
