@@ -28,9 +28,10 @@ core::NodeRecord record_in(const Context& context) {
 }
 
 [[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
-                                                       const core::OnlyIfGone& only_if_gone) {
+                                                       const core::OnlyIfGone& only_if_gone,
+                                                       core::IfRecorded if_recorded) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_release_node_ranges(snapshot, node, only_if_gone);
+    return core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded);
   });
 }
 
@@ -53,6 +54,10 @@ class Reconciling {
 
   [[nodiscard]] Result<NodeRangesReconciled> run() {
     TRY(result_.seen, look_at_node_ranges(context_));
+    if (const std::uint64_t history = context_.store.history(); memory_.history != history) {
+      memory_ = {};
+      memory_.history = history;
+    }
     if (!result_.seen.set) return std::move(result_);
     // First what is given back: a node that waits may get it.
     TRY_VOID(look_at_gone());
@@ -123,7 +128,7 @@ class Reconciling {
   [[nodiscard]] Result<void> give_back(const std::string& node, const std::vector<net::Prefix>& cidrs) {
     core::NodeRangesReleased released{node, cidrs};
     if (!options_.dry_run) {
-      TRY(released, release(context_, node, cidrs));
+      TRY(released, release(context_, node, cidrs, core::IfRecorded::refuse));
       for (const core::NodeRangeSeen& one : result_.seen.ranges) {
         const bool is_released = std::ranges::find(released.cidrs, one.range.cidr) != released.cidrs.end();
         if (is_released && one.cluster_cidr) ++result_.counts[*one.cluster_cidr].releases;
@@ -189,8 +194,9 @@ Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const 
   });
 }
 
-Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node) {
-  return release(context, node, std::nullopt);
+Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
+                                                     core::IfRecorded if_recorded) {
+  return release(context, node, std::nullopt, if_recorded);
 }
 
 Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {

@@ -28,8 +28,10 @@ namespace croft::engine {
 [[nodiscard]] Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
                                                                 const net::Prefix& cidr);
 
-/// Gives back all ranges of a node; the operator knows that nobody there has an address any more.
-[[nodiscard]] Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node);
+/// Gives back all ranges of a node. Error: refused_for_safety for a node with a record, unless the operator knows that
+/// nobody there has an address any more (IfRecorded::release).
+[[nodiscard]] Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
+                                                                   core::IfRecorded if_recorded);
 
 [[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
 
@@ -37,7 +39,8 @@ namespace croft::engine {
 /// that saw nodes count; one that saw none, or less than half of those before, begins it anew.
 struct GoneNodes {
   std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
-  std::size_t nodes = 0;  ///< with a record, in the last look that saw any
+  std::size_t nodes = 0;      ///< with a record, in the last look that saw any
+  std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
 };
 
 struct ReconcileOptions {

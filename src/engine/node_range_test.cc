@@ -46,7 +46,9 @@ struct NodeWorld : World {
   std::string adopt(const std::string& node, const char* cidr) {
     return text_of(adopt_node_range(context, node, prefix(cidr)));
   }
-  std::size_t give_back(const std::string& node) { return release_node_ranges(context, node).value().cidrs.size(); }
+  std::size_t give_back(const std::string& node) {
+    return release_node_ranges(context, node, core::IfRecorded::release).value().cidrs.size();
+  }
 
   core::NodeRangesSeen seen() { return look_at_node_ranges(context).value(); }
   /// "CIDR node" of all records.
@@ -384,6 +386,19 @@ struct Reconciled : NodeWorld {
   }
 };
 
+TEST(NodeRangeReconcile, InAnotherHistoryTheGraceBeginsAnew) {
+  Reconciled world;
+  for (const char* node : {"a", "b", "c"}) world.node(node, {});
+  world.pass();
+  world.put(core::node_key("b"), std::nullopt);
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.clock.advance(10min);
+  world.store.begin_history();
+  EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
+  world.clock.advance(10min);
+  EXPECT_THAT(world.pass(), ElementsAre("released b"));
+}
+
 TEST(NodeRangeReconcile, NewNodesGetRangesAndGoneOnesGiveThemBackAfterTheGrace) {  // [N7] [N8]
   Reconciled world;
   for (const char* node : {"a", "b", "c", "d", "e"}) world.node(node, {});
@@ -554,7 +569,7 @@ TEST(NodeRange, ALostReplyGivesOneRange) {  // §10: an unknown outcome is no fa
     EXPECT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
     EXPECT_EQ(world.records().size(), 2U);
     world.store.set_faults(store::FaultScript().on_commit(world.store.counts().commit + 1, fault));
-    const auto released = release_node_ranges(world.context, "a");
+    const auto released = release_node_ranges(world.context, "a", core::IfRecorded::release);
     ASSERT_TRUE(released) << released.error().message;
     EXPECT_THAT(world.records(), IsEmpty());
   }
@@ -570,14 +585,14 @@ TEST(NodeRange, OneByOneEveryCrashLeavesRangesApart) {
     const auto before = world.store.counts().commit;
     world.store.set_faults(store::FaultScript().from_commit(before + n, store::Fault::unavailable));
     static_cast<void>(assign_node_ranges(world.context, "b"));
-    static_cast<void>(release_node_ranges(world.context, "a"));
+    static_cast<void>(release_node_ranges(world.context, "a", core::IfRecorded::release));
     world.store.set_faults({});
     EXPECT_THAT(world.seen().collisions, IsEmpty());
     // What was begun is finished by asking again, and nobody else gets it.
     EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:0:0:1::/64") << n;
     EXPECT_THAT(world.take("c"), testing::Not(HasSubstr("10.0.1.0"))) << n;
     EXPECT_THAT(world.seen().collisions, IsEmpty());
-    const auto left = release_node_ranges(world.context, "a");
+    const auto left = release_node_ranges(world.context, "a", core::IfRecorded::release);
     ASSERT_TRUE(left);
     EXPECT_EQ(world.records().size(), 4U) << n;
   }
@@ -614,8 +629,9 @@ void take_with(int writers, store::Capabilities capabilities) {
         for (int again = 0; !done && again < 20; ++again) done = assign_node_ranges(context, node);
         EXPECT_TRUE(done) << done.error().message;
         if (i % 3 != 0) continue;
-        auto released = release_node_ranges(context, node);
-        for (int again = 0; !released && again < 20; ++again) released = release_node_ranges(context, node);
+        auto released = release_node_ranges(context, node, core::IfRecorded::release);
+        for (int again = 0; !released && again < 20; ++again)
+          released = release_node_ranges(context, node, core::IfRecorded::release);
         EXPECT_TRUE(released) << released.error().message;
       }
     });
@@ -693,7 +709,7 @@ void any_history(bool atomic) {
       case 4:
         // Whether it succeeds or not, nothing is promised any more.
         ledger.erase(node);
-        static_cast<void>(release_node_ranges(world.context, node));
+        static_cast<void>(release_node_ranges(world.context, node, core::IfRecorded::release));
         break;
       default: {
         const auto which = static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(configurations.size())));
@@ -715,7 +731,8 @@ void any_history(bool atomic) {
     for (const core::ClusterCidrUse& use : seen.use) RC_ASSERT(use.taken <= use.size);
   }
   // When faults stop, everything can be given back, and all of it given out again.
-  for (int i = 0; i < 6; ++i) RC_ASSERT(release_node_ranges(world.context, "n" + std::to_string(i)).has_value());
+  for (int i = 0; i < 6; ++i)
+    RC_ASSERT(release_node_ranges(world.context, "n" + std::to_string(i), core::IfRecorded::release).has_value());
   RC_ASSERT(world.seen().ranges.empty());
   RC_ASSERT(configure_node_ranges(world.context, {configurations.front(), {}}).has_value());
   std::set<std::string> given;

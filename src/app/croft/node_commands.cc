@@ -134,7 +134,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   // Behind the record, so that no controller gives the node a range anew. Where others keep it, it is still there.
   core::NodeRangesReleased ranges;
   if (!context.store.capabilities().foreign_writers) {
-    TRY(ranges, engine::release_node_ranges(context, name));
+    TRY(ranges, engine::release_node_ranges(context, name, core::IfRecorded::refuse));
   }
   for (const net::Prefix& cidr : ranges.cidrs) print(fmt::format("node range {} given back\n", cidr.to_string()));
   return code;

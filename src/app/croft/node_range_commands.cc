@@ -6,6 +6,7 @@
 #include "app/croft/node_range_views.h"
 #include "app/node_range_flags.h"
 #include "edge/error_table.h"
+#include "engine/nodes.h"
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/output_file.h"
@@ -16,6 +17,11 @@ namespace {
 
 struct AssignOptions {
   std::string node, cidr;
+};
+
+struct ReleaseOptions {
+  std::string node;
+  bool force = false, dry_run = false;
 };
 
 struct SubnetEnvOptions {
@@ -89,15 +95,36 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return 0;
 }
 
-[[nodiscard]] Result<int> release(CommandLine& line, const std::string& node) {
+[[nodiscard]] Result<core::NodeRangesReleased> would_release(const engine::Context& context,
+                                                             const ReleaseOptions& options) {
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  core::NodeRangesReleased released{options.node, {}};
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (one.range.node != options.node) continue;
+    released.cidrs.push_back(one.range.cidr);
+    if (one.node_recorded && !options.force) {
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("node {} has a record, so its pods may live in {}: it would be refused without --force",
+                              options.node, one.range.cidr.to_string()));
+    }
+  }
+  return released;
+}
+
+[[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
   TRY(const engine::Context context, line.open());
-  TRY(const core::NodeRangesReleased released, engine::release_node_ranges(context, node));
+  const auto if_recorded = options.force ? core::IfRecorded::release : core::IfRecorded::refuse;
+  TRY(const core::NodeRangesReleased released, options.dry_run
+                                                   ? would_release(context, options)
+                                                   : engine::release_node_ranges(context, options.node, if_recorded));
+  if (released.cidrs.empty()) TRY_VOID(engine::check_node_known(context, options.node));
   if (line.json()) {
     print(line.data(json_of(released)));
   } else if (released.cidrs.empty()) {
-    print(fmt::format("node/{} has no range\n", node));
+    print(fmt::format("node/{} has no range\n", options.node));
   } else {
-    print(fmt::format("node/{} gave back {}\n", node, joined(released.cidrs)));
+    print(fmt::format("node/{} {} {}\n", options.node, options.dry_run ? "would give back" : "gave back",
+                      joined(released.cidrs)));
   }
   return 0;
 }
@@ -155,9 +182,12 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   assigning->add_option("--cidr", options->cidr, "Take down this range, which the node has from elsewhere");
   assigning->callback([&line, options] { line.run = [options](CommandLine& l) { return assign(l, *options); }; });
 
-  const auto released = std::make_shared<std::string>();
+  const auto released = std::make_shared<ReleaseOptions>();
   CLI::App* releasing = range->add_subcommand("release", "Give back the ranges of a node that has no pods any more");
-  releasing->add_option("NODE", *released, "Name of the node")->required();
+  releasing->add_option("NODE", released->node, "Name of the node")->required();
+  releasing->add_flag("--force", released->force,
+                      "Although the node has a record: nobody there has an address any more");
+  releasing->add_flag("--dry-run", released->dry_run, "Say what would be given back, change nothing");
   releasing->callback([&line, released] { line.run = [released](CommandLine& l) { return release(l, *released); }; });
 
   const auto env = std::make_shared<SubnetEnvOptions>();

@@ -69,7 +69,7 @@ TEST_F(NodeRangeViews, WhatWasDone) {
   EXPECT_EQ(yaml_of(json_of(engine::assign_node_ranges(context, "c").value())),
             "- node: \"c\"\n  cidrs:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n"
             "  added:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
-  EXPECT_EQ(yaml_of(json_of(engine::release_node_ranges(context, "c").value())),
+  EXPECT_EQ(yaml_of(json_of(engine::release_node_ranges(context, "c", core::IfRecorded::release).value())),
             "- node: \"c\"\n  released:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
 }
 

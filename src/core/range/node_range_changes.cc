@@ -478,23 +478,31 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
 }
 
 Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, const std::string& node,
-                                                  const OnlyIfGone& only_if_gone) {
+                                                  const OnlyIfGone& only_if_gone, IfRecorded if_recorded) {
   if (const auto valid = check_node_name(node); !valid) return valid.error();
   Reader reader(snapshot);
-  const Node* recorded = reader.get<Node>(node_key(node));
+  const bool is_recorded = reader.sound<Node>(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
   const NodeRangeTable table(reader);
   if (!reader.complete()) return reader.missing();
   if (table.fault()) return *table.fault();
   NodeRangesReleased answer{node, table.ranges_of(node)};
-  const bool holds = !only_if_gone || (recorded == nullptr && std::ranges::is_permutation(answer.cidrs, *only_if_gone));
+  const bool holds = !only_if_gone || (!is_recorded && std::ranges::is_permutation(answer.cidrs, *only_if_gone));
   if (!holds) answer.cidrs.clear();
   if (answer.cidrs.empty()) return Plan<NodeRangesReleased>{std::move(answer), {}};
   for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get<NodeRange>(node_range_key(cidr)));
   if (!reader.complete()) return reader.missing();
+  if (is_recorded && if_recorded == IfRecorded::refuse) {
+    return Error{
+        ErrorCode::refused_for_safety,
+        fmt::format("node {} has a record, so its pods may live in {}: `croft node remove {}` when it is gone, or "
+                    "--force when it has no pods any more",
+                    node, answer.cidrs.front().to_string(), node),
+        {}};
+  }
 
   // Here the set goes first: where commits are not atomic, a crash then leaves the node its ranges.
   std::vector<PlannedWrite> writes;
-  if (only_if_gone) writes.push_back({node_key(node), std::nullopt, Guard::as_read, true});
+  if (if_recorded == IfRecorded::refuse) writes.push_back({node_key(node), std::nullopt, Guard::as_read, true});
   writes.push_back(table.next_set({}));
   for (const net::Prefix& cidr : answer.cidrs) {
     writes.push_back({node_range_key(cidr), std::nullopt, Guard::as_read, false});
