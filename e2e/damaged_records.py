@@ -127,6 +127,7 @@ def in_sqlite(world):
 
 # The numbers of kinds in the store (docs/formats/records.md).
 POOL, RESERVATION, CONFIG, BLOCK, AFFINITY, HANDLE, VACANCY, CURSOR, MARK = range(9)
+NODE, NODE_RANGE = 10, 15
 
 
 def names(store, kind, like):
@@ -147,9 +148,38 @@ def removal(rig):
     remedies = [finding["remedy"] for finding in checked if "gateways" in finding["subject"]]
     command = remedies[0].split("`")[1].split()
     expect_equal(command[:3], ["croft", "record", "remove"], f"the remedy of check: {remedies}")
+    expect_equal(command[-1], "--force", f"what it kept from pods is given out: {remedies}")
+    rig.cli(*command[1:-1], codes=(5,))
     rig.cli(*command[1:])
     expect(isinstance(rig.add("after-removal"), str), "without the record there are addresses again")
     rig.cli("check")
+
+
+def nodes(rig, damage):
+    """A damaged record of a node or of its range: what removes it frees nothing that lives."""
+    for node in ("node-a", "node-b"):
+        rig.cli("node", "label", node, "zone=a")
+    rig.cli("node", "range", "config", "--cluster-cidr=10.244.0.0/22")
+    rig.cli("node", "range", "assign", "node-a")
+    held = json.loads(rig.cli("ip", "list", "-o", "json").stdout)
+    damage(rig.store, NODE, "node-b")
+    said = rig.cli("record", "remove", "node", "node-b").stdout
+    expect("written anew" in said, said)
+    rig.controller()
+    expect_equal(json.loads(rig.cli("ip", "list", "-o", "json").stdout), held, "what pods of the node hold")
+    damage(rig.store, NODE_RANGE, "ipv4/10.244.0.0/24")
+    refused = rig.cli("record", "remove", "node_range", "ipv4/10.244.0.0/24", codes=(5,))
+    expect("another node gets the range" in refused.stderr, refused.stderr)
+
+
+def releases_of_ranges(rig):
+    rig.cli("node", "range", "config", "--cluster-cidr=10.244.0.0/22")
+    rig.cli("node", "range", "assign", "node-a")
+    rig.cli("node", "range", "release", "node-a", codes=(5,))
+    rig.cli("node", "range", "release", "node-a", "--dry-run", codes=(5,))
+    rig.cli("node", "range", "release", "nope", codes=(1,))
+    expect("would give back" in rig.cli("node", "range", "release", "node-a", "--force", "--dry-run").stdout, "dry run")
+    rig.cli("node", "range", "release", "node-a", "--force")
 
 
 def sqlite(world):
@@ -198,6 +228,9 @@ def sqlite(world):
     damage(rig.store, CURSOR, "host/node-a/a")
     for i in range(20):
         expect(isinstance(rig.add(f"d{i}"), str), "a node with a damaged cursor")
+
+    nodes(fresh("nodes"), damage)
+    releases_of_ranges(fresh("ranges"))
 
     rig = fresh("block")
     held = json.loads(rig.cli("ip", "list", "-o", "json").stdout)

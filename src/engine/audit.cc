@@ -74,10 +74,14 @@ class Audit {
         add(FindingKind::record_newer, subject, error.message, "upgrade Croft here");
       } else if (key.kind == Kind::block && !key.name.empty()) {
         add(FindingKind::block_corrupt, cidr ? "block " + cidr->to_string() : subject, error.message,
-            "restore the store from a backup; its addresses stay taken");
+            "restore the store from a backup; its addresses stay taken. One that no backup has, and whose pods are "
+            "gone: "
+            "`croft record remove block " +
+                key.name + " --force`");
       } else {
         add(FindingKind::record_unreadable, subject, error.message,
-            "restore the store from a backup; one that no backup has: `croft record remove " + subject + "`");
+            fmt::format("restore the store from a backup; one that no backup has: `croft record remove {}{}`", subject,
+                        core::loss_without(key.kind).empty() || key.kind == Kind::node ? "" : " --force"));
       }
     }
   }

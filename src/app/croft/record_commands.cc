@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,16 +43,27 @@ struct RemoveOptions {
     return fail(ErrorCode::refused_for_safety,
                 "record " + subject + " is not damaged, it only can't be read here: " + damage->message);
   }
-  const bool holds_addresses = *kind == core::Kind::block || *kind == core::Kind::range_allocation;
-  if (holds_addresses && !options.force) {
-    return fail(ErrorCode::refused_for_safety,
-                "record " + subject +
-                    " says who holds addresses: without it they are given to others while their holders live. Restore "
-                    "it, or stop its holders and say --force");
+  // Whoever has a damaged node record is there all the same: the collector must not take the node for gone.
+  const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
+  const std::string_view loss = core::loss_without(*kind);
+  if (!loss.empty() && !is_written_anew && !options.force) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("record {} {}. Restore it, or see to it that nobody lives by it and say --force", subject, loss));
   }
-  const store::Write write{key, std::nullopt, store::Condition::if_revision(record->revision)};
+  std::optional<core::Value> anew;
+  if (is_written_anew) {
+    TRY_VOID(core::check_node_name(options.name));
+    core::Node node;
+    node.name = options.name;
+    anew = std::move(node);
+  }
+  const store::Write write{key, std::move(anew), store::Condition::if_revision(record->revision)};
   TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
-  print(fmt::format("record {} removed\n", subject));
+  print(is_written_anew ? fmt::format("record {} written anew, without labels; `croft node remove {}` says that the "
+                                      "node is gone\n",
+                                      subject, options.name)
+                        : fmt::format("record {} removed\n", subject));
   return 0;
 }
 
@@ -63,7 +76,7 @@ void add_record_commands(CLI::App& app, CommandLine& line) {
   CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup has");
   remove->add_option("kind", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
   remove->add_option("name", options->name, "Its name")->required();
-  remove->add_flag("--force", options->force, "Also one that says who holds addresses");
+  remove->add_flag("--force", options->force, "Also one without which others get what somebody lives by");
   remove->footer(
       "A record that can be read is not removed. docs/runbooks/damaged-records.md says what each kind means.");
   remove->callback(

@@ -63,6 +63,42 @@ std::string_view name_of(Kind kind) {
   return "unknown";
 }
 
+std::string_view loss_without(Kind kind) {
+  switch (kind) {
+    case Kind::reservation:
+      return "keeps addresses from pods: without it they are given out";
+    case Kind::block:
+    case Kind::range_allocation:
+    case Kind::ip_address:
+      return "says who holds addresses: without it they are given to others while their holders live";
+    case Kind::service:
+    case Kind::foreign_service:
+      return "says who holds addresses and ports of the ranges: without it the repair gives them to others while the "
+             "Service lives";
+    case Kind::service_cidr:
+      return "says which addresses are for Services: without it pools and node ranges may be laid over them";
+    case Kind::node:
+      return "says that the node is there: without it the collector frees what its pods hold, and its range is given "
+             "to "
+             "another";
+    case Kind::node_range:
+      return "says which node has the range: without it another node gets the range while pods live in it";
+    case Kind::node_range_set:
+      return "says what node ranges are cut from and what no node may get: without it ranges are made anew";
+    case Kind::pool:
+    case Kind::ipam_config:
+    case Kind::affinity:
+    case Kind::handle:
+    case Kind::vacancy:
+    case Kind::claim_cursor:
+    case Kind::high_water_mark:
+    case Kind::pool_set:
+    case Kind::removed_node:
+      return {};
+  }
+  return {};
+}
+
 Key pool_key(const std::string& pool_name) { return {Kind::pool, pool_name}; }
 Key reservation_key(const std::string& name) { return {Kind::reservation, name}; }
 Key ipam_config_key() { return {Kind::ipam_config, "default"}; }

@@ -117,6 +117,12 @@ using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handl
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value> - 1;  // Damaged is no kind
 
 [[nodiscard]] std::string_view name_of(Kind kind);
+
+/// What is given to others, or freed, while somebody lives by it, once a record of this kind is gone that could not be
+/// read: a clause to put after its name. Empty: nothing is; the record is a hint, or what it said is said elsewhere
+/// too.
+[[nodiscard]] std::string_view loss_without(Kind kind);
+
 [[nodiscard]] inline Kind kind_of(const Value& value) {
   const auto* damaged = std::get_if<Damaged>(&value);
   return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
