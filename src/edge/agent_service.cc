@@ -126,7 +126,7 @@ Result<std::string> AgentService::release(std::string_view message, Deadline not
       direct, world_.cached,
       [&](const engine::Context& context) {
         return owner != nullptr ? engine::release_owner(context, *owner)
-                                : engine::release_handle(context, std::get<std::string>(call.what));
+                                : engine::release_old_handle(context, std::get<std::string>(call.what));
       },
       [](const core::Released&) { return true; });
   count(served.from_cache, !served.answer);

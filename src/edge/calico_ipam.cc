@@ -288,7 +288,7 @@ struct Release {
   TRY(core::Released released, engine::release_owner(context(), call.owner()));
   const std::optional<std::string> old_handle = old_handle_of(call);
   if (!old_handle) return with_word(call, std::move(released.addresses), **store);
-  TRY(const core::Released old, engine::release_handle(context(), *old_handle));
+  TRY(const core::Released old, engine::release_old_handle(context(), *old_handle));
   released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
   return with_word(call, std::move(released.addresses), **store);
 }

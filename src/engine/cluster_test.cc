@@ -371,7 +371,7 @@ TEST_F(Cluster, ANodeThatGoesLeavesItsAddressesHeld) {
   ASSERT_TRUE(remove_host(context, kNodeA));
   EXPECT_THAT(blocks_of(kNodeA), IsEmpty());
   EXPECT_EQ(held_addresses(context, {"net", "c1", "eth0"}).value().size(), 1U);
-  EXPECT_EQ(release_handle(context, "net.c1")->addresses.size(), 1U);
+  EXPECT_EQ(release_owner(context, {"net", "c1", "eth0"})->addresses.size(), 1U);
 }
 
 TEST_F(Cluster, PoolAffinitiesGoWhileAddressesStay) {

@@ -4,6 +4,7 @@
 #include "engine/explain.h"
 #include "engine/nodes.h"
 #include "engine/release.h"
+#include "engine/test_meddler.h"
 #include "engine/test_world.h"
 
 namespace croft::engine {
@@ -350,6 +351,34 @@ TEST_F(OperatorTest, ReleaseWithoutApplyingChangesNothing) {
   const auto told = release_addresses(context, {{address, {}, {}}}, false).value();
   EXPECT_THAT(told.released, ElementsAre(address));
   EXPECT_EQ(show_address(context, address)->state, core::AddressState::held);
+}
+
+/// The reply of the release is lost, and before it is decided again another has the address.
+TEST_F(OperatorTest, ALateReleaseLeavesTheSuccessorAlone) {
+  pool("a", "10.1.0.0/30", 30, 0);
+  change_pool("a", [](core::Pool& p) { p.gateway.reset(); });
+  const net::Address address = ip(add("dead").c_str());
+  Meddler meddled(store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { EXPECT_EQ(add("live"), address.to_string()); };
+  const auto done = release_addresses({meddled, clock, random}, {{address, {}, {}}}).value();
+  EXPECT_THAT(done.released, ElementsAre(address));
+  EXPECT_THAT(done.mismatched, IsEmpty());
+  EXPECT_EQ(show_address(context, address)->handle_id, "net.live");
+}
+
+/// `<namespace>.<pod>` of Calico before 3.0 may be `<network>.<containerID>` of another network's container.
+TEST_F(OperatorTest, AnOldHandleReleasesOnlyWhatIsOfTheOldForm) {
+  pool("a", "10.1.0.0/28", 29);
+  core::AssignRequest victim = request("abab");
+  victim.pod = {"web", "shop", ""};
+  const net::Address address = ip(add(victim).front().c_str());
+  EXPECT_THAT(release_old_handle(context, "net.abab")->addresses, IsEmpty());
+  EXPECT_EQ(show_address(context, address)->state, core::AddressState::held);
+  core::AssignRequest own = request("cdcd");
+  own.pod = {"cdcd", "net", ""};
+  const net::Address of_pod = ip(add(own).front().c_str());
+  EXPECT_THAT(release_old_handle(context, "net.cdcd")->addresses, ElementsAre(of_pod));
 }
 
 TEST_F(OperatorTest, ALeakedHandleGoesOnlyUnchanged) {

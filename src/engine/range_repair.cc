@@ -133,6 +133,10 @@ class Pass {
     for (int tries = 0;; ++tries) {
       if (tries > 0) wait(tries - 1);
       TRY(look_, read_all(context_, options_.form));
+      if (const std::uint64_t history = context_.store.history(); memory_.history != history) {
+        memory_ = {};
+        memory_.history = history;
+      }
       if (is_empty(look_) && context_.store.capabilities().kubernetes_services) {
         return fail(ErrorCode::not_found,
                     "there is nothing of a Kubernetes here, no Service, no range, no IPAddress, no ServiceCIDR: is the "
@@ -432,8 +436,8 @@ class Pass {
     }
   }
 
-  /// An object is never changed, as in Kubernetes: it goes, and another comes. Who dies in between leaves one that is
-  /// missing, which every repair sees.
+  /// Another object takes the place of one that is wrong, in one step where the store can: for a kube-apiserver an
+  /// address without object is free, and would be another Service's at once.
   [[nodiscard]] Result<void> mend_object(const collect::IpAddressMend& mend,
                                          const std::optional<store::Write>& rests_on) {
     const store::Key key = core::ip_address_key(mend.address);
@@ -443,15 +447,17 @@ class Pass {
       TRY_VOID(commit_once(context_, writes, deadline_of_use_case(context_)));
       return {};
     };
-    if (mend.remove) {
-      TRY_VOID(commit({key, std::nullopt, Condition::if_revision(look_.object_revisions.at(mend.address)), false}));
-    }
+    std::optional<store::Value> made;
     if (mend.make) {
       core::IpAddressObject object = *mend.make;
       object.created = context_.clock.now().wall;
-      TRY_VOID(commit({key, std::move(object), Condition::if_absent(), false}));
+      made = std::move(object);
     }
-    return {};
+    if (!mend.remove) return commit({key, std::move(made), Condition::if_absent(), false});
+    const Condition as_seen = Condition::if_revision(look_.object_revisions.at(mend.address));
+    if (!made || context_.store.capabilities().atomic_commit) return commit({key, std::move(made), as_seen, false});
+    TRY_VOID(commit({key, std::nullopt, as_seen, false}));
+    return commit({key, std::move(made), Condition::if_absent(), false});
   }
 
   const Context& context_;

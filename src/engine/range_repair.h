@@ -43,6 +43,7 @@ struct LeakedObject {
 struct RangeRepairMemory {
   std::map<std::string, core::collect::Leaks> ranges;  ///< by name
   std::map<std::string, LeakedObject> objects;         ///< by address
+  std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
 };
 
 /// A part that could not be done. The others were.

@@ -297,6 +297,22 @@ TEST(RepairRanges, Objects) {
   EXPECT_THAT(after.findings(), IsEmpty());
 }
 
+/// For a kube-apiserver an address without object is free.
+TEST(RepairRanges, AnObjectThatIsMendedIsNeverAbsent) {
+  Objects world;
+  world.put_service("a", "10.0.0.1");
+  world.put_object("10.0.0.1", "gone");
+  Meddler meddled(world.store);
+  bool was_absent = false;
+  meddled.after_commit = [&] { was_absent = !world.object("10.0.0.1"); };
+  RangeRepairMemory memory;
+  RangeRepairOptions options;
+  options.write = true;
+  ASSERT_TRUE(repair_ranges({meddled, world.clock, world.random}, options, memory, {}));
+  EXPECT_FALSE(was_absent);
+  EXPECT_EQ(world.object("10.0.0.1")->parent.name, "a");
+}
+
 TEST(RepairRanges, AnObjectWhoseServiceIsMadeMeanwhileStays) {
   Objects world;
   world.put_object("10.0.0.3", "late");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -32,17 +34,50 @@ namespace {
 
 constexpr std::size_t kReleaseBatch = 64;
 
+/// Who names an address only means whoever holds it at the first look: when it is decided again, because another came
+/// first or a reply was lost, a successor is left alone.
+void pin(const core::Snapshot& snapshot, const net::Prefix& cidr, std::vector<core::AddressToRelease>& batch,
+         std::set<net::Address>& pinned) {
+  core::Reader reader(snapshot);
+  const auto* block = reader.get<core::Block>(core::block_key(cidr));
+  if (block == nullptr) return;
+  for (core::AddressToRelease& wanted : batch) {
+    const auto ordinal = net::ordinal_of(cidr, wanted.address);
+    if (wanted.sequence_number || !ordinal || core::state_of(*block, *ordinal) != core::AddressState::held) continue;
+    const core::Attribute& holder = *core::attribute_of(*block, *ordinal);
+    if (wanted.handle_id && wanted.handle_id != holder.handle_id) continue;
+    wanted.handle_id = holder.handle_id;
+    wanted.sequence_number = core::sequence_of(*block, *ordinal);
+    pinned.insert(wanted.address);
+  }
+}
+
+/// Held at the first look, and now no more, or by a successor: that was this release, or its holder's own.
+void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& pinned) {
+  for (std::vector<net::Address>* list : {&answer.not_held, &answer.mismatched}) {
+    for (const net::Address& address : *list) {
+      if (pinned.contains(address)) answer.released.push_back(address);
+    }
+    std::erase_if(*list, [&](const net::Address& address) { return pinned.contains(address); });
+  }
+}
+
 [[nodiscard]] Result<void> release_batch(const Context& context, const net::Prefix& block,
-                                         const std::vector<core::AddressToRelease>& batch, bool apply,
+                                         std::vector<core::AddressToRelease> batch, bool apply,
                                          core::AddressReleases& all) {
-  TRY(const core::AddressReleases some,
+  std::set<net::Address> pinned;
+  TRY(core::AddressReleases some,
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
         auto step = core::plan_release_addresses(snapshot, block, batch, now);
+        if (std::holds_alternative<core::Plan<core::AddressReleases>>(step) && pinned.empty()) {
+          pin(snapshot, block, batch, pinned);
+        }
         if (auto* plan = std::get_if<core::Plan<core::AddressReleases>>(&step); plan != nullptr && !apply) {
           plan->writes.clear();
         }
         return step;
       }));
+  count_pinned(some, pinned);
   all.released.insert(all.released.end(), some.released.begin(), some.released.end());
   all.not_held.insert(all.not_held.end(), some.not_held.begin(), some.not_held.end());
   all.mismatched.insert(all.mismatched.end(), some.mismatched.begin(), some.mismatched.end());
@@ -102,9 +137,9 @@ Result<core::Released> release_owner(const Context& context, const core::Owner& 
   });
 }
 
-Result<core::Released> release_handle(const Context& context, const std::string& handle_id) {
+Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id) {
   return release_in_batches(context, handle_id, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_release_handle(snapshot, handle_id, now);
+    return core::plan_release_old_handle(snapshot, handle_id, now);
   });
 }
 

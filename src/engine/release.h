@@ -11,11 +11,12 @@ namespace croft::engine {
 /// Releases all that an owner holds. Holding nothing is a success; may be repeated.
 [[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
 
-/// Releases all that a handle holds, whoever its owners are.
-[[nodiscard]] Result<core::Released> release_handle(const Context& context, const std::string& handle_id);
+/// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle).
+[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id);
 
-/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Without
-/// `apply` it only says what would come of it.
+/// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Of one
+/// that comes without a sequence number the holder at the first look is meant, not a successor. Without `apply` it only
+/// says what would come of it.
 [[nodiscard]] Result<core::AddressReleases> release_addresses(const Context& context,
                                                               const std::vector<core::AddressToRelease>& addresses,
                                                               bool apply = true);

@@ -1,6 +1,7 @@
 #include "engine/service.h"
 
 #include <array>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -62,8 +63,19 @@ Result<core::ServiceAnswer> update_service(const Context& context, const core::S
 
 Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
                                            const core::ServiceOptions& options) {
-  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_delete_service(snapshot, name, options, context.random);
+  // Who is deleted is who has the name at the first look: after a lost reply another may have it, or nobody.
+  std::optional<core::Service> first;
+  using Answer = core::ServiceAnswer;
+  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
+    core::Reader reader(snapshot);
+    const auto* now =
+        core::check_service_name(name).empty() ? reader.get<core::Service>(core::service_key(name)) : nullptr;
+    if (!reader.complete()) return reader.missing();
+    const bool is_gone = first && (now == nullptr || now->uid != first->uid || now->created != first->created);
+    if (is_gone) return core::Plan<Answer>{Answer(core::ServiceChanged{*first, {}}), {}};
+    auto step = core::plan_delete_service(snapshot, name, options, context.random);
+    if (now != nullptr && !first && std::holds_alternative<core::Plan<Answer>>(step)) first = *now;
+    return step;
   });
 }
 

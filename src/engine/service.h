@@ -28,7 +28,8 @@ struct StoredService {
                                                          const core::ServiceOptions& options = {},
                                                          const std::optional<store::Revision>& as_of = {});
 
-/// Deletes a Service; what it held is free when this returns (core::plan_delete_service).
+/// Deletes the Service that has the name at the first look; what it held is free when this returns
+/// (core::plan_delete_service).
 [[nodiscard]] Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
                                                          const core::ServiceOptions& options = {});
 

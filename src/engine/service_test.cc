@@ -498,6 +498,22 @@ TEST_F(ServiceEngine, ADeathAroundTheCommitLeavesBothRecordsOrNone) {
   EXPECT_EQ(taken().size(), 3U);
 }
 
+/// The reply of the deletion is lost, and before it is decided again another Service has the name.
+TEST_F(ServiceEngine, ALateDeletionLeavesTheSuccessorAlone) {
+  ASSERT_TRUE(create_service(context, service("web"), ranges));
+  const std::string first = get_service(context, {"default", "web"}).value()->service.cluster_ip;
+  Meddler meddled(store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_TRUE(create_service(context, service("web"), ranges)); };
+  const auto deleted = delete_service({meddled, clock, random}, {"default", "web"}, {}).value();
+  ASSERT_TRUE(std::holds_alternative<core::ServiceChanged>(deleted));
+  EXPECT_EQ(std::get<core::ServiceChanged>(deleted).service.cluster_ip, first);
+  EXPECT_TRUE(get_service(context, {"default", "web"}).value()) << "another's";
+  meddled.lose_reply = true;
+  const auto again = delete_service({meddled, clock, random}, {"default", "web"}, {}).value();
+  EXPECT_TRUE(std::holds_alternative<core::ServiceChanged>(again)) << "and without a successor it is no refusal";
+}
+
 // --- several at once ---
 
 TEST_F(ServiceEngine, TenThousandCreationsOnARangeOf254) {

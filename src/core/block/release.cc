@@ -21,6 +21,15 @@ Block released_from(Reader& reader, const PoolTable& pools, Block block, const s
   return block;
 }
 
+/// What plan_release_old_handle means of that which bears the handle.
+bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
+  const auto pod = holder.secondary.find(kPodKey);
+  const auto name_space = holder.secondary.find(kNamespaceKey);
+  const bool names_a_pod = pod != holder.secondary.end() && name_space != holder.secondary.end();
+  if (names_a_pod) return name_space->second + "." + pod->second == handle_id;
+  return holder.secondary.find(kTimestampKey) == holder.secondary.end();
+}
+
 /// Releases the ordinals that `held` finds in the blocks of a handle.
 template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
@@ -63,9 +72,12 @@ Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, 
                              [&](const Block& block) { return held_by(block, owner); });
 }
 
-Step<Released> plan_release_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now) {
-  return release_from_handle(snapshot, handle_id, now,
-                             [&](const Block& block) { return held_by_handle(block, handle_id); });
+Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now) {
+  return release_from_handle(snapshot, handle_id, now, [&](const Block& block) {
+    std::vector<net::Ordinal> ordinals = held_by_handle(block, handle_id);
+    std::erase_if(ordinals, [&](net::Ordinal o) { return !is_of_old_form(*attribute_of(block, o), handle_id); });
+    return ordinals;
+  });
 }
 
 Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& cidr,

@@ -25,10 +25,12 @@ struct Released {
 [[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now);
 inline constexpr std::size_t kReleaseBlocksMax = 16;
 
-/// Decides the release of everything a handle holds, whatever owner is recorded (sheet §3.11, ReleaseByHandle). In
-/// batches as plan_release_owner.
-[[nodiscard]] Step<Released> plan_release_handle(const Snapshot& snapshot, const std::string& handle_id,
-                                                 const Instant& now);
+/// Decides the release of what a handle holds that is of the form of Calico before 3.0 (sheet §4.5): a pod's
+/// `<namespace>.<name>`, else the container's ID. Such a text may also be the handle of today's form of another
+/// network's container (`<network>.<containerID>`): only what records this very pod is meant, or, with no pod recorded,
+/// what was recorded without a time, as no Calico since 3.0 and no Croft does. In batches as plan_release_owner.
+[[nodiscard]] Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id,
+                                                     const Instant& now);
 
 /// One address to release, with what the caller believes about its holder. What is given must match, so that a late
 /// release never frees a successor (sheet §1.6, invariant 8).
