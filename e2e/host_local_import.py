@@ -60,17 +60,23 @@ def test():
             world.croft(store, "pool", "create", pool["name"], "--cidr", pool["cidr"], "--block-size",
                         str(pool["blockSize"]), "--cooldown-seconds", "0")
 
-        def move(*more):
-            return world.croft(store, "host-local", "import", "--dir", str(directory), "--pool", "four", "--pool", "six",
-                               "--node", "node-a", *more)
+        def move(*more, code=0):
+            done = run(world.bin / "croft", "--store", store, "-o", "json", "host-local", "import", "--dir",
+                       str(directory), "--pool", "four", "--pool", "six", "--node", "node-a", *more, check=False)
+            expect_equal(done.returncode, code, f"import {more}: {done.stdout}{done.stderr}")
+            return json.loads(done.stdout)
 
         def outcomes(rows):
             return {row["containerId"]: row["outcome"] for row in rows}
 
-        planned = move("--dry-run")
+        planned = move("--dry-run", code=3)
         expect_equal(reservations(directory), before, "files after a dry run")
         expect_equal(world.held(store), {}, "addresses held after a dry run")
-        moved = move()
+        # oldpod lives: the pool would give its address to another.
+        expect_equal(move(code=5), planned, "what is refused")
+        expect_equal(reservations(directory), before, "files after a refusal")
+        expect_equal([row["containerId"] for row in planned if row["atRisk"]], ["oldpod"], "at risk")
+        moved = move("--force", code=3)
         expect_equal(moved, planned, "what a dry run said")
         expect_equal(outcomes(moved), {**{pod: "moved" for pod in given}, "oldpod": "left", "": "left"}, "outcomes")
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files left")
@@ -86,6 +92,10 @@ def test():
         findings = run(world.bin / "croft", "--store", store, "check", check=False)
         expect_equal(findings.returncode, 0, f"croft check: {findings.stdout}")
 
+        move("--back", code=5)
+        expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
+        for pool in pools:
+            world.croft(store, "pool", "disable", pool["name"])
         back = move("--back")
         del given["pod7"]
         expect_equal(outcomes(back), {pod: "moved" for pod in given}, "outcomes on the way back")

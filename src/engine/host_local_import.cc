@@ -29,6 +29,14 @@ using Outcome = MovedHolder::Outcome;
   return named;
 }
 
+/// Whether some pool gives an address of these to whoever asks.
+[[nodiscard]] Result<bool> may_be_given_out(const Context& context, const std::vector<net::Address>& addresses) {
+  TRY(const auto pools, list_pools(context));
+  return std::ranges::any_of(pools, [&](const core::Pool& pool) {
+    return !pool.disabled && std::ranges::any_of(addresses, [&](const auto& a) { return pool.cidr.contains(a); });
+  });
+}
+
 bool in_a_pool(const std::vector<core::Pool>& pools, const net::Address& address) {
   return std::any_of(pools.begin(), pools.end(), [&](const core::Pool& pool) { return pool.cidr.contains(address); });
 }
@@ -37,6 +45,7 @@ bool in_a_pool(const std::vector<core::Pool>& pools, const net::Address& address
 struct Group {
   MovedHolder moved;
   std::vector<Reservation> reservations;
+  bool nobodys = false;  ///< a file without content: whoever made it never answered
 
   void leave(std::string reason) {
     moved.outcome = Outcome::left;
@@ -55,6 +64,7 @@ std::vector<Group> groups_of(const std::vector<Reservation>& reservations) {
     if (reservation.empty || !reservation.holder) {
       Group& group = groups.emplace_back();
       group.moved.addresses = {reservation.address};
+      group.nobodys = reservation.empty;
       group.leave(reservation.empty ? "its file is empty: croft host-local repair removes it"
                                     : "its file does not say who holds it");
       continue;
@@ -205,6 +215,9 @@ Result<std::vector<MovedHolder>> move_into_pools(const Context& context, Reserva
   std::vector<MovedHolder> result;
   for (Group& group : groups_of(all)) {
     if (may_move(group, pools, request)) TRY_VOID(move_in(context, reservations, request, group));
+    if (group.moved.outcome != Outcome::moved && !group.nobodys) {
+      TRY(group.moved.at_risk, may_be_given_out(context, group.moved.addresses));
+    }
     result.push_back(std::move(group.moved));
   }
   return result;
@@ -217,6 +230,9 @@ Result<std::vector<MovedHolder>> move_out_of_pools(const Context& context, Reser
   std::vector<MovedHolder> result;
   for (const auto& [owner, views] : held_on_node(all, pools, request)) {
     TRY(MovedHolder moved, move_out(context, reservations, request, owner, views));
+    if (moved.outcome == Outcome::moved) {
+      TRY(moved.at_risk, may_be_given_out(context, moved.addresses));
+    }
     result.push_back(std::move(moved));
   }
   return result;

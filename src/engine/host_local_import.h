@@ -32,6 +32,9 @@ struct MovedHolder {
   core::range::Holder holder;
   std::vector<net::Address> addresses;
   std::string reason;
+  /// A pool that is not disabled may give one of the addresses to somebody else while the holder lives: it stays in the
+  /// directory and lies in such a pool, or it came back out of one.
+  bool at_risk = false;
   friend bool operator==(const MovedHolder&, const MovedHolder&) = default;
 };
 [[nodiscard]] std::string_view name_of(MovedHolder::Outcome outcome);

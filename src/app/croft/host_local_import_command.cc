@@ -5,6 +5,7 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/host_local_place.h"
+#include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "edge/error_table.h"
 #include "engine/host_local_import.h"
@@ -17,6 +18,7 @@ namespace {
 struct ImportOptions {
   std::string directory;
   bool back = false;
+  bool force = false;
   engine::MoveRequest request;
 };
 
@@ -32,6 +34,23 @@ std::size_t count_of(const std::vector<engine::MovedHolder>& all, engine::MovedH
   return count;
 }
 
+std::size_t count_at_risk(const std::vector<engine::MovedHolder>& all) {
+  std::size_t count = 0;
+  for (const engine::MovedHolder& moved : all) count += moved.at_risk ? moved.addresses.size() : 0;
+  return count;
+}
+
+std::string why_refused(std::size_t at_risk, bool back) {
+  return back ? fmt::format(
+                    "nothing was changed: a pool that gives addresses could give {} of these to others too; "
+                    "`croft pool disable NAME` first, or --force when it will not",
+                    at_risk)
+              : fmt::format(
+                    "nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "
+                    "them to others; mend what REASON says, or --force when nobody uses them",
+                    at_risk);
+}
+
 std::string table_of(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
   using Outcome = engine::MovedHolder::Outcome;
   Table table({"ADDRESSES", "CONTAINER", "IFNAME", "OUTCOME", "REASON"});
@@ -44,7 +63,7 @@ std::string table_of(const std::vector<engine::MovedHolder>& all, const ImportOp
                       count_of(all, Outcome::moved), options.back ? "back into the directory" : "into the pools",
                       count_of(all, Outcome::left), count_of(all, Outcome::clashes));
   if (options.request.dry_run || count_of(all, Outcome::moved) == 0) return text;
-  text += options.back ? "The pool may hand these addresses out again: disable it, or keep the ranges out of it.\n"
+  text += options.back ? "host-local hands addresses of these ranges out from now on.\n"
                        : "host-local would hand these addresses out again: configure the network for croft-ipam.\n";
   return text;
 }
@@ -58,9 +77,10 @@ std::string json_of(const std::vector<engine::MovedHolder>& all) {
                      {"containerId", moved.holder.container_id},
                      {"ifname", moved.holder.interface_name},
                      {"outcome", name_of(moved.outcome)},
-                     {"reason", moved.reason}});
+                     {"reason", moved.reason},
+                     {"atRisk", moved.at_risk}});
   }
-  return array.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return printed_json(array);
 }
 
 [[nodiscard]] Result<int> import(CommandLine& line, ImportOptions options) {
@@ -76,11 +96,26 @@ std::string json_of(const std::vector<engine::MovedHolder>& all) {
           place.data_dir, place.directory_name,
           may_make ? store::hostlocal::OpenMode::make : store::hostlocal::OpenMode::existing, line.clock));
   TRY(const engine::Context context, line.open());
-  TRY(const auto moved, options.back ? engine::move_out_of_pools(context, *reservations, request)
-                                     : engine::move_into_pools(context, *reservations, request));
+  const auto move = [&]() {
+    return options.back ? engine::move_out_of_pools(context, *reservations, request)
+                        : engine::move_into_pools(context, *reservations, request);
+  };
+  const bool dry_run = request.dry_run;
+  request.dry_run = dry_run || !options.force;
+  TRY(auto moved, move());
+  const std::size_t at_risk = count_at_risk(moved);
+  if (!dry_run && !options.force && at_risk > 0) {
+    print(line.json() ? line.data(json_of(moved)) : table_of(moved, options));
+    return fail(ErrorCode::refused_for_safety, why_refused(at_risk, options.back));
+  }
+  if (request.dry_run != dry_run) {
+    request.dry_run = dry_run;
+    TRY(moved, move());
+  }
   print(line.json() ? line.data(json_of(moved)) : table_of(moved, options));
   const bool clashes = count_of(moved, engine::MovedHolder::Outcome::clashes) > 0;
-  return static_cast<int>(clashes ? edge::ExitCode::findings : edge::ExitCode::fine);
+  const bool is_fine = !clashes && count_at_risk(moved) == 0;
+  return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
 }  // namespace
@@ -100,6 +135,7 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
                       "The CNI network in the store; default: the directory's name");
   command->add_option("--interface", options->request.interface_name,
                       "The interface of reservations that name none (plugins before v0.8.0)");
+  command->add_flag("--force", options->force, "Move what can be moved although a pool could give the rest to others");
   command->add_flag("--dry-run", options->request.dry_run, "Say what would happen and change nothing");
   command->callback([&line, options] { line.run = [options](CommandLine& l) { return import(l, *options); }; });
 }
