@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/croft/json_text.h"
 #include "app/croft/picture.h"
 #include "app/croft/table.h"
 #include "base/time_text.h"
@@ -171,9 +172,7 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 Json count_json(const net::Count& count) { return count.fits_64() ? Json(count.as_64()) : Json(count.to_string()); }
 
 /// Names of files may be any bytes.
-std::string array_of(const std::vector<Json>& objects) {
-  return Json(objects).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string array_of(const std::vector<Json>& objects) { return printed_json(objects); }
 
 Json reservation_json(const ReservationRow& row) {
   const auto& holder = row.reservation.holder;

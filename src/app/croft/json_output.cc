@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/croft/json_text.h"
 #include "base/time_text.h"
 #include "wire/records.h"
 
@@ -27,12 +28,18 @@ Json usage_json(const engine::Usage& usage) {
 
 /// A record with the member names of the formats, without the version of the stored form.
 Json record_json(const core::Value& value) {
-  Json json = Json::parse(wire::encode_record(value), nullptr, false);
+  const std::string text = wire::encode_record(value);
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) {  // it holds bytes that are no UTF-8
+    const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+    json = Json::parse(Json::parse(quoted).get<std::string>(), nullptr, false);
+  }
+  if (!json.is_object()) return Json::object();
   json.erase("v");
   return json;
 }
 
-std::string array_of(const std::vector<Json>& objects) { return Json(objects).dump(2) + "\n"; }
+std::string array_of(const std::vector<Json>& objects) { return printed_json(objects); }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -88,7 +95,7 @@ std::size_t foreign_to_yaml(std::string_view text) {
 
 /// JSON's scalars, and its empty arrays and objects, are YAML but for a few characters in texts.
 std::string yaml_scalar(const Json& value) {
-  const std::string json = value.dump();
+  const std::string json = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string out;
   for (std::size_t at = 0; at < json.size();) {
     const std::size_t bytes = foreign_to_yaml(std::string_view(json).substr(at));

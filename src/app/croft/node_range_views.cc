@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "net/echo.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string array_of(const std::vector<Json>& objects) { return Json(objects).dump(2) + "\n"; }
+std::string array_of(const std::vector<Json>& objects) { return printed_json(objects); }
 
 Json prefixes_json(const std::vector<net::Prefix>& prefixes) {
   Json json = Json::array();

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/croft/json_text.h"
 #include "base/time_text.h"
 #include "net/echo.h"
 
@@ -107,6 +110,46 @@ bool member_flag(const Json& object, const char* name, bool otherwise) {
   return {};
 }
 
+/// Whether arrays and objects are inside each other deeper than any report has them.
+bool is_too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kReportDepthMax) return true;
+    } else if (c == ']' || c == '}') {
+      depth -= depth > 0 ? 1 : 0;
+    }
+  }
+  return false;
+}
+
+/// Lets through the members that are read, by the number of arrays and objects around them.
+bool is_read(int depth, Json::parse_event_t event, const Json& parsed) {
+  if (event != Json::parse_event_t::key) return true;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, parsed.get_ref<const std::string&>()) != names.end();
+  };
+  switch (depth) {
+    case 1:
+      return is_one_of({"version", "clusterGUID", "allocations", "leakedHandles"});
+    case 2:  // addresses
+      return true;
+    case 3:
+      return is_one_of({"ID", "Revision"});
+    case 4:
+      return is_one_of({"inUse", "coolingDown", "handle", "sequenceNumber"});
+    default:
+      return false;
+  }
+}
+
 bool same(const core::AddressToRelease& a, const core::AddressToRelease& b) {
   return a.address == b.address && a.handle_id == b.handle_id && a.sequence_number == b.sequence_number;
 }
@@ -168,12 +211,13 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
                    {"checkedAt", rfc3339_rounded_up(origin.checked_at)},
                    {"comparedWithRuntime", origin.compared}};
   json["croft"]["findings"] = std::move(findings);
-  return json.dump(2) + "\n";
+  return printed_json(json);
 }
 
 Result<ReportContent> parse_report(std::string_view text) {
   if (text.size() > kReportBytesMax) return fail(wrong("file", "too long"));
-  const Json json = Json::parse(text, nullptr, false);
+  if (is_too_deep(text)) return fail(wrong("file", "arrays and objects are too deep inside each other"));
+  const Json json = Json::parse(text, is_read, false);
   if (json.is_discarded() || !json.is_object()) return fail(wrong("file", "not a JSON object"));
   ReportContent content;
   content.version = member_text(json, "version");

@@ -109,6 +109,18 @@ TEST(ReportTextTest, InDoubtAnAddressIsInUse) {
   EXPECT_THAT(parse_report(text).value().unused, IsEmpty());
 }
 
+TEST(ReportTextTest, WhatIsNotReadIsNotKeptAndNothingIsDeep) {
+  const auto message = [](const std::string& text) { return parse_report(text).error().message; };
+  EXPECT_THAT(message(std::string(5'000'000, '[')), HasSubstr("too deep"));
+  EXPECT_THAT(message(R"({"x": )" + std::string(100, '[') + std::string(100, ']') + "}"), HasSubstr("too deep"));
+  const std::string text = R"({"x": [{"allocations": "none"}], "version": "[[[[[[[[[[[[[[[[[[[[[[\"",
+      "allocations": {"10.0.0.1": [{"owners": [{"handle": "other"}], "handle": "h", "sequenceNumber": 1, "inUse": false}]},
+      "leakedHandles": [{"UID": {"ID": "no"}, "ID": "h", "Revision": "7"}]})";
+  const ReportContent content = parse_report(text).value();
+  EXPECT_EQ(content.unused.at(0).handle_id, "h");
+  EXPECT_EQ(content.leaked_handles.at(0).id, "h");
+}
+
 TEST(ReportTextTest, SequenceNumbersAreExact) {
   const char* text =
       R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": 1768471200000000007, "inUse": false}]}})";

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "net/echo.h"
 
@@ -195,9 +196,7 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   return ranges;
 }
 
-[[nodiscard]] std::string dumped(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+[[nodiscard]] std::string dumped(const Json& json) { return printed_json(json); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "base/time_text.h"
 #include "core/service/questions.h"
@@ -158,13 +159,13 @@ std::string service_text(const engine::StoredService& stored) {
   return text;
 }
 
-std::string json_of(const engine::StoredService& stored) { return object_of(stored).dump(2) + "\n"; }
+std::string json_of(const engine::StoredService& stored) { return printed_json(object_of(stored)); }
 
 std::string json_of(const std::vector<engine::StoredService>& services) {
   Json items = Json::array();
   for (const engine::StoredService& stored : services) items.push_back(object_of(stored));
   const Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
-  return list.dump(2) + "\n";
+  return printed_json(list);
 }
 
 }  // namespace croft::app

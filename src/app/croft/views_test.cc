@@ -31,6 +31,22 @@ TEST(TableTest, ColumnsAreAsWideAsTheirWidestCellAndEmptyReadsDash) {
   EXPECT_EQ(table.to_string(), "NAME       WHAT\na          pool\nüberlang   -\n");
 }
 
+/// A record of others holds a byte that is no UTF-8: it is shown, and so is the rest.
+TEST_F(Views, BytesThatAreNoTextKeepNothingFromBeingShown) {
+  core::Block block =
+      std::get<core::Block>(store.get(core::block_key(prefix("10.1.0.0/29")), Deadline{}).value()->value);
+  for (core::Attribute& attribute : block.attributes) {
+    if (attribute.handle_id) attribute.secondary["pod"] = "x\xffy";
+  }
+  put(core::block_key(block.cidr), block);
+  const std::string blocks = json_of(view().blocks);
+  EXPECT_THAT(blocks, HasSubstr("x\ufffdy"));
+  EXPECT_THAT(blocks, HasSubstr("10.1.0.8/29"));
+  const std::string addresses = json_of(engine::list_addresses(context).value());
+  EXPECT_THAT(addresses, HasSubstr("x\ufffdy"));
+  EXPECT_THAT(yaml_of(addresses), HasSubstr("x\ufffdy"));
+}
+
 TEST_F(Views, PictureWithoutColour) {
   // node-a starts with the upper block: eight held, one of them (the second) cooling; then .2 .3 .4 of the lower.
   EXPECT_EQ(draw(view(), false),
