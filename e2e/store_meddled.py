@@ -207,6 +207,21 @@ def agent_or_refusal(self):
 Machine.agent_or_refusal = agent_or_refusal
 
 
+def restored_and_resting(world):
+    """What rests when a backup is restored goes on resting."""
+    m = Machine(world, "resting", cooldown=600)
+    backup = world.directory / "resting.backup"
+    m.add("c0", agent=False)
+    expect_equal(m.croft("store", "backup", backup).returncode, 0, "backup")
+    rests = m.add("c1", agent=False)
+    expect_equal(m.call("DEL", "c1", agent=False)[0], 0, "DEL")
+    done = m.croft("store", "restore", backup)
+    expect(done.returncode == 0 and "1 addresses that rest now" in done.stdout, f"restore: {done}")
+    given = [m.add(f"d{i}", agent=False) for i in range(12)]
+    expect(rests not in given, f"{rests} was released a moment ago: {given}")
+    say("a restore ends no cooldown")
+
+
 def backup_and_restore(world):
     m = Machine(world, "restore")
     backup = world.directory / "croft.backup"
@@ -401,7 +416,7 @@ def test():
     full = len(sys.argv) > 2 and sys.argv[2] == "full"
     with World("meddled", sys.argv[1]) as world:
         for part in (swapped_for_backup, index_removed, older_copy_in_place, log_removed, flipped_bit,
-                     backup_and_restore, behind_a_lock, file_size_limit):
+                     restored_and_resting, backup_and_restore, behind_a_lock, file_size_limit):
             part(world)
         at_random(world, 12 if full else 1)
 

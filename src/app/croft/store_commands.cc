@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -14,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/croft/command_line.h"
+#include "app/croft/json_text.h"
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/assign.h"
@@ -56,7 +59,7 @@ constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
   if (!copied) return fail(copied.error());
   const Json json = {{"file", file}, {"revision", copied->revision}, {"bytes", copied->bytes}};
   print(line.json()
-            ? line.data(json.dump(2) + "\n")
+            ? line.data(printed_json(json))
             : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
   return 0;
 }
@@ -83,12 +86,15 @@ struct Account {
   std::vector<Hold> recorded;          ///< of running pods, not in the backup
   std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
   std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
+  std::size_t resting = 0;             ///< cooling now, free in the backup: their cooldown begins anew
+  std::vector<std::string> unrested;   ///< of these, and could not be kept from being given out
 
-  [[nodiscard]] bool is_harmless() const { return unreadable_now.empty() && lost.empty() && unclear.empty(); }
+  [[nodiscard]] bool is_harmless() const {
+    return unreadable_now.empty() && lost.empty() && unclear.empty() && unrested.empty();
+  }
 };
 
-[[nodiscard]] Result<std::vector<Hold>> holds_of(const engine::Context& context) {
-  TRY(const auto addresses, engine::list_addresses(context));
+[[nodiscard]] std::vector<Hold> holds_in(const std::vector<engine::AddressView>& addresses) {
   std::vector<Hold> holds;
   for (const engine::AddressView& a : addresses) {
     if (a.state != core::AddressState::held) continue;
@@ -199,7 +205,8 @@ class Recorder {
           why = fmt::format("{} runs and holds it too", view.handle_id);
           return {};
         }
-        TRY_VOID(engine::release_handle(context_, view.handle_id));
+        const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
+        TRY_VOID(engine::release_addresses(context_, {in_the_way}));
       }
       why = assign(entry, wanted);
       return {};
@@ -270,12 +277,20 @@ std::string rows_of(const char* title, const std::vector<std::string>& lines) {
 std::string text_of(const Account& account, const RestoreOptions& options) {
   std::string text = fmt::format("{} is a whole register, as of revision {}\n", options.file, account.revision);
   if (!account.unreadable_now.empty()) {
-    text += "what is there now cannot be read, so nobody can say what is lost: " + account.unreadable_now + "\n";
+    text +=
+        "what is there now cannot be read, so nobody can say what is lost, and what rests now may be given out at "
+        "once: " +
+        account.unreadable_now + "\n";
   }
   text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
   text += rows_of("running and not in the backup, recorded as held", account.recorded);
   text += rows_of("running, and could not be recorded", account.unclear);
   text += rows_of("running, in no pool of the backup", account.elsewhere);
+  if (account.resting > 0) {
+    text += fmt::format("{} addresses that rest now and are free in the backup begin their cooldown anew\n",
+                        account.resting);
+  }
+  text += rows_of("resting now, and may be given out at once", account.unrested);
   if (options.cache_directory.empty()) {
     text += "without --cni-cache the addresses of pods made since the backup may be given out again\n";
   }
@@ -296,30 +311,79 @@ std::string json_of(const Account& account, bool done) {
                      {"lost", json_of(account.lost)},
                      {"recorded", json_of(account.recorded)},
                      {"unclear", account.unclear},
-                     {"inNoPool", account.elsewhere}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+                     {"inNoPool", account.elsewhere},
+                     {"resting", account.resting},
+                     {"notResting", account.unrested}};
+  return printed_json(json);
 }
 
-/// Compares what is there with the draft, when the draft is as it shall be.
+/// Keeps from being given out at once what cools now and is free in the draft: taken and released there, it rests for
+/// a whole cooldown of its pool.
+class Resting {
+ public:
+  Resting(const engine::Context& draft, core::AffinityOwner fallback, Account& account)
+      : draft_(draft), fallback_(std::move(fallback)), account_(account) {}
+
+  [[nodiscard]] Result<void> rest(const std::vector<engine::AddressView>& now) {
+    std::map<net::Prefix, std::vector<engine::AddressView>> by_block;
+    for (const engine::AddressView& view : now) {
+      if (view.state != core::AddressState::cooling || !view.block) continue;
+      TRY(const engine::AddressView then, engine::show_address(draft_, view.address));
+      const bool is_to_rest = then.state == core::AddressState::free && !then.pool.empty();
+      if (is_to_rest) by_block[*view.block].push_back(view);
+    }
+    for (const auto& [block, views] : by_block) {
+      TRY(const std::string why, rest_together(views));
+      if (why.empty()) continue;
+      for (const engine::AddressView& view : views) {
+        TRY(const std::string why_this, rest_together({&view, 1}));
+        if (!why_this.empty()) account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why_this));
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// Of one block, all or none: why not, or nothing when it is done.
+  [[nodiscard]] Result<std::string> rest_together(std::span<const engine::AddressView> views) {
+    core::AssignRequest request;
+    request.owner = {"croft", "restored", ""};
+    request.node = views.front().block_owner.value_or(fallback_);
+    request.ipv4 = request.ipv6 = 0;
+    request.reserved_addresses = true;
+    for (const engine::AddressView& view : views) request.addresses.push_back(view.address);
+    TRY(const auto answer, engine::assign(draft_, request));
+    if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return core::to_error(*refusal).message;
+    TRY_VOID(engine::release_owner(draft_, request.owner));
+    account_.resting += views.size();
+    return std::string();
+  }
+
+  const engine::Context& draft_;
+  const core::AffinityOwner fallback_;
+  Account& account_;
+};
+
+/// Compares what is there with the draft, when the draft has what runs.
 [[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const engine::Context& draft,
-                                   Account& account) {
-  TRY(const std::vector<Hold> then, holds_of(draft));
+                                   const std::string& node, Account& account) {
+  TRY(const auto then, engine::list_addresses(draft));
   const auto status = os::file_status(path);
   if (status && !*status) return {};
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  auto now = store::open_sqlite_store(path, {.create = false, .verify = true}, line.clock, deadline);
-  auto holds =
-      now ? holds_of({**now, line.clock, line.random, kCopyLimit}) : Result<std::vector<Hold>>(fail(now.error()));
-  if (!holds) {
-    account.unreadable_now = holds.error().message;
+  auto store = store::open_sqlite_store(path, {.create = false, .verify = true}, line.clock, deadline);
+  auto now = store ? engine::list_addresses({**store, line.clock, line.random, kCopyLimit})
+                   : Result<std::vector<engine::AddressView>>(fail(store.error()));
+  if (!now) {
+    account.unreadable_now = now.error().message;
     return {};
   }
   std::set<std::pair<std::string, std::string>> kept;
-  for (const Hold& hold : then) kept.emplace(hold.address, hold.handle);
-  for (Hold& hold : *holds) {
+  for (const Hold& hold : holds_in(then)) kept.emplace(hold.address, hold.handle);
+  for (Hold& hold : holds_in(*now)) {
     if (!kept.contains({hold.address, hold.handle})) account.lost.push_back(std::move(hold));
   }
-  return {};
+  return Resting(draft, {core::AffinityOwner::Type::host, node}, account).rest(*now);
 }
 
 [[nodiscard]] Result<void> prepare(CommandLine& line, const std::string& path, const RestoreOptions& options,
@@ -328,18 +392,18 @@ std::string json_of(const Account& account, bool done) {
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
   engine::Context context{*draft, line.clock, line.random, kCopyLimit};
+  std::string node = options.node;
+  if (node.empty()) {
+    TRY(node, os::host_name());
+  }
+  TRY_VOID(core::check_node_name(node));
   if (!options.cache_directory.empty()) {
     auto running = read_running(options.cache_directory);
     if (!running) return fail(ErrorCode::invalid_argument, "--cni-cache: " + running.error().message);
-    std::string node = options.node;
-    if (node.empty()) {
-      TRY(node, os::host_name());
-    }
-    TRY_VOID(core::check_node_name(node));
     Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
     TRY_VOID(recorder.record_all());
   }
-  return compare(line, path, context, account);
+  return compare(line, path, context, node, account);
 }
 
 [[nodiscard]] Result<int> restore(CommandLine& line, const RestoreOptions& options) {
