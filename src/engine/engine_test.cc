@@ -273,6 +273,20 @@ TEST_F(Engine, DeletingAPoolOfManyBlocksGoesInBatches) {
   EXPECT_THAT(list_block_cidrs(context).value(), IsEmpty());
 }
 
+/// Another program takes the pool's record away and brings it back.
+TEST_F(Engine, ACooldownLastsWhileItsPoolIsAway) {
+  pool("a", "10.1.0.0/28", 28, 600);
+  const std::string first = add("c1");
+  add("c2");
+  del("c1");
+  const auto record = store.get(core::pool_key("a"), Deadline{}).value()->value;
+  put(core::pool_key("a"), std::nullopt);
+  clock.advance(std::chrono::seconds(32));
+  del("c2");  // a write of the block
+  put(core::pool_key("a"), record);
+  for (int i = 0; i < 8; ++i) EXPECT_NE(add("d" + std::to_string(i)), first);
+}
+
 TEST_F(Engine, ALateReleaseNeverFreesASuccessor) {
   pool("a", "10.1.0.0/30", 30, 0);
   add("c1");

@@ -62,7 +62,7 @@ class Frame {
   [[nodiscard]] net::Count reserved_in(const net::Prefix& cidr) const { return intervals_.count_in(cidr); }
   [[nodiscard]] core::Cooldowns cooldowns_of(const net::Prefix& block) const {
     const core::Pool* pool = pool_of(block.first());
-    const auto when_gone = pool_missing_ ? core::kUnknownCooldown : core::kDefaultCooldown;
+    const auto when_gone = pool_missing_ ? core::kUnknownCooldown : core::kCooldownMax;
     core::Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, calicos_cooldown_};
     cooldowns.calicos_unknown = config_damaged_;
     return cooldowns;

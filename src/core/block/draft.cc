@@ -64,7 +64,8 @@ IsReserved PoolTable::reservations() const {
 
 Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   const Pool* pool = containing(block.first());
-  const auto when_gone = damaged_pool_ ? kUnknownCooldown : kDefaultCooldown;
+  // A pool that is gone may come back, and with it its cooldown: no sooner than the longest.
+  const auto when_gone = damaged_pool_ ? kUnknownCooldown : kCooldownMax;
   Cooldowns cooldowns{pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
   cooldowns.calicos_unknown = config_damaged_;
   return cooldowns;
