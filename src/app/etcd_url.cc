@@ -63,6 +63,10 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
       return fail(ErrorCode::invalid_argument,
                   "store " + net::echo(url) + " names no endpoint: give etcd:https://10.0.0.1:2379,…");
     }
+    if (endpoint.find('@') != endpoint.npos) {  // what stands before it may be a secret: it is not shown
+      return fail(ErrorCode::invalid_argument,
+                  "store: an etcd endpoint has no user and no password in it: give ?user=NAME&password-file=FILE");
+    }
     place.endpoints.emplace_back(endpoint);
   }
   if (place.endpoints.size() > kEndpointsMax) {

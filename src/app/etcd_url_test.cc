@@ -31,6 +31,15 @@ TEST(EtcdUrl, NoPrefixAndNoOptionOfEtcdAreRefused) {
   }
 }
 
+TEST(EtcdUrl, ASecretInAnEndpointIsRefusedAndNotShown) {
+  for (const char* url : {"etcd:https://u:geheim@10.0.0.1:2379", "etcd:https://10.0.0.1:2379,http://geheim@10.0.0.2"}) {
+    const auto place = parse_etcd_url(url);
+    ASSERT_FALSE(place) << url;
+    EXPECT_EQ(place.error().message.find("geheim"), std::string::npos) << place.error().message;
+    EXPECT_NE(place.error().message.find("password-file"), std::string::npos) << place.error().message;
+  }
+}
+
 TEST(EtcdUrl, APasswordNeedsEncryptionOnEveryEndpoint) {
   const auto refused = [](std::vector<std::string> endpoints, const std::string& user) {
     EtcdPlace place;

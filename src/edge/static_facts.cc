@@ -1,5 +1,7 @@
 #include "edge/static_facts.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/time_text.h"
@@ -9,8 +11,11 @@
 namespace croft::edge {
 namespace {
 
-/// Clocks of two machines differ by so much without anything being wrong.
-constexpr std::chrono::minutes kFutureMax{1};
+/// Clocks of two machines differ by so much without anything being wrong. Never more than the facts may be old, by far:
+/// what is of the future stays fresh for that much longer.
+std::chrono::nanoseconds future_max(std::chrono::nanoseconds age_max) {
+  return std::min<std::chrono::nanoseconds>(std::chrono::minutes{1}, age_max / 4);
+}
 
 }  // namespace
 
@@ -36,7 +41,7 @@ Result<core::collect::Facts> StaticFacts::facts() {
   if (!file->complete) facts.incomplete_because = path_ + ": complete is not true";
   const WallTime as_of = file->time.value_or(*written);
   // Not by their difference: a time of three hundred years ago has none that fits.
-  if (as_of < facts.taken_at.wall - age_max_ || as_of > facts.taken_at.wall + kFutureMax) {
+  if (as_of < facts.taken_at.wall - age_max_ || as_of > facts.taken_at.wall + future_max(age_max_)) {
     facts.complete = false;
     facts.incomplete_because =
         fmt::format("{}: {} {}, more than {} s ago or in the future", path_,

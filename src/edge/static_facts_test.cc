@@ -65,6 +65,14 @@ TEST_F(StaticFactsTest, AnOldFileProvesNothing) {
   EXPECT_FALSE(source.facts()->complete) << "from the future";
 }
 
+/// An abandoned file of a clock that is ahead must not stay fresh for two looks a grace apart.
+TEST_F(StaticFactsTest, TheFutureIsShorterThanTheAgeThatIsAllowed) {
+  StaticFacts brief(path, 2s, clock);
+  write(R"({"nodes": [{"name": "n1"}], "complete": true, "time": "2026-01-15T10:00:01Z"})");
+  EXPECT_FALSE(brief.facts()->complete);
+  EXPECT_TRUE(source.facts()->complete);
+}
+
 TEST_F(StaticFactsTest, AFileWithoutTimeIsAsOldAsItsLastChange) {
   write(R"({"nodes": [{"name": "n1"}], "complete": true})");
   clock.advance(5min);

@@ -15,6 +15,7 @@
 #include "app/croftd/log_format.h"
 #include "app/open_store.h"
 #include "edge/agent_server.h"
+#include "edge/library_log.h"
 #include "engine/damage_telling.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
@@ -82,6 +83,7 @@ class AgentProgram {
     TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users, 64}, daemon_.clock));
     // From here on what is made is for this user alone.
     os::make_files_private();
+    const edge::LibraryLog library_log([this](const std::string& line) { log_.error("{}", line); });
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
     server_options.workers = options_.workers;
