@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include <array>
-#include <string_view>
 
 #include "base/assert.h"
 #include "os/file_descriptor.h"
+#include "os/proc_text.h"
 
 namespace croft::os {
 namespace {
@@ -19,27 +19,6 @@ std::chrono::nanoseconds read_clock(clockid_t id) {
   timespec t{};
   CROFT_ASSERT(::clock_gettime(id, &t) == 0);
   return std::chrono::seconds{t.tv_sec} + std::chrono::nanoseconds{t.tv_nsec};
-}
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
-/// The 32 hex digits of a UUID text; all zero when it is anything else.
-BootId parse_boot_id(std::string_view text) {
-  BootId id;
-  std::size_t digits = 0;
-  for (const char c : text) {
-    if (c == '-') continue;
-    const int value = hex_value(c);
-    if (value < 0 || digits == 2 * id.bytes.size()) return {};
-    std::uint8_t& byte = id.bytes[digits / 2];
-    byte = static_cast<std::uint8_t>((byte << 4) | value);
-    ++digits;
-  }
-  return digits == 2 * id.bytes.size() ? id : BootId{};
 }
 
 BootId read_boot_id() {

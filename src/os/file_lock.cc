@@ -11,12 +11,15 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "os/directory.h"
 #include "os/files.h"
+#include "os/proc_text.h"
 #include "os/system_error.h"
 
 namespace croft::os {
@@ -81,17 +84,8 @@ std::string holder_of(const struct stat& file) {
   constexpr std::size_t kLocksBytesMax = 1U << 20;
   const auto locks = read_file("/proc/locks", kLocksBytesMax);
   if (!locks) return "";
-  const std::string inode = fmt::format(":{} 0 EOF", file.st_ino);
-  std::string_view rest = *locks;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::size_t write = line.find(" WRITE ");
-    if (line.find(": FLOCK") == line.npos || !line.ends_with(inode) || write == line.npos) continue;
-    const std::string_view pid = line.substr(write + 7, line.find(' ', write + 7) - write - 7);
-    return fmt::format(" by process {}", pid);
-  }
-  return "";
+  const std::string_view pid = flock_holder(*locks, file.st_ino);
+  return pid.empty() ? "" : fmt::format(" by process {}", pid);
 }
 
 Error timed_out(const std::string& path, int fd) {

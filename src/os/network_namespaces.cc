@@ -13,7 +13,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -29,6 +28,7 @@
 #include <fmt/format.h>
 
 #include "os/file_descriptor.h"
+#include "os/mount_table.h"
 
 namespace croft::os {
 namespace {
@@ -78,42 +78,6 @@ void for_each_entry(const std::string& path, const std::function<void(std::strin
   while (const dirent* entry = ::readdir(directory.get())) {
     if (entry->d_name[0] != '.') f(entry->d_name);
   }
-}
-
-/// The mount table has blanks and backslashes of a path as three octal digits.
-std::string unescaped(std::string_view field) {
-  std::string path;
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    const auto digit = [&](std::size_t at) { return field[at] >= '0' && field[at] <= '7'; };
-    if (field[i] == '\\' && i + 3 < field.size() && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      path += static_cast<char>((field[i + 1] - '0') * 64 + (field[i + 2] - '0') * 8 + (field[i + 3] - '0'));
-      i += 3;
-    } else {
-      path += field[i];
-    }
-  }
-  return path;
-}
-
-std::string_view next_field(std::string_view& line) {
-  const std::size_t end = std::min(line.find(' '), line.size());
-  const std::string_view field = line.substr(0, end);
-  line.remove_prefix(std::min(end + 1, line.size()));
-  return field;
-}
-
-/// Where a line of /proc/<pid>/mountinfo mounts a network namespace, and which; nullopt for any other mount.
-struct NamespaceMount {
-  std::string inode;
-  std::string path;
-};
-std::optional<NamespaceMount> namespace_mount(std::string_view line) {
-  for (int i = 0; i < 3; ++i) next_field(line);
-  const std::string_view root = next_field(line);
-  constexpr std::string_view kStart = "net:[";
-  if (!root.starts_with(kStart) || !root.ends_with(']')) return std::nullopt;
-  const std::string_view inode = root.substr(kStart.size(), root.size() - kStart.size() - 1);
-  return NamespaceMount{std::string(inode), unescaped(next_field(line))};
 }
 
 class Survey {
@@ -169,13 +133,9 @@ class Survey {
       if (::access((process + "/ns/mnt").c_str(), F_OK) == 0) miss(table.error().message);
       return;
     }
-    std::string_view rest = *table;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      const auto mount = namespace_mount(rest.substr(0, end));
-      if (mount && !inodes_.contains(mount->inode)) enter_file(process + "/root" + mount->path);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    for_each_namespace_mount(*table, [&](const NamespaceMount& mount) {
+      if (!inodes_.contains(mount.inode)) enter_file(process + "/root" + mount.path);
+    });
   }
 
   /// A file that may be any file: only a namespace is entered.
