@@ -62,9 +62,10 @@ struct NodeRangesAssigned {
 enum class NodeRecord : std::uint8_t { make, demand };
 
 /// Decides ranges for nodes: one for each family that has a cluster CIDR and that the node has no range of yet, from
-/// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order. A node that has
-/// all costs no write. Never from what is excluded, nor from Service ranges and pools that the store knows
-/// (core/block/address_claims.h). Errors: refused_by_configuration without cluster CIDRs; corrupt.
+/// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order; a name that
+/// comes again gets nothing more. A node that has all costs no write. Never from what is excluded, nor from Service
+/// ranges and pools that the store knows (core/block/address_claims.h). Errors: refused_by_configuration without
+/// cluster CIDRs; corrupt.
 [[nodiscard]] Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                                             const std::vector<std::string>& nodes,
                                                                             NodeRecord record);

@@ -65,6 +65,17 @@ TEST_F(NodeRangeChanges, StoredLengthsThatCannotBeAreDamage) {
   EXPECT_EQ(look().error().code, ErrorCode::corrupt);
 }
 
+TEST_F(NodeRangeChanges, ANodeThatIsNamedTwiceGetsItsRangesOnce) {
+  store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+  const auto done = assign({"a", "b", "a"});
+  ASSERT_TRUE(done) << done.error().message;
+  ASSERT_EQ(done->size(), 3U);
+  EXPECT_EQ(done->at(0).added.size(), 2U);
+  EXPECT_EQ(done->at(2).cidrs, done->at(0).cidrs);
+  EXPECT_TRUE(done->at(2).added.empty());
+  EXPECT_EQ(look()->ranges.size(), 4U);
+}
+
 /// 2^24 node ranges, and prefixes that cover all of them again and again.
 TEST_F(NodeRangeChanges, WideRangesOverManyNarrowOnesAreCountedOnce) {
   std::vector<net::Prefix> excluded;
