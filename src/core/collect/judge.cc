@@ -91,14 +91,17 @@ class Judge {
     }
   }
 
-  /// Remembers an allocation and tells since when.
-  Sighting remember(const HeldRow& row, const net::Address& address) {
+  /// Remembers an allocation that looks dead, or whose node is absent, and tells since when.
+  const Memory::Suspect& remember(const HeldRow& row, const net::Address& address, bool looks_dead) {
     const auto it = before_.suspects.find(address);
     const Memory::Suspect* known = it == before_.suspects.end() ? nullptr : &it->second;
     const bool unchanged = known != nullptr && known->sequence == row.sequence && known->handle == row.handle;
-    const Sighting first = sighting_if(known, unchanged);
-    memory().suspects.insert_or_assign(address, Memory::Suspect{row.sequence, row.handle, first});
-    return first;
+    Memory::Suspect suspect{row.sequence, row.handle, sighting_if(known, unchanged), {}};
+    if (looks_dead) {
+      const Sighting* dead = unchanged && known->dead_since ? &*known->dead_since : nullptr;
+      suspect.dead_since = remembers_ && dead != nullptr ? *dead : Sighting{now_.since_boot, now_.wall};
+    }
+    return memory().suspects.insert_or_assign(address, suspect).first->second;
   }
 
   /// Why the node of an allocation counts as gone.
@@ -123,7 +126,9 @@ class Judge {
 
   void doubt(const HeldRow& row, const net::Address& address, bool node_gone) {
     ++verdict_.candidates;
-    const Sighting first = remember(row, address);
+    const Memory::Suspect& suspect = remember(row, address, true);
+    // On a node that is gone the end of a pod is believed at once; on one that came back it is not.
+    const Sighting first = node_gone ? suspect.first : *suspect.dead_since;
     if (!is_old_enough(first) || (node_gone && !nodes_[row.node].confirmed)) return keep(row);
     ++verdict_.confirmed;
     confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
@@ -144,8 +149,8 @@ class Judge {
         doubt(row, address, why == Doubt::node_gone);
         continue;
       }
-      // On a node that is gone a pod's end is believed at once; that the allocation is the same is known by this.
-      if (absent) static_cast<void>(remember(row, address));
+      // When its pod ends on a node that is gone, that the allocation is the same is known by this.
+      if (absent) static_cast<void>(remember(row, address, false));
       keep(row);
     }
   }
@@ -159,10 +164,10 @@ class Judge {
         undecided_handles_.push_back(row.handle);
       } else if (nodes_[row.node].busy || view_.is_partial()) {
         undecided_handles_.push_back(row.handle);
-        static_cast<void>(remember(row, address));
+        static_cast<void>(remember(row, address, false));
       } else {
         ++verdict_.candidates;
-        const Sighting first = remember(row, address);
+        const Sighting first = remember(row, address, true).first;
         if (!is_old_enough(first) || !nodes_[row.node].confirmed) {
           undecided_handles_.push_back(row.handle);
           continue;

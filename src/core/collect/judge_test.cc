@@ -327,6 +327,34 @@ TEST_F(Time, APodThatEndsOnANodeLongGoneIsReleasedAtOnce) {
   EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 node_gone"));
 }
 
+TEST_F(Time, APodThatEndsOnANodeThatCameBackHasAGraceOfItsOwn) {
+  had_node("back");
+  hold_for_pod("10.0.0.4", "last", "back");
+  pod("last", {"10.0.0.4"}, "back");
+  static_cast<void>(look());
+  clock.advance(15min);
+  node("back");
+  remove_pod("last");
+  EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone")) << "it looked dead in one look only";
+  clock.advance(15min);
+  EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 pod_gone"));
+}
+
+TEST_F(Time, APodThatEndedWhileItsNodeWasGoneIsDeadSinceThen) {
+  had_node("back");
+  hold_for_pod("10.0.0.4", "last", "back");
+  pod("last", {"10.0.0.4"}, "back");
+  static_cast<void>(look());
+  clock.advance(10min);
+  remove_pod("last");
+  static_cast<void>(look());
+  clock.advance(10min);
+  node("back");
+  EXPECT_THAT(proven(look()), Not(testing::Contains(HasSubstr("10.0.0.4"))));
+  clock.advance(5min);
+  EXPECT_THAT(proven(look()), testing::Contains("10.0.0.4 pod_gone"));
+}
+
 TEST_F(Time, AnAllocationMadeOnANodeThatIsSaidToBeGoneHasAGraceOfItsOwn) {
   had_node("gone");
   hold_for_pod("10.0.0.4", "a", "gone");

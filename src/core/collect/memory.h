@@ -29,6 +29,8 @@ struct Memory {
     SequenceNumber sequence;
     std::uint64_t handle = 0;  ///< handle_identity()
     Sighting first;
+    /// Since when it looks dead; absent: it does not, its node is absent.
+    std::optional<Sighting> dead_since;
   };
   struct EmptyBlock {
     SequenceNumber sequence;
