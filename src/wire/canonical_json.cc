@@ -195,8 +195,10 @@ bool CanonicalReader::boolean() {
 WallTime CanonicalReader::time() {
   const std::string value = text();
   if (failed_) return {};
-  if (const auto time = parse_rfc3339(value)) return *time;
-  reject("no RFC 3339 time found before this place");
+  // In UTC, and a fraction without trailing zeros: all else has one spelling there.
+  const bool is_written_so = value.ends_with('Z') && (value.find('.') == value.npos || value[value.size() - 2] != '0');
+  if (const auto time = parse_rfc3339(value); time && is_written_so) return *time;
+  reject("no RFC 3339 time of the form that is written found before this place");
   return {};
 }
 

@@ -86,6 +86,16 @@ TEST(CanonicalJson, TimesAreExact) {
   }
 }
 
+TEST(CanonicalJson, TimesHaveOneSpelling) {
+  for (const char* other : {"\"2026-01-15T10:00:05.0Z\"", "\"2026-01-15T10:00:05.123456790Z\"", "\"\"", "\"Z\"",
+                            "\"2026-01-15T10:00:05+00:00\"", "\"2026-01-15T10:00:05.Z\"", "\"2026-01-15T10:00:05z\"",
+                            "\"2026-01-15T10:00:05.10Z\"", "\"2026-01-15T11:00:05+01:00\""}) {
+    CanonicalReader in(other);
+    static_cast<void>(in.time());
+    EXPECT_FALSE(in.finish()) << other;
+  }
+}
+
 TEST(CanonicalJson, TheFirstErrorIsKeptAndNamesItsPlace) {
   CanonicalReader in("[1,2");
   in.expect("[");
