@@ -82,6 +82,7 @@ struct Container {
 struct Pod {
   std::uint32_t node = 0;
   bool evicted = false, twice = false, unreadable = false, mapped = false;
+  bool shy = false;  ///< it never reports more than one address
   std::vector<Address> reported;
   std::string handle;                          ///< of its container; empty: it has none
   std::optional<nanoseconds> to_report_since;  ///< `reported` is not what the container has
@@ -351,7 +352,8 @@ class World {
     const std::uint8_t kind = in_.byte();
     if (pod == pods_.end()) return;
     pod->second.twice = kind % 8 == 1;
-    pod->second.unreadable = kind % 8 == 2;
+    pod->second.unreadable = kind % 4 == 2;
+    pod->second.shy = kind % 4 == 3;
     pod->second.mapped = kind % 2 == 0;
   }
 
@@ -484,6 +486,7 @@ class World {
         fact.addresses.push_back(other_form ? Address::v6(net::U128(0xffff'0000'0000) | address.value()) : address);
       }
       if (pod.unreadable && !fact.addresses.empty()) fact.addresses.pop_back();
+      if (pod.shy && fact.addresses.size() > 1) fact.addresses.resize(1);
       if (pod.twice) all.pods.push_back(fact);
       all.pods.push_back(std::move(fact));
     }
