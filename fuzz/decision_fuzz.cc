@@ -1,8 +1,9 @@
 // Reads any bytes as a register (pools of any shape, reservations, blocks, cooldowns, marks, switches), machines with
 // clocks of their own, and a history of requests on it. Checked after each: nothing crashes; no decision looks at more
-// than its bound; every block is sound; an address has one holder; what was held is lost only by its release; nothing
-// that is reserved is handed out unasked; nothing is handed out again before its cooldown has passed in true time, as
-// long as the machines' clocks are within an hour of each other.
+// than its bound; every block is sound; no two blocks overlap, whatever a foreign writer makes of the length of a
+// pool's blocks; an address has one holder; what was held is lost only by its release; nothing that is reserved is
+// handed out unasked; nothing is handed out again before its cooldown has passed in true time, as long as the machines'
+// clocks are within an hour of each other.
 
 #include <algorithm>
 #include <array>
@@ -101,7 +102,7 @@ class World {
   }
 
   void act() {
-    switch (in_.below(9)) {
+    switch (in_.below(11)) {
       case 0:
       case 1:
       case 2:
@@ -115,6 +116,10 @@ class World {
         return reboot();
       case 7:
         return release_affinity();
+      case 8:
+        return claim_affinity();
+      case 9:
+        return change_length();
       default:
         return explain();
     }
@@ -124,10 +129,13 @@ class World {
     CROFT_ASSERT(register_.steps <= kStepsMax);
     if (damaged_) return;  // what was damaged from the start stays so
     std::map<Address, std::string> now_held;
+    std::vector<Prefix> blocks;
     for (const auto& [key, value] : register_.records()) {
       const auto* block = std::get_if<Block>(&value);
       if (block == nullptr) continue;
       CROFT_ASSERT(check_block(*block).has_value());
+      for (const Prefix& other : blocks) CROFT_ASSERT(!other.overlaps(block->cidr));
+      blocks.push_back(block->cidr);
       for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {
         if (state_of(*block, net::Ordinal(i)) != AddressState::held) continue;
         const bool is_only = now_held
@@ -309,6 +317,28 @@ class World {
     const Instant when = now(in_.below(kMachines));
     static_cast<void>(
         register_.decide<AffinityOutcome>([&](const Snapshot& s) { return plan_release_affinity(s, release, when); }));
+  }
+
+  void claim_affinity() {
+    const std::size_t machine = in_.below(kMachines);
+    const Family family = (in_.byte() & 1) != 0 ? Family::v6 : Family::v4;
+    const Prefix cidr = any_prefix(in_, family, net::bit_length(family) - 6, net::bit_length(family));
+    const Instant when = now(machine);
+    static_cast<void>(register_.decide<ClaimOutcome>([&](const Snapshot& s) {
+      return plan_claim_affinity(s, node(static_cast<std::uint32_t>(machine)), cidr, when);
+    }));
+  }
+
+  /// As a foreign writer does it, over all blocks that are there.
+  void change_length() {
+    const Key key = pool_key("p" + std::to_string(in_.below(3)));
+    const auto* stored = register_.get<Pool>(key);
+    if (stored == nullptr || !register_.foreign_writers) return;
+    Pool pool = *stored;
+    const int bits = net::bit_length(pool.cidr.family());
+    const int shortest = std::max(pool.cidr.length(), bits - 12);
+    pool.block_length = shortest + static_cast<int>(in_.below(static_cast<std::uint32_t>(bits - shortest + 1)));
+    register_.put(key, pool);
   }
 
   void explain() {

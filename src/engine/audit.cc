@@ -103,8 +103,19 @@ class Audit {
     report_.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
   }
 
+  /// What records say is reserved, apart from what pools keep by themselves.
+  [[nodiscard]] net::Intervals recorded_reservations() {
+    std::vector<net::Prefix> cidrs;
+    for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
+      const auto& reservation = std::get<core::Reservation>(value);
+      cidrs.insert(cidrs.end(), reservation.cidrs.begin(), reservation.cidrs.end());
+    }
+    return net::Intervals(std::move(cidrs));
+  }
+
   void check_pools() {
     report_.pools = pools_.pools().size();
+    const net::Intervals recorded = recorded_reservations();
     for (const core::Pool* pool : pools_.pools()) {
       check_selectors(*pool);
       for (const core::Pool* other : pools_.pools()) {
@@ -117,20 +128,22 @@ class Audit {
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unlistable_.contains(Kind::reservation)) continue;
       for (const net::Prefix& reserved : core::reservation_for(*pool).cidrs) {
-        if (!pools_.is_reserved(reserved.first())) {
+        if (!recorded.contains(reserved.first())) {
           add(FindingKind::reservation_missing, "pool " + pool->name,
-              fmt::format("{} is not kept out of use", reserved.first().to_string()),
-              "disable the pool, empty it, delete it and create it again");
+              fmt::format("no reservation keeps {} out of use", reserved.first().to_string()),
+              fmt::format("`croft pool create {} --cidr {}` makes the reservation again", pool->name,
+                          pool->cidr.to_string()));
         }
       }
     }
   }
 
   void check_one_block(const Key& key, const Block& block) {
-    if (block.deleted) return;
+    const auto valid = core::check_block(block);
+    if (valid && block.deleted) return;
     ++report_.blocks;
     const std::string subject = "block " + block.cidr.to_string();
-    if (const auto valid = core::check_block(block); !valid) {
+    if (!valid) {
       unreadable_blocks_.insert(block.cidr.to_string());
       if (const auto cidr = core::cidr_of(key)) unreadable_blocks_.insert(cidr->to_string());
       add(FindingKind::block_corrupt, subject, valid.error().message,

@@ -234,7 +234,7 @@ TEST_F(AuditTest, PoolsReservationsAndSequences) {
   put(core::high_water_mark_key(block_.cidr), core::HighWaterMark{core::stamped(block_).sequence_number});
   const auto found = findings();
   EXPECT_THAT(found, Contains(HasSubstr("pool_overlap pool a: 10.1.0.0/28 overlaps pool b")));
-  EXPECT_THAT(found, Contains(HasSubstr("reservation_missing pool a: 10.1.0.0 is not")));
+  EXPECT_THAT(found, Contains(HasSubstr("reservation_missing pool a: no reservation keeps 10.1.0.0")));
   EXPECT_THAT(found, Contains(HasSubstr("sequence_behind block")));
 }
 

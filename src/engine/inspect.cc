@@ -38,6 +38,12 @@ class Frame {
           frame.reserved_.insert(frame.reserved_.end(), reservation->cidrs.begin(), reservation->cidrs.end());
         },
         OnDamage::skip));
+    for (const core::Pool& pool : frame.pools_) {
+      const auto own = core::kept_by(pool);
+      frame.reserved_.insert(frame.reserved_.end(), own.begin(), own.end());
+    }
+    std::sort(frame.reserved_.begin(), frame.reserved_.end());
+    frame.reserved_.erase(std::unique(frame.reserved_.begin(), frame.reserved_.end()), frame.reserved_.end());
     frame.intervals_ = net::Intervals(frame.reserved_);
     const Deadline deadline = deadline_of(context);
     TRY(const core::KeyList pool_keys, keys_of(context, {core::Kind::pool, ""}));
@@ -248,11 +254,14 @@ std::string AddressView::type() const {
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const Frame frame, Frame::read(context));
   TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
-  if (!record || std::get<core::Block>(record->value).deleted) {
+  const core::Block* found = record ? &std::get<core::Block>(record->value) : nullptr;
+  if (found != nullptr) {
+    TRY_VOID(core::check_block(*found));
+  }
+  if (found == nullptr || found->deleted) {
     return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
   }
-  const auto& block = std::get<core::Block>(record->value);
-  TRY_VOID(core::check_block(block));
+  const core::Block& block = *found;
   return view_of(frame, block, context.clock.now());
 }
 
@@ -303,7 +312,9 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
       const auto* block = std::get_if<core::Block>(&record->value);
       CROFT_ASSERT(block != nullptr);
       TRY_VOID(core::check_block(*block));
-      return address_view(frame, view_of(frame, *block, now), *net::ordinal_of(*it, address), now);
+      if (!block->deleted) {
+        return address_view(frame, view_of(frame, *block, now), *net::ordinal_of(*it, address), now);
+      }
     }
   }
   const core::Pool* pool = frame.pool_of(address);

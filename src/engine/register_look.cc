@@ -66,9 +66,9 @@ Result<RegisterLook> look_at_register(const Context& context) {
     if (const Error* damage = core::damage_of(record.value)) return leave_out(damage->message);
     const auto* block = std::get_if<core::Block>(&record.value);
     CROFT_ASSERT(block != nullptr);
-    if (block->deleted) return;
     const auto valid = core::check_block(*block);
     if (!valid) return leave_out(valid.error().message);
+    if (block->deleted) return;
     if (record.key != core::block_key(block->cidr)) {
       return leave_out("block " + record.key.name + " holds block " + block->cidr.to_string());
     }

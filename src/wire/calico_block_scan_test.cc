@@ -18,13 +18,13 @@ std::string golden(const std::string& name) {
   return bytes;
 }
 
-/// An empty block, a held one of two addresses, a cooling one, one of Croft's own with everything there is.
+/// An empty block that is deleted, a held one of two addresses, a cooling one with everything there is.
 const std::string kBlocks[] = {
     R"({"cidr":"10.0.0.0/31","affinity":null,"allocations":[null,null],"unallocated":[1,0],"attributes":null,)"
-    R"("sequenceNumber":0,"sequenceNumberForAllocation":null,"deleted":false})",
+    R"("sequenceNumber":0,"sequenceNumberForAllocation":null,"deleted":true})",
     R"({"cidr":"fd00::/127","affinity":"host:a","affinity_claim_time":"2026-01-15T10:00:00Z","allocations":[1,0],)"
     R"("unallocated":[],"attributes":[{"handle_id":"h","secondary":{"a":"b \" \\","c":""}},{}],"sequenceNumber":9,)"
-    R"("sequenceNumberForAllocation":{"0":1,"1":9},"deleted":true})",
+    R"("sequenceNumberForAllocation":{"0":1,"1":9},"deleted":false})",
     R"({"cidr":"10.0.0.0/32","affinity":"virtual:load-balancer","allocations":[0],"unallocated":null,"attributes":)"
     R"([{"secondary":{"a":"b"},"alternateOwnerAttrs":{"c":"d"},"releasedAt":"2026-01-15T11:00:00.5+01:00"}],)"
     R"("sequenceNumber":9223372036854775806,"sequenceNumberForAllocation":{},"deleted":false})",

@@ -284,6 +284,19 @@ std::vector<std::string> entries_of(const ReservationRecord& record) {
   return entries;
 }
 
+/// What a record reserves whose other members are damaged: they say nothing that a decision needs, and to know less of
+/// what is reserved would stop every assignment. Nothing when there is no such list.
+std::optional<std::vector<std::string>> entries_alone(const Key& key, std::string_view bytes) {
+  constexpr JsonMember<ReservationDraft> kSpecAlone[] = {{"spec", [](const JsonAt& at, ReservationDraft& out) {
+                                                            return read_kept<ReservationDraft>(
+                                                                at, kReservationSpecMembers, out, out.record.spec);
+                                                          }}};
+  ReservationDraft draft{{.kind = "IPReservation", .name = "", .metadata = {}}, {}};
+  RawMembers others;
+  if (!decode_into<ReservationDraft>(key, bytes, kSpecAlone, draft, others) || draft.record.entries.empty()) return {};
+  return std::move(draft.record.entries);
+}
+
 }  // namespace
 
 Result<PoolRecord> decode_pool(const std::string& name, std::string_view bytes) {
@@ -309,8 +322,15 @@ Result<ReservationRecord> decode_reservation(const std::string& name, std::strin
   const Key key = ResourceKey{ResourceKey::Kind::reservation, name};
   ReservationDraft draft{{.kind = "IPReservation", .name = name, .metadata = {}}, {}};
   ReservationRecord& record = draft.record;
-  TRY_VOID(decode_into<ReservationDraft>(key, bytes, kReservationMembers, draft, record.members));
-  if (!draft.frame.has_name) return fail(damaged(key, "metadata.name: it is missing"));
+  auto decoded = decode_into<ReservationDraft>(key, bytes, kReservationMembers, draft, record.members);
+  if (decoded && !draft.frame.has_name) decoded = fail(damaged(key, "metadata.name: it is missing"));
+  if (!decoded) {
+    auto entries = entries_alone(key, bytes);
+    if (!entries) return fail(decoded.error());
+    record = ReservationRecord();
+    record.entries = *std::move(entries);
+    draft.frame.metadata = {};
+  }
   record.reservation.name = name;
   for (const std::string& entry : record.entries) {
     if (const auto cidr = reserved_by(entry)) record.reservation.cidrs.push_back(*cidr);

@@ -316,6 +316,25 @@ TEST(CalicoReservation, WhiteSpaceIsUnicodesAndAMappedAddressIsAnIpv4One) {
   EXPECT_TRUE(cidrs(" ").empty());
 }
 
+/// One flipped bit anywhere else would stop every assignment of the cluster.
+TEST(CalicoReservation, WhatItReservesCountsWhenOtherMembersAreDamaged) {
+  const std::string good = resource("IPReservation", "r", R"({"reservedCIDRs":["10.79.0.0/32","10.79.0.1/32"]})");
+  const ReservationRecord expected = reservation_in("r", good);
+  for (const char* member : {"IPReservation", "\"r\"", "projectcalico"}) {
+    std::string bad = good;
+    const std::size_t at = bad.find(member);
+    ASSERT_NE(at, bad.npos) << member;
+    bad[at + 1] = 'x';
+    const ReservationRecord read = reservation_in("r", bad);
+    EXPECT_EQ(read.reservation, expected.reservation) << bad;
+  }
+  for (const char* member : {"reservedCIDRs\":[", "10.79"}) {
+    std::string bad = good;
+    bad[bad.find(member) - 1] = 'x';  // a quotation mark
+    EXPECT_FALSE(decode_reservation("r", bad)) << bad;
+  }
+}
+
 TEST(CalicoReservation, UnknownMembersSurviveAndDamageIsNamed) {
   const std::string bytes =
       with(golden("library_res-empty"), R"("spec":{}})", R"("spec":{"new":[1]},"status":{"x":null}})");

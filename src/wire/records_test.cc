@@ -349,7 +349,7 @@ core::Block any_block() {
     block.sequence_number_for_allocation[ordinal] = core::SequenceNumber(sequence_number);
   }
   block.unallocated = core::space::OrderedFreeList::from_order(size, free).value();
-  block.deleted = *rc::gen::arbitrary<bool>();
+  block.deleted = block.unallocated.free_count() == block.unallocated.size() && *rc::gen::arbitrary<bool>();
   return block;
 }
 

@@ -1,11 +1,15 @@
 #include "core/block/address_claims.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "net/intervals.h"
 
 namespace croft::core {
 
@@ -14,8 +18,26 @@ AddressClaims::AddressClaims(Reader& reader) {
     const net::Prefix& cidr = std::get<Pool>(value).cidr;
     pools_.push_back({fmt::format("pool {} ({})", key.name, cidr.to_string()), cidr});
   }
+  read_stray_blocks(reader);
   read_node_ranges(reader);
   if (reader.sees_kubernetes()) read_services(reader);
+}
+
+void AddressClaims::read_stray_blocks(Reader& reader) {
+  std::vector<net::Prefix> cidrs;
+  cidrs.reserve(pools_.size());
+  for (const Claim& pool : pools_) cidrs.push_back(pool.cidr);
+  const net::Intervals in_pools(std::move(cidrs));
+  for (const std::string& family : {block_names_of(net::Family::v4), block_names_of(net::Family::v6)}) {
+    for (const Key& key : reader.keys({Kind::block, family})) {
+      const auto block = cidr_of(key);
+      if (!block || in_pools.covers(*block)) continue;
+      stray_blocks_.push_back(
+          {fmt::format("block {} of a pool that is gone (`croft block show` tells who holds its addresses)",
+                       block->to_string()),
+           *block});
+    }
+  }
 }
 
 void AddressClaims::read_node_ranges(Reader& reader) {
@@ -62,7 +84,7 @@ std::optional<std::string> AddressClaims::against_pool(const net::Prefix& cidr) 
 }
 
 std::optional<std::string> AddressClaims::against_services(const net::Prefix& cidr) const {
-  for (const Claims* claims : {&pools_, &node_ranges_}) {
+  for (const Claims* claims : {&pools_, &stray_blocks_, &node_ranges_}) {
     if (auto found = first_over(*claims, cidr)) return found;
   }
   const bool is_left_out =
@@ -71,12 +93,13 @@ std::optional<std::string> AddressClaims::against_services(const net::Prefix& ci
 }
 
 std::optional<std::string> AddressClaims::against_cluster_cidr(const net::Prefix& cidr) const {
-  return first_over(pools_, cidr);
+  auto found = first_over(pools_, cidr);
+  return found ? found : first_over(stray_blocks_, cidr);
 }
 
 std::vector<net::Prefix> AddressClaims::not_for_nodes() const {
   std::vector<net::Prefix> result;
-  for (const Claims* claims : {&services_, &pools_}) {
+  for (const Claims* claims : {&services_, &pools_, &stray_blocks_}) {
     for (const Claim& claim : *claims) result.push_back(claim.cidr);
   }
   return result;

@@ -9,8 +9,9 @@
 
 namespace croft::core {
 
-/// Everybody who hands out addresses of a part of the address space: pools, node ranges and what they are cut from, and
-/// the ranges of Services in either form, bitmaps and ServiceCIDR objects. Who is to begin handing out some asks here
+/// Everybody who hands out addresses of a part of the address space: pools, node ranges and what they are cut from, the
+/// ranges of Services in either form, bitmaps and ServiceCIDR objects, and blocks whose pool is gone, or can't be read:
+/// their addresses are held. Who is to begin handing out some asks here
 /// first, whoever it is. Where the store does not see Kubernetes' records (Snapshot::sees_kubernetes) those are left
 /// out.
 ///
@@ -24,14 +25,15 @@ class AddressClaims {
   // Whose claim stands against another one, with its CIDR, ready for a message: "pool web (10.1.0.0/24)". Nothing:
   // none.
 
-  /// Against a pool: all but other pools, which the pool's own rules look at.
+  /// Against a pool: all but other pools and blocks, which the pool's own rules look at.
   [[nodiscard]] std::optional<std::string> against_pool(const net::Prefix& cidr) const;
-  /// Against a range of Services: pools, node ranges, and what node ranges are cut from, unless it is left out there.
+  /// Against a range of Services: pools, stray blocks, node ranges, and what node ranges are cut from, unless it is
+  /// left out there.
   [[nodiscard]] std::optional<std::string> against_services(const net::Prefix& cidr) const;
-  /// Against a CIDR that node ranges are cut from: pools. Ranges of Services in it are left out.
+  /// Against a CIDR that node ranges are cut from: pools, stray blocks. Ranges of Services in it are left out.
   [[nodiscard]] std::optional<std::string> against_cluster_cidr(const net::Prefix& cidr) const;
-  /// What no node may get a range of, whatever the configuration leaves out: ranges of Services, and pools that
-  /// other programs have made.
+  /// What no node may get a range of, whatever the configuration leaves out: ranges of Services, pools that other
+  /// programs have made, and stray blocks.
   [[nodiscard]] std::vector<net::Prefix> not_for_nodes() const;
 
  private:
@@ -41,11 +43,12 @@ class AddressClaims {
   };
   using Claims = std::vector<Claim>;
 
+  void read_stray_blocks(Reader& reader);
   void read_node_ranges(Reader& reader);
   void read_services(Reader& reader);
   [[nodiscard]] static std::optional<std::string> first_over(const Claims& claims, const net::Prefix& cidr);
 
-  Claims pools_, clusters_, excluded_, node_ranges_, services_;
+  Claims pools_, stray_blocks_, clusters_, excluded_, node_ranges_, services_;
 };
 
 /// The write of the set of pools in a commit that makes or moves a claim. Asks for the record.

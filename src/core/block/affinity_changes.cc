@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/block/block_overlap.h"
+#include "core/block/claim.h"
+
 namespace croft::core {
 Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const AffinityRelease& release,
                                             const Instant& now) {
@@ -50,6 +53,9 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     return Plan<ClaimOutcome>{
         *(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others, {}};
   }
+  const auto overlap = overlap_of(reader, cidr);
+  if (!reader.complete()) return reader.missing();
+  if (overlap) return Error{ErrorCode::refused_by_configuration, overlap_text(cidr, *overlap), {}};
   if (*block) {
     // Nobody's: what is held in it stays held, and its owner is found again.
     (*block)->affinity = owner;
@@ -58,8 +64,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     return finish(reader, draft, ClaimOutcome::claimed);
   }
   if (mark != nullptr && !is_credible(*mark)) return damaged_mark(cidr, *mark);
-  draft.put_claimed(new_block(cidr, owner, now, mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt),
-                    *pool, {});
+  draft.put_claimed(new_block(cidr, owner, now, number_before(reader, cidr)), *pool, {});
   return finish(reader, draft, ClaimOutcome::claimed);
 }
 

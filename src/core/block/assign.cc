@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
+#include "core/block/block_overlap.h"
 #include "core/block/claim.h"
 #include "core/block/draft.h"
 #include "core/block/own_blocks.h"
@@ -197,8 +198,10 @@ class Assignment {
     }
     const Prefix cidr = Prefix::containing(address, pool->block_length);
     auto block = draft_.block(cidr);
+    const auto overlap = overlap_of(reader_, cidr);
     if (!block) return fail_with(block.error());
     if (!reader_.complete()) return false;
+    if (overlap) return refuse_pool(ErrorCode::refused_by_configuration, overlap_text(cidr, *overlap));
     const bool is_new = !block->has_value();
     if (is_new && !make_block(cidr, block->emplace())) return false;
     if (pools_.config().strict_affinity && (*block)->affinity != request_.node) {
@@ -316,6 +319,8 @@ class Assignment {
       const Pool* pool = pools_.containing(cidr.first());
       if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
       reader_.ask(high_water_mark_key(cidr));
+      if (is_beside_others(search, cidr)) return true;
+      if (!reader_.complete()) return false;
       if (const Error* error = reader_.damage(high_water_mark_key(cidr))) {
         search.reasons[pool] = error->message;
         return true;
@@ -326,10 +331,21 @@ class Assignment {
       if (row != nullptr) draft_.drop_affinity(*row);
       return true;
     }
+    // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one.
+    if (pools_.containing(cidr.first())->block_length != cidr.length() && is_beside_others(search, cidr)) return true;
+    if (!reader_.complete()) return false;
     if (take_all(search, *std::move(*block)) && row != nullptr && row->state != AffinityState::confirmed) {
       draft_.confirm_affinity(*row);
     }
     return true;
+  }
+
+  /// True when the block overlaps one of another length: its addresses may have another holder. May leave the reader
+  /// incomplete.
+  bool is_beside_others(Search& search, const Prefix& cidr) {
+    const auto other = overlap_of(reader_, cidr);
+    if (other) search.reasons[pools_.containing(cidr.first())] = overlap_text(cidr, *other);
+    return other.has_value();
   }
 
   /// Takes as much as is missing and there; true when that was something.
@@ -563,8 +579,7 @@ class Assignment {
     const auto* mark = reader_.get<HighWaterMark>(high_water_mark_key(cidr));
     if (!reader_.complete()) return false;
     if (mark != nullptr && !is_credible(*mark)) return fail_with(damaged_mark(cidr, *mark));
-    block = new_block(cidr, request_.node, draft_.now(),
-                      mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt);
+    block = new_block(cidr, request_.node, draft_.now(), number_before(reader_, cidr));
     return true;
   }
 

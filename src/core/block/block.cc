@@ -153,6 +153,9 @@ Result<void> check_block(const Block& block) {
     }
   }
   if (block.unallocated.free_count() != free) return fail(corrupt(block, "its free list has another length"));
+  if (block.deleted && free != size) {
+    return fail(corrupt(block, fmt::format("it is deleted, and {} of its addresses are taken", size - free)));
+  }
   for (const auto& [ordinal, sequence] : block.sequence_number_for_allocation) {
     if (ordinal >= size)
       return fail(corrupt(block, fmt::format("sequence number for ordinal {} of {}", ordinal, size)));

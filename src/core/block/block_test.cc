@@ -165,6 +165,7 @@ TEST(Block, ContradictionsAreNamed) {
   expect_corrupt("attribute 7 of 1", [](Block& b) { b.allocations[0] = 7; });
   expect_corrupt("both allocated", [](Block& b) { b.allocations[3] = 0; });
   expect_corrupt("neither allocated", [](Block& b) { b.allocations[0].reset(); });
+  expect_corrupt("it is deleted, and 1 of its addresses are taken", [](Block& b) { b.deleted = true; });
   expect_corrupt("belongs to no ordinal", [](Block& b) { b.attributes.emplace_back(); });
   expect_corrupt("free list is of another size", [](Block& b) { b.unallocated = space::OrderedFreeList::all_free(8); });
   expect_corrupt("sequence number for ordinal 16", [](Block& b) { b.sequence_number_for_allocation[16] = {}; });

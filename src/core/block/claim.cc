@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "core/block/assign.h"
+#include "core/block/block_overlap.h"
 #include "core/block/crowded_pool.h"
+#include "net/intervals.h"
 
 namespace croft::core {
 namespace {
@@ -94,7 +96,9 @@ bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const Affinity
   const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), block_key(candidate)};
   for (const Key& key : keys) reader.ask(key);
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
-  return std::none_of(std::begin(keys), std::end(keys), is_damaged) && reader.find<Block>(keys[2]) == nullptr;
+  if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
+  const auto* block = reader.find<Block>(keys[2]);
+  return block == nullptr || (block->deleted && check_writable(*block));
 }
 
 /// The indexes of existing blocks in the order of a rotation that begins at `start`.
@@ -113,18 +117,30 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
   const bool by_vacancy = !reader.foreign_writers();
   const auto& keys =
       reader.keys(by_vacancy ? Listing{Kind::vacancy, ""} : Listing{Kind::block, block_names_of(pool.cidr.family())});
+  // A vacancy is of a block in Croft's own store, where there are no others.
+  const net::Intervals others =
+      by_vacancy ? net::Intervals() : blocks_of_other_lengths(keys, pool.cidr, pool.block_length);
   std::set<net::Prefix> found;
   for (const Key& key : keys) {
     if (!reader.step()) break;
     const auto cidr = cidr_of(key);
     if (cidr && pool.cidr.contains(cidr->first()) && cidr->length() == pool.block_length &&
-        !wholly_reserved(*cidr, pools)) {
+        !wholly_reserved(*cidr, pools) && !others.overlaps(*cidr)) {
       found.insert(*cidr);
     }
   }
   std::vector<net::Prefix> blocks(found.begin(), found.end());
   rotate(blocks, pool, BlockIndex(pool).rotation_of(owner));
   return blocks;
+}
+
+std::optional<SequenceNumber> number_before(const Reader& reader, const net::Prefix& block) {
+  std::optional<SequenceNumber> number;
+  if (const auto* mark = reader.find<HighWaterMark>(high_water_mark_key(block))) number = mark->sequence_number;
+  if (const auto* deleted = reader.find<Block>(block_key(block))) {
+    number = std::max(number, std::optional(deleted->sequence_number));
+  }
+  return number;
 }
 
 namespace {
@@ -143,8 +159,14 @@ class Claiming {
     if (guess() || !reader_.complete()) return choice_;
     keys_ = &reader_.keys({Kind::block, block_names_of(pool_.cidr.family())});
     if (!reader_.complete()) return {};
+    others_ = blocks_of_other_lengths(*keys_, pool_.cidr, pool_.block_length);
     if (look_scattered() || look_in_order()) return reader_.complete() ? choice_ : ClaimChoice();
-    return all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
+    ClaimChoice none = all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
+    if (!others_.empty()) {
+      none.reason +=
+          fmt::format("; some are no blocks of /{} and keep those out that they overlap", pool_.block_length);
+    }
+    return none;
   }
 
  private:
@@ -156,6 +178,13 @@ class Claiming {
     if (!may_be_claimed(reader_, candidate, owner_)) return false;
     const auto* mark = reader_.find<HighWaterMark>(high_water_mark_key(candidate));
     return mark == nullptr || is_credible(*mark);
+  }
+  /// Whether no block of another length has addresses of the candidate, as far as the store itself can tell. A list
+  /// that was read for this decision tells as well (others_); one from memory may be older than the pool.
+  [[nodiscard]] bool is_apart(const net::Prefix& candidate) {
+    if (keys_ != nullptr && !reader_.keys_at_hand()) return true;
+    const Overlap overlap = glance_at_overlap(reader_, candidate);
+    return overlap.none() || (keys_ != nullptr && !overlap.block);
   }
   bool chosen(const net::Prefix& candidate) {
     choice_ = {candidate, {}, false};
@@ -171,9 +200,11 @@ class Claiming {
 
   /// The few blocks after the last claim, then what the counts of a crowded pool show, before anything is listed.
   bool guess() {
-    const std::uint64_t guesses = reader_.keys_at_hand() ? 0 : blocks_.count_up_to(kClaimGuesses);
+    const bool is_wide = reader_.foreign_writers() && is_wide_look(blocks_.at(start_));
+    const std::uint64_t guesses = reader_.keys_at_hand() || is_wide ? 0 : blocks_.count_up_to(kClaimGuesses);
     for (std::uint64_t i = 0; i < guesses; ++i) {
       static_cast<void>(may_be_claimed(reader_, blocks_.at(start_ + i), owner_));
+      static_cast<void>(is_apart(blocks_.at(start_ + i)));
     }
     std::optional<CrowdedPool> crowd;
     if (guesses > 0 && reader_.cheap_counts()) {
@@ -183,15 +214,16 @@ class Claiming {
     if (!reader_.complete()) return false;
     for (std::uint64_t i = 0; i < guesses; ++i) {
       const net::Prefix candidate = blocks_.at(start_ + i);
-      if (is_free(candidate) && !is_out(candidate)) return chosen(candidate);
+      if (is_free(candidate) && !is_out(candidate) && is_apart(candidate)) return chosen(candidate);
     }
     if (!crowd) return false;
     for (const net::Prefix& candidate : crowd->free_blocks(reader_)) {
       if (!reader_.step()) return give_up();
       if (is_out(candidate)) continue;
       const bool free = is_free(candidate);
+      const bool apart = is_apart(candidate);
       if (!reader_.complete()) return false;
-      if (free) return chosen(candidate);
+      if (free && apart) return chosen(candidate);
     }
     return false;
   }
@@ -204,11 +236,12 @@ class Claiming {
   /// True when the search is over: the candidate is free, or more has to be read to know, or it took too long.
   bool is_last_look(const net::Prefix& candidate) {
     if (!reader_.step()) return give_up();
-    if (is_out(candidate) || is_listed(candidate)) return false;
+    if (is_out(candidate) || is_listed(candidate) || others_.overlaps(candidate)) return false;
     // The list may be older than the block: only the record itself says that there is none.
     const bool free = is_free(candidate);
+    const bool apart = is_apart(candidate);
     if (!reader_.complete()) return true;
-    if (free) return chosen(candidate);
+    if (free && apart) return chosen(candidate);
     ++made_meanwhile_;
     return false;
   }
@@ -227,8 +260,8 @@ class Claiming {
     return false;
   }
 
-  /// One block after the other, what is reserved passed over in one step however large it is: after as many looks as
-  /// blocks are listed there is a free one, or none.
+  /// One block after the other, what is reserved, or in blocks of other lengths, passed over in one step however large
+  /// it is: after as many looks as blocks are listed there is a free one, or none.
   bool look_in_order() {
     if (blocks_.count_up_to(kLooksAmongReserved) < kLooksAmongReserved) return false;  // all had their turn
     const net::Address start = blocks_.at(start_).first();
@@ -241,9 +274,9 @@ class Claiming {
     for (;;) {
       const net::Prefix candidate = net::Prefix::containing(first, pool_.block_length);
       net::Address end = candidate.last();
-      if (const auto reserved = pools_.reserved().last_from(candidate.first()); reserved && end <= *reserved) {
-        // Where the reservation ends within a block, that block is next.
-        const auto after = reserved->next();
+      if (const auto kept = kept_out_from(candidate.first()); kept && end <= *kept) {
+        // Where that ends within a block, that block is next.
+        const auto after = kept->next();
         if (!reader_.step()) return give_up();
         if (!after || *after > last) return false;
         end = *net::Prefix::containing(*after, pool_.block_length).first().previous();
@@ -253,6 +286,11 @@ class Claiming {
       if (end >= last) return false;
       first = *end.next();
     }
+  }
+
+  /// The last address of the reservation, or of the blocks of other lengths, that an address is in.
+  [[nodiscard]] std::optional<net::Address> kept_out_from(const net::Address& address) const {
+    return std::max(pools_.reserved().last_from(address), others_.last_from(address));
   }
 
   [[nodiscard]] std::uint64_t claimed_in_pool() const {
@@ -270,6 +308,7 @@ class Claiming {
   const BlockIndex blocks_;
   net::U128 start_;
   const std::vector<Key>* keys_ = nullptr;
+  net::Intervals others_;  ///< blocks of other lengths, once the keys are read
   std::uint64_t made_meanwhile_ = 0;
   ClaimChoice choice_;
 };

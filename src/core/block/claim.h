@@ -33,6 +33,10 @@ struct ClaimChoice {
 /// True when reservations leave nothing of the block.
 [[nodiscard]] bool wholly_reserved(const net::Prefix& block, const PoolTable& pools);
 
+/// The number above which a block has to begin: the mark's, and that of a deleted block in its place, which is no block
+/// any more. Nothing: any will do. Both records must have been asked for.
+[[nodiscard]] std::optional<SequenceNumber> number_before(const Reader& reader, const net::Prefix& block);
+
 /// How many guesses are read together before listing.
 inline constexpr std::uint64_t kClaimGuesses = 4;
 

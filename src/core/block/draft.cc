@@ -20,14 +20,20 @@ PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()
   reserved_ = reader.snapshot().reserved();
   if (reserved_ == nullptr) {
     std::vector<net::Prefix> reserved;
+    for (const Pool* pool : pools_) {
+      const std::vector<net::Prefix> own = kept_by(*pool);
+      reserved.insert(reserved.end(), own.begin(), own.end());
+    }
     for (const auto& [key, value] : reservations) {
       const auto* reservation = std::get_if<Reservation>(&value);
       CROFT_ASSERT(reservation != nullptr);
       reserved.insert(reserved.end(), reservation->cidrs.begin(), reservation->cidrs.end());
     }
     reserved_ = std::make_shared<const net::Intervals>(std::move(reserved));
-    // While the list is still to be read there is nothing to keep.
-    if (reader.snapshot().list(all_reservations) != nullptr) reader.snapshot().set_reserved(reserved_);
+    // While a list is still to be read there is nothing to keep.
+    const bool has_all =
+        reader.snapshot().list(all_reservations) != nullptr && reader.snapshot().list(all_pools) != nullptr;
+    if (has_all) reader.snapshot().set_reserved(reserved_);
   }
   for (const auto& [key, value] : reader.damaged(all_reservations)) {
     damaged_reservations_.emplace_back(key.name, *damage_of(value));
@@ -71,6 +77,10 @@ Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   return cooldowns;
 }
 
+std::vector<net::Prefix> kept_by(const Pool& pool) {
+  return pool.gateway ? reservation_for(pool).cidrs : std::vector<net::Prefix>();
+}
+
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
   if (free_count(block, pools.reservations()) > 0) return Vacancy{};
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
@@ -105,6 +115,7 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
     return fail(ErrorCode::corrupt,
                 "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
+  if (stored->deleted) return std::optional<Block>();
   return with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
 }
 
@@ -152,7 +163,8 @@ void Draft::write_claim(const Change& change, Writes& writes) {
   const AffinityOwner& owner = *change.block.affinity;
   const net::Prefix& cidr = change.block.cidr;
   // A successor that came and went since the mark was read has raised it.
-  if (reader_.get<Block>(block_key(cidr)) == nullptr) {
+  const Block* there = reader_.get<Block>(block_key(cidr));
+  if (there == nullptr || there->deleted) {
     static_cast<void>(reader_.get<HighWaterMark>(high_water_mark_key(cidr)));
     add(writes, {high_water_mark_key(cidr), std::nullopt, Guard::as_read, true});
   }
@@ -167,6 +179,7 @@ void Draft::write_claim(const Change& change, Writes& writes) {
 void Draft::write_block(const Change& change, Writes& writes) {
   const Key key = block_key(change.block.cidr);
   const Block* before = reader_.get<Block>(key);
+  if (before != nullptr && before->deleted) before = nullptr;
   Block after = stamped(change.block);
   if (before != nullptr && before->affinity != after.affinity) {
     if (before->affinity) {

@@ -60,7 +60,7 @@ class Draft {
   Draft(Reader& reader, const PoolTable& pools, const Instant& now) : reader_(reader), pools_(pools), now_(now) {}
 
   /// The working copy of a block, cooled addresses freed and the others marked as seen (block.h); absent when there is
-  /// no such block or it is unknown (the reader notes that). Error: corrupt.
+  /// no such block, a deleted one is in its place or it is unknown (the reader notes that). Error: corrupt.
   [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
 
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
@@ -113,6 +113,11 @@ template <class Answer>
   if (!reader.complete()) return reader.missing();
   return Plan<Answer>{std::move(answer), std::move(writes)};
 }
+
+/// The addresses that a pool keeps out of use by itself, whatever reservation there is: of a pool with a gateway, which
+/// is Croft's own member, those of the reservation made with it. A pool without one may be another program's, which
+/// hands them out; of these only the record says so.
+[[nodiscard]] std::vector<net::Prefix> kept_by(const Pool& pool);
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);

@@ -47,6 +47,16 @@ void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
   writes.push_back({block_key(block.cidr), std::nullopt, Guard::as_read, false});
 }
 
+/// The write of a pool's reservation that is gone; none where the pool may be another program's, which made none.
+std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& pool) {
+  Reservation reservation = reservation_for(pool);
+  const Key key = reservation_key(reservation.name);
+  const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
+  if (is_there || (reader.foreign_writers() && !pool.gateway)) return {};
+  return {{key, std::move(reservation), Guard::as_read, false},
+          {pool_key(pool.name), std::nullopt, Guard::as_read, true}};
+}
+
 }  // namespace
 
 Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec) {
@@ -71,7 +81,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
 
   if (const Pool* existing = pools.named(spec.name)) {
     const std::string text = disagreement(*existing, spec);
-    if (text.empty()) return Plan<PoolCreated>{{*existing, true}, {}};
+    if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
     return Error{ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text), {}};
   }
   // Only now: a pool that is there needs nothing of these.

@@ -14,7 +14,8 @@ struct PoolCreated {
   bool existed_before = false;  ///< a pool of this name was there and agrees with the spec
 };
 
-/// Decides the creation of a pool together with its reservation. Errors: what make_pool() finds; already_exists when a
+/// Decides the creation of a pool together with its reservation; of a pool that is there and agrees with the spec, the
+/// reservation alone when it is gone. Errors: what make_pool() finds; already_exists when a
 /// pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR
 /// overlaps another pool, another claim on the address space (address_claims.h), or blocks of a deleted pool that still
 /// hold addresses.

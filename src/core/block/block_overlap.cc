@@ -1,0 +1,130 @@
+#include "core/block/block_overlap.h"
+
+#include <fmt/format.h>
+
+namespace croft::core {
+namespace {
+
+using net::Address;
+using net::Prefix;
+
+/// No block is larger (check_block).
+constexpr int kHostBitsMax = 12;
+
+/// One look: exact keys, and windows of names. The ends of a window have to be names that a block can have.
+struct Look {
+  std::vector<Key> keys;
+  std::vector<KeyWindow> windows;
+};
+
+void add_window(const Prefix& from, const Prefix& last, Look& look) {
+  look.windows.push_back({{Kind::block, block_names_of(from.family())}, block_key(from).name, block_key(last).name});
+  look.keys.push_back(block_key(last));  // a window ends before its end
+}
+
+/// All names of the addresses of one /24 lie between that of .0 and that of .99, which is the last of all octets in the
+/// order of texts.
+void add_within_v4(const Prefix& block, Look& look) {
+  constexpr int kSlice = 24;
+  for (int length = block.length() + 1; length <= kSlice; ++length) {
+    for (std::uint64_t i = 0; i < std::uint64_t{1} << block.subprefix_count_log2(length); ++i) {
+      look.keys.push_back(block_key(block.subprefix(i, length)));
+    }
+  }
+  const std::uint64_t slices = block.length() >= kSlice ? 1 : std::uint64_t{1} << block.subprefix_count_log2(kSlice);
+  for (std::uint64_t i = 0; i < slices; ++i) {
+    const Prefix slice = slices == 1 ? Prefix::containing(block.first(), kSlice) : block.subprefix(i, kSlice);
+    add_window(slice, slice.subprefix(99, 32), look);
+  }
+}
+
+/// The first seven groups of a block's addresses are the same, and so is their text: but where the last group is zero,
+/// which may shorten it.
+void add_within_v6(const Prefix& block, Look& look) {
+  constexpr int kBits = 128;
+  const Prefix slice = Prefix::containing(block.first(), 112);
+  const std::uint64_t first = slice.subprefix_index(Prefix::containing(block.first(), kBits)).lo;
+  if (first == 0) {
+    for (int length = block.length() + 1; length <= kBits; ++length) {
+      look.keys.push_back(block_key(Prefix::containing(block.first(), length)));
+    }
+  }
+  if (first >= 0x1000) {  // four digits: in the order of numbers
+    add_window(block, Prefix::containing(block.last(), kBits), look);
+  } else {
+    add_window(slice.subprefix(1, kBits), slice.subprefix(0xffff, kBits), look);
+  }
+}
+
+Look look_at(const Prefix& block) {
+  Look look;
+  const int bits = net::bit_length(block.family());
+  for (int length = bits - kHostBitsMax; length < block.length(); ++length) {
+    look.keys.push_back(block_key(Prefix::containing(block.first(), length)));
+  }
+  if (block.length() == bits) return look;
+  if (block.family() == net::Family::v4) {
+    add_within_v4(block, look);
+  } else {
+    add_within_v6(block, look);
+  }
+  return look;
+}
+
+bool is_there(const Reader& reader, const Key& key) {
+  const auto* found = reader.snapshot().find(key);
+  return found != nullptr && found->has_value();
+}
+
+}  // namespace
+
+Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
+  if (!reader.foreign_writers()) return {};
+  const Look look = look_at(block);
+  Overlap overlap;
+  const auto consider = [&](const Key& key) {
+    const auto cidr = cidr_of(key);
+    if (cidr && *cidr != block && cidr->overlaps(block)) overlap.block = *cidr;
+  };
+  for (const Key& key : look.keys) {
+    reader.ask(key);
+    if (is_there(reader, key)) consider(key);
+  }
+  for (const KeyWindow& window : look.windows) {
+    const KeysInWindow* seen = reader.window(window);
+    if (seen == nullptr) continue;
+    for (const Key& key : seen->keys) consider(key);
+    overlap.unknown = overlap.unknown || seen->more;
+  }
+  return overlap;
+}
+
+std::optional<Prefix> overlap_of(Reader& reader, const Prefix& block) {
+  const Overlap overlap = glance_at_overlap(reader, block);
+  if (overlap.block || !overlap.unknown) return overlap.block;
+  for (const Key& key : reader.keys({Kind::block, block_names_of(block.family())})) {
+    if (const auto cidr = cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return *cidr;
+  }
+  return {};
+}
+
+bool is_wide_look(const Prefix& block) { return block.family() == net::Family::v4 && block.length() < 24; }
+
+net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const Prefix& cidr, int length) {
+  const std::string ending = fmt::format("/{}", length);
+  std::vector<Prefix> found;
+  for (const Key& key : keys) {
+    if (key.name.ends_with(ending)) continue;
+    if (const auto block = cidr_of(key); block && block->overlaps(cidr)) found.push_back(*block);
+  }
+  return net::Intervals(std::move(found));
+}
+
+std::string overlap_text(const Prefix& block, const Prefix& other) {
+  return fmt::format(
+      "block {} overlaps block {}, which is of another length: `croft block show {}` tells who holds its addresses; "
+      "once they are released `croft affinity release` gives it up",
+      block.to_string(), other.to_string(), other.to_string());
+}
+
+}  // namespace croft::core

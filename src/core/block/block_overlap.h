@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/block/snapshot.h"
+#include "net/intervals.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+
+/// What a look for blocks of another length that share addresses with one block found. Two such blocks would give each
+/// address of the smaller one two holders.
+///
+/// Only foreign writers leave blocks of another length in a pool: they change its blockSize, or delete it and make it
+/// anew, over blocks that are there. In a store of Croft's own the length never changes, and a pool is not made where
+/// there are blocks; such a store is not asked.
+///
+/// Two claims at once, made with different ideas of the length, can't both be committed: a claim depends on the pool
+/// being as read, and what it looks for here is read no earlier than the pool.
+struct Overlap {
+  std::optional<net::Prefix> block;  ///< one of them
+  /// There may be some: too many names lie in between to read them all. Only a list of all blocks tells.
+  bool unknown = false;
+  [[nodiscard]] bool none() const { return !block && !unknown; }
+};
+
+/// Asks for the keys of all blocks that may contain `block`, and for the names among which those of the blocks within
+/// it are. Meaningful once the reader is complete.
+[[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block);
+/// The same, and asks for the list where that leaves it unknown.
+[[nodiscard]] std::optional<net::Prefix> overlap_of(Reader& reader, const net::Prefix& block);
+
+/// Whether the look takes so many keys that it should be made for one candidate at a time.
+[[nodiscard]] bool is_wide_look(const net::Prefix& block);
+
+/// The blocks within `cidr` that are not of this length, from the list of all blocks of the family.
+[[nodiscard]] net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const net::Prefix& cidr, int length);
+
+/// "block 10.0.0.0/28 overlaps block 10.0.0.0/26, …", with the remedy.
+[[nodiscard]] std::string overlap_text(const net::Prefix& block, const net::Prefix& other);
+
+}  // namespace croft::core

@@ -1,0 +1,220 @@
+#include "core/block/block_overlap.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "base/manual_clock.h"
+#include "core/block/affinity_changes.h"
+#include "core/block/assign.h"
+#include "core/block/test_register.h"
+
+namespace croft::core {
+namespace {
+
+using net::Address;
+using net::Prefix;
+using testing::HasSubstr;
+
+Prefix prefix(const std::string& text) { return Prefix::parse(text).value(); }
+AffinityOwner node(const std::string& name) { return {AffinityOwner::Type::host, name}; }
+
+/// A pool in a store with foreign writers. `length` is that of its blocks for now.
+class OverlapWorld {
+ public:
+  explicit OverlapWorld(const std::string& cidr, int length, bool keys_at_hand = false) {
+    reg.foreign_writers = true;
+    reg.keys_at_hand = keys_at_hand;
+    pool_.name = "a";
+    pool_.cidr = prefix(cidr);
+    pool_.cooldown = std::chrono::seconds{0};
+    set_length(length);
+  }
+  void set_length(int length) {
+    pool_.block_length = length;
+    reg.put(pool_key("a"), pool_);
+  }
+  AssignRequest request(const std::string& container, const std::string& on) {
+    AssignRequest request;
+    request.owner = {"net", container, "eth0"};
+    request.node = node(on);
+    request.ipv4 = pool_.cidr.family() == net::Family::v4 ? 1 : 0;
+    request.ipv6 = 1 - request.ipv4;
+    return request;
+  }
+  Result<AssignAnswer> decide(const AssignRequest& wanted) {
+    return reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, clock.now()); });
+  }
+  std::optional<Address> add(const std::string& container, const std::string& on) {
+    const auto answer = decide(request(container, on));
+    if (!answer) return {};
+    const auto* assigned = std::get_if<Assigned>(&*answer);
+    return assigned != nullptr ? std::optional(assigned->addresses.front().address) : std::nullopt;
+  }
+  std::vector<Prefix> blocks() const {
+    std::vector<Prefix> result;
+    for (const auto& [key, value] : reg.records()) {
+      if (const auto* block = std::get_if<Block>(&value)) result.push_back(block->cidr);
+    }
+    return result;
+  }
+  bool any_overlap() const {
+    const auto all = blocks();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        if (all[i].overlaps(all[k])) return true;
+      }
+    }
+    return false;
+  }
+  ManualClock clock;
+  TestRegister reg;
+
+ private:
+  Pool pool_;
+};
+
+class Overlap4 : public testing::TestWithParam<std::tuple<int, int, bool>> {};
+
+TEST_P(Overlap4, AClaimAfterAForeignChangeOfTheLengthKeepsOffTheOldBlocks) {
+  const auto [before, after, keys_at_hand] = GetParam();
+  OverlapWorld world("10.79.0.0/25", before, keys_at_hand);
+  std::set<Address> held;
+  for (int i = 0; i < 8; ++i) held.insert(world.add("c" + std::to_string(i), "node-a").value());
+  const std::vector<Prefix> old = world.blocks();
+  world.set_length(after);
+  // The old block's owner goes on using it; others have the rest.
+  std::size_t count = 0;
+  for (const char* on : {"node-b", "node-a"}) {
+    for (int i = 0; i < 130; ++i) {
+      const auto address = world.add(std::string("d") + on + std::to_string(i), on);
+      if (!address) break;
+      EXPECT_TRUE(held.insert(*address).second) << address->to_string() << " has a second holder";
+      ++count;
+    }
+    EXPECT_FALSE(world.any_overlap());
+  }
+  // Of the pool only what the old blocks keep from larger ones is lost.
+  std::set<Prefix> spoiled;
+  std::size_t used = 0;
+  for (const Prefix& block : old) {
+    if (after >= before) continue;
+    spoiled.insert(Prefix::containing(block.first(), after));
+    used += block_size(block);
+  }
+  EXPECT_EQ(count, 128 - 8 - (spoiled.size() * (std::size_t{1} << (32 - after)) - used));
+}
+
+INSTANTIATE_TEST_SUITE_P(Lengths, Overlap4,
+                         testing::Combine(testing::Values(26, 29, 32), testing::Values(25, 26, 28, 30),
+                                          testing::Bool()));
+
+TEST(Overlap, ARefusalSaysSo) {
+  OverlapWorld world("10.79.0.0/26", 28);
+  const Address held = world.add("c0", "node-a").value();
+  world.set_length(26);
+  const auto answer = world.decide(world.request("c1", "node-b"));
+  const auto& refusal = std::get<Refusal>(answer.value());
+  EXPECT_THAT(refusal.considered.front().reason, HasSubstr("some are no blocks of /26"));
+  auto exact = world.request("c2", "node-b");
+  exact.addresses = {Address::parse("10.79.0.1").value()};
+  const auto refused = world.decide(exact);
+  EXPECT_THAT(std::get<Refusal>(refused.value()).considered.front().reason,
+              HasSubstr("block 10.79.0.0/26 overlaps block " + Prefix::containing(held, 28).to_string()));
+  const auto claimed = world.reg.decide<ClaimOutcome>([&](const Snapshot& s) {
+    return plan_claim_affinity(s, node("node-b"), prefix("10.79.0.0/26"), world.clock.now());
+  });
+  EXPECT_THAT(claimed.error().message, HasSubstr("overlaps block"));
+  EXPECT_FALSE(world.any_overlap());
+}
+
+/// A claim of the node without a block is not made into one over another.
+TEST(Overlap, AClaimWithoutABlockStaysOne) {
+  OverlapWorld world("10.79.0.0/26", 28);
+  ASSERT_TRUE(world.add("c0", "node-a"));
+  world.set_length(26);
+  const Affinity row{node("node-b"), prefix("10.79.0.0/26"), AffinityState::pending, false};
+  world.reg.put(affinity_key(row.owner, row.cidr), row);
+  EXPECT_FALSE(world.add("c1", "node-b"));
+  EXPECT_FALSE(world.any_overlap());
+}
+
+/// Both exist: foreign writers have made one over the other.
+TEST(Overlap, NothingIsTakenFromBlocksThatOverlap) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
+    const Prefix old = prefix("10.79.0.0/26");
+    Block block = new_block(old, node("node-a"), world.clock.now(), {});
+    world.reg.put(block_key(old), block);
+    world.reg.put(affinity_key(node("node-a"), old), Affinity{node("node-a"), old, AffinityState::confirmed, false});
+    for (int i = 0; i < 4; ++i) {
+      const Prefix small = old.subprefix(static_cast<std::uint64_t>(i), 28);
+      world.reg.put(block_key(small), new_block(small, node("node-c"), world.clock.now(), {}));
+    }
+    EXPECT_FALSE(world.add("c0", "node-a")) << "its own";
+    EXPECT_FALSE(world.add("c1", "node-b")) << "borrowed, or taken over";
+  }
+}
+
+RC_GTEST_PROP(Overlap, AGlanceFindsWhatIsThere, ()) {
+  const bool v4 = *rc::gen::arbitrary<bool>();
+  const int bits = v4 ? 32 : 128;
+  const Address base = *rc::gen::element(Address::parse(v4 ? "10.0.96.0" : "fd00::").value(),
+                                         Address::parse(v4 ? "10.9.0.0" : "fd00:0:1::1:0:0").value(),
+                                         Address::parse(v4 ? "10.255.240.0" : "fd00:1:2:3:4:5:6:0").value(),
+                                         Address::parse(v4 ? "10.1.16.0" : "fd00:1:2:3:4:5:0:f000").value());
+  const auto any = [&](int shortest) {
+    const int length = *rc::gen::inRange(shortest, bits + 1);
+    const auto offset = *rc::gen::inRange<std::uint64_t>(0, 4096);
+    return Prefix::containing(Address::from(base.family(), base.value() + net::U128(offset)), length);
+  };
+  TestRegister reg;
+  reg.foreign_writers = true;
+  const Prefix block = any(bits - 12);
+  std::vector<Prefix> there;
+  for (auto count = *rc::gen::inRange(0, 6); count > 0; --count) {
+    there.push_back(any(bits - 12));
+    reg.put(block_key(there.back()), Block{});
+  }
+  const bool expected =
+      std::any_of(there.begin(), there.end(), [&](const Prefix& p) { return p != block && p.overlaps(block); });
+  const auto found = reg.plan<std::optional<Prefix>>([&](const Snapshot& s) -> Step<std::optional<Prefix>> {
+    Reader reader(s);
+    const Overlap overlap = glance_at_overlap(reader, block);
+    if (!reader.complete()) return reader.missing();
+    EXPECT_FALSE(overlap.unknown);
+    return Plan<std::optional<Prefix>>{overlap.block, {}};
+  });
+  RC_ASSERT(found->answer.has_value() == expected);
+}
+
+/// More names in a window than are shown: the list of all blocks tells.
+TEST(Overlap, WhereTheNamesAreTooManyTheListTells) {
+  OverlapWorld world("10.79.0.0/24", 32);
+  for (std::uint64_t i = 0; i < 256; ++i) {
+    const Prefix cidr = prefix("10.79.0.0/24").subprefix(i, 32);
+    world.reg.put(block_key(cidr), Block{});
+    if (i % 2 == 0) world.reg.put(block_key(Prefix::containing(cidr.first(), 31)), Block{});
+  }
+  const auto found = world.reg.plan<bool>([&](const Snapshot& s) -> Step<bool> {
+    Reader reader(s);
+    const auto overlap = overlap_of(reader, prefix("10.79.0.0/30"));
+    if (!reader.complete()) return reader.missing();
+    return Plan<bool>{overlap.has_value(), {}};
+  });
+  EXPECT_TRUE(found->answer);
+}
+
+}  // namespace
+}  // namespace croft::core

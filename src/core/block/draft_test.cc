@@ -1,0 +1,144 @@
+#include "core/block/draft.h"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "core/block/affinity_changes.h"
+#include "core/block/assign.h"
+#include "core/block/pool_changes.h"
+#include "core/block/test_register.h"
+
+namespace croft::core {
+namespace {
+
+using net::Address;
+using net::Prefix;
+
+Address address(const std::string& text) { return Address::parse(text).value(); }
+const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
+
+class OnePool : public testing::Test {
+ protected:
+  [[nodiscard]] PoolSpec spec(GatewayChoice::Kind gateway = GatewayChoice::Kind::first_address) const {
+    PoolSpec spec;
+    spec.name = "a";
+    spec.cidr = Prefix::parse("10.79.0.0/28").value();
+    spec.gateway = GatewayChoice{gateway, {}};
+    spec.cooldown = std::chrono::seconds{0};
+    return spec;
+  }
+  PoolCreated create(GatewayChoice::Kind gateway = GatewayChoice::Kind::first_address) {
+    return reg_.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec(gateway)); }).value();
+  }
+  /// As `croft record remove` does with a damaged one.
+  void remove_reservation() { reg_.apply({{reservation_key("pool-a"), std::nullopt, Guard::none, false}}); }
+  [[nodiscard]] bool has_reservation() const { return reg_.get<Reservation>(reservation_key("pool-a")) != nullptr; }
+  std::optional<Address> add(const std::string& container) {
+    AssignRequest request;
+    request.owner = {"net", container, "eth0"};
+    request.node = kNode;
+    const auto answer =
+        reg_.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock_.now()); });
+    const auto* assigned = answer ? std::get_if<Assigned>(&*answer) : nullptr;
+    return assigned != nullptr ? std::optional(assigned->addresses.front().address) : std::nullopt;
+  }
+  std::set<Address> fill() {
+    std::set<Address> given;
+    while (const auto one = add("c" + std::to_string(given.size()))) given.insert(*one);
+    return given;
+  }
+
+  ManualClock clock_;
+  TestRegister reg_;
+};
+
+TEST_F(OnePool, KeepsItsGatewayAndEndsWithoutTheReservation) {
+  for (const bool foreign : {false, true}) {
+    reg_ = TestRegister();
+    reg_.foreign_writers = foreign;
+    create();
+    remove_reservation();
+    const auto given = fill();
+    EXPECT_EQ(given.size(), 13U);
+    for (const char* kept : {"10.79.0.0", "10.79.0.1", "10.79.0.15"})
+      EXPECT_FALSE(given.contains(address(kept))) << kept;
+  }
+}
+
+TEST_F(OnePool, CreatedAgainGetsItsReservationBack) {
+  create();
+  const Reservation before = *reg_.get<Reservation>(reservation_key("pool-a"));
+  remove_reservation();
+  EXPECT_TRUE(create().existed_before);
+  ASSERT_TRUE(has_reservation());
+  EXPECT_EQ(*reg_.get<Reservation>(reservation_key("pool-a")), before);
+}
+
+/// A damaged one is not absent: the operator removes it first.
+TEST_F(OnePool, CreatedAgainLeavesADamagedReservation) {
+  create();
+  reg_.put(reservation_key("pool-a"), Damaged{Kind::reservation, {ErrorCode::corrupt, "damaged", {}}});
+  EXPECT_TRUE(create().existed_before);
+  EXPECT_FALSE(has_reservation());
+}
+
+/// It may be another program's, which hands out its first and last address.
+TEST_F(OnePool, WithoutAGatewayBesideForeignWritersStaysAsItIs) {
+  reg_.foreign_writers = true;
+  create(GatewayChoice::Kind::none);
+  remove_reservation();
+  EXPECT_TRUE(create(GatewayChoice::Kind::none).existed_before);
+  EXPECT_FALSE(has_reservation());
+  EXPECT_EQ(fill().size(), 16U);
+}
+
+class DeletedBlock : public OnePool {
+ protected:
+  DeletedBlock() {
+    create(GatewayChoice::Kind::none);
+    cidr_ = Prefix::parse("10.79.0.0/28").value();
+    Block block = new_block(cidr_, kNode, clock_.now(), SequenceNumber(std::uint64_t{1} << 62));
+    block.deleted = true;
+    number_ = block.sequence_number;
+    reg_.put(block_key(cidr_), block);
+  }
+  Prefix cidr_;
+  SequenceNumber number_;
+};
+
+TEST_F(DeletedBlock, IsNone) {
+  ASSERT_TRUE(add("c0"));
+  const auto* made = reg_.get<Block>(block_key(cidr_));
+  ASSERT_NE(made, nullptr);
+  EXPECT_FALSE(made->deleted);
+  EXPECT_GT(made->sequence_number, number_) << "numbers go on";
+  EXPECT_NE(reg_.get<Affinity>(affinity_key(kNode, cidr_)), nullptr);
+}
+
+TEST_F(DeletedBlock, MayBeClaimed) {
+  const auto outcome = reg_.decide<ClaimOutcome>([&](const Snapshot& s) {
+    return plan_claim_affinity(s, {kNode.type, "node-b"}, cidr_, clock_.now());
+  });
+  EXPECT_EQ(outcome.value(), ClaimOutcome::claimed);
+  EXPECT_FALSE(reg_.get<Block>(block_key(cidr_))->deleted);
+  EXPECT_GT(reg_.get<Block>(block_key(cidr_))->sequence_number, number_);
+}
+
+/// Nothing is given out of it, and nothing beside it.
+TEST_F(DeletedBlock, WithHoldersIsDamaged) {
+  Block block = new_block(cidr_, kNode, clock_.now(), {});
+  block = take_address(block, address("10.79.0.3"), Attribute{"net.c9", {}, {}, {}})->block;
+  block.deleted = true;
+  reg_.put(block_key(cidr_), block);
+  EXPECT_FALSE(add("c0"));
+  EXPECT_EQ(*reg_.get<Block>(block_key(cidr_)), block);
+}
+
+}  // namespace
+}  // namespace croft::core
