@@ -95,7 +95,7 @@ def test():
         move("--back", code=5)
         expect_equal(sorted(reservations(directory)), ["10.77.0.200", "10.77.0.201"], "files after a refusal")
         for pool in pools:
-            world.croft(store, "pool", "disable", pool["name"])
+            run(world.bin / "croft", "--store", store, "pool", "disable", pool["name"])
         back = move("--back")
         del given["pod7"]
         expect_equal(outcomes(back), {pod: "moved" for pod in given}, "outcomes on the way back")

@@ -31,7 +31,7 @@ CORRUPT = 101
 class Machine:
     """A store in a directory of its own, plugins, and perhaps an agent."""
 
-    def __init__(self, world, name):
+    def __init__(self, world, name, cooldown=0):
         self.world = world
         self.folder = world.directory / name
         self.folder.mkdir()
@@ -42,7 +42,7 @@ class Machine:
         self.cache = world.directory / f"{name}-cni"
         (self.cache / "results").mkdir(parents=True)
         world.croft(self.store, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "26",
-                    "--cooldown-seconds", "0")
+                    "--cooldown-seconds", str(cooldown))
 
     def call(self, command, container, agent=True, preexec=None):
         """(CNI code, 0 for success; the addresses; the text)"""
