@@ -14,6 +14,7 @@ import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -188,6 +189,128 @@ def flipped_bit(world):
     done = m.croft("check")
     expect(done.returncode == 3 and "register_damaged" in done.stdout and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
     say("one flipped bit in -wal: code 101, and check says so")
+
+
+PAGE = 4096
+
+
+def folded(m):
+    """Everything in the database file, as Croft does it: by a restore of itself."""
+    done = m.croft("store", "restore", m.db)
+    expect_equal(done.returncode, 0, f"restore: {done.stdout}{done.stderr}")
+
+
+def places_of(name, content):
+    at = content.find(name)
+    while at >= 0:
+        yield at
+        at = content.find(name, at + 1)
+
+
+def flip(path, at, bit=2):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        old = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([old ^ bit]))
+
+
+def flipped_name(world):
+    """A name in the index or in a row that is no longer the one: the record must not be absent."""
+    m = Machine(world, "name")
+    held = {m.add(f"c{i}", agent=False): f"c{i}" for i in range(8)}
+    folded(m)
+    first = int(min(held, key=lambda a: int(a.rsplit(".", 1)[1])).rsplit(".", 1)[1])
+    name = f"ipv4/10.79.0.{first // 64 * 64}/26".encode()
+    places = list(places_of(name, m.db.read_bytes()))
+    expect(len(places) >= 2, f"{name} in table and index: {places}")
+    for at in places:
+        flip(m.db, at + len(name) - 4)
+        page = f"page {at // PAGE + 1} of {m.db}"
+        code, addresses, text = m.call("ADD", "d", agent=False)
+        expect_equal((code, addresses), (CORRUPT, []), f"ADD with a flipped bit at {at}")
+        expect(page in text and "croft store restore" in text, text)
+        code, addresses, text = m.call("ADD", "c3", agent=False)
+        expect(code == CORRUPT or [held.get(a) for a in addresses] == ["c3"], f"c3 with a flipped bit at {at}: {addresses} {text}")
+        for arguments in (("check",), ("store", "backup", world.directory / f"backup-{at}"),
+                          ("store", "restore", m.db, "--dry-run")):
+            done = m.croft(*arguments)
+            expect(done.returncode in (1, 3) and page in done.stdout + done.stderr, f"croft {arguments}: {done}")
+        with m.agent_or_refusal():
+            expect_equal(m.call("ADD", "d")[0], CORRUPT, "ADD beside an agent")
+        flip(m.db, at + len(name) - 4)
+    expect_equal(m.add("c3", agent=False), next(a for a, c in held.items() if c == "c3"), "asked again")
+    expect_equal(m.croft("check").returncode, 0, "check of what is whole again")
+    say("one flipped bit in the index or a page of the database: code 101, which names the page")
+
+
+def flipped_bit_under_an_agent(world):
+    """Nobody rebuilds the index of a log that is open: each frame is looked at when it is read."""
+    m = Machine(world, "live")
+    with m.agent():
+        held = {m.add(f"c{i}"): f"c{i}" for i in range(8)}
+        log = m.path("-wal").read_bytes()
+        flipped = 0
+        for at in places_of(b"ipv4/10.79.0.", log):
+            flip(m.path("-wal"), at + 13)
+            flipped += 1
+        expect(flipped > 2, "names in the log")
+        for i in range(20):
+            for container, agent in ((f"d{i}", i % 2 == 0), ("c3", i % 2 == 1)):
+                code, addresses, text = m.call("ADD", container, agent=agent)
+                expect(code in (0, CORRUPT), f"{container}: {code} {text}")
+                owner = held.get(addresses[0]) if code == 0 else None
+                expect(code == CORRUPT or owner == (container if container == "c3" else None), f"{container} got {addresses} of {owner}")
+    say("flipped bits in a log that is open: code 101 or the right answer")
+
+
+def journal_of(victim, database):
+    """A rollback journal of no pages that names a super-journal: SQLite would delete what it names."""
+    magic = bytes([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])
+    name = str(victim).encode()
+    header = magic + struct.pack(">IIIII", 0, 0, database.stat().st_size // PAGE, 512, PAGE)
+    return (header.ljust(512, b"\0") + struct.pack(">I", 0x40000000 // PAGE + 1) + name
+            + struct.pack(">II", len(name), sum(name) & 0xffffffff) + magic)
+
+
+def strange_side_files(world):
+    m = Machine(world, "beside")
+    m.add("c1", agent=False)
+    folded(m)
+    victim = world.directory / "victim"
+    victim.write_text("precious")
+
+    def make_journal(path):
+        path.write_bytes(journal_of(victim, m.db))
+
+    kinds = {"journal": make_journal, "pipe": os.mkfifo, "directory": os.mkdir,
+             "link": lambda path: os.symlink(victim, path), "device": lambda path: os.symlink("/dev/zero", path)}
+    for suffix in ("-journal", "-wal", "-shm"):
+        for kind, make in kinds.items():
+            if kind == "journal" and suffix != "-journal":
+                continue
+            for other in ("-wal", "-shm"):
+                m.path(other).unlink(missing_ok=True)
+            path = m.path(suffix)
+            make(path)
+            for command in ("ADD", "STATUS"):
+                begin = time.monotonic()
+                code, _, text = m.call(command, "c2", agent=False)
+                expect(code in ((50,) if command == "STATUS" else (CORRUPT,)) and str(path) in text, f"{command} with {kind} {suffix}: {code} {text}")
+                expect(time.monotonic() - begin < 10, f"{command} with {kind} {suffix} waited")
+            for arguments in (("ip", "list"), ("store", "backup", world.directory / "never"),
+                              ("store", "restore", m.db, "--dry-run")):
+                done = m.croft(*arguments)
+                expect(done.returncode != 0 and str(path) in done.stdout + done.stderr, f"croft {arguments} with {kind} {suffix}: {done}")
+            expect_equal(victim.read_text(), "precious", f"{kind} {suffix}")
+            expect(os.path.lexists(path), f"{kind} {suffix} is left to be looked at")
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink()
+    expect_equal(len(m.held()), 1, "held")
+    m.add("c2", agent=False)
+    say("journals, pipes, links and devices beside the store: refused by name, nothing is changed")
 
 
 @contextlib.contextmanager
@@ -416,7 +539,8 @@ def test():
     full = len(sys.argv) > 2 and sys.argv[2] == "full"
     with World("meddled", sys.argv[1]) as world:
         for part in (swapped_for_backup, index_removed, older_copy_in_place, log_removed, flipped_bit,
-                     restored_and_resting, backup_and_restore, behind_a_lock, file_size_limit):
+                     flipped_name, flipped_bit_under_an_agent, strange_side_files, restored_and_resting,
+                     backup_and_restore, behind_a_lock, file_size_limit):
             part(world)
         at_random(world, 12 if full else 1)
 

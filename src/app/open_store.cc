@@ -60,6 +60,13 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
   return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));
 }
 
+Result<void> check_store_pages(const std::string& url, const Clock& clock) {
+  if (!url.starts_with(kSqliteScheme)) return {};
+  const auto checked =
+      store::check_sqlite_pages(url.substr(kSqliteScheme.size()), clock, Deadline::after(clock.now(), kOpenLimit));
+  return checked || checked.error().code != ErrorCode::corrupt ? Result<void>() : checked;
+}
+
 Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock,
                                                  RegistryMaker registry) {
   if (url.starts_with(kSqliteScheme) && url.substr(kSqliteScheme.size()).starts_with('/')) {

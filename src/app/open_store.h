@@ -22,7 +22,12 @@ using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const E
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode,
                                                                const Clock& clock, RegistryMaker registry = nullptr);
 
-/// The same for an etcd cluster that something else than a URL names. Connects nothing: the first call does.
+/// Looks through what a backend can check below its records: the pages of a SQLite file. Error: corrupt, and that only;
+/// what stands in the way of looking is left to those who open the store.
+[[nodiscard]] Result<void> check_store_pages(const std::string& url, const Clock& clock);
+
+/// The same as open_store for an etcd cluster that something else than a URL names. Connects nothing: the first call
+/// does.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock,
                                                                     RegistryMaker registry = nullptr);
 

@@ -83,6 +83,13 @@ Result<std::optional<FileStatus>> file_status(const std::string& path) {
   return fail(system_error("look at", path, errno));
 }
 
+Result<std::optional<FileStatus>> entry_status(const std::string& path) {
+  struct stat s {};
+  if (::lstat(path.c_str(), &s) == 0) return std::optional(status_from(s));
+  if (errno == ENOENT) return std::optional<FileStatus>();
+  return fail(system_error("look at", path, errno));
+}
+
 Result<WallTime> modification_time(const std::string& path) {
   struct stat s {};
   if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));

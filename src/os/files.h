@@ -28,6 +28,9 @@ struct FileStatus {
 /// waits for a FIFO or a device. Errors: as system_error maps them (a loop of links is invalid_argument).
 [[nodiscard]] Result<std::optional<FileStatus>> file_status(const std::string& path);
 
+/// The same of the entry itself: a symbolic link is not followed, and is neither a regular file nor a directory.
+[[nodiscard]] Result<std::optional<FileStatus>> entry_status(const std::string& path);
+
 /// When the content of what a path names was last changed, symbolic links followed. Errors: as file_status; not_found.
 [[nodiscard]] Result<WallTime> modification_time(const std::string& path);
 

@@ -9,6 +9,7 @@
 #include "app/croft/json_output.h"
 #include "app/croft/report.h"
 #include "app/croft/table.h"
+#include "app/open_store.h"
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
@@ -114,7 +115,8 @@ void warn_of_unclear(const edge::CniCache& cache) {
 
 /// A register that cannot be read at all is a finding too.
 [[nodiscard]] Result<int> check(CommandLine& line, const CheckOptions& options) {
-  auto done = look_through(line, options);
+  const auto pages = check_store_pages(line.store_url, line.clock);
+  auto done = pages ? look_through(line, options) : Result<int>(fail(pages.error()));
   if (done || done.error().code != ErrorCode::corrupt) return done;
   const engine::Finding finding{engine::Finding::Kind::register_damaged,
                                 line.store_url,

@@ -16,6 +16,7 @@
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/transaction.h"
+#include "store/sqlite/vfs.h"
 
 namespace croft::store {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 constexpr std::string_view kNewSuffix = "-new";
 constexpr std::string_view kDraftSuffix = "-restore";
 
-/// A plain connection, without the settings of a store.
+/// A connection without the settings of a store, through the same layer of files.
 class PlainDatabase {
  public:
   PlainDatabase() = default;
@@ -35,10 +36,26 @@ class PlainDatabase {
     path_ = path;
     constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     sqlite3_close(std::exchange(db_, nullptr));
-    TRY_VOID(checked(sqlite3_open_v2(path.c_str(), &db_, how | kFlags, nullptr), "open"));
+    TRY_VOID(checked(sqlite3_open_v2(path.c_str(), &db_, how | kFlags, croft_vfs()), "open"));
     // What is only read stays as it is.
     sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     return {};
+  }
+  /// A file of ours: nobody needs it when we die, and no journal is made beside it.
+  [[nodiscard]] Result<void> open_draft(const std::string& path) {
+    TRY_VOID(open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW));
+    TRY_VOID(run("PRAGMA synchronous=OFF"));
+    return run("PRAGMA journal_mode=MEMORY");
+  }
+  void disbelieve_page_sums() { store::disbelieve_page_sums(db_); }
+  /// Whether they have checksums, once something has been read.
+  [[nodiscard]] bool has_page_sums() const { return store::has_page_sums(db_); }
+  /// Each page anew, with a checksum.
+  [[nodiscard]] Result<void> remake_with_page_sums() {
+    TRY_VOID(run("PRAGMA temp_store=MEMORY"));
+    if (!give_page_sums(db_)) return fail(ErrorCode::internal, "SQLite makes no room for checksums in " + path_);
+    return run("VACUUM");
   }
   [[nodiscard]] Result<void> run(const char* sql) {
     return checked(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "write");
@@ -54,6 +71,10 @@ class PlainDatabase {
   }
   /// Everything, as of one moment.
   [[nodiscard]] Result<void> copy_from(PlainDatabase& source, Deadline deadline, const Clock& clock) {
+    TRY_VOID(source.number("PRAGMA schema_version"));
+    if (source.has_page_sums() && !give_page_sums(db_)) {
+      return fail(ErrorCode::internal, "SQLite makes no room for checksums in " + path_);
+    }
     sqlite3_backup* const copy = sqlite3_backup_init(db_, "main", source.db_, "main");
     if (copy == nullptr) return checked(sqlite3_errcode(db_), "copy to");
     int code = SQLITE_OK;
@@ -63,7 +84,7 @@ class PlainDatabase {
     } while ((code == SQLITE_BUSY || code == SQLITE_LOCKED) && !deadline.passed(clock.now()));
     const int finished = sqlite3_backup_finish(copy);
     if (code == SQLITE_DONE && finished == SQLITE_OK) return {};
-    const bool by_source = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+    const bool by_source = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB || code == kRefused;
     return by_source ? source.checked(code, "read") : checked(code == SQLITE_DONE ? finished : code, "copy to");
   }
 
@@ -71,7 +92,7 @@ class PlainDatabase {
   [[nodiscard]] Result<void> checked(int code, std::string_view doing) const {
     if (code == SQLITE_OK) return {};
     Error error = failure_of(db_, code, doing, path_).error;
-    if (error.code == ErrorCode::corrupt)
+    if (error.code == ErrorCode::corrupt && code != kRefused)
       error.message = fmt::format("{} is not a whole register: {}", path_, sqlite3_errstr(code));
     return fail(std::move(error));
   }
@@ -88,7 +109,7 @@ class PlainDatabase {
 }
 
 [[nodiscard]] Result<std::uint64_t> last_revision(Database& database) {
-  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  TRY(const std::int64_t last, database.last_revision());
   return static_cast<std::uint64_t>(last);
 }
 
@@ -113,7 +134,8 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   Database opened(resolved, Database::Mode::shared, clock, deadline);
   TRY_VOID(opened.open());
   TRY_VOID(check_against(opened, note));
-  const std::string draft = destination + std::string(kNewSuffix);
+  TRY(const std::string target, os::resolved_path(destination));
+  const std::string draft = target + std::string(kNewSuffix);
   TRY_VOID(remove_with_side_files(draft));
   TRY_VOID(os::create_file(draft));
   RegisterCopy result;
@@ -121,10 +143,10 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
     PlainDatabase source;
     TRY_VOID(source.open(resolved, SQLITE_OPEN_READWRITE));
     PlainDatabase copy;
-    TRY_VOID(copy.open(draft, SQLITE_OPEN_READWRITE));
-    TRY_VOID(copy.run("PRAGMA synchronous=OFF"));
+    TRY_VOID(copy.open_draft(draft));
     auto copied = copy.copy_from(source, deadline, clock);
-    if (copied) copied = copy.run("PRAGMA journal_mode=DELETE");
+    // No mode that needs files beside it.
+    if (copied) copied = copy.run("PRAGMA journal_mode=MEMORY");
     if (copied) {
       const auto last = copy.number("SELECT value FROM counters WHERE id=1");
       if (last) result.revision = *last;
@@ -138,7 +160,7 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   TRY_VOID(os::sync_file(draft));
   TRY(const auto status, os::file_status(draft));
   if (status) result.bytes = status->bytes;
-  TRY_VOID(os::rename_durably(draft, destination));
+  TRY_VOID(os::rename_durably(draft, target));
   return result;
 }
 
@@ -179,15 +201,18 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     PlainDatabase source;
     // A copy of a directory has a log beside it, whose index SQLite must be able to make.
     if (!source.open(backup, SQLITE_OPEN_READWRITE)) TRY_VOID(source.open(backup, SQLITE_OPEN_READONLY));
+    // What another program wrote may be whole all the same: that is looked at below.
+    if (options.incomplete) source.disbelieve_page_sums();
     PlainDatabase draft;
-    TRY_VOID(draft.open(draft_, SQLITE_OPEN_READWRITE));
-    TRY_VOID(draft.run("PRAGMA synchronous=OFF"));
+    TRY_VOID(draft.open_draft(draft_));
     TRY_VOID(draft.copy_from(source, deadline, clock_));
     TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
   }
-  Database draft(draft_, Database::Mode::shared, clock_, deadline);
+  bool has_sums = false;
   const auto whole = [&]() -> Result<void> {
+    Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
+    has_sums = draft.has_page_sums();
     return verify(draft);
   }();
   if (!whole) {
@@ -196,6 +221,14 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
             ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
             : whole.error());
   }
+  if (!has_sums) {
+    PlainDatabase draft;
+    TRY_VOID(draft.open_draft(draft_));
+    TRY_VOID(draft.remake_with_page_sums());
+    TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
+  }
+  Database draft(draft_, Database::Mode::shared, clock_, deadline);
+  TRY_VOID(draft.open());
   TRY(revision_, last_revision(draft));
   const auto note = read_commit_note(backup);
   if (const auto checked = check_against(draft, note); !checked && !options.incomplete) {

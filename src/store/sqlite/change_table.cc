@@ -67,7 +67,7 @@ template <class IsWanted>
 
 Result<KnownChanges> known_changes(Database& database) {
   TRY(const std::int64_t version, database.number(Sql::schema_version));
-  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  TRY(const std::int64_t last, database.last_revision());
   if (version < kVersionWithChanges) return KnownChanges{database.told(last), database.told(last)};
   TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
   TRY(const std::int64_t floor, database.number(Sql::change_floor));
@@ -94,7 +94,7 @@ Result<std::vector<Change>> changes_after(Database& database, Revision position,
 }
 
 Result<void> begin_changes(Database& database) {
-  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  TRY(const std::int64_t last, database.last_revision());
   TRY(const std::int64_t noted, database.number(Sql::last_noted_revision));
   return noted == last ? Result<void>() : set_floor(database, last);
 }

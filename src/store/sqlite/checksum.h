@@ -1,6 +1,8 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace croft::store {
@@ -27,6 +29,12 @@ class Checksum {
 
   static std::uint64_t word_of(std::string_view bytes) {
     std::uint64_t word = 0;
+    if constexpr (std::endian::native == std::endian::little) {
+      if (bytes.size() == sizeof word) {  // one load
+        std::memcpy(&word, bytes.data(), sizeof word);
+        return word;
+      }
+    }
     for (std::size_t i = 0; i < bytes.size(); ++i)
       word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
     return word;

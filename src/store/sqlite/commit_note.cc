@@ -63,8 +63,8 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
     if (found) id = row->number(0);
   }
   database.set_register_id(id);
+  TRY(const std::int64_t last, database.last_revision());
   if (!note || id == 0 || note->register_id != id) return {};
-  TRY(const std::int64_t last, database.number(Sql::last_revision));
   if (last < note->revision) return fail(commits_lost(database, last, *note));
   return {};
 }

@@ -25,11 +25,11 @@ bool switch_to(sqlite3* db, int option, int wanted) {
 
 /// How the revisions of a generation are told from those of others; 2^48 commits are enough for any register.
 constexpr unsigned kGenerationShift = 48;
+/// Below the end of those by more than what may be given between two looks.
+constexpr std::int64_t kRevisionMax = (std::int64_t{1} << kGenerationShift) - (std::int64_t{1} << 32);
 
 // SQLite's file formats (sqlite.org/walformat.html): the log has a header and frames, each with a header and a page;
 // the index begins with two copies of its own header.
-constexpr sqlite3_int64 kLogHeaderBytes = 32;
-constexpr int kFrameHeaderBytes = 24;
 constexpr std::uint64_t kIndexRegionBytes = 32768;
 
 struct LogIndexHeader {
@@ -63,9 +63,7 @@ std::uint32_t copied_frames(const volatile void* memory) {
 }
 
 /// Where the frame behind so many others begins in the log.
-sqlite3_int64 frame_offset(std::uint32_t frames) {
-  return kLogHeaderBytes + sqlite3_int64{frames} * (kFrameHeaderBytes + kPageBytes);
-}
+sqlite3_int64 frame_offset(std::uint32_t frames) { return kLogHeaderBytes + sqlite3_int64{frames} * kFrameBytes; }
 
 std::uint32_t big_endian(const std::uint8_t* at) {
   return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | std::uint32_t{at[3]};
@@ -174,6 +172,9 @@ Result<void> Database::check_identity() {
   const std::int64_t number = std::strtoll(version.value_or("0").c_str(), nullptr, 10);
   if (number > kSchemaVersion) return fail(newer_version_of(path_, number));
   if (number < 1) return fail(wrong(ErrorCode::corrupt, "its tables have no version; restore it from a backup"));
+  if (number >= kVersionWithPageSums && !has_page_sums()) {
+    return fail(wrong(ErrorCode::corrupt, "its pages lack the room for checksums; restore it from a backup"));
+  }
   // Another journal mode would mean that somebody changed the file; writing in that mode is not what was tested.
   TRY(const auto journal, ask("PRAGMA journal_mode"));
   if (journal != "wal") {
@@ -186,6 +187,8 @@ Result<void> Database::check_identity() {
                                          std::pair{"secure_delete=OFF", "0"}, std::pair{"journal_size_limit", "-1"}}) {
     TRY_VOID(check_setting(pragma, expected));
   }
+  // A page that is written to the log twice in one transaction has a wrong checksum there until the commit.
+  TRY_VOID(ask("PRAGMA cache_spill=OFF"));
   return {};
 }
 
@@ -225,6 +228,14 @@ Result<std::int64_t> Database::number(Sql sql) {
   TRY(const bool row, statement->step());
   if (!row) return fail(wrong(ErrorCode::corrupt, "a counter is missing; restore it from a backup"));
   return statement->number(0);
+}
+
+Result<std::int64_t> Database::last_revision() {
+  TRY(const std::int64_t last, number(Sql::last_revision));
+  if (last >= 0 && last < kRevisionMax) return last;
+  return fail(ErrorCode::corrupt, fmt::format("{}: its last revision is {}, which no register reaches; nothing is "
+                                              "handed out. Restore a backup with \"croft store restore BACKUP\"",
+                                              path_, last));
 }
 
 Result<std::optional<std::string>> Database::ask(const std::string& text) {

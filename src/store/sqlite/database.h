@@ -123,7 +123,13 @@ class Database {
   [[nodiscard]] std::int64_t last_row_id() const { return sqlite3_last_insert_rowid(db_); }
 
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
+  /// Each page has a checksum (vfs.h); a database that an older program made has none.
+  [[nodiscard]] bool has_page_sums() const { return store::has_page_sums(db_); }
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
+
+  /// The last revision given. Error: corrupt, for a number that no register reaches: revisions of callers have no room
+  /// for it, and one given after it could not be read again.
+  [[nodiscard]] Result<std::int64_t> last_revision();
 
   /// The database, its log and its index are still the files that this connection has open, no page is missing from
   /// them, and the end of the log is what the index says it is. Not inside a transaction. Costs three looks at the file

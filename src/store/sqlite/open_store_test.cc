@@ -71,7 +71,7 @@ TEST_F(OpenStoreTest, FilesThatAreNoStoreAreRefusedAndLeftAlone) {
 
 TEST_F(OpenStoreTest, ANewerSchemaAsksForAnUpgrade) {
   make().reset();
-  as_other_program(path(), "PRAGMA user_version=3");
+  as_other_croft(path(), "PRAGMA user_version=4");
   const Error error = refusal(path());
   EXPECT_EQ(error.code, ErrorCode::newer_version);
   EXPECT_NE(error.message.find("upgrade"), std::string::npos);

@@ -29,6 +29,8 @@ constexpr std::array kToVersion2{
     "PRAGMA user_version=2",
 };
 
+constexpr const char* kToVersion3 = "PRAGMA user_version=3";
+
 constexpr std::string_view kDraftSuffix = "-new";
 
 [[nodiscard]] Result<void> remove_drafts(const std::string& draft) {
@@ -41,12 +43,17 @@ constexpr std::string_view kDraftSuffix = "-new";
 /// Fills an empty file. Its durability comes after: nobody knows the draft.
 [[nodiscard]] Result<void> write_draft(const std::string& draft) {
   sqlite3* db = nullptr;
-  int code =
-      sqlite3_open_v2(draft.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
-  const std::string script = fmt::format(
-      "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; BEGIN; {} {}; "
-      "{}; PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;",
-      kPageBytes, kTablesOfVersion1, fmt::join(kToVersion2, "; "), text_of(Sql::give_register_id), kApplicationId);
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+  int code = sqlite3_open_v2(draft.c_str(), &db, kFlags, croft_vfs());
+  const std::string settings = fmt::format(
+      "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; "
+      "PRAGMA journal_mode=MEMORY",
+      kPageBytes);
+  const std::string script =
+      fmt::format("BEGIN; {} {}; {}; {}; PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;", kTablesOfVersion1,
+                  fmt::join(kToVersion2, "; "), kToVersion3, text_of(Sql::give_register_id), kApplicationId);
+  if (code == SQLITE_OK) code = sqlite3_exec(db, settings.c_str(), nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK && !give_page_sums(db)) code = SQLITE_INTERNAL;
   if (code == SQLITE_OK) code = sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr);
   Result<void> written;
   if (code != SQLITE_OK) written = fail(failure_of(db, code, "create", draft).error);
@@ -85,7 +92,7 @@ std::string_view text_of(Sql sql) {
     case Sql::set_last_revision:
       return "UPDATE counters SET value=?1 WHERE id IN (1, 4)";
     case Sql::count_log_restart:
-      return "UPDATE counters SET value=value+1 WHERE id=2";
+      return "UPDATE counters SET value=(value & 0xffffffff)+1 WHERE id=2";
     case Sql::page_count:
       return "PRAGMA page_count";
     case Sql::free_page_count:
@@ -134,9 +141,13 @@ Error newer_version_of(const std::string& path, std::int64_t version) {
 
 Result<void> upgrade_tables(Database& database) {
   TRY(const std::int64_t version, database.number(Sql::schema_version));
-  if (version == kSchemaVersion) return {};
+  const bool has_sums = database.has_page_sums();
+  if (version == (has_sums ? kSchemaVersion : kVersionWithChanges)) return {};
   if (version > kSchemaVersion) return fail(newer_version_of(database.path(), version));
-  for (const char* statement : kToVersion2) TRY_VOID(database.ask(statement));
+  if (version < kVersionWithChanges) {
+    for (const char* statement : kToVersion2) TRY_VOID(database.ask(statement));
+  }
+  if (has_sums) TRY_VOID(database.ask(kToVersion3));
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "store/sqlite/database.h"
+#include "store/sqlite/page_checksum.h"
 
 namespace croft::store {
 
@@ -12,13 +13,12 @@ namespace croft::store {
 
 /// In the header of the file: "Crof".
 inline constexpr std::int64_t kApplicationId = 0x43726f66;
-/// In the header of the file: raised when the tables change. Newer ones are refused; older ones are read as they are
-/// and upgraded by the first commit.
-inline constexpr std::int64_t kSchemaVersion = 2;
+/// In the header of the file: raised when the tables or the pages change. Newer ones are refused; older ones are read
+/// as they are, and their tables upgraded by the first commit. Version 3 has the tables of version 2 and a checksum in
+/// each page, which only a new file can have (create_database, SqliteRestore).
+inline constexpr std::int64_t kSchemaVersion = kVersionWithPageSums;
 /// From this version on changes are noted (change_table.h).
 inline constexpr std::int64_t kVersionWithChanges = 2;
-
-inline constexpr std::int64_t kPageBytes = 4096;
 
 [[nodiscard]] std::string_view text_of(Sql sql);
 
@@ -27,8 +27,9 @@ inline constexpr std::int64_t kPageBytes = 4096;
 /// lock must be held. What an interrupted creation left is removed.
 [[nodiscard]] Result<void> create_database(const std::string& path);
 
-/// Brings the tables to kSchemaVersion, inside a write transaction: with it they are new or as they were. Does nothing
-/// where they are. Error: newer_version, when a newer program has been here since the file was opened.
+/// Brings the tables to the last version that the pages allow, inside a write transaction: with it they are new or as
+/// they were. Does nothing where they are. Error: newer_version, when a newer program has been here since the file was
+/// opened.
 [[nodiscard]] Result<void> upgrade_tables(Database& database);
 
 [[nodiscard]] Error newer_version_of(const std::string& path, std::int64_t version);

@@ -7,6 +7,7 @@
 
 #include "os/files.h"
 #include "os/system_error.h"
+#include "store/sqlite/vfs.h"
 
 namespace croft::store {
 namespace {
@@ -77,8 +78,12 @@ std::string_view remedy_for(ErrorCode code) {
 }  // namespace
 
 SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const std::string& path) {
-  const int system_errno = db == nullptr ? 0 : sqlite3_system_errno(db);
   SqliteFailure failure;
+  if (code == kRefused) {
+    failure.error = {ErrorCode::corrupt, fmt::format("cannot {} {}: {}", doing, path, refusal_of_files()), {}};
+    return failure;
+  }
+  const int system_errno = db == nullptr ? 0 : sqlite3_system_errno(db);
   failure.disk_failed = (code & kPrimaryCodeMask) == SQLITE_IOERR && code != SQLITE_IOERR_NOMEM &&
                         !is_lack_of_room_for_index(code, system_errno) &&
                         (is_failed_sync(code) || !is_no_space(system_errno));

@@ -137,7 +137,7 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
     Revision last;
     const auto use = [&](Database& database) -> Result<void> {
-      TRY(const std::int64_t number, database.number(Sql::last_revision));
+      TRY(const std::int64_t number, database.last_revision());
       last = database.told(number);
       return {};
     };
@@ -264,6 +264,15 @@ Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path, 
   auto store = std::make_unique<SqliteStoreImpl>(resolved, clock);
   TRY_VOID(store->open(options, deadline));
   return std::unique_ptr<SqliteStore>(std::move(store));
+}
+
+Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Deadline deadline) {
+  TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
+  const auto note = read_commit_note(resolved);
+  Database database(resolved, Database::Mode::shared, clock, deadline);
+  TRY_VOID(database.open());
+  TRY_VOID(check_against(database, note));
+  return verify_pages(database);
 }
 
 }  // namespace croft::store

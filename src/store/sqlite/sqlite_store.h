@@ -56,4 +56,8 @@ class SqliteStore : public Store {
                                                                      const SqliteOptions& options, const Clock& clock,
                                                                      Deadline deadline);
 
+/// Reads every page of a store and compares its index with its records; what the records say is not looked at. Error:
+/// corrupt, when something is damaged; else those of opening.
+[[nodiscard]] Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Deadline deadline);
+
 }  // namespace croft::store

@@ -36,7 +36,7 @@ class Group {
     const auto log_reserved = reserve_log(database_);
     if (!log_reserved && log_reserved.error().code != ErrorCode::storage_full) return log_reserved;
     TRY_VOID(begin());
-    TRY(const std::int64_t last, database_.number(Sql::last_revision));
+    TRY(const std::int64_t last, database_.last_revision());
     if (note_ && note_->register_id == database_.register_id() && last < note_->revision) {
       return fail(commits_lost(database_, last, *note_));
     }
@@ -156,16 +156,25 @@ Result<bool> shorten_log(Database& database) {
   return complete;
 }
 
-Result<void> verify(Database& database) {
-  TRY(const auto checked, database.ask("PRAGMA quick_check(1)"));
+Result<void> verify_pages(Database& database) {
+  TRY(const auto checked, database.ask("PRAGMA integrity_check(1)"));
   const std::string verdict = checked.value_or("no answer");
+  if (verdict.find(fmt::format("error code={}", kRefused)) != std::string::npos) {
+    return fail(database.failure(kRefused, "read"));
+  }
   if (verdict != "ok") {
     return fail(ErrorCode::corrupt,
-                fmt::format("{} is damaged: {}; restore it from a backup", database.path(), verdict));
+                fmt::format("{} is damaged: {}; restore a backup with \"croft store restore BACKUP\"", database.path(),
+                            verdict));
   }
+  return {};
+}
+
+Result<void> verify(Database& database) {
+  TRY_VOID(verify_pages(database));
   const ReadTransaction as_of_one_moment(database);
   TRY_VOID(as_of_one_moment.begun());
-  TRY(const std::int64_t last, database.number(Sql::last_revision));
+  TRY(const std::int64_t last, database.last_revision());
   for (std::size_t kind = 0; kind < core::kKindCount; ++kind) {
     ListRequest request;
     request.kind = static_cast<Kind>(kind);

@@ -39,6 +39,8 @@ class ReadTransaction {
 /// Reads the whole database; corrupt when SQLite finds damage, a record is unreadable, or one has a newer revision than
 /// was ever given.
 [[nodiscard]] Result<void> verify(Database& database);
+/// The first part of it: pages, tables and indexes as SQLite knows them.
+[[nodiscard]] Result<void> verify_pages(Database& database);
 
 /// The log is shortened when it has this many pages.
 inline constexpr int kLogPagesMax = 128;

@@ -1,46 +1,78 @@
 #include "store/sqlite/vfs.h"
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "base/assert.h"
 #include "os/files.h"
+#include "store/sqlite/page_checksum.h"
 
 namespace croft::store {
 namespace {
 
 constexpr const char* kName = "croft";
 constexpr std::size_t kMemoryPageBytes = 4096;
+constexpr std::string_view kJournalSuffix = "-journal";
+constexpr std::string_view kLogSuffix = "-wal";
 
 /// With less than this free, other programs may take the last blocks while we allocate ours.
 constexpr std::uint64_t kComfortableBytes = 1 << 20;
 
+// SQLite's file format (sqlite.org/fileformat.html): where in the first page these are.
+constexpr int kHeaderBytes = 100;
+constexpr std::size_t kReservedBytesAt = 20;
+constexpr std::size_t kUserVersionAt = 60;
+constexpr int kPageBytesMin = 512;
+
 sqlite3_vfs* base_vfs = nullptr;
 
-/// What we know of the files that are open, and the changed tables of methods by the original ones.
+/// What we know of an open database or log. It lives behind the memory that the layer below uses for the file.
+struct OpenFile {
+  const sqlite3_io_methods* base = nullptr;
+  std::string path;
+  bool is_database = false;
+  bool has_sums = false;    ///< the pages have checksums; once true it stays so
+  bool gives_sums = false;  ///< pages that are written get one: before all have it, when a database is made anew
+  bool believes_sums = true;
+  std::optional<os::FileId> id;
+  const volatile void* index_memory = nullptr;  ///< of a database
+  bool has_looked_at_index = false;             ///< before it was opened
+
+  [[nodiscard]] std::string index_path() const { return path + "-shm"; }
+};
+
+std::size_t offset_of_ours() {
+  constexpr std::size_t kAlign = alignof(std::max_align_t);
+  return (static_cast<std::size_t>(base_vfs->szOsFile) + kAlign - 1) / kAlign * kAlign;
+}
+
+OpenFile& ours_of(sqlite3_file* file) {
+  return *std::launder(reinterpret_cast<OpenFile*>(reinterpret_cast<char*>(file) + offset_of_ours()));
+}
+
 struct Registry {
-  struct OpenFile {
-    std::string index_path;  ///< of a database
-    const sqlite3_io_methods* base = nullptr;
-    std::optional<os::FileId> id;
-    const volatile void* index_memory = nullptr;
-  };
   /// The index of a database: SQLite maps it once for all connections of the process to one inode, and goes on with
   /// that mapping until the last of them is closed.
   struct Index {
     std::size_t databases = 0;
     std::optional<os::FileId> id;
   };
-  std::mutex mutex;  ///< guards all below
-  std::map<const sqlite3_file*, OpenFile> open;
+  std::mutex mutex;                                                  ///< guards all below
   std::map<std::pair<std::uint64_t, std::uint64_t>, Index> indexes;  ///< by device and inode of the database
+  /// Changed tables of methods by the original ones.
   std::map<const sqlite3_io_methods*, sqlite3_io_methods> database_methods;
   std::map<const sqlite3_io_methods*, sqlite3_io_methods> log_methods;
 };
@@ -50,32 +82,72 @@ Registry& registry() {
   return instance;
 }
 
-Registry::OpenFile known(const sqlite3_file* file) {
-  const std::lock_guard lock(registry().mutex);
-  const auto it = registry().open.find(file);
-  CROFT_ASSERT(it != registry().open.end());
-  return it->second;
+/// Why the last call of this thread ended in kRefused.
+thread_local std::string last_refusal;
+
+int refuse(std::string why) {
+  last_refusal = std::move(why);
+  return kRefused;
 }
 
 std::pair<std::uint64_t, std::uint64_t> key_of(const os::FileId& id) { return {id.device, id.inode}; }
 
-std::optional<os::FileId> id_at(const std::string& path) {
-  const auto status = os::file_status(path);
-  return status && *status ? std::optional((*status)->id) : std::nullopt;
+// ---------------------------------------------------------------- what names may be
+
+/// A file of a database is a regular file, or not there; one beside it has no second name. Looking opens nothing and
+/// follows no link.
+int look_at(const std::string& path, bool is_beside, std::optional<os::FileStatus>& found) {
+  auto status = os::entry_status(path);
+  if (!status) return SQLITE_CANTOPEN;
+  found = *status;
+  if (!found) return SQLITE_OK;
+  const bool is_regular = found->type == os::FileStatus::Type::regular;
+  if (is_regular && (!is_beside || found->hard_links == 1)) return SQLITE_OK;
+  return refuse(fmt::format("{} is {}; nothing was changed: look at who put it there, and remove it", path,
+                            is_regular                                       ? "a file with several names"
+                            : found->type == os::FileStatus::Type::directory ? "a directory"
+                                                                             : "a link, pipe, socket or device"));
 }
 
-void note_index(const sqlite3_file* file, const volatile void* memory) {
+int refuse_journal(const std::string& path) {
+  const auto status = os::entry_status(path);
+  if (!status) return SQLITE_CANTOPEN;
+  if (!*status) return SQLITE_OK;
+  return refuse(
+      fmt::format("{} is there, and Croft makes no rollback journal; one may change or delete any file. Nothing was "
+                  "changed: look at who put it there, and remove it",
+                  path));
+}
+
+int ask_access(sqlite3_vfs*, const char* path, int what, int* answer) {
+  const std::string_view name = path;
+  if (name.ends_with(kJournalSuffix)) {
+    *answer = 0;
+    return refuse_journal(path);
+  }
+  if (!name.ends_with(kLogSuffix)) return base_vfs->xAccess(base_vfs, path, what, answer);
+  std::optional<os::FileStatus> found;
+  const int code = look_at(path, /*is_beside=*/true, found);
+  *answer = code == SQLITE_OK && found && found->bytes > 0 ? 1 : 0;
+  return code;
+}
+
+/// SQLite removes the log beside an empty database; all else that it would remove are journals.
+int delete_file(sqlite3_vfs*, const char* path, int sync_directory) {
+  std::optional<os::FileStatus> found;
+  if (!std::string_view(path).ends_with(kLogSuffix)) return SQLITE_IOERR_DELETE;
+  const int code = look_at(path, /*is_beside=*/true, found);
+  return code == SQLITE_OK ? base_vfs->xDelete(base_vfs, path, sync_directory) : code;
+}
+
+// ---------------------------------------------------------------- the index
+
+void note_index(OpenFile& ours, const volatile void* memory, const std::optional<os::FileStatus>& status) {
   const std::lock_guard lock(registry().mutex);
-  Registry::OpenFile& ours = registry().open.at(file);
   ours.index_memory = memory;
   if (!ours.id) return;
   Registry::Index& index = registry().indexes[key_of(*ours.id)];
-  if (!index.id) index.id = id_at(ours.index_path);
-}
-
-bool is_allocated(const std::string& path, std::uint64_t bytes) {
-  const auto status = os::file_status(path);
-  return status && *status && (*status)->allocated_bytes >= bytes;
+  if (!index.id && status) index.id = status->id;
 }
 
 /// Makes the kernel allocate the blocks behind shared memory, by stores that change nothing, also when other processes
@@ -88,13 +160,20 @@ void touch(volatile void* memory, std::size_t bytes) {
 }
 
 int map_index(sqlite3_file* file, int region, int region_bytes, int may_extend, void volatile** memory) {
-  const Registry::OpenFile ours = known(file);
+  OpenFile& ours = ours_of(file);
+  const std::string path = ours.index_path();
+  if (!ours.has_looked_at_index) {
+    std::optional<os::FileStatus> before;
+    if (const int code = look_at(path, /*is_beside=*/true, before); code != SQLITE_OK) return code;
+    ours.has_looked_at_index = true;
+  }
   const int code = ours.base->xShmMap(file, region, region_bytes, may_extend, memory);
-  if (code == SQLITE_OK && *memory != nullptr && region == 0) note_index(file, *memory);
-  if (code != SQLITE_OK || *memory == nullptr || may_extend == 0) return code;
+  if (code != SQLITE_OK || *memory == nullptr || (region != 0 && may_extend == 0)) return code;
+  const auto status = os::file_status(path).value_or(std::nullopt);
+  if (region == 0) note_index(ours, *memory, status);
   const std::uint64_t needed = (static_cast<std::uint64_t>(region) + 1) * static_cast<std::uint64_t>(region_bytes);
-  if (is_allocated(ours.index_path, needed)) return SQLITE_OK;
-  if (os::available_bytes(ours.index_path) < kComfortableBytes) {
+  if (may_extend == 0 || (status && status->allocated_bytes >= needed)) return SQLITE_OK;
+  if (os::available_bytes(path) < kComfortableBytes) {
     *memory = nullptr;
     return SQLITE_IOERR_SHMSIZE;
   }
@@ -103,59 +182,151 @@ int map_index(sqlite3_file* file, int region, int region_bytes, int may_extend, 
 }
 
 int unmap_index(sqlite3_file* file, int remove) {
-  const sqlite3_io_methods* const base = known(file).base;
+  OpenFile& ours = ours_of(file);
   {
     const std::lock_guard lock(registry().mutex);
-    registry().open.at(file).index_memory = nullptr;
+    ours.index_memory = nullptr;
   }
-  return base->xShmUnmap(file, remove);
+  ours.has_looked_at_index = false;
+  return ours.base->xShmUnmap(file, remove);
 }
 
-int write_file(sqlite3_file* file, const void* data, int count, sqlite3_int64 at) {
+// ---------------------------------------------------------------- the database
+
+/// The first page, or its header, says whether there are checksums: by the room for them, and by the version of the
+/// tables, so that no single bit hides them.
+bool tells_of_sums(const std::uint8_t* header) {
+  constexpr std::array<std::uint8_t, 4> kVersion{0, 0, 0, kVersionWithPageSums};
+  return header[kReservedBytesAt] == kPageSumBytes ||
+         std::memcmp(header + kUserVersionAt, kVersion.data(), kVersion.size()) == 0;
+}
+
+int read_database(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
+  OpenFile& ours = ours_of(file);
+  const int code = ours.base->xRead(file, data, count, at);
+  if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) return code;
+  auto* const bytes = static_cast<std::uint8_t*>(data);
+  if (at == 0 && count >= kHeaderBytes && tells_of_sums(bytes)) ours.has_sums = ours.gives_sums = true;
+  if (!ours.has_sums || count < kPageBytesMin) return code;
+  const auto page = static_cast<std::uint32_t>(at / kPageBytes) + 1;
+  const bool whole = count == kPageBytes && at % kPageBytes == 0;
+  if (ours.believes_sums && (!whole || page_sum_of(page, bytes) == PageSum::wrong)) {
+    return refuse(fmt::format(
+        "page {0} of {1} is damaged: it is not what was written there; nothing is handed out. Restore a backup with "
+        "\"croft store restore BACKUP\"; if only another program has written to {1}, take what is in it with "
+        "\"croft store restore {1} --force\"",
+        page, ours.path));
+  }
+  // The log gets no checksums of ours, and a plain SQLite may be the one that copies it into the database.
+  if (whole) std::memset(bytes + kPageBytes - kPageSumBytes, 0, kPageSumBytes);
+  return code;
+}
+
+int write_base(sqlite3_file* file, const void* data, int count, sqlite3_int64 at) {
   errno = 0;
-  const int code = known(file).base->xWrite(file, data, count, at);
+  const int code = ours_of(file).base->xWrite(file, data, count, at);
   return code == SQLITE_IOERR_WRITE && errno == EFBIG ? SQLITE_FULL : code;
 }
 
+int write_database(sqlite3_file* file, const void* data, int count, sqlite3_int64 at) {
+  if (!ours_of(file).gives_sums || count != kPageBytes || at % kPageBytes != 0) {
+    return write_base(file, data, count, at);
+  }
+  std::array<std::uint8_t, kPageBytes> page{};
+  std::memcpy(page.data(), data, page.size());
+  put_page_sum(static_cast<std::uint32_t>(at / kPageBytes) + 1, page);
+  return write_base(file, page.data(), count, at);
+}
+
+/// Everything is read, so that everything is checked.
+int map_nothing(sqlite3_file*, sqlite3_int64, int, void** memory) {
+  *memory = nullptr;
+  return SQLITE_OK;
+}
+
+// ---------------------------------------------------------------- the log
+
+/// SQLite checks frames when it rebuilds the index, and believes the index from then on.
+int read_log(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
+  const OpenFile& ours = ours_of(file);
+  constexpr sqlite3_int64 kFirstPageAt = kLogHeaderBytes + kFrameHeaderBytes;
+  const sqlite3_int64 frames_before = (at - kFirstPageAt) / kFrameBytes;
+  const bool is_page = count == kPageBytes && at >= kFirstPageAt && at == kFirstPageAt + frames_before * kFrameBytes;
+  if (!is_page || !ours.believes_sums) return ours.base->xRead(file, data, count, at);
+  // With what is before it, whose checksum the frame's is continued from: one read.
+  std::array<std::uint8_t, kFrameBytes + kFrameBytes> bytes;  // NOLINT: filled by the read
+  const std::int64_t before = frames_before == 0 ? kLogHeaderBytes : kFrameBytes;
+  const std::int64_t sum_at = (frames_before == 0 ? kLogHeaderBytes : kFrameHeaderBytes) - 8;
+  const int count_all = static_cast<int>(before + kFrameBytes);
+  const int code = ours.base->xRead(file, bytes.data(), count_all, at - kFrameHeaderBytes - before);
+  if (code != SQLITE_OK) return ours.base->xRead(file, data, count, at);
+  if (!is_right_frame(bytes.data() + sum_at, bytes.data() + before)) {
+    return refuse(fmt::format(
+        "frame {} of {} is damaged: it is not what was written there; nothing is handed out. Stop what has the store "
+        "open and restore a backup with \"croft store restore BACKUP\"",
+        frames_before + 1, ours.path));
+  }
+  std::memcpy(data, bytes.data() + before + kFrameHeaderBytes, kPageBytes);
+  return SQLITE_OK;
+}
+
+// ---------------------------------------------------------------- opening and closing
+
 int close_file(sqlite3_file* file) {
-  const Registry::OpenFile ours = known(file);
+  OpenFile& ours = ours_of(file);
   const int code = ours.base->xClose(file);
-  const std::lock_guard lock(registry().mutex);
-  registry().open.erase(file);
-  if (ours.index_path.empty() || !ours.id) return code;
-  const auto index = registry().indexes.find(key_of(*ours.id));
-  if (index != registry().indexes.end() && --index->second.databases == 0) registry().indexes.erase(index);
+  if (ours.is_database && ours.id) {
+    const std::lock_guard lock(registry().mutex);
+    const auto index = registry().indexes.find(key_of(*ours.id));
+    if (index != registry().indexes.end() && --index->second.databases == 0) registry().indexes.erase(index);
+  }
+  ours.~OpenFile();
   return code;
 }
 
 void watch_file(sqlite3_file* file, const char* path, bool is_database, std::optional<os::FileId> id) {
   const sqlite3_io_methods* const base = file->pMethods;
+  auto* const ours = new (reinterpret_cast<char*>(file) + offset_of_ours()) OpenFile;
+  ours->base = base;
+  ours->path = path;
+  ours->is_database = is_database;
+  ours->id = id;
   const std::lock_guard lock(registry().mutex);
-  registry().open[file] = {is_database ? std::string(path) + "-shm" : "", base, id, nullptr};
   if (is_database && id) ++registry().indexes[key_of(*id)].databases;
   auto& tables = is_database ? registry().database_methods : registry().log_methods;
   const auto [table, is_new] = tables.try_emplace(base, *base);
   if (is_new) {
     table->second.xClose = close_file;
-    table->second.xWrite = write_file;
+    table->second.xRead = is_database ? read_database : read_log;
+    table->second.xWrite = is_database ? write_database : write_base;
     if (is_database) {
       table->second.xShmMap = map_index;
       table->second.xShmUnmap = unmap_index;
+      table->second.xFetch = map_nothing;
     }
   }
   file->pMethods = &table->second;
 }
 
 int open_file(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* flags_out) {
+  file->pMethods = nullptr;
+  if ((flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL)) != 0) return SQLITE_CANTOPEN;
   const bool is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0 && path != nullptr;
   const bool is_log = (flags & SQLITE_OPEN_WAL) != 0 && path != nullptr;
-  const auto before = is_database || is_log ? id_at(path) : std::nullopt;
+  if (!is_database && !is_log) return base_vfs->xOpen(base_vfs, path, file, flags, flags_out);
+  std::optional<os::FileStatus> before;
+  if (const int code = look_at(path, !is_database, before); code != SQLITE_OK) return code;
   if (is_log && before) flags &= ~SQLITE_OPEN_CREATE;
-  const int code = base_vfs->xOpen(base_vfs, path, file, flags, flags_out);
-  if (code != SQLITE_OK || (!is_database && !is_log)) return code;
-  const auto after = id_at(path);
-  watch_file(file, path, is_database, !before || before == after ? after : std::nullopt);
-  return code;
+  if (const int code = base_vfs->xOpen(base_vfs, path, file, flags, flags_out); code != SQLITE_OK) return code;
+  std::optional<os::FileStatus> after;
+  if (const int code = look_at(path, !is_database, after); code != SQLITE_OK) {
+    file->pMethods->xClose(file);
+    file->pMethods = nullptr;
+    return code;
+  }
+  const bool is_same = after && (!before || before->id == after->id);
+  watch_file(file, path, is_database, is_same ? std::optional(after->id) : std::nullopt);
+  return SQLITE_OK;
 }
 
 bool register_vfs() {
@@ -165,8 +336,23 @@ bool register_vfs() {
   static sqlite3_vfs ours = *base_vfs;
   ours.zName = kName;
   ours.pNext = nullptr;
+  ours.szOsFile = static_cast<int>(offset_of_ours() + sizeof(OpenFile));
   ours.xOpen = open_file;
+  ours.xAccess = ask_access;
+  ours.xDelete = delete_file;
   return sqlite3_vfs_register(&ours, /*makeDflt=*/0) == SQLITE_OK;
+}
+
+/// Null for what is not open, and for files of another layer.
+const OpenFile* find_ours(const sqlite3_file* file) {
+  const bool is_ours = file != nullptr && file->pMethods != nullptr && file->pMethods->xClose == close_file;
+  return is_ours ? &ours_of(const_cast<sqlite3_file*>(file)) : nullptr;
+}
+
+OpenFile* database_of(sqlite3* db) {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  return find_ours(file) == nullptr ? nullptr : &ours_of(file);
 }
 
 }  // namespace
@@ -177,19 +363,37 @@ const char* croft_vfs() {
   return kName;
 }
 
+std::string refusal_of_files() { return last_refusal; }
+
 OpenedFiles opened_files(const sqlite3_file* database, const sqlite3_file* log) {
   OpenedFiles files;
+  if (const OpenFile* const ours = find_ours(log)) files.log = ours->id;
+  const OpenFile* const ours = find_ours(database);
+  if (ours == nullptr) return files;
+  files.database = ours->id;
   const std::lock_guard lock(registry().mutex);
-  const auto& open = registry().open;
-  if (const auto it = open.find(log); it != open.end()) files.log = it->second.id;
-  const auto it = open.find(database);
-  if (it == open.end()) return files;
-  files.database = it->second.id;
-  files.index_memory = it->second.index_memory;
-  if (!it->second.id || files.index_memory == nullptr) return files;
-  const auto index = registry().indexes.find(key_of(*it->second.id));
+  files.index_memory = ours->index_memory;
+  if (!ours->id || files.index_memory == nullptr) return files;
+  const auto index = registry().indexes.find(key_of(*ours->id));
   if (index != registry().indexes.end()) files.index = index->second.id;
   return files;
+}
+
+bool has_page_sums(sqlite3* db) {
+  const OpenFile* const ours = database_of(db);
+  return ours != nullptr && ours->has_sums;
+}
+
+bool give_page_sums(sqlite3* db) {
+  int reserved = int{kPageSumBytes};
+  OpenFile* const ours = database_of(db);
+  if (ours == nullptr) return false;
+  ours->gives_sums = true;
+  return sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved) == SQLITE_OK;
+}
+
+void disbelieve_page_sums(sqlite3* db) {
+  if (OpenFile* const ours = database_of(db)) ours->believes_sums = false;
 }
 
 }  // namespace croft::store

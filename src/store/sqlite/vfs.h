@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <sqlite3.h>
 
@@ -22,8 +23,30 @@ namespace croft::store {
 /// A write beyond the limit of the process on the size of its files (ulimit -f) is lack of room, as on a full disk, and
 /// no failure of the disk.
 ///
+/// The pages of a database that has room for checksums (give_page_sums) get one whenever they are written to its file,
+/// and are checked whenever they are read from it; pages read from the log are checked by the checksums of SQLite's own
+/// that they have there. What is damaged is kRefused, and nothing of it is handed out. The file is never mapped.
+///
+/// No rollback journal is ever looked into, made or removed: one beside a database is kRefused, as is a log or an index
+/// that is no regular file or has a second name. SQLite would roll back, and delete what the journal names, before
+/// anybody can ask whose database it is. A journal in memory is what remains (PRAGMA journal_mode=MEMORY).
+///
 /// Registers the layer on first use; the default one then in force is the one below.
 [[nodiscard]] const char* croft_vfs();
+
+/// The layer's own refusal of a file; SQLite itself never answers so.
+inline constexpr int kRefused = SQLITE_IOERR_DATA;
+
+/// Why the last call of this thread that ended in kRefused did: names the file, what is wrong with it and the remedy.
+[[nodiscard]] std::string refusal_of_files();
+
+/// Whether pages have checksums; known once the header has been read.
+[[nodiscard]] bool has_page_sums(sqlite3* db);
+/// For an empty database, or one that is about to be overwritten or vacuumed: all its pages will have checksums. False
+/// when SQLite does not want to.
+[[nodiscard]] bool give_page_sums(sqlite3* db);
+/// What is read from here on is not checked: for what another program has written.
+void disbelieve_page_sums(sqlite3* db);
 
 /// Which files a connection of this layer really has open: what the paths named when SQLite opened them. A file that
 /// was replaced at that very moment counts as unknown.

@@ -1,0 +1,283 @@
+// Damage that no checksum of a record shows: every bit of every page of a small register, in the database and in a log
+// that is open.
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "store/sqlite/backup.h"
+#include "store/sqlite/page_checksum.h"
+#include "store/sqlite/store_fixture.h"
+
+namespace croft::store {
+namespace {
+
+namespace fs = std::filesystem;
+using Content = std::vector<std::uint8_t>;
+
+class PageDamageTest : public SqliteStoreTest {
+ protected:
+  static constexpr std::uint64_t kNames = 60;
+  static bool thorough() { return std::getenv("CROFT_FULL") != nullptr; }
+
+  static std::string name_of(std::uint64_t n) { return std::string(100, 'x') + std::to_string(n); }
+
+  /// Enough names for an index of several pages with one above them, and everything in the database file.
+  void make_register() const {
+    const auto store = make();
+    for (std::uint64_t n = 0; n < kNames; ++n) ASSERT_TRUE(put(*store, name_of(n), n));
+    fold();
+  }
+  void fold() const { as_other_croft(path(), "PRAGMA wal_checkpoint(TRUNCATE)"); }
+  [[nodiscard]] std::uint32_t pages() const {
+    return static_cast<std::uint32_t>(std::stoul(as_other_program(path(), "PRAGMA page_count")));
+  }
+
+  static Content content_of(const std::string& at) {
+    std::ifstream in(at, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void flip(const std::string& at, std::size_t byte, unsigned bit) {
+    std::fstream file(at, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(byte));
+    const int old = file.get();
+    file.seekp(static_cast<std::streamoff>(byte));
+    file.put(static_cast<char>(old ^ (1 << bit)));
+  }
+
+  /// Those behind the last start of the log.
+  static std::size_t frames_in(const std::string& log) {
+    const Content whole = content_of(log);
+    const auto salt_of = [&](std::int64_t at) { return std::string(whole.begin() + at, whole.begin() + at + 8); };
+    std::int64_t frames = 0;
+    for (; kLogHeaderBytes + (frames + 1) * kFrameBytes <= std::ssize(whole); ++frames) {
+      if (salt_of(16) != salt_of(kLogHeaderBytes + frames * kFrameBytes + 8)) break;
+    }
+    return static_cast<std::size_t>(frames);
+  }
+
+  /// Every record is read right, or the read is refused; what was said of the others.
+  [[nodiscard]] bool is_all_right_or_refused(Store& store) const {
+    bool refused = false;
+    for (std::uint64_t n = 0; n < kNames; ++n) {
+      const auto record = store.get(mark_key(name_of(n)), soon());
+      if (!record) {
+        EXPECT_EQ(record.error().code, ErrorCode::corrupt) << record.error().message;
+        refused = true;
+        continue;
+      }
+      EXPECT_TRUE(*record) << name_of(n) << " is absent";
+      if (!*record) continue;
+      const auto* mark = std::get_if<core::HighWaterMark>(&(*record)->value);
+      EXPECT_TRUE(mark != nullptr && mark->sequence_number.value == n) << name_of(n);
+    }
+    const auto listed = store.list_keys({Kind::high_water_mark, "", "", kListLimitMax}, soon());
+    if (listed) EXPECT_EQ(listed->keys.size(), kNames);
+    return refused || !listed;
+  }
+};
+
+TEST_F(PageDamageTest, NoBitOfThePagesInUseIsReadWrong) {
+  make_register();
+  const Content whole = content_of(path());
+  const std::uint32_t count = pages();
+  ASSERT_GT(count, 6U);
+  std::size_t refused = 0, tried = 0;
+  // Each page at places all over it, the last byte too.
+  const std::size_t step = thorough() ? 13 : 409;
+  for (std::size_t page = 0; page < count; ++page) {
+    for (std::size_t at = page % step; at < std::size_t{kPageBytes}; at += step) {
+      const unsigned bit = static_cast<unsigned>((at + page) % 8);
+      const std::size_t byte = page * std::size_t{kPageBytes} + at;
+      flip(path(), byte, bit);
+      const auto store = open(path());
+      ++tried;
+      if (!store) {
+        EXPECT_TRUE(store.error().code == ErrorCode::corrupt) << store.error().message;
+        ++refused;
+      } else if (is_all_right_or_refused(**store)) {
+        ++refused;
+      } else {
+        // Nothing that was asked lies there; the whole of it is not called sound.
+        EXPECT_EQ(error_of(open(path(), {.verify = true})).code, ErrorCode::corrupt) << page << " " << at;
+      }
+      flip(path(), byte, bit);
+      if (HasFailure()) FAIL() << "page " << page + 1 << " byte " << at;
+    }
+  }
+  EXPECT_GT(refused, tried / 2);
+  EXPECT_TRUE(open(path(), {.verify = true}));
+}
+
+TEST_F(PageDamageTest, TheRefusalNamesPageAndRemedyAndCopiesAreRefusedToo) {
+  make_register();
+  const auto index = std::stoul(
+      as_other_program(path(), "SELECT rootpage FROM sqlite_schema WHERE name='sqlite_autoindex_records_1'"));
+  flip(path(), index * std::size_t{kPageBytes} - 100, 1);
+  const auto store = open(path());
+  ASSERT_TRUE(store);
+  const Error error = (*store)->get(mark_key(name_of(1)), soon()).error();
+  EXPECT_EQ(error.code, ErrorCode::corrupt);
+  EXPECT_NE(error.message.find("page " + std::to_string(index) + " of " + path()), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("croft store restore"), std::string::npos) << error.message;
+  EXPECT_EQ(put(**store, name_of(1), 7).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(backup_sqlite_store(path(), scratch_.file("backup"), clock_, soon()).error().code, ErrorCode::corrupt);
+  EXPECT_FALSE(fs::exists(scratch_.file("backup")));
+  for (const bool incomplete : {false, true}) {
+    const auto restored =
+        SqliteRestore::begin(scratch_.file("new.db"), path(), {.incomplete = incomplete}, clock_, soon());
+    ASSERT_FALSE(restored);
+    EXPECT_EQ(restored.error().code, ErrorCode::corrupt) << restored.error().message;
+  }
+}
+
+TEST_F(PageDamageTest, PagesThatChangedPlacesAreRefused) {
+  make_register();
+  const Content whole = content_of(path());
+  const auto index = std::stoul(
+      as_other_program(path(), "SELECT rootpage FROM sqlite_schema WHERE name='sqlite_autoindex_records_1'"));
+  Content damaged = whole;
+  const auto at = [](Content& c, std::size_t page) {
+    return c.begin() + static_cast<std::ptrdiff_t>(page * kPageBytes);
+  };
+  std::swap_ranges(at(damaged, index - 1), at(damaged, index), at(damaged, pages() - 1));
+  std::ofstream(path(), std::ios::binary).write(reinterpret_cast<const char*>(damaged.data()), std::ssize(damaged));
+  const auto store = open(path());
+  if (store) EXPECT_EQ((*store)->get(mark_key(name_of(1)), soon()).error().code, ErrorCode::corrupt);
+}
+
+// Whoever has the index of the log open believes it; the checksums of frames are SQLite's own.
+TEST_F(PageDamageTest, NoBitOfALogThatIsOpenIsReadWrong) {
+  const auto store = make();
+  for (std::uint64_t n = 0; n < kNames; ++n) ASSERT_TRUE(put(*store, name_of(n), n));
+  const std::string log = path() + "-wal";
+  constexpr std::size_t frame = kFrameBytes;
+  constexpr std::size_t first = kLogHeaderBytes;
+  const std::size_t frames = frames_in(log);
+  ASSERT_GT(frames, 5U);
+  std::size_t refused = 0;
+  for (std::size_t i = frames > 12 ? frames - 12 : 0; i < frames; ++i) {
+    for (std::size_t at = i % 97; at < frame; at += thorough() ? 29 : 587) {
+      if (at >= 8 && at < 16) continue;  // the salt, which only rebuilding the index looks at
+      flip(log, first + i * frame + at, static_cast<unsigned>(at % 8));
+      // Another connection, so that no page is in memory already.
+      const auto reader = open(path());
+      refused += !reader || is_all_right_or_refused(**reader) ? 1U : 0U;
+      flip(log, first + i * frame + at, static_cast<unsigned>(at % 8));
+      if (HasFailure()) FAIL() << "frame " << i + 1 << " byte " << at;
+    }
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_FALSE(is_all_right_or_refused(*store)) << "what is whole again is read";
+  ASSERT_TRUE(put(*store, name_of(0), 0));
+}
+
+TEST_F(PageDamageTest, ADamagedLogIsNotCopiedIntoTheDatabase) {
+  const auto store = make();
+  for (std::uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(put(*store, name_of(n), n));
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path().c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, croft_vfs()),
+            SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "SELECT count(*) FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  const std::size_t frames = frames_in(path() + "-wal");
+  for (std::size_t frame = 0; frame < frames; ++frame) {
+    flip(path() + "-wal", 32 + frame * static_cast<std::size_t>(kFrameBytes) + 24 + 300, 3);
+  }
+  EXPECT_EQ(sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr), kRefused);
+  sqlite3_close(db);
+  // Who has the right pages in memory writes them again; what comes out is right.
+  for (std::uint64_t n = 3; n < 200; ++n) static_cast<void>(put(*store, name_of(n), n));
+  const auto reader = open(path());
+  if (!reader) return;
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    const auto record = (*reader)->get(mark_key(name_of(n)), soon());
+    EXPECT_TRUE(!record || *record) << name_of(n) << " is absent";
+  }
+}
+
+TEST_F(PageDamageTest, ALookByAPlainSqliteHarmsNothing) {
+  make_register();
+  ASSERT_TRUE(put(*make(), name_of(1), 1));
+  as_other_program(path(), "SELECT count(*) FROM records");  // and copies the log as it closes
+  const auto store = open(path(), {.verify = true});
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_FALSE(is_all_right_or_refused(**store));
+  ASSERT_TRUE(put(**store, name_of(2), 2));
+}
+
+TEST_F(PageDamageTest, WhatAnotherProgramWroteIsTakenWhenAskedAndWhole) {
+  make_register();
+  as_other_program(path(), "UPDATE counters SET value=value+1 WHERE id=2");
+  EXPECT_EQ(error_of(open(path(), {.verify = true})).code, ErrorCode::corrupt);
+  const auto unasked = SqliteRestore::begin(path(), path(), {}, clock_, soon());
+  ASSERT_FALSE(unasked);
+  EXPECT_EQ(unasked.error().code, ErrorCode::corrupt);
+  auto restore = SqliteRestore::begin(path(), path(), {.incomplete = true}, clock_, soon());
+  ASSERT_TRUE(restore) << restore.error().message;
+  ASSERT_TRUE((*restore)->finish(soon()));
+  restore->reset();
+  const auto store = open(path(), {.verify = true});
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_FALSE(is_all_right_or_refused(**store));
+}
+
+TEST_F(PageDamageTest, AnOlderDatabaseIsUsedAsItIsAndMadeAnewByARestore) {
+  make_register();
+  make_without_page_sums(path());
+  {
+    const auto store = open(path(), {.verify = true});
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_FALSE(is_all_right_or_refused(**store));
+    ASSERT_TRUE(put(**store, name_of(5), 5));
+  }
+  EXPECT_EQ(as_other_program(path(), "PRAGMA user_version"), "2") << "older programs go on with it";
+  const auto copied = backup_sqlite_store(path(), scratch_.file("backup"), clock_, soon());
+  ASSERT_TRUE(copied) << copied.error().message;
+  {
+    const auto restore = SqliteRestore::begin(path(), scratch_.file("backup"), {}, clock_, soon());
+    ASSERT_TRUE(restore) << restore.error().message;
+    const auto done = (*restore)->finish(soon());
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  EXPECT_EQ(as_other_program(path(), "PRAGMA user_version"), "3") << "older programs refuse it";
+  const auto store = open(path(), {.verify = true});
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_FALSE(is_all_right_or_refused(**store));
+  fold();
+  flip(path(), 2 * std::size_t{kPageBytes} + 100, 0);
+  EXPECT_EQ(error_of(open(path(), {.verify = true})).code, ErrorCode::corrupt);
+}
+
+TEST_F(PageDamageTest, CountersThatNoRegisterReachesAreRefusedBeforeAnythingIsHandedOut) {
+  for (const char* value :
+       {"9223372036854775807", "281474976710654", "281474976710656", "-1", "-9223372036854775808"}) {
+    SCOPED_TRACE(value);
+    const std::string at = scratch_.file("counters" + std::string(value) + ".db");
+    const auto store = make_at(at);
+    ASSERT_TRUE(put(*store, "a", 1));
+    const auto copied = backup_sqlite_store(at, at + "-backup", clock_, soon());
+    ASSERT_TRUE(copied);
+    as_other_croft(at, std::string("UPDATE counters SET value=") + value + " WHERE id=1");
+    EXPECT_EQ(put(*store, "b", 2).error().code, ErrorCode::corrupt);
+    EXPECT_EQ(error_of(open(at)).code, ErrorCode::corrupt);
+    EXPECT_EQ(backup_sqlite_store(at, at + "-other", clock_, soon()).error().code, ErrorCode::corrupt);
+    as_other_program(at + "-backup", std::string("UPDATE counters SET value=") + value + " WHERE id=1");
+    const auto restored = SqliteRestore::begin(at, at + "-backup", {.incomplete = true}, clock_, soon());
+    ASSERT_FALSE(restored);
+    EXPECT_EQ(restored.error().code, ErrorCode::corrupt) << restored.error().message;
+  }
+}
+
+TEST_F(PageDamageTest, ACounterOfLogRestartsAtItsEndStopsNothing) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  as_other_croft(path(), "UPDATE counters SET value=9223372036854775807 WHERE id=2");
+  for (std::uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(put(*store, "a", n));
+  EXPECT_GT(store->counters().checkpoints, 0U);
+  EXPECT_LT(fs::file_size(path() + "-wal"), std::uintmax_t{3} << 20);
+}
+
+}  // namespace
+}  // namespace croft::store
