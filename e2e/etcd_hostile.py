@@ -1,6 +1,7 @@
 """Something that takes the place of etcd and answers wrongly, partially, slowly, for ever or too much.
 
 usage: etcd_hostile.py BIN_DIR quick|full|NAME...
+       etcd_hostile.py BIN_DIR member      where the other member is a good etcd
 
 Each kind of answer is given to all kinds of calls: of the plugin, of the command line, and of an agent. None of them
 may abort, take much memory, print what the peer says as it is, go on beyond its time, or answer success to an ADD that
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 
+from etcd_lib import Etcd
 from lib import Failure, World, expect, main, say, skip, wait_for
 
 try:
@@ -527,9 +529,56 @@ def try_peer(world, name):
         stop()
 
 
+# What is no answer. One that is whole and of another cluster (which has nothing, say) can't be known for wrong.
+NO_ANSWERS = ("failed", "failed-with-parts", "nothing", "garbage", "revision-minus-1", "revision-0", "revision-max",
+              "empty-records", "data", "noise", "hang-up")
+
+
+def try_member(world, etcd, held, name):
+    """A member that answers wrongly costs nothing but time where another is good, and is named where none is."""
+    port, stop = PEERS[name]().serve()
+    broken = f"http://127.0.0.1:{port}"
+    try:
+        for store in [f"etcd:{broken},{etcd.url}", f"etcd:{etcd.url},{broken}"] * 2:
+            add = plugin(world, store, "ADD")
+            check(name, add, ADD_MAX + SLACK)
+            expect(add.code == 0, f"{name}: ADD was answered with {add.out[:500]}")
+            expect(json.loads(add.out)["ips"] == held, f"{name}: the address is another one: {add.out[:500]}")
+            listed = Ended([world.bin / "croft", "--store", store, "ip", "list"])
+            expect(listed.code == 0, f"{name}: ip list: {listed.code} {listed.err[:500]}")
+        other, stop_other = PEERS[name]().serve()
+        try:
+            add = plugin(world, f"etcd:{broken},http://127.0.0.1:{other}", "ADD")
+        finally:
+            stop_other()
+        answer = json.loads(add.out)
+        expect(answer["code"] == 11, f"{name}: without a good member: {add.out[:500]}")
+        text = answer["msg"] + answer.get("details", "")
+        expect(f":{port}" in text or f":{other}" in text, f"{name}: no member is named: {text[:500]}")
+        say(f"{name} beside a good member: {add.seconds:.1f} s without one: {text[:160]}")
+    finally:
+        stop()
+
+
+def test_member():
+    with World("etcd-member", sys.argv[1]) as world:
+        etcd = Etcd(world)
+        made = Ended([world.bin / "croft", "--store", etcd.store, "pool", "create", "a", "--cidr", "10.0.0.0/24"])
+        expect(made.code == 0, f"pool create: {made.err[:500]}")
+        add = plugin(world, etcd.store, "ADD")
+        expect(add.code == 0, f"ADD was answered with {add.out[:500]}")
+        held = json.loads(add.out)["ips"]
+        with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+            for done in [pool.submit(try_member, world, etcd, held, name) for name in NO_ANSWERS]:
+                done.result()
+
+
 def test():
     if grpc is None:
         skip("not installed: python3-grpcio (scripts/setup installs it)")
+    if sys.argv[2:] == ["member"]:
+        test_member()
+        return
     names = {("quick",): QUICK, ("full",): tuple(PEERS)}.get(tuple(sys.argv[2:]), sys.argv[2:])
     with World("etcd-hostile", sys.argv[1]) as world:
         with concurrent.futures.ThreadPoolExecutor(max_workers=6) as pool:

@@ -85,12 +85,12 @@ struct Http2Callbacks {
     auto* state = session.find(id);
     if (state == nullptr || state->failure) return 0;
     if (state->received.size() + size > state->received_bytes_max) {
-      session.fail_stream(*state,
-                          {ErrorCode::invalid_argument,
-                           fmt::format("the answer of {} is longer than {} bytes; ask for less at once", session.peer_,
-                                       state->received_bytes_max),
-                           {}},
-                          false);
+      session.fail_stream(
+          *state,
+          {ErrorCode::invalid_argument,
+           fmt::format("the answer of {} is longer than {} bytes", session.peer_, state->received_bytes_max),
+           {}},
+          false);
       nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
       return 0;
     }

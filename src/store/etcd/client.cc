@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -32,15 +34,16 @@ class Client::Impl {
         member_(random.next() % dialer_.members()),
         watch_member_(random.next() % dialer_.members()) {}
 
-  /// An answer's message, and the connection it came over.
+  /// The connection that an answer came over.
   struct Reply {
-    std::string message;
     std::shared_ptr<os::GrpcChannel> channel;
     Line line = 0;
   };
+  /// Takes an answer's message in; an error when it is none, or not to what was asked.
+  using Take = std::function<Result<void>(const std::string& message)>;
   /// `writes`: see verdict_on. `only_over`: see Kv.
   [[nodiscard]] Result<Reply> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
-                                   std::optional<Line> only_over = {});
+                                   const Take& take, std::optional<Line> only_over = {});
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
 
   [[nodiscard]] Line line();
@@ -61,14 +64,16 @@ class Client::Impl {
     std::string token;  ///< empty: none is needed
     Line line = 0;
     bool token_is_old = false;
+    std::size_t member = 0;
   };
 
   [[nodiscard]] Result<Connection> connection(Deadline deadline);
   [[nodiscard]] Result<Connection> connect(Deadline deadline);
   [[nodiscard]] Result<Connection> renew(Connection old, Deadline deadline);
+  /// Error also: corrupt when the member's answer is none.
   [[nodiscard]] Result<std::string> log_in(os::GrpcChannel& channel, Deadline deadline);
   [[nodiscard]] Verdict attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
-                                Deadline deadline, std::optional<std::string>& answer);
+                                Deadline deadline, const Take& take);
   void give_up(const Channel& channel);
   void forget_token(const std::string& token);
   void pause(std::size_t attempt, Deadline deadline);
@@ -110,29 +115,40 @@ Result<std::string> Client::Impl::log_in(os::GrpcChannel& channel, Deadline dead
   ++requests_;
   const auto reply = channel.call("/etcdserverpb.Auth/Authenticate",
                                   wire::etcd::encode_authenticate(options.user, password), reply_by(false, deadline));
-  if (!reply.status.ok()) return fail(verdict_on(reply.status, false).error.in("etcd login of " + options.user));
+  if (!reply.status.ok()) {
+    Verdict verdict = verdict_on(reply.status, false);
+    if (verdict.is_broken) verdict.error.code = ErrorCode::corrupt;
+    return fail(verdict.error.in("etcd login of " + options.user));
+  }
   return wire::etcd::decode_authenticate(reply.message);
 }
 
 /// With `connecting_` set and `mutex_` free.
 Result<Client::Impl::Connection> Client::Impl::connect(Deadline deadline) {
-  std::size_t first = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    first = member_;
+  for (std::size_t i = 1;; ++i) {
+    std::size_t first = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      first = member_;
+    }
+    TRY(auto dialed, dialer_.dial(first, false, deadline));
+    {
+      const std::lock_guard lock(mutex_);
+      member_ = dialed.member;
+    }
+    auto token = log_in(*dialed.channel, deadline);
+    if (token) return Connection{std::move(dialed.channel), *std::move(token), 0, false, dialed.member};
+    const bool is_broken = token.error().code == ErrorCode::corrupt;
+    if (is_broken) dialer_.set_aside(dialed.member);
+    {
+      const std::lock_guard lock(mutex_);
+      member_ = (member_ + 1) % dialer_.members();
+    }
+    if (!is_broken) return fail(token.error());
+    if (i >= dialer_.members()) {
+      return fail(ErrorCode::unavailable, fmt::format("{}: {}", dialer_.name_of(dialed.member), token.error().message));
+    }
   }
-  TRY(auto dialed, dialer_.dial(first, false, deadline));
-  {
-    const std::lock_guard lock(mutex_);
-    member_ = dialed.member;
-  }
-  auto token = log_in(*dialed.channel, deadline);
-  if (!token) {
-    const std::lock_guard lock(mutex_);
-    member_ = (member_ + 1) % dialer_.members();
-    return fail(token.error());
-  }
-  return Connection{std::move(dialed.channel), *std::move(token), 0};
 }
 
 Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
@@ -163,7 +179,12 @@ Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
 
 /// With `connecting_` set and `mutex_` free: another token for the same connection.
 Result<Client::Impl::Connection> Client::Impl::renew(Connection old, Deadline deadline) {
-  TRY(old.token, log_in(*old.channel, deadline));
+  auto token = log_in(*old.channel, deadline);
+  if (!token && token.error().code == ErrorCode::corrupt) {
+    dialer_.set_aside(old.member);
+    return connect(deadline);
+  }
+  TRY(old.token, std::move(token));
   old.token_is_old = false;
   return old;
 }
@@ -227,22 +248,25 @@ void Client::Impl::pause(std::size_t attempt, Deadline deadline) {
   if (left > std::chrono::nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
 }
 
-/// One try on one connection. `answer` is set on success; else the verdict counts.
+/// One try on one connection.
 Verdict Client::Impl::attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
-                              Deadline deadline, std::optional<std::string>& answer) {
+                              Deadline deadline, const Take& take) {
   if (writes) {
     // A member that takes connections and does nothing else must not get a write whose outcome nobody learns.
     const auto ready = on.channel->wait_until_ready(deadline);
     if (!ready) {
       give_up(on.channel);
+      if (ready.error().code == ErrorCode::corrupt) return verdict_on_nonsense(ready.error(), false);
       return {ready.error(), ready.error().code != ErrorCode::permission_denied, false};
     }
   }
   ++requests_;
   auto reply = on.channel->call(path, message, reply_by(writes, deadline), metadata_with(on.token));
   if (reply.status.ok()) {
-    answer = std::move(reply.message);
-    return {};
+    const auto taken = take(reply.message);
+    if (taken) return done();
+    give_up(on.channel);
+    return verdict_on_nonsense(taken.error(), writes);
   }
   Verdict verdict = verdict_on(reply.status, writes);
   if (!reply.status.from_server || verdict.try_again) give_up(on.channel);
@@ -251,10 +275,11 @@ Verdict Client::Impl::attempt(const Connection& on, std::string_view path, std::
 }
 
 Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::string_view message, bool writes,
-                                               Deadline deadline, std::optional<Line> only_over) {
+                                               Deadline deadline, const Take& take, std::optional<Line> only_over) {
   const std::size_t attempts_max = 2 * dialer_.members() + 1;
   bool logged_in_again = false;
   Error last{ErrorCode::unavailable, "", {}};
+  std::map<std::size_t, std::string> broken;  // members, and what they said
   for (std::size_t i = 0; i < attempts_max; ++i) {
     if (deadline.passed(clock_.now())) {
       return fail(ErrorCode::deadline_exceeded,
@@ -263,10 +288,21 @@ Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::strin
     const auto on = connection(deadline);
     if (!on) return fail(on.error());  // all members were tried
     if (only_over && *only_over != on->line) return fail(other_line());
-    std::optional<std::string> answer;
-    const Verdict verdict = attempt(*on, path, message, writes, deadline, answer);
-    if (answer) return Reply{*std::move(answer), on->channel, on->line};
+    const Verdict verdict = attempt(*on, path, message, writes, deadline, take);
+    if (verdict.done) return Reply{on->channel, on->line};
     last = verdict.error;
+    if (verdict.is_broken) {
+      dialer_.set_aside(on->member);
+      const std::string name = dialer_.name_of(on->member);
+      if (last.message.find(name) == std::string::npos) last = last.in(name);
+      const bool is_first = broken.emplace(on->member, last.message).second;
+      if (verdict.try_again && (!is_first || broken.size() == dialer_.members())) {
+        // Nobody is left. All are named: they are what somebody has to look at.
+        last.message.clear();
+        for (const auto& [member, said] : broken) last.message += (last.message.empty() ? "" : "; ") + said;
+        return fail(last.in("etcd"));
+      }
+    }
     const bool log_in_again = verdict.log_in_again && !dialer_.options().user.empty() && !logged_in_again;
     logged_in_again = logged_in_again || log_in_again;
     if (!verdict.try_again && !log_in_again) return fail(last.in("etcd"));
@@ -331,13 +367,16 @@ Error other_history() {
 Result<Over<RangeResponse>> Client::range(const RangeRequest& request, Deadline deadline,
                                           std::optional<Line> only_over) {
   const std::string message = wire::etcd::encode(request);
+  Over<RangeResponse> response;
+  const auto take = [&](const std::string& answer) -> Result<void> {
+    TRY(static_cast<RangeResponse&>(response), wire::etcd::decode_range(answer, request));
+    return {};
+  };
   for (int i = 0; i < kHistoriesMax; ++i) {
     const Revision seen = request.serializable ? 0 : impl_->seen();
-    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Range", message, false, deadline, only_over));
-    TRY(RangeResponse response, wire::etcd::decode_range(reply.message, request));
-    if (impl_->is_same_history(reply, response.cluster, response.revision, seen)) {
-      return Over<RangeResponse>{std::move(response), reply.line};
-    }
+    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Range", message, false, deadline, take, only_over));
+    response.line = reply.line;
+    if (impl_->is_same_history(reply, response.cluster, response.revision, seen)) return response;
     if (only_over) return fail(other_line());
   }
   return fail(other_history());
@@ -346,16 +385,17 @@ Result<Over<RangeResponse>> Client::range(const RangeRequest& request, Deadline 
 Result<Over<TxnResponse>> Client::txn(const TxnRequest& request, Deadline deadline, std::optional<Line> only_over) {
   const bool writes = !wire::etcd::is_read_only(request);
   const std::string message = wire::etcd::encode(request);
+  Over<TxnResponse> response;
+  const auto take = [&](const std::string& answer) -> Result<void> {
+    TRY(static_cast<TxnResponse&>(response), wire::etcd::decode_txn(answer, request));
+    return {};
+  };
   for (int i = 0; i < kHistoriesMax; ++i) {
     const Revision seen = impl_->seen();
-    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Txn", message, writes, deadline, only_over));
-    auto response = wire::etcd::decode_txn(reply.message, request);
-    if (!response && writes) return fail(ErrorCode::unknown_outcome, response.error().message);
-    if (!response) return fail(response.error());
+    TRY(const auto reply, impl_->call("/etcdserverpb.KV/Txn", message, writes, deadline, take, only_over));
+    response.line = reply.line;
     // What was written is written, wherever it was: the next call is the one that goes over another connection.
-    if (impl_->is_same_history(reply, response->cluster, response->revision, seen) || writes) {
-      return Over<TxnResponse>{*std::move(response), reply.line};
-    }
+    if (impl_->is_same_history(reply, response.cluster, response.revision, seen) || writes) return response;
     if (only_over) return fail(other_line());
   }
   return fail(other_history());
@@ -369,15 +409,20 @@ Result<std::unique_ptr<WatchStream>> Client::open_watch(Deadline deadline) { ret
 
 Result<void> Client::compact(Revision revision, Deadline deadline) {
   // It changes no record, and to ask again for what is done is answered with "compacted": as harmless as a read.
-  const auto answer =
-      impl_->call("/etcdserverpb.KV/Compact", wire::etcd::encode_compaction(revision, false), false, deadline);
+  const auto answer = impl_->call("/etcdserverpb.KV/Compact", wire::etcd::encode_compaction(revision, false), false,
+                                  deadline, [](const std::string&) { return Result<void>(); });
   if (!answer && !is_compacted(answer.error())) return fail(answer.error());
   return {};
 }
 
 Result<StatusResponse> Client::status(Deadline deadline) {
-  TRY(const auto reply, impl_->call("/etcdserverpb.Maintenance/Status", "", false, deadline));
-  return wire::etcd::decode_status(reply.message);
+  StatusResponse response;
+  const auto take = [&](const std::string& answer) -> Result<void> {
+    TRY(response, wire::etcd::decode_status(answer));
+    return {};
+  };
+  TRY_VOID(impl_->call("/etcdserverpb.Maintenance/Status", "", false, deadline, take));
+  return response;
 }
 
 Client::Counts Client::counts() const { return impl_->counts(); }

@@ -35,6 +35,9 @@ struct ClientOptions {
 /// member chosen at random; when that fails, to the next. It starts no thread: whoever waits for an answer moves the
 /// answers of the others too. No call is answered from memory.
 ///
+/// A member whose answer is none (no message, too large, not what was asked for) is set aside for half a minute: a read
+/// is asked of the next, a write ends with an unknown outcome.
+///
 /// An answer of another cluster than before, or of a revision below one that was seen before it was asked for, ends the
 /// connection (something between hides that there is another cluster behind it); a read is asked again over the next.
 class Client final : public Kv {

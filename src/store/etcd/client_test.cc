@@ -1,7 +1,12 @@
 #include "store/etcd/client.h"
 
+#include <sys/socket.h>
+
+#include <array>
 #include <atomic>
+#include <list>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -16,6 +21,79 @@ using wire::etcd::DeleteRequest;
 using wire::etcd::PutRequest;
 using wire::etcd::PutResponse;
 using wire::etcd::RequestOp;
+
+/// Takes every call and answers each with the same bytes.
+class BrokenMember {
+ public:
+  explicit BrokenMember(std::string answer) : answer_(std::move(answer)), acceptor_([this] { accept(); }) {}
+  BrokenMember(const BrokenMember&) = delete;
+  BrokenMember& operator=(const BrokenMember&) = delete;
+  ~BrokenMember() {
+    ::shutdown(listener_.socket.get(), SHUT_RDWR);
+    acceptor_.join();
+    for (const os::FileDescriptor& socket : sockets_) ::shutdown(socket.get(), SHUT_RDWR);
+    for (std::thread& thread : threads_) thread.join();
+  }
+  [[nodiscard]] std::string url() const { return listener_.url(); }
+  [[nodiscard]] int answered() const { return answered_; }
+
+ private:
+  static constexpr std::size_t kHead = 9;  // of a frame of HTTP/2
+  static constexpr std::size_t kPreface = 24;
+
+  static std::string number(std::size_t value, int bytes) {
+    std::string text;
+    while (bytes-- > 0) text += static_cast<char>(value >> (8 * bytes) & 0xff);
+    return text;
+  }
+  static std::string frame(char type, char flags, std::size_t stream, const std::string& payload) {
+    return number(payload.size(), 3) + type + flags + number(stream, 4) + payload;
+  }
+
+  void accept() {
+    for (;;) {
+      os::FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (socket.get() < 0) return;
+      os::send_at_once(socket);
+      sockets_.push_back(std::move(socket));
+      threads_.emplace_back([this, number = sockets_.back().get()] { serve(number); });
+    }
+  }
+  void serve(int socket) {
+    const auto send = [&](const std::string& bytes) {
+      static_cast<void>(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    };
+    send(frame(4, 0, 0, ""));
+    std::string seen;
+    std::array<char, 4096> buffer{};
+    for (ssize_t got = 0; (got = ::recv(socket, buffer.data(), buffer.size(), 0)) > 0;) {
+      seen.append(buffer.data(), static_cast<std::size_t>(got));
+      if (seen.size() < kPreface) continue;
+      std::size_t at = kPreface;
+      const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(seen[at + i])}; };
+      while (seen.size() >= at + kHead) {
+        const std::size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
+        if (seen.size() < at + kHead + size) break;
+        const bool ends_a_call = byte(3) <= 1 && (byte(4) & 1) != 0;
+        if (ends_a_call) {
+          ++answered_;
+          const std::size_t stream = byte(5) << 24 | byte(6) << 16 | byte(7) << 8 | byte(8);
+          const std::string status = std::string(1, '\0') + '\x0b' + "grpc-status" + '\x01' + '0';
+          send(frame(1, 4, stream, "\x88") + frame(0, 0, stream, '\0' + number(answer_.size(), 4) + answer_) +
+               frame(1, 5, stream, status));
+        }
+        seen.erase(at, kHead + size);
+      }
+    }
+  }
+
+  const std::string answer_;
+  const os::Listener listener_;
+  std::atomic<int> answered_{0};
+  std::list<os::FileDescriptor> sockets_;
+  std::vector<std::thread> threads_;
+  std::thread acceptor_;
+};
 
 TxnRequest put(const std::string& key, const std::string& value) {
   TxnRequest txn;
@@ -200,7 +278,7 @@ TEST_F(EtcdClientTest, LargeAnswersComeWhole) {
   options.endpoints = {server_->url()};
   options.response_bytes_max = 4U << 20;
   const auto small = Client::make(std::move(options), clock_, random_).value();
-  EXPECT_EQ(small->range(RangeRequest::prefix("many/"), in(20s)).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(small->range(RangeRequest::prefix("many/"), in(20s)).error().code, ErrorCode::unavailable);
   EXPECT_EQ(value_of(*small, "many/1"), value) << "it goes on after that";
 }
 
@@ -234,6 +312,71 @@ TEST_F(EtcdClientTest, AMemberThatNeverAnswersGetsNoWrite) {
   const auto etcd = client_of({silent.url()});
   EXPECT_EQ(etcd->txn(put("silent", "x"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
   EXPECT_EQ(etcd->range(RangeRequest::one("silent"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
+}
+
+/// What a member may answer that is none, by name.
+std::vector<std::pair<std::string, std::string>> broken_answers() {
+  const auto header = [](const std::string& revision) {
+    return "\x0a" + std::string(1, static_cast<char>(5 + revision.size())) + "\x08\x01\x10\x01\x18" + revision;
+  };
+  return {{"garbage", std::string(1000, '\xff')},
+          {"nothing", ""},
+          {"too large", std::string(8192, '\0')},
+          {"no revision", header(std::string(1, '\0'))},
+          {"a revision that no store has", header("\xff\xff\xff\xff\xff\xff\xff\xff\x7f")},
+          {"a condition that failed, where there was none", header("\x07")}};
+}
+
+TEST_F(EtcdClientTest, AMemberWhoseAnswersAreNoneIsPassedOver) {
+  ASSERT_TRUE(client()->txn(put("broken", "0"), in(10s)));
+  for (const auto& [what, answer] : broken_answers()) {
+    const BrokenMember broken(answer);
+    ClientOptions options;
+    options.endpoints = {broken.url(), server_->url()};
+    options.response_bytes_max = 4096;
+    TxnRequest read;
+    read.success = {RangeRequest::one("broken")};
+    for (int i = 0; i < 4; ++i) {  // it begins with either
+      const auto etcd = Client::make(options, clock_, random_).value();
+      const auto found = etcd->txn(read, in(10s));
+      EXPECT_TRUE(found) << what << ": " << (found ? "" : found.error().message);
+      const int asked = broken.answered();
+      for (int k = 0; k < 3; ++k) EXPECT_TRUE(etcd->txn(put("broken", "1"), in(10s))) << what;
+      EXPECT_EQ(broken.answered(), asked) << what << ": it is set aside";
+    }
+    if (what.starts_with("a condition")) continue;
+    for (int i = 0; i < 4; ++i) {
+      const auto etcd = Client::make(options, clock_, random_).value();
+      const auto found = etcd->range(RangeRequest::one("broken"), in(10s));
+      EXPECT_TRUE(found) << what << ": " << (found ? "" : found.error().message);
+    }
+  }
+}
+
+TEST_F(EtcdClientTest, WhereAllMembersAnswerNonsenseEachIsNamed) {
+  for (const auto& [what, answer] : broken_answers()) {
+    const BrokenMember one(answer);
+    const BrokenMember other(answer);
+    ClientOptions options;
+    options.endpoints = {one.url(), other.url()};
+    options.response_bytes_max = 4096;
+    const auto etcd = Client::make(options, clock_, random_).value();
+    TxnRequest read;
+    read.success = {RangeRequest::one("broken")};
+    const auto found = etcd->txn(read, in(10s));
+    ASSERT_FALSE(found) << what;
+    EXPECT_EQ(found.error().code, ErrorCode::unavailable) << what << ": " << found.error().message;
+    for (const std::string& url : {one.url(), other.url()}) {
+      EXPECT_NE(found.error().message.find(url), std::string::npos) << what << ": " << found.error().message;
+    }
+    const int asked = one.answered() + other.answered();
+    EXPECT_EQ(asked, 2) << what;
+    TxnRequest change = create("broken", "2");
+    const auto changed = etcd->txn(change, in(10s));
+    ASSERT_FALSE(changed) << what;
+    EXPECT_EQ(changed.error().code, ErrorCode::unknown_outcome) << what << ": " << changed.error().message;
+    EXPECT_EQ(one.answered() + other.answered(), asked + 1) << "a write is sent once";
+  }
 }
 
 TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {

@@ -1,5 +1,6 @@
 #include "store/etcd/dialer.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -16,15 +17,28 @@ Result<std::shared_ptr<os::GrpcChannel>> Dialer::dial_one(const os::Endpoint& en
   return channel;
 }
 
+void Dialer::set_aside(std::size_t member) {
+  const std::lock_guard lock(mutex_);
+  aside_until_[member] = clock_.now().since_boot + kAside;
+}
+
+std::vector<std::size_t> Dialer::order_from(std::size_t first, const Instant& now) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) order.push_back((first + i) % endpoints_.size());
+  const std::lock_guard lock(mutex_);
+  std::stable_partition(order.begin(), order.end(),
+                        [&](std::size_t member) { return aside_until_[member] <= now.since_boot; });
+  return order;
+}
+
 Result<Dialer::Dialed> Dialer::dial(std::size_t first, bool ready, Deadline deadline) {
   ErrorCode code = ErrorCode::unavailable;
   std::string reasons;
-  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+  for (const std::size_t member : order_from(first, clock_.now())) {
     const Instant now = clock_.now();
     if (deadline.passed(now)) {
       return fail(ErrorCode::deadline_exceeded, "no member of etcd could be reached in time" + reasons);
     }
-    const std::size_t member = (first + i) % endpoints_.size();
     auto channel = dial_one(endpoints_[member], ready, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
     if (channel) return Dialed{*std::move(channel), member};
     reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", channel.error().message);

@@ -74,8 +74,9 @@ class WatchStream {
 /// An etcd cluster. The one that talks to a real one is store/etcd/client.h.
 ///
 /// Calls block up to their deadline and may come from several threads. Errors of every call: invalid_argument (etcd
-/// refused the request as such, also one that is too large), permission_denied, unavailable, deadline_exceeded,
-/// corrupt (an answer that is none, or a cluster that found itself damaged), internal.
+/// refused the request as such, also one that is too large), permission_denied, unavailable (also when no member
+/// gives an answer that is one; each is named), deadline_exceeded, corrupt (a cluster that found itself damaged),
+/// internal.
 class Kv {
  public:
   virtual ~Kv() = default;

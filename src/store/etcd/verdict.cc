@@ -83,19 +83,23 @@ Verdict verdict_on(const os::GrpcStatus& status, bool writes) {
   switch (status.code) {
     case GrpcCode::deadline_exceeded:
       return unclear(ErrorCode::deadline_exceeded, status, may_have_written);
-    case GrpcCode::resource_exhausted: {
-      // The answer (or, if nothing left, the request) is beyond our own bounds: it will be next time too.
-      Verdict verdict = unclear(ErrorCode::invalid_argument, status, may_have_written);
-      verdict.try_again = false;
-      return verdict;
-    }
+    case GrpcCode::resource_exhausted:
+      // A request that is beyond our own bounds will be next time too; an answer that is, is one member's.
+      if (status.surely_not_processed) return refused(ErrorCode::invalid_argument, status);
+      return verdict_on_nonsense(error_of(ErrorCode::unavailable, status), may_have_written);
     case GrpcCode::internal:
-      return unclear(ErrorCode::corrupt, status, may_have_written);
+      return verdict_on_nonsense(error_of(ErrorCode::unavailable, status), may_have_written);
     case GrpcCode::permission_denied:
       return unclear(ErrorCode::permission_denied, status, may_have_written);
     default:
       return unclear(ErrorCode::unavailable, status, may_have_written);
   }
+}
+
+Verdict verdict_on_nonsense(const Error& error, bool writes) {
+  const Error said{writes ? ErrorCode::unknown_outcome : ErrorCode::unavailable, error.message, error.details};
+  if (!writes) return {said, true, false, true};
+  return {said.in("it may or may not have been written"), false, false, true};
 }
 
 bool is_compacted(const Error& error) { return contains(error.message, kCompacted); }

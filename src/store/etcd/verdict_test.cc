@@ -53,8 +53,8 @@ TEST(Verdict, OnlyWhatProvesThatNothingWasWrittenIsNotUnknown) {
       {lost(GrpcCode::unavailable, true), unavailable, unavailable, true, true},
       {lost(GrpcCode::deadline_exceeded, false), deadline_exceeded, unknown_outcome, true},
       {lost(GrpcCode::deadline_exceeded, true), deadline_exceeded, deadline_exceeded, true, true},
-      {lost(GrpcCode::internal, false), corrupt, unknown_outcome, true},
-      {lost(GrpcCode::resource_exhausted, false), invalid_argument, unknown_outcome},
+      {lost(GrpcCode::internal, false), unavailable, unknown_outcome, true},
+      {lost(GrpcCode::resource_exhausted, false), unavailable, unknown_outcome, true},
       {lost(GrpcCode::resource_exhausted, true), invalid_argument, invalid_argument},
       {lost(GrpcCode::unknown, false), unavailable, unknown_outcome, true},
   };
@@ -69,6 +69,18 @@ TEST(Verdict, OnlyWhatProvesThatNothingWasWrittenIsNotUnknown) {
     EXPECT_FALSE(write.try_again && write.error.code == unknown_outcome) << what;
     EXPECT_NE(read.error.message.find(c.status.message), std::string::npos) << "etcd's words are kept";
   }
+}
+
+TEST(Verdict, AnAnswerThatIsNoneSaysThatTheMemberIsBroken) {
+  const Error garbage{ErrorCode::corrupt, "no TxnResponse", {}};
+  EXPECT_TRUE(verdict_on_nonsense(garbage, false).try_again);
+  EXPECT_EQ(verdict_on_nonsense(garbage, false).error.code, ErrorCode::unavailable);
+  EXPECT_FALSE(verdict_on_nonsense(garbage, true).try_again);
+  EXPECT_EQ(verdict_on_nonsense(garbage, true).error.code, ErrorCode::unknown_outcome);
+  EXPECT_TRUE(verdict_on(lost(GrpcCode::internal, false), false).is_broken);
+  EXPECT_TRUE(verdict_on(lost(GrpcCode::resource_exhausted, false), true).is_broken);
+  EXPECT_FALSE(verdict_on(lost(GrpcCode::resource_exhausted, true), true).is_broken) << "the request was too large";
+  EXPECT_FALSE(verdict_on(lost(GrpcCode::unavailable, false), false).is_broken);
 }
 
 TEST(Verdict, WhatCallersAskAbout) {
