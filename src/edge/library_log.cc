@@ -20,7 +20,8 @@ constexpr std::size_t kLineBytesMax = 512;
 struct Told {
   std::mutex mutex;
   LibraryLog::Say say;  ///< empty: nobody listens
-  std::chrono::steady_clock::time_point minute{};
+  const Clock* clock = nullptr;
+  std::chrono::nanoseconds minute{};  ///< when it began, since boot
   int lines = 0;
   std::uint64_t left_out = 0;
 };
@@ -33,7 +34,7 @@ void pass_on(std::string_view library, std::string_view text) {
   Told& to = told();
   const std::lock_guard lock(to.mutex);
   if (!to.say) return;
-  if (const auto now = std::chrono::steady_clock::now(); now - to.minute >= std::chrono::minutes{1}) {
+  if (const auto now = to.clock->now().since_boot; now - to.minute >= std::chrono::minutes{1}) {
     to.minute = now;
     to.lines = 0;
   }
@@ -63,14 +64,15 @@ void of_protobuf(google::protobuf::LogLevel level, const char*, int, const std::
 
 }  // namespace
 
-LibraryLog::LibraryLog(Say say) {
+LibraryLog::LibraryLog(const Clock& clock, Say say) {
   Told& to = told();
   {
     const std::lock_guard lock(to.mutex);
     to.say = std::move(say);
     to.lines = 0;
     to.left_out = 0;
-    to.minute = std::chrono::steady_clock::now();
+    to.clock = &clock;
+    to.minute = clock.now().since_boot;
   }
   gpr_set_log_function(of_grpc);
   google::protobuf::SetLogHandler(of_protobuf);

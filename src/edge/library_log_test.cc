@@ -8,6 +8,8 @@
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
 
+#include "base/manual_clock.h"
+
 namespace croft::edge {
 namespace {
 
@@ -20,7 +22,8 @@ using testing::SizeIs;
 class LibraryLogTest : public testing::Test {
  protected:
   std::vector<std::string> lines_;
-  LibraryLog log_{[this](const std::string& line) { lines_.push_back(line); }};
+  ManualClock clock_;
+  LibraryLog log_{clock_, [this](const std::string& line) { lines_.push_back(line); }};
 };
 
 TEST_F(LibraryLogTest, WhatALibraryQuotesIsPrintable) {
@@ -41,6 +44,9 @@ TEST_F(LibraryLogTest, APeersFaultsAreNoLines) {
 TEST_F(LibraryLogTest, AFloodIsAFewLines) {
   for (int i = 0; i < 1000; ++i) gpr_log("src/core/lib/iomgr/x.cc", 1, GPR_LOG_SEVERITY_ERROR, "%d", i);
   EXPECT_THAT(lines_, SizeIs(kLibraryLinesMax));
+  clock_.advance(std::chrono::minutes(1));
+  gpr_log("src/core/lib/iomgr/x.cc", 1, GPR_LOG_SEVERITY_ERROR, "later");
+  EXPECT_THAT(lines_.back(), HasSubstr("later (990 lines before it were left out)"));
 }
 
 }  // namespace

@@ -182,10 +182,10 @@ bool FileLock::is_at_path() const {
   return same && *same;
 }
 
-void FileLock::note(std::string_view text) const {
+void FileLock::note(std::string_view text, std::size_t at) const {
   CROFT_ASSERT(held_);
   // Best effort: a note that is behind means nothing.
-  static_cast<void>(!::pwrite(file_.get(), text.data(), text.size(), 0));
+  static_cast<void>(!::pwrite(file_.get(), text.data(), text.size(), static_cast<off_t>(at)));
 }
 
 std::string FileLock::noted(std::size_t bytes_max) const {

@@ -48,9 +48,9 @@ class FileLock {
   /// The file at the path is still the one that is locked; false too when it can't be looked at. The lock must be held.
   [[nodiscard]] bool is_at_path() const;
 
-  /// Puts a note at the front of the file, without sync and as well as it can be done; of one length always, and short
-  /// enough not to be torn. The lock must be held.
-  void note(std::string_view text) const;
+  /// Puts a note at the front of the file, or so many bytes behind it, without sync and as well as it can be done; of
+  /// one length always, and short enough not to be torn. The lock must be held.
+  void note(std::string_view text, std::size_t at = 0) const;
   /// The first bytes of the file, up to `bytes_max`. The lock must be held.
   [[nodiscard]] std::string noted(std::size_t bytes_max) const;
   [[nodiscard]] const std::string& path() const { return path_; }

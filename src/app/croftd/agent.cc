@@ -83,7 +83,7 @@ class AgentProgram {
     TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users, 64}, daemon_.clock));
     // From here on what is made is for this user alone.
     os::make_files_private();
-    const edge::LibraryLog library_log([this](const std::string& line) { log_.error("{}", line); });
+    const edge::LibraryLog library_log(daemon_.clock, [this](const std::string& line) { log_.error("{}", line); });
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
     server_options.workers = options_.workers;

@@ -12,6 +12,7 @@ namespace croft::store {
 namespace {
 
 constexpr std::string_view kMark = "croft ";
+constexpr std::string_view kFileMark = "file  ";
 
 std::uint64_t sum_of(std::string_view text) {
   Checksum sum;
@@ -33,19 +34,34 @@ constexpr std::size_t kSummed = 43;
 
 }  // namespace
 
-std::string encode_commit_note(const CommitNote& note) {
-  const std::string text = fmt::format("{}{:016x} {:020}", kMark, note.register_id, note.revision);
+namespace {
+
+std::string encode(std::string_view mark, std::int64_t id, std::int64_t revision) {
+  const std::string text = fmt::format("{}{:016x} {:020}", mark, id, revision);
   return fmt::format("{:<{}}\n", fmt::format("{} {:016x}", text, sum_of(text)), kCommitNoteBytes - 1);
 }
 
-std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
-  if (bytes.size() < kCommitNoteBytes || !bytes.starts_with(kMark)) return std::nullopt;
+std::optional<CommitNote> decode(std::string_view mark, std::string_view bytes) {
+  if (bytes.size() < kCommitNoteBytes || !bytes.starts_with(mark)) return std::nullopt;
   CommitNote note;
   std::uint64_t sum = 0;
   const bool read = read_number(bytes.substr(kIdAt, 16), 16, note.register_id) &&
                     read_number(bytes.substr(kRevisionAt, 20), 10, note.revision) &&
                     read_number(bytes.substr(kSummed + 1, 16), 16, sum);
   if (!read || sum != sum_of(bytes.substr(0, kSummed))) return std::nullopt;
+  return note;
+}
+
+}  // namespace
+
+std::string encode_commit_note(const CommitNote& note) { return encode(kMark, note.register_id, note.revision); }
+std::string encode_file_note(const CommitNote& note) { return encode(kFileMark, note.register_id, note.in_file); }
+
+std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
+  auto note = decode(kMark, bytes);
+  if (!note || bytes.size() < kNotesBytes) return note;
+  const auto of_file = decode(kFileMark, bytes.substr(kCommitNoteBytes));
+  if (of_file && of_file->register_id == note->register_id) note->in_file = of_file->revision;
   return note;
 }
 
@@ -66,6 +82,17 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
   TRY(const std::int64_t last, database.last_revision());
   if (!note || id == 0 || note->register_id != id) return {};
   if (last < note->revision) return fail(commits_lost(database, last, *note));
+  return check_file_against(database, *note);
+}
+
+Result<void> check_file_against(Database& database, const CommitNote& note) {
+  if (note.register_id != database.register_id() || note.in_file <= database.expected_in_file()) return {};
+  if (const auto in_file = database.revision_in_file(note.in_file); in_file && *in_file < note.in_file) {
+    CommitNote of_file = note;
+    of_file.revision = note.in_file;
+    return fail(commits_lost(database, *in_file, of_file));
+  }
+  database.expect_in_file(note.in_file);
   return {};
 }
 

@@ -16,12 +16,18 @@ namespace croft::store {
 struct CommitNote {
   std::int64_t register_id = 0;  ///< of which register: another one at the same path has another
   std::int64_t revision = 0;
+  /// What the database file itself had, past the log, when the log was last begun anew: everything later is in the log.
+  /// So an older file under a newer log, which would show its newest revision all the same, is found. 0: not known.
+  std::int64_t in_file = 0;
   friend bool operator==(const CommitNote&, const CommitNote&) = default;
 };
 inline constexpr std::size_t kCommitNoteBytes = 64;
+/// With a second line of the same form, at kCommitNoteBytes, for `in_file`: it changes when the log begins anew.
+inline constexpr std::size_t kNotesBytes = 2 * kCommitNoteBytes;
 
 /// kCommitNoteBytes, one line of text.
 [[nodiscard]] std::string encode_commit_note(const CommitNote& note);
+[[nodiscard]] std::string encode_file_note(const CommitNote& note);
 /// Nothing when it is none, or a damaged one: then nothing is known.
 [[nodiscard]] std::optional<CommitNote> decode_commit_note(std::string_view bytes);
 
@@ -31,6 +37,9 @@ inline constexpr std::size_t kCommitNoteBytes = 64;
 /// Reads the id of the register into `database`; 0 when it has none, as older programs leave it. Error: corrupt when
 /// the register is older than the note, which must have been read before the database was opened.
 [[nodiscard]] Result<void> check_against(Database& database, const std::optional<CommitNote>& note);
+
+/// Refuses a database file that is older than the note says, whatever its log holds. Error: corrupt.
+[[nodiscard]] Result<void> check_file_against(Database& database, const CommitNote& note);
 
 /// The error of a register that is at `revision`, older than the note says.
 [[nodiscard]] Error commits_lost(const Database& database, std::int64_t revision, const CommitNote& note);

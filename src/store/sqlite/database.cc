@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "store/sqlite/raw_counters.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/vfs.h"
@@ -118,6 +119,7 @@ Result<void> Database::open() {
   TRY_VOID(open_file());
   TRY_VOID(configure());
   TRY_VOID(check_identity());
+  TRY_VOID(check_tables());
   files_ = opened_files(database_file(), log_file());
   return {};
 }
@@ -136,7 +138,8 @@ Result<void> Database::configure() {
   sqlite3_wal_hook(db_, &Database::note_log_pages, this);  // replaces the hook that checkpoints automatically
   const bool switched = switch_to(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) &&
                         switch_to(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0) &&
-                        switch_to(db_, SQLITE_DBCONFIG_DEFENSIVE, 1);
+                        switch_to(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0) &&
+                        switch_to(db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0) && switch_to(db_, SQLITE_DBCONFIG_DEFENSIVE, 1);
   if (!switched) return fail(wrong(ErrorCode::internal, "SQLite refuses a switch that Croft needs"));
   int keep_log = 1;
   sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &keep_log);
@@ -190,6 +193,40 @@ Result<void> Database::check_identity() {
   // A page that is written to the log twice in one transaction has a wrong checksum there until the commit.
   TRY_VOID(ask("PRAGMA cache_spill=OFF"));
   return {};
+}
+
+/// A trigger, a view or an index on an expression would make of our statements what somebody else wrote.
+Result<void> Database::check_tables() {
+  TRY(const auto found,
+      ask("SELECT sum(CASE WHEN (type='table' AND name IN ('records', 'counters', 'changes')) OR (type='index' AND "
+          "name='sqlite_autoindex_records_1') THEN 0 ELSE 1 END) || ' ' || "
+          "max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM sqlite_schema"));
+  const std::string text = found.value_or("");
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string::npos || text.substr(0, blank) != "0") {
+    return fail(wrong(ErrorCode::corrupt,
+                      "it has tables, views, triggers or indexes that Croft did not make; restore "
+                      "it from a backup"));
+  }
+  counters_page_ = static_cast<std::uint32_t>(std::strtoul(text.c_str() + blank, nullptr, 10));
+  return {};
+}
+
+std::optional<std::int64_t> Database::revision_in_file(std::int64_t expected) {
+  constexpr int kTries = 5;
+  sqlite3_file* const file = database_file();
+  if (file == nullptr || counters_page_ == 0) return {};
+  std::optional<std::int64_t> found;
+  for (int i = 0; i < kTries && (!found || *found < expected); ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::array<std::uint8_t, kPageBytes> page{};
+    const sqlite3_int64 at = (sqlite3_int64{counters_page_} - 1) * kPageBytes;
+    if (file->pMethods->xRead(file, page.data(), kPageBytes, at) != SQLITE_OK) continue;
+    const auto counters = counters_in_page(page);
+    if (!counters) continue;
+    if (const auto revision = counters->find(1); revision != counters->end()) found = revision->second;
+  }
+  return found;
 }
 
 Error Database::wrong(ErrorCode code, std::string what) const {
@@ -274,6 +311,10 @@ Result<bool> Database::is_current() {
   if (log_file() != nullptr && (!log || log->id != files_.log)) return false;
   if (knows_pages && database->bytes / kPageBytes < header.pages && !log_has_pages_behind(database->bytes))
     return false;
+  if (expected_in_file_ > 0) {
+    const auto in_file = revision_in_file(expected_in_file_);
+    if (in_file && *in_file < expected_in_file_) return false;
+  }
   return !has_index || log_is_as_indexed();
 }
 

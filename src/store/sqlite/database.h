@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -131,10 +132,18 @@ class Database {
   /// for it, and one given after it could not be read again.
   [[nodiscard]] Result<std::int64_t> last_revision();
 
+  /// The last revision that the database file itself has, past the log; nothing when that can't be told. One below
+  /// `expected` is read a few times more: a checkpoint may be writing the page.
+  [[nodiscard]] std::optional<std::int64_t> revision_in_file(std::int64_t expected);
+  /// The least it must be from now on: is_current() looks.
+  void expect_in_file(std::int64_t revision) { expected_in_file_ = std::max(expected_in_file_, revision); }
+  [[nodiscard]] std::int64_t expected_in_file() const { return expected_in_file_; }
+
   /// The database, its log and its index are still the files that this connection has open, no page is missing from
-  /// them, and the end of the log is what the index says it is. Not inside a transaction. Costs three looks at the file
-  /// system and reads 24 bytes. Once false, everything read through this connection may be void; it must be closed,
-  /// with all others of this process, and opened anew. Errors: a path that can't be looked at.
+  /// them, the file is no older than the log builds on, and the end of the log is what the index says it is. Not inside
+  /// a transaction. Costs three looks at the file system and reads a page and 24 bytes. Once false, everything read
+  /// through this connection may be void; it must be closed, with all others of this process, and opened anew. Errors:
+  /// a path that can't be looked at.
   [[nodiscard]] Result<bool> is_current();
   /// Which file the database is; nothing when that is not known.
   [[nodiscard]] std::optional<os::FileId> file() const { return files_.database; }
@@ -168,6 +177,7 @@ class Database {
   [[nodiscard]] Result<void> open_file();
   [[nodiscard]] Result<void> configure();
   [[nodiscard]] Result<void> check_identity();
+  [[nodiscard]] Result<void> check_tables();
   [[nodiscard]] Result<void> check_setting(const std::string& pragma, std::string_view expected);
   [[nodiscard]] bool log_is_as_indexed();
   /// Each page in use that a file of so many bytes lacks is in the log, where readers look for it. After a power cut it
@@ -190,6 +200,8 @@ class Database {
   bool last_call_was_refused_ = false;
   const std::uint16_t generation_;
   std::int64_t register_id_ = 0;
+  std::uint32_t counters_page_ = 0;  ///< root of the table `counters`; 0: not known
+  std::int64_t expected_in_file_ = 0;
   OpenedFiles files_;
   std::array<sqlite3_stmt*, kSqlCount> statements_{};
 };

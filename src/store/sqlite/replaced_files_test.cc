@@ -89,6 +89,51 @@ class ReplacedFilesTest : public SqliteStoreTest {
   }
 };
 
+/// The newest revision is always in the log: what an older database lacks must show all the same.
+TEST_F(ReplacedFilesTest, AnOlderDatabaseUnderItsNewerLogIsRefused) {
+  auto store = make();
+  const auto until_shortened = [&](std::uint64_t times) {
+    for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) {
+      ASSERT_LT(i, 10'000U);
+      ASSERT_TRUE(put(*store, "a", i));
+    }
+    ASSERT_TRUE(put(*store, "b", times));  // the log has begun anew
+  };
+  until_shortened(1);
+  copy_to(copy());
+  until_shortened(2);
+  ASSERT_TRUE(put(*store, "c", 1));
+  overwrite("");
+  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt) << "while it is open";
+  EXPECT_FALSE(put(*store, "d", 1));
+  store.reset();
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+}
+
+TEST_F(ReplacedFilesTest, ADatabaseThatTheLogIsStillWholeForIsTaken) {
+  auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  copy_to(copy());
+  ASSERT_TRUE(put(*store, "a", 2));
+  store.reset();
+  overwrite("");
+  EXPECT_EQ(read(*make(), "a"), 2U);
+}
+
+/// Views, triggers and indexes on expressions would do what somebody else wrote.
+TEST_F(ReplacedFilesTest, TablesThatCroftDidNotMakeAreRefused) {
+  for (const char* sql :
+       {"CREATE TRIGGER t BEFORE INSERT ON records BEGIN SELECT RAISE(IGNORE); END", "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t(a)", "CREATE INDEX i ON records(length(value))"}) {
+    const std::string at = scratch_.file("foreign" + std::to_string(std::hash<std::string>()(sql)) + ".db");
+    ASSERT_TRUE(open(at, {.create = true}));
+    as_other_croft(at, sql);
+    const auto opened = open(at);
+    ASSERT_FALSE(opened) << sql;
+    EXPECT_THAT(opened.error().message, testing::HasSubstr("did not make"));
+  }
+}
+
 TEST_F(ReplacedFilesTest, ADirectorySwappedForABackupIsReadAnew) {
   const auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));

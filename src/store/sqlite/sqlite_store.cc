@@ -197,7 +197,7 @@ class SqliteStoreImpl final : public SqliteStore {
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {
-      results = commit_group(database, group, decode_commit_note(gate_.lock().noted(kCommitNoteBytes)));
+      results = commit_group(database, group, decode_commit_note(gate_.lock().noted(kNotesBytes)));
       transactions_ += 1;
       note_commits(database, results);
       if (auto why = reason_to_stop(database, results)) connections_.break_with(*why);
@@ -239,7 +239,9 @@ class SqliteStoreImpl final : public SqliteStore {
     const Deadline soon = Deadline::after(clock_.now(), kTidyUpMax);
     // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
     static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
-      TRY(const bool checkpointed, shorten_log(database));
+      TRY(const bool checkpointed, shorten_log(database, [&](std::int64_t in_file) {
+            gate_.lock().note(encode_file_note({database.register_id(), 0, in_file}), kCommitNoteBytes);
+          }));
       if (checkpointed) checkpoints_ += 1;
       return {};
     }));

@@ -40,6 +40,7 @@ class Group {
     if (note_ && note_->register_id == database_.register_id() && last < note_->revision) {
       return fail(commits_lost(database_, last, *note_));
     }
+    if (note_) TRY_VOID(check_file_against(database_, *note_));
     revision_ = database_.told(last);
     TRY_VOID(upgrade_tables(database_));
     TRY_VOID(forget_changes_ ? forget_all_changes(database_, revision_) : begin_changes(database_));
@@ -147,13 +148,17 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   return results;
 }
 
-Result<bool> shorten_log(Database& database) {
+Result<bool> shorten_log(Database& database, const std::function<void(std::int64_t in_file)>& note) {
   if (database.log_pages() < kLogPagesMax) return false;
   TRY(const bool complete, database.checkpoint());
   // The next write starts the log again from its front. It must come from a process that knows of the checkpoint: one
   // that opens the store alone would take the old log for news. So it is made now.
-  if (complete) TRY_VOID(database.run(Sql::count_log_restart));
-  return complete;
+  if (!complete) return false;
+  TRY(const std::int64_t in_file, database.last_revision());
+  note(in_file);
+  database.expect_in_file(in_file);
+  TRY_VOID(database.run(Sql::count_log_restart));
+  return true;
 }
 
 Result<void> verify_pages(Database& database) {

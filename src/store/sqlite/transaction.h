@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,8 +34,9 @@ class ReadTransaction {
                                                          const std::optional<CommitNote>& note);
 
 /// When the log has become long, copies it into the database and starts it again from the front of its file. A process
-/// that opens the store alone reads the whole log, so a short one keeps plugins quick. True: it was copied.
-[[nodiscard]] Result<bool> shorten_log(Database& database);
+/// that opens the store alone reads the whole log, so a short one keeps plugins quick. True: it was copied, and `note`
+/// was told of the revision that the database file has from then on, before the log begins anew.
+[[nodiscard]] Result<bool> shorten_log(Database& database, const std::function<void(std::int64_t in_file)>& note);
 
 /// Reads the whole database; corrupt when SQLite finds damage, a record is unreadable, or one has a newer revision than
 /// was ever given.
