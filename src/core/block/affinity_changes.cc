@@ -58,8 +58,10 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     return finish(reader, draft, ClaimOutcome::claimed);
   }
   if (mark != nullptr && !is_credible(*mark)) return damaged_mark(cidr, *mark);
-  draft.put_claimed(new_block(cidr, owner, now, mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt),
-                    *pool, {});
+  Block made = new_block(cidr, owner, now, mark != nullptr ? std::optional(mark->sequence_number) : std::nullopt);
+  made = with_rest_of_predecessor(reader, pools, std::move(made), now);
+  if (!reader.complete()) return reader.missing();
+  draft.put_claimed(std::move(made), *pool, {});
   return finish(reader, draft, ClaimOutcome::claimed);
 }
 
