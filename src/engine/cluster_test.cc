@@ -21,12 +21,12 @@ class Cluster : public testing::Test, public World {
   void TearDown() override { EXPECT_THAT(findings(), IsEmpty()); }
 
   /// A pool without gateway, reservation or cooldown: every address counts.
-  void bare_pool(const std::string& name, const char* cidr, int block_length) {
+  void bare_pool(const std::string& name, const char* cidr, int block_length, std::chrono::seconds cooldown = 0s) {
     core::Pool bare;
     bare.name = name;
     bare.cidr = prefix(cidr);
     bare.block_length = block_length;
-    bare.cooldown = 0s;
+    bare.cooldown = cooldown;
     put(core::pool_key(name), bare);
     bare_ = true;
   }
@@ -431,6 +431,34 @@ TEST_F(BesideCalico, ItsBlocksAreFoundWithoutVacancies) {
   EXPECT_EQ(add("c1"), "10.1.0.10");
   EXPECT_EQ(add("c2"), "10.1.0.11");
   EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
+}
+
+TEST_F(BesideCalico, WhatCoolsInABlockThatCalicoDeletedCoolsOn) {
+  bare_pool("a", "10.1.0.0/28", 30, 60s);
+  for (const char* cidr : {"10.1.0.0/30", "10.1.0.4/30", "10.1.0.8/30", "10.1.0.12/30"}) {
+    core::BlockBeside beside;
+    for (std::uint32_t ordinal = 0; ordinal < 4; ++ordinal) {
+      if (ordinal == 2 && prefix(cidr) == prefix("10.1.0.8/30")) continue;
+      core::Cooling cooling;
+      cooling.released_at = clock.now();
+      beside.cooling.push_back({ordinal, core::SequenceNumber(1), cooling});
+    }
+    put(core::block_beside_key(prefix(cidr)), beside);
+  }
+  EXPECT_EQ(add("c1"), "10.1.0.10") << "the only one that does not rest";
+  EXPECT_THAT(add("c2"), StartsWith("exhausted"));
+  EXPECT_EQ(blocks_of(kNodeA).size(), 1U);
+  clock.advance(2h);
+  EXPECT_THAT(add("c2"), StartsWith("10.1.0."));
+}
+
+TEST_F(BesideCalico, ABlockWhoseRestIsNotKnownIsNotClaimed) {
+  bare_pool("a", "10.1.0.0/30", 30, 60s);
+  const core::Key key = core::block_beside_key(prefix("10.1.0.0/30"));
+  put(key, core::BlockBeside{});
+  store.damage(key);
+  EXPECT_THAT(blocks_of(kNodeA), testing::IsEmpty());
+  EXPECT_THAT(add("c1"), testing::Not(StartsWith("10.")));
 }
 
 TEST_F(BesideCalico, AClaimLeftPendingIsTakenUp) {

@@ -363,6 +363,18 @@ TEST(NodeRange, ADamagedConfigurationIsToldAndNotGuessed) {
   EXPECT_EQ(world.take("d"), "corrupt: node range \"ipv4/10.0.0.128/26\" says that it is 10.0.0.192/26");
 }
 
+TEST(NodeRange, ADamagedPoolStopsWhoeverClaimsAndNobodyWhoLooks) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.pool("p", "10.9.0.0/24", 26, 0);
+  world.store.damage(core::pool_key("p"));
+  EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
+  const auto seen = look_at_node_ranges(world.context);
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->ranges.size(), 1U);
+}
+
 // --- nodes that are gone ---
 
 struct Reconciled : NodeWorld {

@@ -50,12 +50,12 @@ struct Claims {
   store::Write pool_set;
 };
 
-[[nodiscard]] Result<Claims> read_claims(const Context& context) {
+[[nodiscard]] Result<Claims> read_claims(const Context& context, core::AddressClaims::For purpose) {
   Loader loader(context.store, deadline_of_use_case(context));
   for (;;) {
     core::Reader reader(loader.snapshot());
     core::PlannedWrite pool_set = core::next_pool_set(reader);
-    core::AddressClaims claims(reader);
+    core::AddressClaims claims(reader, purpose);
     if (!reader.complete()) {
       TRY_VOID(loader.load(reader.missing()));
       continue;
@@ -100,12 +100,13 @@ struct Look {
          look.services.empty() && look.cidrs.empty() && look.objects.empty();
 }
 
-[[nodiscard]] Result<Look> read_all(const Context& context, ClusterIpForm form) {
+[[nodiscard]] Result<Look> read_all(const Context& context, const RangeRepairOptions& options) {
+  using For = core::AddressClaims::For;
   Look look;
   TRY(look.records, read_records(context));
-  TRY(look.claims, read_claims(context));
+  TRY(look.claims, read_claims(context, options.write ? For::to_claim : For::to_look));
   TRY_VOID(read_services(context, look));
-  if (form == ClusterIpForm::bitmap) return look;
+  if (options.form == ClusterIpForm::bitmap) return look;
   TRY_VOID(for_each_record(context, {core::Kind::ip_address, ""}, [&](store::Record& record) {
     look.object_revisions[record.key.name] = record.revision;
     look.objects.push_back(std::get<core::IpAddressObject>(std::move(record.value)));
@@ -132,7 +133,7 @@ class Pass {
   [[nodiscard]] Result<RangeRepairReport> run() {
     for (int tries = 0;; ++tries) {
       if (tries > 0) wait(tries - 1);
-      TRY(look_, read_all(context_, options_.form));
+      TRY(look_, read_all(context_, options_));
       if (const std::uint64_t history = context_.store.history(); memory_.history != history) {
         memory_ = {};
         memory_.history = history;

@@ -100,6 +100,17 @@ TEST(RepairRanges, ALookWritesNothing) {
   EXPECT_FALSE(world.has("10.0.0.7"));
 }
 
+TEST(RepairRanges, ADamagedPoolStopsWhoeverWritesAndNobodyWhoLooks) {
+  World world("10.0.0.0/24");
+  EXPECT_EQ(world.create(World::service("a", core::ServiceType::cluster_ip)), "ok");
+  EXPECT_TRUE(store::create_if_absent(world.store, core::pool_key("p"), core::Pool{}, {}, Deadline{}));
+  world.store.damage(core::pool_key("p"));
+  EXPECT_FALSE(repair_ranges(world.repairing, world.repair_options, world.memory));
+  world.repair_options.write = false;
+  const auto report = repair_ranges(world.repairing, world.repair_options, world.memory);
+  EXPECT_TRUE(report) << report.error().message;
+}
+
 TEST(RepairRanges, IsToldBeforeItWrites) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");

@@ -10,8 +10,6 @@
 namespace croft::wire {
 namespace {
 
-constexpr std::uint32_t kOrdinalMax = 4095;
-
 Error damaged(std::string_view key, std::string_view why) {
   return {ErrorCode::corrupt, fmt::format("{} is damaged: {}", net::echo(key), why), {}};
 }
@@ -66,38 +64,15 @@ Result<PoolBeside> decode_pool_beside(std::string_view key, std::string_view byt
 
 std::string encode_cooling_beside(const std::vector<core::CoolingBeside>& beside) {
   CanonicalWriter out(64 + 256 * beside.size());
-  out.raw("{\"v\":1,\"cooling\":");
-  std::string_view separator = "[";
-  for (const core::CoolingBeside& one : beside) {
-    out.raw(separator).raw("{\"ordinal\":").number(std::uint64_t{one.ordinal});
-    out.raw(",\"sequenceNumber\":").number(one.sequence_number.value).raw(",");
-    write_cooling(out, one.cooling);
-    out.raw("}");
-    separator = ",";
-  }
-  out.raw(beside.empty() ? "[]}" : "]}");
+  out.raw("{\"v\":1,");
+  write_cooling_beside(out, beside);
+  out.raw("}");
   return out.take();
 }
 
 Result<std::vector<core::CoolingBeside>> decode_cooling_beside(std::string_view key, std::string_view bytes) {
   std::vector<core::CoolingBeside> beside;
-  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) {
-    in.expect("\"cooling\":");
-    if (in.accept("[]")) return;
-    in.expect("[");
-    do {
-      core::CoolingBeside one;
-      in.expect("{\"ordinal\":");
-      one.ordinal = in.small_number(kOrdinalMax);
-      if (!beside.empty() && one.ordinal <= beside.back().ordinal) in.reject("ordinal out of order");
-      in.expect(",\"sequenceNumber\":");
-      one.sequence_number = core::SequenceNumber(in.unsigned_number());
-      in.expect(",");
-      one.cooling = read_cooling(in);
-      in.expect("}");
-      beside.push_back(std::move(one));
-    } while (in.another(']') && beside.size() <= kOrdinalMax);
-  }));
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) { beside = read_cooling_beside(in); }));
   return beside;
 }
 

@@ -212,6 +212,7 @@ Result<Key> key_of(const core::Key& key) {
     case core::Kind::node_range_set:
     case core::Kind::removed_node:
     case core::Kind::foreign_service:
+    case core::Kind::block_beside:
       break;
   }
   return fail(ErrorCode::invalid_argument, fmt::format("Calico has no {}", core::name_of(key.kind)));

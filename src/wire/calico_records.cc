@@ -163,6 +163,7 @@ Result<core::Value> decode_value(const core::Key& key, std::string_view bytes) {
     case core::Kind::node_range_set:
     case core::Kind::removed_node:
     case core::Kind::foreign_service:
+    case core::Kind::block_beside:
       break;
   }
   CROFT_ASSERT(false);

@@ -235,4 +235,43 @@ Block read_block(CanonicalReader& in) {
   return block;
 }
 
+namespace {
+
+constexpr std::uint32_t kBesideOrdinalMax = 4095;
+
+}  // namespace
+
+void write_cooling_beside(CanonicalWriter& out, const std::vector<core::CoolingBeside>& beside) {
+  out.raw("\"cooling\":");
+  std::string_view separator = "[";
+  for (const core::CoolingBeside& one : beside) {
+    out.raw(separator).raw("{\"ordinal\":").number(std::uint64_t{one.ordinal});
+    out.raw(",\"sequenceNumber\":").number(one.sequence_number.value).raw(",");
+    write_cooling(out, one.cooling);
+    out.raw("}");
+    separator = ",";
+  }
+  out.raw(beside.empty() ? "[]" : "]");
+}
+
+std::vector<core::CoolingBeside> read_cooling_beside(CanonicalReader& in) {
+  std::vector<core::CoolingBeside> beside;
+  in.expect("\"cooling\":");
+  if (in.accept("[]")) return beside;
+  in.expect("[");
+  do {
+    core::CoolingBeside one;
+    in.expect("{\"ordinal\":");
+    one.ordinal = in.small_number(kBesideOrdinalMax);
+    if (!beside.empty() && one.ordinal <= beside.back().ordinal) in.reject("ordinal out of order");
+    in.expect(",\"sequenceNumber\":");
+    one.sequence_number = core::SequenceNumber(in.unsigned_number());
+    in.expect(",");
+    one.cooling = read_cooling(in);
+    in.expect("}");
+    beside.push_back(std::move(one));
+  } while (in.another(']') && beside.size() <= kBesideOrdinalMax);
+  return beside;
+}
+
 }  // namespace croft::wire

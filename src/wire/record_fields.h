@@ -11,6 +11,7 @@
 
 #include "core/block/affinity.h"
 #include "core/block/block.h"
+#include "core/block/cooling_beside.h"
 #include "core/range/allocation.h"
 #include "core/range/node_range.h"
 #include "core/service/service.h"
@@ -78,6 +79,9 @@ inline void write_prefix(CanonicalWriter& out, const net::Prefix& prefix) { out.
 /// The members of a cooling address, without braces.
 void write_cooling(CanonicalWriter& out, const core::Cooling& cooling);
 [[nodiscard]] core::Cooling read_cooling(CanonicalReader& in);
+/// What cools beside a block: the member `cooling`.
+void write_cooling_beside(CanonicalWriter& out, const std::vector<core::CoolingBeside>& beside);
+[[nodiscard]] std::vector<core::CoolingBeside> read_cooling_beside(CanonicalReader& in);
 
 inline void write_prefixes(CanonicalWriter& out, const std::vector<net::Prefix>& prefixes) {
   write_list(out, prefixes, [&](const net::Prefix& prefix) { write_prefix(out, prefix); });

@@ -18,7 +18,7 @@ constexpr std::array kNumberedKinds = {
     Kind::pool,       Kind::reservation,      Kind::ipam_config,  Kind::block,           Kind::affinity,
     Kind::handle,     Kind::vacancy,          Kind::claim_cursor, Kind::high_water_mark, Kind::pool_set,
     Kind::node,       Kind::range_allocation, Kind::service,      Kind::ip_address,      Kind::service_cidr,
-    Kind::node_range, Kind::node_range_set,   Kind::removed_node, Kind::foreign_service,
+    Kind::node_range, Kind::node_range_set,   Kind::removed_node, Kind::foreign_service, Kind::block_beside,
 };
 static_assert(kNumberedKinds.size() == core::kKindCount, "a new kind needs a number, an encoder and a golden file");
 
@@ -194,6 +194,7 @@ void write(CanonicalWriter& out, const core::Block& block) { write_block(out, bl
 void write(CanonicalWriter& out, const core::RangeAllocation& range) { write_range_allocation(out, range); }
 void write(CanonicalWriter& out, const core::Service& service) { write_service(out, service); }
 void write(CanonicalWriter& out, const core::ForeignService& foreign) { write_service(out, foreign.service); }
+void write(CanonicalWriter& out, const core::BlockBeside& beside) { write_cooling_beside(out, beside.cooling); }
 void write(CanonicalWriter& out, const core::IpAddressObject& object) { write_ip_address(out, object); }
 void write(CanonicalWriter& out, const core::ServiceCidrObject& object) { write_service_cidr(out, object); }
 void write(CanonicalWriter& out, const core::NodeRange& range) { write_node_range(out, range); }
@@ -421,6 +422,8 @@ core::Value read_value(CanonicalReader& in, Kind kind) {
       return read_removed_node(in);
     case Kind::foreign_service:
       return core::ForeignService{read_service(in)};
+    case Kind::block_beside:
+      return core::BlockBeside{read_cooling_beside(in)};
   }
   CROFT_ASSERT(false);
 }

@@ -169,6 +169,8 @@ std::vector<Golden> goldens() {
        core::RemovedNode{
            "node-a", {{"10.0.0.0/26", core::SequenceNumber(kAboveDouble)}, {"fd00::/122", core::SequenceNumber(7)}}}},
       {core::foreign_service_key({"shop", "cart"}), core::ForeignService{golden_service()}},
+      {core::block_beside_key(*net::Prefix::parse("10.0.0.0/26")),
+       core::BlockBeside{{{7, core::SequenceNumber(kAboveDouble), golden_cooling()}}}},
   };
 }
 
@@ -218,6 +220,7 @@ TEST(Records, NumbersOfKindsAreStable) {
       {Kind::node_range_set, 16},
       {Kind::removed_node, 17},
       {Kind::foreign_service, 18},
+      {Kind::block_beside, 19},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);
@@ -251,9 +254,9 @@ TEST(Records, UnknownMissingAndMisplacedMembersAreDamage) {
 
 TEST(Records, AValueUnderAnotherKeyIsDamage) {
   for (const Golden& golden : goldens()) {
-    constexpr std::array kNameless = {Kind::ipam_config,     Kind::vacancy,  Kind::claim_cursor,
-                                      Kind::high_water_mark, Kind::pool_set, Kind::range_allocation,
-                                      Kind::node_range_set};
+    constexpr std::array kNameless = {Kind::ipam_config,     Kind::vacancy,     Kind::claim_cursor,
+                                      Kind::high_water_mark, Kind::pool_set,    Kind::range_allocation,
+                                      Kind::node_range_set,  Kind::block_beside};
     if (std::find(kNameless.begin(), kNameless.end(), golden.key.kind) != kNameless.end()) continue;
     Key other = golden.key;
     other.name += "x";

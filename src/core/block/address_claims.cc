@@ -13,8 +13,9 @@
 
 namespace croft::core {
 
-AddressClaims::AddressClaims(Reader& reader) {
-  for (const auto& [key, value] : reader.list({Kind::pool, ""})) {
+AddressClaims::AddressClaims(Reader& reader, For purpose) {
+  const Listing pools{Kind::pool, ""};
+  for (const auto& [key, value] : purpose == For::to_look ? reader.sound(pools) : reader.list(pools)) {
     const net::Prefix& cidr = std::get<Pool>(value).cidr;
     pools_.push_back({fmt::format("pool {} ({})", key.name, cidr.to_string()), cidr});
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +20,10 @@ namespace croft::core {
 /// (`next_pool_set`), but for a node range, which is cut only where nothing else can be made.
 class AddressClaims {
  public:
+  /// `to_look` leaves a damaged pool out, whose CIDR is not known: nobody may claim anything by that.
+  enum class For : std::uint8_t { to_claim, to_look };
   /// Asks for what it needs; meaningful once the reader is complete.
-  explicit AddressClaims(Reader& reader);
+  explicit AddressClaims(Reader& reader, For purpose = For::to_claim);
 
   // Whose claim stands against another one, with its CIDR, ready for a message: "pool web (10.1.0.0/24)". Nothing:
   // none.

@@ -319,6 +319,7 @@ class Assignment {
       const Pool* pool = pools_.containing(cidr.first());
       if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
       reader_.ask(high_water_mark_key(cidr));
+      if (reader_.foreign_writers()) reader_.ask(block_beside_key(cidr));
       if (is_beside_others(search, cidr)) return true;
       if (!reader_.complete()) return false;
       if (const Error* error = reader_.damage(high_water_mark_key(cidr))) {
@@ -396,8 +397,9 @@ class Assignment {
         const ClaimChoice choice = choose_block_to_claim(reader_, pools_, *pool, request_.node, search.claimed);
         if (!reader_.complete()) return false;
         if (choice.block) {
+          const std::size_t missing = search.missing;
           if (!claim(search, *choice.block, *pool)) return false;
-          ++search.newly_owned;
+          if (search.missing < missing) ++search.newly_owned;
           claimed = true;
           break;
         }
@@ -446,8 +448,8 @@ class Assignment {
     Block block;
     if (!make_block(cidr, block)) return false;
     search.claimed.insert(cidr);
-    const bool any = take_all(search, std::move(block), &pool);
-    CROFT_ASSERT(any);  // wholly reserved blocks are passed over
+    // Wholly reserved blocks are passed over; in one that is made anew everything may rest still.
+    static_cast<void>(take_all(search, std::move(block), &pool));
     return true;
   }
 
@@ -579,8 +581,9 @@ class Assignment {
     const auto* mark = reader_.get<HighWaterMark>(high_water_mark_key(cidr));
     if (!reader_.complete()) return false;
     if (mark != nullptr && !is_credible(*mark)) return fail_with(damaged_mark(cidr, *mark));
-    block = new_block(cidr, request_.node, draft_.now(), number_before(reader_, cidr));
-    return true;
+    block = with_rest_of_predecessor(
+        reader_, pools_, new_block(cidr, request_.node, draft_.now(), number_before(reader_, cidr)), draft_.now());
+    return reader_.complete();
   }
 
   void accept(Taken taken, const Pool* claimed_in) {

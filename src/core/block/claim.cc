@@ -95,6 +95,10 @@ const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwn
 bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
   const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), block_key(candidate)};
   for (const Key& key : keys) reader.ask(key);
+  if (reader.foreign_writers()) {
+    reader.ask(block_beside_key(candidate));
+    if (reader.damage(block_beside_key(candidate)) != nullptr) return false;
+  }
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
   if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
   const auto* block = reader.find<Block>(keys[2]);

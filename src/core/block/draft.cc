@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/block/cooling_beside.h"
 
 namespace croft::core {
 
@@ -105,6 +106,14 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
       }));
 }
 
+Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now) {
+  if (!reader.foreign_writers()) return made;
+  const auto* beside = reader.get<BlockBeside>(block_beside_key(made.cidr));
+  if (beside == nullptr) return made;
+  const net::Prefix cidr = made.cidr;
+  return with_cooled_freed(with_cooling(std::move(made), beside->cooling), pools.cooldowns_of(cidr), now);
+}
+
 Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
   const Block* stored = reader_.sound<Block>(block_key(cidr));
@@ -167,6 +176,10 @@ void Draft::write_claim(const Change& change, Writes& writes) {
   if (there == nullptr || there->deleted) {
     static_cast<void>(reader_.get<HighWaterMark>(high_water_mark_key(cidr)));
     add(writes, {high_water_mark_key(cidr), std::nullopt, Guard::as_read, true});
+    if (reader_.foreign_writers()) {
+      static_cast<void>(reader_.get<BlockBeside>(block_beside_key(cidr)));
+      add(writes, {block_beside_key(cidr), std::nullopt, Guard::as_read, true});
+    }
   }
   const Affinity* before = reader_.get<Affinity>(affinity_key(owner, cidr));
   Affinity claim{owner, cidr, AffinityState::confirmed, false};

@@ -125,6 +125,10 @@ template <class Answer>
 /// Whether a block can be made above the mark; another is damage.
 [[nodiscard]] bool is_credible(const HighWaterMark& mark);
 /// Says so, with the remedy.
+/// A block that is made anew where another program deleted one: with what has to rest there still (BlockBeside). May
+/// leave the reader incomplete.
+[[nodiscard]] Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now);
+
 [[nodiscard]] Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark);
 
 /// How many addresses of the block a handle holds.

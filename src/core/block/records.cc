@@ -59,6 +59,8 @@ std::string_view name_of(Kind kind) {
       return "removed_node";
     case Kind::foreign_service:
       return "foreign_service";
+    case Kind::block_beside:
+      return "block_beside";
   }
   return "unknown";
 }
@@ -71,6 +73,8 @@ std::string_view loss_without(Kind kind) {
     case Kind::range_allocation:
     case Kind::ip_address:
       return "says who holds addresses: without it they are given to others while their holders live";
+    case Kind::block_beside:
+      return "says which addresses of the block still rest: without it they are given out at once";
     case Kind::service:
     case Kind::foreign_service:
       return "says who holds addresses and ports of the ranges: without it the repair gives them to others while the "
@@ -115,6 +119,7 @@ Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
   return {Kind::claim_cursor, owner_names(owner) + pool_name};
 }
 Key high_water_mark_key(const net::Prefix& cidr) { return {Kind::high_water_mark, cidr_name(cidr)}; }
+Key block_beside_key(const net::Prefix& cidr) { return {Kind::block_beside, cidr_name(cidr)}; }
 Key pool_set_key() { return {Kind::pool_set, "default"}; }
 Key range_allocation_key(std::string_view name) { return {Kind::range_allocation, std::string(name)}; }
 Key service_key(const ServiceName& name) { return {Kind::service, name.to_string()}; }

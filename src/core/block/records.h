@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/block/affinity.h"
 #include "core/block/block.h"
+#include "core/block/cooling_beside.h"
 #include "core/block/node.h"
 #include "core/block/owner.h"
 #include "core/block/pool.h"
@@ -78,6 +80,13 @@ struct ForeignService {
   friend bool operator==(const ForeignService&, const ForeignService&) = default;
 };
 
+/// What still cools in a block, as it is recorded beside the block in a store that Calico shares: it stays when Calico
+/// deletes the block, which is empty to it. Read only: the store writes it with the block. Deleted it may be.
+struct BlockBeside {
+  std::vector<CoolingBeside> cooling;
+  friend bool operator==(const BlockBeside&, const BlockBeside&) = default;
+};
+
 /// The kinds of records. The alternatives of Value are in the same order.
 enum class Kind : std::uint8_t {
   pool,
@@ -99,6 +108,7 @@ enum class Kind : std::uint8_t {
   node_range_set,
   removed_node,
   foreign_service,
+  block_beside,
 };
 
 /// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
@@ -113,7 +123,7 @@ struct Damaged {
 /// objects where it keeps them so, else as bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
                            PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
-                           NodeRangeSet, RemovedNode, ForeignService, Damaged>;
+                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Damaged>;
 inline constexpr std::size_t kKindCount = std::variant_size_v<Value> - 1;  // Damaged is no kind
 
 [[nodiscard]] std::string_view name_of(Kind kind);
@@ -156,6 +166,7 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
                               const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
 [[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
 [[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
+[[nodiscard]] Key block_beside_key(const net::Prefix& cidr);                                   // ipv4/10.0.0.64/26
 [[nodiscard]] Key pool_set_key();                                                              // default
 [[nodiscard]] Key range_allocation_key(std::string_view name);                                 // servicenodeports
 [[nodiscard]] Key service_key(const ServiceName& name);                                        // default/kubernetes

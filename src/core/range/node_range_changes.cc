@@ -34,10 +34,10 @@ std::vector<net::Family> families_of(const std::vector<ClusterCidr>& cluster_cid
 class NodeRangeTable {
  public:
   /// Asks for what it needs; meaningful once the reader is complete.
-  explicit NodeRangeTable(Reader& reader) {
+  explicit NodeRangeTable(Reader& reader, AddressClaims::For purpose = AddressClaims::For::to_claim) {
     // Before the lists: what changes after it then shows as a conflict on it.
     if (const auto* stored = reader.get<NodeRangeSet>(node_range_set_key())) stored_ = *stored;
-    claims_.emplace(reader);
+    claims_.emplace(reader, purpose);
     if (!reader.complete()) return;
     for (const auto& [key, value] : reader.list({Kind::node_range, ""})) {
       const auto& range = std::get<NodeRange>(value);
@@ -516,7 +516,7 @@ Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, cons
 
 Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot) {
   Reader reader(snapshot);
-  const NodeRangeTable table(reader);
+  const NodeRangeTable table(reader, AddressClaims::For::to_look);
   const auto& nodes = reader.keys({Kind::node, ""});
   if (!reader.complete()) return reader.missing();
   if (table.fault()) return *table.fault();

@@ -39,7 +39,7 @@ enum class Known : std::uint8_t {
   claims,       ///< the names of all, and the node's own whole
   own_blocks,   ///< those the node has a claim on
   own_handles,  ///< those that a block of the node's mentions
-  absent_mark,  ///< that there is none for a block without a claim
+  absent_mark,  ///< that there is none of a block without a claim
   nothing,
 };
 
@@ -61,6 +61,7 @@ Known known_of(Kind kind) {
     case Kind::handle:
       return Known::own_handles;
     case Kind::high_water_mark:
+    case Kind::block_beside:
       return Known::absent_mark;
     case Kind::pool_set:
     case Kind::range_allocation:

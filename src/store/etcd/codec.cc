@@ -61,6 +61,12 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
 }
 
 [[nodiscard]] Result<Record> decode_own(const Key& key, const wire::etcd::KeyValue& kv) {
+  if (key.kind == Kind::block_beside) {
+    Record record;
+    TRY(auto cooling, wire::decode_cooling_beside(kv.key, kv.value));
+    record.value = core::BlockBeside{std::move(cooling)};
+    return record;
+  }
   const auto own = split_own(kv.value);
   if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", kv.key));
   Record record;

@@ -80,6 +80,7 @@ std::string Places::root_of(Kind kind) const {
   // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
   const bool is_own_service = kind == Kind::foreign_service && registry_ != nullptr && registry_->shares_own_services();
   if (is_own_service) kind = Kind::service;
+  if (kind == Kind::block_beside) return *places_beside(Kind::block);
   return fmt::format("{}{}/", kOwnRoot, core::name_of(kind));
 }
 
@@ -117,6 +118,7 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
     case Kind::node_range_set:
     case Kind::removed_node:
     case Kind::foreign_service:
+    case Kind::block_beside:
       return {root_of(listing.kind) + listing.name_prefix};
   }
   CROFT_ASSERT(false);
