@@ -74,7 +74,9 @@ class PageDamageTest : public SqliteStoreTest {
       EXPECT_TRUE(mark != nullptr && mark->sequence_number.value == n) << name_of(n);
     }
     const auto listed = store.list_keys({Kind::high_water_mark, "", "", kListLimitMax}, soon());
-    if (listed) EXPECT_EQ(listed->keys.size(), kNames);
+    if (listed) {
+      EXPECT_EQ(listed->keys.size(), kNames);
+    }
     return refused || !listed;
   }
 };
@@ -145,7 +147,9 @@ TEST_F(PageDamageTest, PagesThatChangedPlacesAreRefused) {
   std::swap_ranges(at(damaged, index - 1), at(damaged, index), at(damaged, pages() - 1));
   std::ofstream(path(), std::ios::binary).write(reinterpret_cast<const char*>(damaged.data()), std::ssize(damaged));
   const auto store = open(path());
-  if (store) EXPECT_EQ((*store)->get(mark_key(name_of(1)), soon()).error().code, ErrorCode::corrupt);
+  if (store) {
+    EXPECT_EQ((*store)->get(mark_key(name_of(1)), soon()).error().code, ErrorCode::corrupt);
+  }
 }
 
 // Whoever has the index of the log open believes it; the checksums of frames are SQLite's own.

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
+
 #include "store/sqlite/store_fixture.h"
 
 namespace croft::store {
