@@ -46,7 +46,7 @@ void scan_owner(CanonicalReader& in, core::Block& block) {
     if (!owner) return in.reject("no owner");
     block.affinity = *owner;
   }
-  if (in.accept(",\"affinity_claim_time\":")) block.affinity_claim_time = in.time();
+  if (in.accept(",\"affinity_claim_time\":")) block.affinity_claim_time = in.time_of_others();
 }
 
 void scan_attribute(CanonicalReader& in, Attribute& attribute) {
@@ -61,7 +61,7 @@ void scan_attribute(CanonicalReader& in, Attribute& attribute) {
   if (has(",\"handle_id\":")) attribute.handle_id = in.text();
   if (has(",\"secondary\":")) attribute.secondary = in.texts();
   if (has(",\"alternateOwnerAttrs\":")) attribute.alternate_owner = in.texts();
-  if (has(",\"releasedAt\":")) attribute.cooling.emplace().released_at.wall = in.time();
+  if (has(",\"releasedAt\":")) attribute.cooling.emplace().released_at.wall = in.time_of_others();
   in.expect("}");
 }
 

@@ -202,6 +202,14 @@ WallTime CanonicalReader::time() {
   return {};
 }
 
+WallTime CanonicalReader::time_of_others() {
+  const std::string value = text();
+  if (failed_) return {};
+  if (const auto time = parse_rfc3339(value)) return *time;
+  reject("no RFC 3339 time found before this place");
+  return {};
+}
+
 std::map<std::string, std::string> CanonicalReader::texts() {
   std::map<std::string, std::string> members;
   if (accept("{}")) return members;

@@ -61,7 +61,10 @@ class CanonicalReader {
   /// An unsigned number up to `max`.
   [[nodiscard]] std::uint32_t small_number(std::uint32_t max = UINT32_MAX);
   [[nodiscard]] bool boolean();
+  /// In UTC, its fraction without trailing zeros: as the writer has it.
   [[nodiscard]] WallTime time();
+  /// Any RFC 3339 time, where other programs write these bytes too.
+  [[nodiscard]] WallTime time_of_others();
   [[nodiscard]] std::map<std::string, std::string> texts();
 
   /// The first error, or an error when bytes are left. Code: corrupt.
