@@ -467,8 +467,9 @@ class Register {
     if (kind % 4 <= 1 && held != ranges_.end()) only.emplace(held->second.rbegin(), held->second.rend());
     if (kind % 16 == 0 && only) only->push_back(any_prefix(in_));
     const bool recorded = register_.get<Node>(node_key(whose)) != nullptr;
-    const auto done =
-        plan<NodeRangesReleased>([&](const Snapshot& s) { return plan_release_node_ranges(s, whose, only); });
+    const auto if_recorded = only ? IfRecorded::refuse : IfRecorded::release;
+    const auto done = plan<NodeRangesReleased>(
+        [&](const Snapshot& s) { return plan_release_node_ranges(s, whose, only, if_recorded); });
     if (!done) return;
     register_.apply(done->writes);
     if (damaged_ || held == ranges_.end()) {
