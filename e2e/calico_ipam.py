@@ -149,7 +149,12 @@ def releases(world):
     expect_equal(len(rig.held()), 1, "the other interface keeps its address")
     rig.delete("c1")
     kubernetes = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0"
-    rig.add("web-0", more={"name": "shop"})  # the handle is shop.web-0, as Calico before 3.0 named that pod's
+    # The handle is shop.web-0, as Calico before 3.0 named that pod's; it may as well be another network's container.
+    rig.add("web-0", more={"name": "shop"}, args="IgnoreUnknown=1;K8S_POD_NAMESPACE=else;K8S_POD_NAME=victim")
+    rig.delete("c2", args=kubernetes)
+    expect_equal(len(rig.held()), 1, "another pod's address under that handle")
+    rig.delete("web-0", more={"name": "shop"})
+    rig.add("web-0", more={"name": "shop"}, args=kubernetes)
     rig.delete("c2")
     expect_equal(len(rig.held()), 1, "somebody else's DEL")
     rig.delete("c2", args=kubernetes)

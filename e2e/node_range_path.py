@@ -199,7 +199,7 @@ def test():
         say("taken down from elsewhere, and given back")
         expect("the range of node node-a" in croft.range("assign", "node-e", "--cidr", "10.244.0.128/25", code=1),
                "a range over another node's")
-        expect_equal(croft.range("release", "node-c"), "node/node-c gave back 10.244.2.0/24, fd00:244:0:2::/64\n",
+        expect_equal(croft.range("release", "node-c", "--force"), "node/node-c gave back 10.244.2.0/24, fd00:244:0:2::/64\n",
                      "release")
         expect_equal(croft.range("release", "node-c"), "node/node-c has no range\n", "release again")
         expect_equal(croft.range("assign", "node-e", "--cidr", "10.244.2.0/25"), "node/node-e got 10.244.2.0/25\n",

@@ -177,10 +177,10 @@ def node_ranges(world, etcd):
                  [(NODES + 1, 1, 1), (NODES, 0, 34)], "show")
     croft("assign", "node-30")
     croft("assign", "node-31", code=1)
-    croft("release", "node-7")
+    croft("release", "node-7", "--force")
     expect_equal(upwards["node-7"][:1], assign(["node-31"])["node-31"][:1], "the range that was given back")
     def release(some):
-        return [croft("release", name) for name in some]
+        return [croft("release", name, "--force") for name in some]
     with concurrent.futures.ThreadPoolExecutor(2) as both:
         list(both.map(release, (names[:15], names[15:])))
     expect_equal({one["node"] for one in json.loads(croft("list", "-o", "json"))}, {"node-30", "node-31"},

@@ -88,6 +88,13 @@ class CalicoIpamTest : public testing::Test {
     request.node.name = "node-a";
     request.addresses = {a};
     ASSERT_TRUE(engine::assign(context(), request));
+    // As Calico before 3.0 wrote it: without a time.
+    const core::Key key = core::block_key(net::Prefix::containing(a, 26));
+    auto block = std::get<core::Block>(data_.get(key, Deadline{}).value()->value);
+    for (core::Attribute& attribute : block.attributes) {
+      if (attribute.handle_id == handle) attribute.secondary.erase(core::kTimestampKey);
+    }
+    put(key, block);
   }
   std::vector<std::string> held() {
     std::vector<std::string> texts;

@@ -230,7 +230,7 @@ TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
   }
 }
 
-TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeAndDeletedButNotChanged) {
+TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeReplacedAsSeenAndDeleted) {
   core::IpAddressObject object = sample_ip_address();
   object.uid.clear();
   object.created = WallTime{};
@@ -246,9 +246,12 @@ TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeAndDeletedButNotChanged) {
   EXPECT_EQ(stored.uid.size(), 36U);
   EXPECT_NE(stored.created, WallTime{});
   EXPECT_EQ(stored.parent, object.parent);
-  EXPECT_EQ(code_of(commit(*store_, {{key, stored, Condition::if_revision((*record)->revision)}})),
-            ErrorCode::invalid_argument);
-  EXPECT_TRUE(commit(*store_, {{key, std::nullopt, Condition::if_revision((*record)->revision)}}));
+  EXPECT_EQ(code_of(commit(*store_, {{key, stored, Condition::always()}})), ErrorCode::invalid_argument);
+  const auto replaced = commit(*store_, {{key, object, Condition::if_revision((*record)->revision)}}, 3);
+  ASSERT_TRUE(replaced) << replaced.error().message;
+  EXPECT_EQ(code_of(commit(*store_, {{key, object, Condition::if_revision((*record)->revision)}}, 4)),
+            ErrorCode::conflict);
+  EXPECT_TRUE(commit(*store_, {{key, std::nullopt, Condition::if_revision(*replaced)}}));
   EXPECT_EQ(raw("/registry/ipaddresses/10.96.0.1"), "");
 }
 
