@@ -87,6 +87,7 @@ struct Account {
   std::vector<std::string> unclear;    ///< of running pods, and could not be recorded
   std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
   std::size_t resting = 0;             ///< cooling now, free in the backup: their cooldown begins anew
+  std::vector<std::string> damaged;    ///< records of the backup that are set aside
   std::vector<std::string> unrested;   ///< of these, and could not be kept from being given out
 
   [[nodiscard]] bool is_harmless() const {
@@ -222,6 +223,7 @@ class Recorder {
     for (bool more = true; more;) {
       TRY(store::Page page, context_.store.list(request, deadline));
       for (store::Record& record : page.records) {
+        if (core::damage_of(record.value) != nullptr) continue;
         auto pool = std::get<core::Pool>(std::move(record.value));
         if (to_zero) cooldowns_.try_emplace(pool.name, pool.cooldown);
         pool.cooldown = to_zero ? std::chrono::seconds{0} : cooldowns_.at(pool.name);
@@ -284,6 +286,7 @@ std::string text_of(const Account& account, const RestoreOptions& options) {
   }
   text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
   text += rows_of("running and not in the backup, recorded as held", account.recorded);
+  text += rows_of("damaged in what is restored, and set aside", account.damaged);
   text += rows_of("running, and could not be recorded", account.unclear);
   text += rows_of("running, in no pool of the backup", account.elsewhere);
   if (account.resting > 0) {
@@ -313,7 +316,8 @@ std::string json_of(const Account& account, bool done) {
                      {"unclear", account.unclear},
                      {"inNoPool", account.elsewhere},
                      {"resting", account.resting},
-                     {"notResting", account.unrested}};
+                     {"notResting", account.unrested},
+                     {"damaged", account.damaged}};
   return printed_json(json);
 }
 
@@ -389,6 +393,7 @@ class Resting {
 [[nodiscard]] Result<void> prepare(CommandLine& line, const std::string& path, const RestoreOptions& options,
                                    store::SqliteRestore& restore, Account& account) {
   account.revision = restore.revision_of_backup();
+  for (const Error& damage : restore.damaged()) account.damaged.push_back(damage.message);
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
   engine::Context context{*draft, line.clock, line.random, kCopyLimit};

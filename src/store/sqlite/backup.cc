@@ -213,13 +213,20 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
     has_sums = draft.has_page_sums();
-    return verify(draft);
+    return verify(draft, &damaged_);
   }();
   if (!whole) {
     return fail(
         whole.error().code == ErrorCode::corrupt
             ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
             : whole.error());
+  }
+  if (!damaged_.empty() && !options.incomplete) {
+    return fail(Error{ErrorCode::corrupt,
+                      fmt::format("{} is not a whole register: {} of its records are damaged. With --force it is taken "
+                                  "as it is, and they stay set aside",
+                                  backup, damaged_.size()),
+                      damaged_.front().message});
   }
   if (!has_sums) {
     PlainDatabase draft;

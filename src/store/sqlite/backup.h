@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -30,7 +31,7 @@ struct RegisterCopy {
 class SqliteRestore {
  public:
   struct Options {
-    /// Also take a copy whose own lock file says that commits are missing from it.
+    /// Also take a copy whose own lock file says that commits are missing from it, or that has damaged records.
     bool incomplete = false;
   };
 
@@ -47,6 +48,8 @@ class SqliteRestore {
   /// The path of the draft; nobody may have it open at finish().
   [[nodiscard]] const std::string& draft() const { return draft_; }
   [[nodiscard]] std::uint64_t revision_of_backup() const { return revision_; }
+  /// Of records that are damaged in it, each named: they stay so, and set aside.
+  [[nodiscard]] const std::vector<Error>& damaged() const { return damaged_; }
 
   /// The register gets a new id and a revision above all that were ever given here, so that nothing that anybody
   /// remembers of the old one fits it.
@@ -64,6 +67,7 @@ class SqliteRestore {
   const Clock& clock_;
   os::FileLock lock_;
   std::uint64_t revision_ = 0;
+  std::vector<Error> damaged_;
   std::int64_t new_id_ = 0;
   std::uint64_t new_revision_ = 0;
 };

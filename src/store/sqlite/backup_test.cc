@@ -88,6 +88,25 @@ TEST_F(BackupTest, WhatIsNoWholeRegisterIsRefusedAndNothingIsTouched) {
   EXPECT_FALSE(fs::exists(path() + "-restore"));
 }
 
+/// One damaged record is set aside by whoever reads it: it must not be the end of all others.
+TEST_F(BackupTest, DamagedRecordsAreTakenAlongWhenAsked) {
+  {
+    const auto store = make();
+    for (const char* name : {"a", "b"}) ASSERT_TRUE(put(*store, name, 1));
+  }
+  as_other_croft(path(), "UPDATE records SET checksum=checksum+1 WHERE name='b'");
+  ASSERT_TRUE(back_up());
+  const auto refused = restore();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::corrupt);
+  ASSERT_TRUE(restore({.incomplete = true}));
+  const auto store = make();
+  EXPECT_EQ(read(*store, "a"), 1U);
+  const auto b = store->get(mark_key("b"), soon());
+  ASSERT_TRUE(b && *b);
+  EXPECT_NE(core::damage_of((*b)->value), nullptr);
+}
+
 TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
   {
     const auto store = make();

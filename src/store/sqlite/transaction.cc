@@ -175,7 +175,7 @@ Result<void> verify_pages(Database& database) {
   return {};
 }
 
-Result<void> verify(Database& database) {
+Result<void> verify(Database& database, std::vector<Error>* damaged) {
   TRY_VOID(verify_pages(database));
   const ReadTransaction as_of_one_moment(database);
   TRY_VOID(as_of_one_moment.begun());
@@ -187,7 +187,9 @@ Result<void> verify(Database& database) {
     for (bool more = true; more;) {
       TRY(const Page page, read_page(database, request));
       for (const Record& record : page.records) {
-        if (const Error* damage = core::damage_of(record.value)) return fail(*damage);
+        const Error* const damage = core::damage_of(record.value);
+        if (damage != nullptr && damaged == nullptr) return fail(*damage);
+        if (damage != nullptr) damaged->push_back(*damage);
       }
       const auto is_newer = [&](const Record& r) { return r.revision > database.told(last); };
       if (std::any_of(page.records.begin(), page.records.end(), is_newer)) {

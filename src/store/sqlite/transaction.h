@@ -39,8 +39,8 @@ class ReadTransaction {
 [[nodiscard]] Result<bool> shorten_log(Database& database, const std::function<void(std::int64_t in_file)>& note);
 
 /// Reads the whole database; corrupt when SQLite finds damage, a record is unreadable, or one has a newer revision than
-/// was ever given.
-[[nodiscard]] Result<void> verify(Database& database);
+/// was ever given. With `damaged`, records that are unreadable are noted there, and no error: a store sets them aside.
+[[nodiscard]] Result<void> verify(Database& database, std::vector<Error>* damaged = nullptr);
 /// The first part of it: pages, tables and indexes as SQLite knows them.
 [[nodiscard]] Result<void> verify_pages(Database& database);
 
