@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "bytes.h"
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
 #include "core/block/node_changes.h"
@@ -34,6 +35,7 @@
 namespace {
 
 using namespace croft;
+using fuzz::Bytes;
 using namespace croft::core;
 using namespace croft::core::collect;
 using net::Address;
@@ -47,27 +49,6 @@ constexpr std::uint64_t kStepsMax = 20000;
 constexpr std::uint32_t kNodes = 4;
 constexpr std::uint32_t kPods = 8;
 constexpr const char* kNamespace = "d";
-
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  [[nodiscard]] bool empty() const { return size_ == 0; }
-  std::uint8_t byte() {
-    if (size_ == 0) return 0;
-    --size_;
-    return *data_++;
-  }
-  std::uint32_t below(std::uint32_t end) { return byte() % end; }
-  bool one_in(std::uint32_t n) { return byte() % n == n - 1; }
-  std::uint32_t pair() {
-    const std::uint32_t high = byte();
-    return high << 8 | byte();
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-};
 
 /// Who holds addresses, in truth.
 struct Container {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "bytes.h"
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
 #include "core/block/explain.h"
@@ -28,6 +29,7 @@
 namespace {
 
 using namespace croft;
+using fuzz::Bytes;
 using namespace croft::core;
 using net::Address;
 using net::Family;
@@ -39,31 +41,6 @@ constexpr std::size_t kActionsMax = 48;
 /// More than any register that fits an input needs; far below the bound of a decision.
 constexpr std::uint64_t kStepsMax = 20000;
 constexpr std::size_t kMachines = 3;
-
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  [[nodiscard]] bool empty() const { return size_ == 0; }
-  std::uint8_t byte() {
-    if (size_ == 0) return 0;
-    --size_;
-    return *data_++;
-  }
-  std::uint32_t below(std::uint32_t end) {
-    std::uint32_t number = byte();
-    if (end > 256) number = number << 8 | byte();
-    return number % end;
-  }
-  std::uint64_t wide() {
-    std::uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value = value << 8 | byte();
-    return value;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-};
 
 /// Few bases, so that what is made overlaps.
 Prefix any_prefix(Bytes& in, Family family, int length_min, int length_max) {

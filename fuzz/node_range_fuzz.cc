@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "bytes.h"
 #include "core/block/test_register.h"
 #include "core/range/cidr_set.h"
 #include "core/range/node_range_changes.h"
@@ -25,6 +26,7 @@
 namespace {
 
 using namespace croft;
+using fuzz::Bytes;
 using namespace croft::core;
 using core::range::CidrSet;
 using net::Address;
@@ -36,27 +38,6 @@ constexpr std::size_t kActionsMax = 48;
 constexpr int kModelBitsMax = 10;
 /// Of reading, in one decision.
 constexpr int kRoundsMax = 4;
-
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  [[nodiscard]] bool empty() const { return size_ == 0; }
-  std::uint8_t byte() {
-    if (size_ == 0) return 0;
-    --size_;
-    return *data_++;
-  }
-  std::uint32_t below(std::uint32_t end) { return byte() % end; }
-  std::uint64_t wide() {
-    std::uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value = value << 8 | byte();
-    return value;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-};
 
 /// Few bases, so that what is made overlaps; now and then any address at all, and the ends of a family.
 Prefix any_prefix(Bytes& in) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -29,9 +30,12 @@ core::NodeRecord record_in(const Context& context) {
 
 [[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
                                                        const core::OnlyIfGone& only_if_gone,
-                                                       core::IfRecorded if_recorded) {
+                                                       core::IfRecorded if_recorded, bool apply = true) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded);
+    auto step = core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded);
+    auto* const plan = std::get_if<core::Plan<core::NodeRangesReleased>>(&step);
+    if (plan != nullptr && !apply) plan->writes.clear();
+    return step;
   });
 }
 
@@ -195,8 +199,8 @@ Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const 
 }
 
 Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
-                                                     core::IfRecorded if_recorded) {
-  return release(context, node, std::nullopt, if_recorded);
+                                                     core::IfRecorded if_recorded, bool apply) {
+  return release(context, node, std::nullopt, if_recorded, apply);
 }
 
 Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {

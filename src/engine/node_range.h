@@ -29,9 +29,9 @@ namespace croft::engine {
                                                                 const net::Prefix& cidr);
 
 /// Gives back all ranges of a node. Error: refused_for_safety for a node with a record, unless the operator knows that
-/// nobody there has an address any more (IfRecorded::release).
+/// nobody there has an address any more (IfRecorded::release). Without `apply` it only says what would come of it.
 [[nodiscard]] Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
-                                                                   core::IfRecorded if_recorded);
+                                                                   core::IfRecorded if_recorded, bool apply = true);
 
 [[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
 

@@ -95,28 +95,11 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return 0;
 }
 
-[[nodiscard]] Result<core::NodeRangesReleased> would_release(const engine::Context& context,
-                                                             const ReleaseOptions& options) {
-  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-  core::NodeRangesReleased released{options.node, {}};
-  for (const core::NodeRangeSeen& one : seen.ranges) {
-    if (one.range.node != options.node) continue;
-    released.cidrs.push_back(one.range.cidr);
-    if (one.node_recorded && !options.force) {
-      return fail(ErrorCode::refused_for_safety,
-                  fmt::format("node {} has a record, so its pods may live in {}: it would be refused without --force",
-                              options.node, one.range.cidr.to_string()));
-    }
-  }
-  return released;
-}
-
 [[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
   TRY(const engine::Context context, line.open());
   const auto if_recorded = options.force ? core::IfRecorded::release : core::IfRecorded::refuse;
-  TRY(const core::NodeRangesReleased released, options.dry_run
-                                                   ? would_release(context, options)
-                                                   : engine::release_node_ranges(context, options.node, if_recorded));
+  TRY(const core::NodeRangesReleased released,
+      engine::release_node_ranges(context, options.node, if_recorded, !options.dry_run));
   if (released.cidrs.empty()) TRY_VOID(engine::check_node_known(context, options.node));
   if (line.json()) {
     print(line.data(json_of(released)));

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "store/sqlite/page_checksum.h"
 #include "store/sqlite/raw_counters.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_error.h"
@@ -65,10 +66,6 @@ std::uint32_t copied_frames(const volatile void* memory) {
 
 /// Where the frame behind so many others begins in the log.
 sqlite3_int64 frame_offset(std::uint32_t frames) { return kLogHeaderBytes + sqlite3_int64{frames} * kFrameBytes; }
-
-std::uint32_t big_endian(const std::uint8_t* at) {
-  return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | std::uint32_t{at[3]};
-}
 
 }  // namespace
 

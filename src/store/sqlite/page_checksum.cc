@@ -38,10 +38,6 @@ bool has_lost_its_end(std::uint32_t page, const std::uint8_t* bytes) {
          std::all_of(bytes + kPageBytes - kSectorBytes, bytes + kPageBytes, [](std::uint8_t b) { return b == 0; });
 }
 
-std::uint32_t big_endian(const std::uint8_t* at) {
-  return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | std::uint32_t{at[3]};
-}
-
 std::uint32_t in_native_order(const std::uint8_t* at) {
   std::uint32_t word = 0;
   std::memcpy(&word, at, sizeof word);

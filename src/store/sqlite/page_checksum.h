@@ -14,6 +14,11 @@ inline constexpr std::int64_t kPageSumBytes = 8;
 /// The user_version of a database whose pages have checksums (schema.h).
 inline constexpr std::uint8_t kVersionWithPageSums = 3;
 
+/// How both files have their numbers.
+[[nodiscard]] constexpr std::uint32_t big_endian(const std::uint8_t* at) {
+  return std::uint32_t{at[0]} << 24 | std::uint32_t{at[1]} << 16 | std::uint32_t{at[2]} << 8 | std::uint32_t{at[3]};
+}
+
 enum class PageSum : std::uint8_t {
   right,
   /// Zeros: the page was never written, or by a program that knows no checksums: a plain SQLite that somebody looked
