@@ -284,7 +284,8 @@ TEST_F(Engine, ACooldownLastsWhileItsPoolIsAway) {
   clock.advance(std::chrono::seconds(32));
   del("c2");  // a write of the block
   put(core::pool_key("a"), record);
-  for (int i = 0; i < 8; ++i) EXPECT_NE(add("d" + std::to_string(i)), first);
+  EXPECT_EQ(show_address(context, ip(first.c_str()))->state, core::AddressState::cooling);
+  for (int i = 0; i < 16; ++i) EXPECT_NE(add("d" + std::to_string(i)), first);  // until the pool is full
 }
 
 TEST_F(Engine, ALateReleaseNeverFreesASuccessor) {
