@@ -81,8 +81,15 @@ Result<void> ConnectionPool::open_sound(Database& database) {
 Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met) {
   auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
   auto opened = open_sound(*database);
-  if (opened) slot.database = std::move(database);
-  if (!opened) note_trouble(*database, opened, met);
+  if (opened) {
+    slot.database = std::move(database);
+    return opened;
+  }
+  note_trouble(*database, opened, met);
+  // A database and a log of two times, where both were exchanged just now.
+  const auto there = os::file_status(path_);
+  const auto file = database->file();
+  if (there && *there && file && (*there)->id != *file) met = Obstacle::replaced;
   return opened;
 }
 
@@ -111,6 +118,8 @@ Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& 
   }
   auto used = use(*slot.database);
   note_trouble(*slot.database, used, met);
+  // The next one reads the note, and finds out whether it still is so.
+  if (!used && slot.database->met_damage()) slot.database.reset();
   return used;
 }
 
