@@ -50,8 +50,8 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
 [[nodiscard]] Result<void> check_sizes(std::span<const EncodedWrite> writes) {
   for (const EncodedWrite& write : writes) {
     if (!write.bytes || write.bytes->size() <= wire::kRecordBytesMax) continue;
-    return fail(ErrorCode::invalid_argument, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
-                                                         write.bytes->size(), wire::kRecordBytesMax));
+    return fail(ErrorCode::storage_full, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
+                                                     write.bytes->size(), wire::kRecordBytesMax));
   }
   return {};
 }
@@ -174,7 +174,7 @@ class SqliteStoreImpl final : public SqliteStore {
   }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .shared = true, .durable = true};
+    return {.atomic_commit = true, .shared = true, .durable = true, .commit_bytes_max = wire::kRecordBytesMax};
   }
 
   [[nodiscard]] std::uint64_t history() const override { return connections_.generation(); }
