@@ -43,6 +43,9 @@ class DamageTelling final : public store::Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] store::Capabilities capabilities() const override;
   [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    return beneath_.prove_history(deadline);
+  }
 
  private:
   friend class TellingWatch;

@@ -58,7 +58,9 @@ class Reconciling {
 
   [[nodiscard]] Result<NodeRangesReconciled> run() {
     TRY(result_.seen, look_at_node_ranges(context_));
-    if (const std::uint64_t history = context_.store.history(); memory_.history != history) {
+    TRY(const std::uint64_t history,
+        options_.dry_run ? context_.store.history() : context_.store.prove_history(deadline_of_use_case(context_)));
+    if (memory_.history != history) {
       memory_ = {};
       memory_.history = history;
     }

@@ -13,6 +13,7 @@
 #include "core/block/node_changes.h"
 #include "core/block/release.h"
 #include "engine/register_look.h"
+#include "engine/transact.h"
 
 namespace croft::engine {
 namespace {
@@ -225,12 +226,17 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   SweepReport report;
   report.dry_run = options.dry_run;
   report.began = context.clock.now();
-  const std::uint64_t history_before = context.store.history();
+  // A dry run frees nothing and writes nothing.
+  const auto history_now = [&]() -> Result<std::uint64_t> {
+    if (options.dry_run) return context.store.history();
+    return context.store.prove_history(deadline_of_use_case(context));
+  };
+  TRY(const std::uint64_t history_before, history_now());
   TRY(RegisterLook look, look_at_register(context));
   const Instant register_read = context.clock.now();
   TRY(const core::collect::Facts facts, source.facts());
   const Instant now = context.clock.now();
-  const std::uint64_t history = context.store.history();
+  TRY(const std::uint64_t history, history_now());
   const bool is_first_look = !memory.last_look.has_value();
   if (memory.history != history || history_before != history) {
     memory = {};

@@ -65,6 +65,9 @@ class Meddler : public store::Store {
   }
   [[nodiscard]] store::Capabilities capabilities() const override { return behind_.capabilities(); }
   [[nodiscard]] std::uint64_t history() const override { return behind_.history(); }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    return behind_.prove_history(deadline);
+  }
 
  private:
   static void once(std::function<void()>& hook) {

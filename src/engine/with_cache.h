@@ -65,6 +65,9 @@ class FirstTry final : public store::Store {
   }
   [[nodiscard]] store::Capabilities capabilities() const override { return cached_.capabilities(); }
   [[nodiscard]] std::uint64_t history() const override { return cached_.history(); }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    return cached_.prove_history(deadline);
+  }
 
  private:
   [[nodiscard]] Result<store::Revision> noted(Result<store::Revision> committed) {

@@ -77,6 +77,9 @@ class CachedStore final : public Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
   [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    return beneath_.prove_history(deadline);
+  }
 
  private:
   /// Reads go beneath, the rest through the CachedStore.
@@ -101,6 +104,9 @@ class CachedStore final : public Store {
     [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
     [[nodiscard]] Capabilities capabilities() const override;
     [[nodiscard]] std::uint64_t history() const override { return whole_.history(); }
+    [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+      return whole_.prove_history(deadline);
+    }
 
    private:
     CachedStore& whole_;

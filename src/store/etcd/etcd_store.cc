@@ -1,7 +1,9 @@
 #include "store/etcd/etcd_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "net/echo.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
+#include "store/etcd/looks.h"
 #include "store/etcd/place.h"
 #include "store/etcd/revisions.h"
 #include "store/etcd/store_watch.h"
@@ -321,7 +324,12 @@ class EtcdStore final : public Store {
             .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};
   }
 
-  [[nodiscard]] std::uint64_t history() const override { return kv_->history(); }
+  [[nodiscard]] std::uint64_t history() const override { return kv_->history() + marks_gone_; }
+
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    TRY(marks_gone_, looks_.renew(*kv_, deadline));
+    return history();
+  }
 
  private:
   /// As conflict_in: what was read before must be read again.
@@ -595,6 +603,8 @@ class EtcdStore final : public Store {
   Random& random_;
   const std::unique_ptr<etcd::Registry> registry_;
   const etcd::Places places_;
+  etcd::Looks looks_{random_};
+  std::atomic<std::uint64_t> marks_gone_{0};
 };
 
 }  // namespace

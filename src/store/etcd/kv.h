@@ -108,7 +108,7 @@ class Kv {
   [[nodiscard]] virtual Line line() = 0;
 
   /// How often an answer was of another cluster, or of an older state, than one before it. A cluster that was put back
-  /// and has come beyond what was seen meanwhile isn't noticed.
+  /// and has come beyond what was seen meanwhile isn't noticed here (store/etcd/looks.h does).
   [[nodiscard]] virtual std::uint64_t history() const = 0;
 
   /// A stream without watches.

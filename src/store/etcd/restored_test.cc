@@ -99,6 +99,35 @@ TEST_F(RestoredEtcdTest, ADecisionThatRestsOnMemoryAloneIsNotCommitted) {
   EXPECT_TRUE(store_->commit_as_of(*now, {&write, 1}, {}, in(10s)));
 }
 
+/// Revisions have come beyond what was seen: nothing goes back, and the cluster is the same.
+TEST_F(RestoredEtcdTest, ARegisterThatCaughtUpIsAnotherHistory) {
+  ASSERT_TRUE(put(*store_, Condition::if_absent(), 1));
+  const auto first = store_->prove_history(in(10s));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(store_->prove_history(in(10s)), first) << "nothing happened";
+  const auto looks_too = open();
+  ASSERT_TRUE(looks_too->prove_history(in(10s)));
+  EXPECT_EQ(store_->prove_history(in(10s)), first) << "another one looks as well";
+  save();
+  ASSERT_TRUE(put(*store_, Condition::always(), 2));
+  ASSERT_EQ(store_->prove_history(in(10s)), first);
+  restore();
+  for (std::uint8_t token = 3; token < 13; ++token) ASSERT_TRUE(put(*looks_too, Condition::always(), token));
+  const auto then = store_->prove_history(in(10s));
+  ASSERT_TRUE(then);
+  EXPECT_GT(*then, *first);
+  EXPECT_EQ(store_->prove_history(in(10s)), then);
+  EXPECT_EQ(store_->history(), *then);
+}
+
+/// Sixty-four looks by others push one's own out: that counts as another history, never as the same.
+TEST_F(RestoredEtcdTest, MarksAreBounded) {
+  const auto first = store_->prove_history(in(10s));
+  ASSERT_TRUE(first);
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(open()->prove_history(in(10s)));
+  EXPECT_GT(store_->prove_history(in(10s)).value(), *first);
+}
+
 TEST_F(RestoredEtcdTest, AWatchSaysThatItIsTooOld) {
   const auto from = store_->position(in(10s));
   ASSERT_TRUE(from);

@@ -55,6 +55,7 @@ class MemoryStore : public Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
   [[nodiscard]] std::uint64_t history() const override { return history_; }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override { return history(); }
   /// As if the register had been put back to an older state, which the caller makes.
   void begin_history() { ++history_; }
 
