@@ -376,6 +376,18 @@ TEST(NodeRange, ADamagedPoolStopsWhoeverClaimsAndNobodyWhoLooks) {
   EXPECT_EQ(seen->ranges.size(), 1U);
 }
 
+TEST(NodeRange, ADamagedServiceRangeToo) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{});
+  world.store.damage(core::range_allocation_key(core::kServiceIps));
+  EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
+  const auto seen = look_at_node_ranges(world.context);
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->ranges.size(), 1U);
+}
+
 // --- nodes that are gone ---
 
 struct Reconciled : NodeWorld {
