@@ -180,7 +180,7 @@ def values(world, ranges):
         croft("node", "label", "node-c", "zone=a")
         samples = expect_node_samples(address, croft, taken=3, allocations=3, releases=0)
         expect_equal(cidrset(samples, "cidrset_allocation_tries_per_request_count"), 2, "given out here")
-        run(world.bin / "croft", "--store", ranges.store, "node", "remove", "node-a")
+        run(world.bin / "croft", "--store", ranges.store, "node", "remove", "node-a", "--force")
         expect_node_samples(address, croft, taken=2, allocations=3, releases=1)
 
         say("what else can be asked")

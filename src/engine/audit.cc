@@ -553,7 +553,16 @@ Result<AuditReport> audit(const Context& context, const std::optional<LiveAttach
                           std::chrono::seconds grace, const std::string& live_node) {
   core::Missing everything;
   for (const Kind kind : kKindsRead) everything.lists.insert({kind, ""});
-  everything.records.insert(core::ipam_config_key());
+  everything.records = {core::ipam_config_key(), core::pool_set_key(), core::node_range_set_key()};
+  // Of these only whether they can be read: others decide over what they say, and stop at one that is damaged.
+  everything.lists.insert({Kind::node_range, ""});
+  everything.lists.insert({Kind::removed_node, ""});
+  if (!context.store.capabilities().kubernetes_services) {
+    everything.lists.insert({Kind::service, ""});
+    for (const auto name : {core::kServiceIps, core::kSecondaryServiceIps, core::kServiceNodePorts}) {
+      everything.records.insert(core::range_allocation_key(name));
+    }
+  }
   TRY(const Register found, read_register(context, everything));
   return Audit(found, live, grace, live_node, context.clock.now()).run();
 }

@@ -210,6 +210,25 @@ TEST_F(DamageTest, OfOtherRecordsAndOfNewerVersions) {
                                                      "record_unreadable ipam_config default"));
 }
 
+TEST_F(DamageTest, OfWhatOthersDecideOver) {
+  const net::Prefix range = prefix("10.7.0.0/24");
+  const std::vector<std::pair<core::Key, core::Value>> records{
+      {core::service_key({"default", "web"}), core::Service{}},
+      {core::range_allocation_key(core::kServiceIps), core::RangeAllocation{}},
+      {core::range_allocation_key(core::kServiceNodePorts), core::RangeAllocation{}},
+      {core::node_range_key(range), core::NodeRange{"node-a", range}},
+      {core::node_range_set_key(), core::NodeRangeSet{}},
+      {core::pool_set_key(), core::PoolSet{}},
+  };
+  for (const auto& [key, value] : records) put(key, value);
+  EXPECT_THAT(found(), testing::IsEmpty());
+  for (const auto& [key, value] : records) {
+    store.damage(key);
+    EXPECT_THAT(found(), ElementsAre("record_unreadable " + std::string(core::name_of(key.kind)) + " " + key.name));
+    put(key, value);
+  }
+}
+
 TEST_F(DamageTest, OfAWholeKind) {
   damaged_.unlistable = {core::Kind::handle};
   EXPECT_THAT(found(), ElementsAre("record_unreadable handle (all)"));

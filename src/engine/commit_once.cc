@@ -27,18 +27,28 @@ store::Revision revision_of(const Context& context, const store::Write& first, c
 
 }  // namespace
 
-Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline) {
+Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
+                                    Earlier* earlier) {
   const store::WriteToken token = new_token(context.random);
+  bool is_in_doubt = false;
   for (;;) {
     const auto committed = context.store.commit(writes, token, deadline);
-    if (committed || committed.error().code != ErrorCode::unknown_outcome) return committed;
+    const bool is_unknown = !committed && committed.error().code == ErrorCode::unknown_outcome;
+    // A conflict may be with the request before, which came after all.
+    const bool may_be_with_itself = is_in_doubt && !committed && committed.error().code == ErrorCode::conflict;
+    if (!is_unknown && !may_be_with_itself) return committed;
+    is_in_doubt = true;
     const auto fate = context.store.fate_of(writes, token, deadline);
     if (!fate) {
       return fail(ErrorCode::unknown_outcome,
                   fmt::format("{}; reading back failed too: {}", committed.error().message, fate.error().message));
     }
     if (*fate == store::Fate::applied) return revision_of(context, writes.front(), token, deadline);
+    // A record that was made and deleted again looks as it did before.
+    const bool is_lost = *fate == store::Fate::lost || may_be_with_itself;
+    if (is_lost && earlier != nullptr) *earlier = Earlier::maybe_done;
     if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
+    if (may_be_with_itself) return committed;
     if (deadline.passed(context.clock.now())) return committed;
     // Nothing has changed yet: the request may be on its way still, or the store in trouble.
     std::this_thread::sleep_for(std::chrono::milliseconds(1 + static_cast<int>(context.random.next() % 10)));

@@ -8,8 +8,9 @@ namespace croft::engine {
 
 /// One commit() of the store, with an unknown outcome settled by reading back the token (reliability sheet §1.3):
 /// commits again with the same conditions and token while nothing has changed, until the deadline. Returns the
-/// revision, or conflict, or why not; unknown_outcome only when it could not be settled.
+/// revision, or conflict, or why not; unknown_outcome only when it could not be settled. A conflict by which nobody can
+/// tell whether it was done before the other came is noted in `earlier`, when that is given.
 [[nodiscard]] Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes,
-                                                  Deadline deadline);
+                                                  Deadline deadline, Earlier* earlier = nullptr);
 
 }  // namespace croft::engine

@@ -31,12 +31,25 @@ core::NodeRecord record_in(const Context& context) {
 [[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
                                                        const core::OnlyIfGone& only_if_gone,
                                                        core::IfRecorded if_recorded, bool apply = true) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    auto step = core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded);
-    auto* const plan = std::get_if<core::Plan<core::NodeRangesReleased>>(&step);
-    if (plan != nullptr && !apply) plan->writes.clear();
+  using Answer = core::NodeRangesReleased;
+  // What is given back is what the node has at the first look: after a lost reply it may have got another.
+  std::optional<std::vector<net::Prefix>> first;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
+    auto step = core::plan_release_node_ranges(snapshot, node, only_if_gone, if_recorded, first);
+    auto* const plan = std::get_if<core::Plan<Answer>>(&step);
+    if (plan == nullptr || only_if_gone) return step;
+    if (!first) {
+      if (!plan->answer.cidrs.empty()) first = plan->answer.cidrs;
+    } else if (earlier == Earlier::maybe_done && !plan->writes.empty()) {
+      return doubtful(fmt::format("whether node {} gave back {}", node, plan->answer.cidrs.front().to_string()),
+                      "croft node range list");
+    } else {
+      plan->answer.cidrs = *first;
+    }
+    if (!apply) plan->writes.clear();
     return step;
-  });
+  };
+  return transact(context, TurnTaking::before_writing, decide);
 }
 
 /// The ranges of nodes without record, by node.

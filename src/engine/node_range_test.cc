@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/test_meddler.h"
 #include "engine/test_world.h"
 
 // Names in brackets are rows of the service-and-node-ranges sheet's §9.
@@ -375,6 +376,18 @@ TEST(NodeRange, ADamagedPoolStopsWhoeverClaimsAndNobodyWhoLooks) {
   EXPECT_EQ(seen->ranges.size(), 1U);
 }
 
+TEST(NodeRange, ADamagedServiceRangeToo) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  EXPECT_EQ(world.take("a"), "10.0.0.0/24");
+  world.put(core::range_allocation_key(core::kServiceIps), core::RangeAllocation{});
+  world.store.damage(core::range_allocation_key(core::kServiceIps));
+  EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
+  const auto seen = look_at_node_ranges(world.context);
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->ranges.size(), 1U);
+}
+
 // --- nodes that are gone ---
 
 struct Reconciled : NodeWorld {
@@ -585,6 +598,41 @@ TEST(NodeRange, ALostReplyGivesOneRange) {  // §10: an unknown outcome is no fa
     ASSERT_TRUE(released) << released.error().message;
     EXPECT_THAT(world.records(), IsEmpty());
   }
+}
+
+/// The reply of the release is lost, and before it is decided again the node has got another range.
+TEST(NodeRange, ALateReleaseLeavesTheNextRangeAlone) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}), "changed");
+  ASSERT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
+  Meddler meddled(world.store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_EQ(world.take("a"), "10.0.1.0/24 fd00:0:0:1::/64"); };
+  const Context late{meddled, world.clock, world.random};
+  const auto released = release_node_ranges(late, "a", core::IfRecorded::release);
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_THAT(released->cidrs, ElementsAre(World::prefix("10.0.0.0/24"), World::prefix("fd00::/64")));
+  EXPECT_THAT(world.records(), ElementsAre("10.0.1.0/24 a", "fd00:0:0:1::/64 a"));
+
+  // Only another's write in between, and the range is gone: it was given back.
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_EQ(world.take("b"), "10.0.2.0/24 fd00:0:0:2::/64"); };
+  EXPECT_EQ(release_node_ranges(late, "a", core::IfRecorded::release).value().cidrs.size(), 2U);
+  EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 b", "fd00:0:0:2::/64 b"));
+}
+
+/// The one range that is free is given to the same node again: nobody can tell it from the one before.
+TEST(NodeRange, ALateReleaseDoesNotGuessWhoseTheRangeIs) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/24", 24)}), "changed");
+  ASSERT_EQ(world.take("a"), "10.0.0.0/24");
+  Meddler meddled(world.store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_EQ(world.take("a"), "10.0.0.0/24"); };
+  const auto released = release_node_ranges({meddled, world.clock, world.random}, "a", core::IfRecorded::release);
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, ErrorCode::unknown_outcome) << released.error().message;
+  EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a"));
 }
 
 TEST(NodeRange, OneByOneEveryCrashLeavesRangesApart) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -127,6 +128,39 @@ struct HeldOnNode {
                           name, held.damaged.size(), held.damaged.front(), held.damaged.size() > 1 ? ", …" : ""));
 }
 
+/// The record of a node goes that is there at the first look. Records of nodes are all alike: after a lost reply this
+/// one may be that of a node that came back.
+[[nodiscard]] Result<bool> delete_record(const Context& context, const std::string& name) {
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<bool> {
+    auto step = core::plan_delete_node(snapshot, name);
+    auto* const plan = std::get_if<core::Plan<bool>>(&step);
+    if (plan == nullptr || earlier == Earlier::not_done) return step;
+    if (!plan->writes.empty()) {
+      return doubtful(fmt::format("whether the record of node {} was deleted", name), "croft node list");
+    }
+    plan->answer = true;
+    return step;
+  };
+  return transact(context, TurnTaking::before_writing, decide);
+}
+
+/// A node that has a record may be alive, and its pods live in its ranges.
+[[nodiscard]] Result<void> check_no_range(const Context& context, const std::string& name) {
+  std::string held;
+  TRY_VOID(for_each_record(
+      context, {core::Kind::node_range, ""},
+      [&](const store::Record& record) {
+        const auto& range = std::get<core::NodeRange>(record.value);
+        if (range.node == name) held += (held.empty() ? "" : ", ") + range.cidr.to_string();
+      },
+      OnDamage::skip));
+  if (held.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("node {} has a record and the node range {}: if it is gone for good, --force gives that back "
+                          "for other nodes",
+                          name, held));
+}
+
 }  // namespace
 
 Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& removal) {
@@ -143,6 +177,7 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
   const auto is_known = [&] {
     return record.has_value() || held.count > 0 || !result.affinities.released.empty() || result.affinities.failure;
   };
+  if (record && !keeps_record && !removal.force) TRY_VOID(check_no_range(context, name));
   if (removal.dry_run) {
     TRY(result.affinities, release_host_affinities(context, owner, /*must_be_empty=*/false, /*apply=*/false));
     result.was_known = is_known();
@@ -158,9 +193,7 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
   TRY(result.affinities, remove_host(context, owner));
   result.was_known = is_known();
   if (result.affinities.failure || keeps_record) return result;
-  TRY(result.record_deleted,
-      transact(context, TurnTaking::before_writing,
-               [&](const core::Snapshot& snapshot, const Instant&) { return core::plan_delete_node(snapshot, name); }));
+  TRY(result.record_deleted, delete_record(context, name));
   return result;
 }
 

@@ -227,6 +227,38 @@ TEST_F(OperatorTest, RemovingANodeGivesUpItsBlocksAndKeepsAddresses) {
   EXPECT_TRUE(check_node_known(context, "node-a"));
 }
 
+/// The reply of the record's deletion is lost, and before it is decided again the node is back.
+TEST_F(OperatorTest, ALateRemovalLeavesTheNodeThatCameBackAlone) {
+  node("node-a", {});
+  Meddler meddled(store);
+  const Context late{meddled, clock, random};
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { node("node-a", {}); };
+  const auto removed = remove_node(late, {"node-a", false, false});
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, ErrorCode::unknown_outcome) << removed.error().message;
+  EXPECT_TRUE(store.get(core::node_key("node-a"), {}).value()) << "the record of one that is there";
+
+  meddled.lose_reply = true;
+  EXPECT_TRUE(remove_node(late, {"node-a", false, false})->record_deleted) << "and gone is gone";
+}
+
+TEST_F(OperatorTest, ALivingNodesRangeIsNotTakenWithoutAWord) {
+  node("node-a", {});
+  put(core::node_range_key(prefix("10.7.0.0/24")), core::NodeRange{"node-a", prefix("10.7.0.0/24")});
+  put(core::node_range_key(prefix("10.7.1.0/24")), core::NodeRange{"node-b", prefix("10.7.1.0/24")});
+  for (const bool dry_run : {false, true}) {
+    const auto refused = remove_node(context, {"node-a", false, dry_run});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+    EXPECT_THAT(refused.error().message, HasSubstr("10.7.0.0/24"));
+  }
+  EXPECT_TRUE(store.get(core::node_key("node-a"), {}).value());
+  EXPECT_TRUE(remove_node(context, {"node-a", true, false})->record_deleted);
+  // The record is gone, the range not yet: who was stopped there goes on without --force.
+  EXPECT_TRUE(remove_node(context, {"node-a", false, false}));
+}
+
 TEST_F(OperatorTest, ABlockOfNobodyIsClaimedWithTheAddressesHeldInIt) {
   pool("a", "10.1.0.0/28", 29);
   const std::string held = add("c1");
@@ -341,6 +373,62 @@ TEST_F(OperatorTest, ExplainOfAPoolThatMayNotBeUsed) {
   const core::Explanation told = explained(wanted);
   EXPECT_TRUE(std::holds_alternative<core::Refusal>(told.answer));
   EXPECT_EQ(told.families[0].pools.at(0).reason, "not the one asked for");
+}
+
+// ---------------------------------------------------------------- pools, and replies that are lost
+
+/// The pool that was meant is gone, and another has its name.
+TEST_F(OperatorTest, ALateDeletionLeavesTheNextPoolAlone) {
+  Meddler meddled(store);
+  const Context late{meddled, clock, random};
+  const auto is_enabled = [&] { return !list_pools(context).value().at(0).disabled; };
+  const auto anew = [&] {
+    ASSERT_TRUE(delete_pool(context, "a"));
+    pool("a", "10.2.0.0/28", 29);
+  };
+  for (const bool disabled_before : {false, true}) {
+    pool("a", "10.1.0.0/28", 29);
+    if (disabled_before) ASSERT_TRUE(set_pool_disabled(context, "a", true));
+    meddled.lose_reply = true;  // of the disabling, or of the deletion itself
+    meddled.after_commit = disabled_before ? std::function<void()>([&] { pool("a", "10.2.0.0/28", 29); }) : anew;
+    const auto deleted = delete_pool(late, "a");
+    ASSERT_FALSE(deleted);
+    EXPECT_EQ(deleted.error().code, ErrorCode::unknown_outcome) << deleted.error().message;
+    EXPECT_TRUE(is_enabled()) << "another's";
+    ASSERT_TRUE(delete_pool(context, "a"));
+  }
+  // Another pool is made in between, so the records don't tell that the deletion was done: gone is gone.
+  pool("a", "10.1.0.0/28", 29);
+  ASSERT_TRUE(set_pool_disabled(context, "a", true));
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { pool("b", "10.3.0.0/28", 29); };
+  const auto deleted = delete_pool(late, "a");
+  EXPECT_TRUE(deleted) << deleted.error().message;
+}
+
+TEST_F(OperatorTest, ALateDisablingLeavesTheNextPoolAlone) {
+  pool("a", "10.1.0.0/28", 29);
+  Meddler meddled(store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] {
+    ASSERT_TRUE(delete_pool(context, "a"));
+    pool("a", "10.2.0.0/28", 29);
+  };
+  const auto done = set_pool_disabled({meddled, clock, random}, "a", true);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::unknown_outcome) << done.error().message;
+  EXPECT_FALSE(list_pools(context).value().at(0).disabled);
+}
+
+TEST_F(OperatorTest, ALateSplitIsNotAnsweredAsOneThatNeverWas) {
+  pool("a", "10.1.0.0/24", 28);
+  change_pool("a", [](core::Pool& p) { p.gateway.reset(); });
+  Meddler meddled(store);
+  meddled.lose_reply = true;
+  meddled.after_commit = [&] { ASSERT_TRUE(delete_pool(context, "split-a-0")); };
+  const auto split = split_pool({meddled, clock, random}, {"a", 2, core::SplitGateways::refuse}, true);
+  ASSERT_FALSE(split);
+  EXPECT_EQ(split.error().code, ErrorCode::unknown_outcome) << split.error().message;
 }
 
 // ---------------------------------------------------------------- releasing

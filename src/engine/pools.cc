@@ -1,6 +1,9 @@
 #include "engine/pools.h"
 
 #include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
 
 #include "engine/inspect.h"
 
@@ -33,11 +36,40 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
   return {};
 }
 
+// A pool is known by its name and nothing else: after a lost reply the name may be that of another, made since.
+
 Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_set_pool_disabled(snapshot, name, disabled);
-  });
+  using Answer = core::Pool;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<Answer> {
+    auto step = core::plan_set_pool_disabled(snapshot, name, disabled);
+    const auto* const plan = std::get_if<core::Plan<Answer>>(&step);
+    if (earlier == Earlier::maybe_done && plan != nullptr && !plan->writes.empty()) {
+      return doubtful(fmt::format("whether pool {} was {}", name, disabled ? "disabled" : "enabled"),
+                      "croft pool list");
+    }
+    return step;
+  };
+  return transact(context, TurnTaking::before_writing, decide);
 }
+
+namespace {
+
+/// One commit of a deletion. Gone is gone, whoever did it in the end.
+[[nodiscard]] Result<core::PoolDeleted> delete_step(const Context& context, const std::string& name) {
+  using Answer = core::PoolDeleted;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) -> core::Step<Answer> {
+    auto step = core::plan_delete_pool(snapshot, name, now);
+    if (earlier == Earlier::not_done) return step;
+    const auto* const error = std::get_if<Error>(&step);
+    if (error != nullptr && error->code == ErrorCode::not_found) return core::Plan<Answer>{{true}, {}};
+    const bool is_there = error != nullptr || std::holds_alternative<core::Plan<Answer>>(step);
+    if (is_there) return doubtful(fmt::format("whether pool {} was deleted", name), "croft pool list");
+    return step;
+  };
+  return transact(context, TurnTaking::first, decide);
+}
+
+}  // namespace
 
 Result<void> delete_pool(const Context& context, const std::string& name) {
   TRY(const std::vector<core::Pool> pools, list_pools(context));
@@ -45,9 +77,7 @@ Result<void> delete_pool(const Context& context, const std::string& name) {
   const bool was_enabled = before != pools.end() && !before->disabled;
   TRY_VOID(set_pool_disabled(context, name, true));
   for (;;) {
-    const auto step = transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-      return core::plan_delete_pool(snapshot, name, now);
-    });
+    const auto step = delete_step(context, name);
     if (step && step->complete) return {};
     if (step) continue;
     if (step.error().code == ErrorCode::refused_for_safety && was_enabled) {
@@ -62,14 +92,18 @@ Result<core::PoolsSplit> split_pool(const Context& context, const core::PoolSpli
     return fail(ErrorCode::refused_by_configuration,
                 "this store cannot replace a pool in one commit: a pool is not split there");
   }
-  return transact(context, apply ? TurnTaking::first : TurnTaking::before_writing,
-                  [&](const core::Snapshot& snapshot, const Instant& now) {
-                    auto step = core::plan_split_pool(snapshot, split, now);
-                    if (auto* plan = std::get_if<core::Plan<core::PoolsSplit>>(&step); plan != nullptr && !apply) {
-                      plan->writes.clear();
-                    }
-                    return step;
-                  });
+  return transact(
+      context, apply ? TurnTaking::first : TurnTaking::before_writing,
+      [&](const core::Snapshot& snapshot, const Instant& now, Earlier earlier) -> core::Step<core::PoolsSplit> {
+        auto step = core::plan_split_pool(snapshot, split, now);
+        if (earlier == Earlier::maybe_done && !std::holds_alternative<core::Missing>(step)) {
+          return doubtful(fmt::format("whether pool {} was split", split.pool), "croft pool list");
+        }
+        if (auto* plan = std::get_if<core::Plan<core::PoolsSplit>>(&step); plan != nullptr && !apply) {
+          plan->writes.clear();
+        }
+        return step;
+      });
 }
 
 }  // namespace croft::engine

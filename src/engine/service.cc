@@ -36,6 +36,24 @@ TurnTaking turn_of(const core::ServiceOptions& options) {
   return options.dry_run ? TurnTaking::before_writing : TurnTaking::first;
 }
 
+const core::Service* service_named(core::Reader& reader, const core::ServiceName& name) {
+  const bool is_name = core::check_service_name(name).empty();
+  return is_name ? reader.get<core::Service>(core::service_key(name)) : nullptr;
+}
+
+/// Whether the Service that has a name is the one that had it when the call first found one.
+class Same {
+ public:
+  [[nodiscard]] bool is(const core::Service* now) {
+    if (!first_ && now != nullptr) first_ = *now;
+    return !first_ || (now != nullptr && now->uid == first_->uid && now->created == first_->created);
+  }
+  [[nodiscard]] const std::optional<core::Service>& first() const { return first_; }
+
+ private:
+  std::optional<core::Service> first_;
+};
+
 }  // namespace
 
 Result<core::ServiceAnswer> create_service(const Context& context, const core::Service& wanted,
@@ -56,26 +74,29 @@ Result<core::ServiceAnswer> update_service(const Context& context, const core::S
     // From here on the value stands for the revision: whoever writes the same value again changes nothing.
     as_read = std::move(stored->service);
   }
-  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) {
+  // Who is changed is who has the name at the first look: after a lost reply another may have it, or nobody.
+  Same same;
+  using Answer = core::ServiceAnswer;
+  return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
+    core::Reader reader(snapshot);
+    const auto* now = service_named(reader, wanted.name);
+    if (!reader.complete()) return reader.missing();
+    if (now != nullptr && !same.is(now)) return core::Plan<Answer>{core::refuse_stale(wanted.name), {}};
     return core::plan_update_service(snapshot, wanted, as_read, ranges, options, context.random);
   });
 }
 
 Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
                                            const core::ServiceOptions& options) {
-  // Who is deleted is who has the name at the first look: after a lost reply another may have it, or nobody.
-  std::optional<core::Service> first;
+  // Likewise; gone is what it was to be.
+  Same same;
   using Answer = core::ServiceAnswer;
   return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
     core::Reader reader(snapshot);
-    const auto* now =
-        core::check_service_name(name).empty() ? reader.get<core::Service>(core::service_key(name)) : nullptr;
+    const auto* now = service_named(reader, name);
     if (!reader.complete()) return reader.missing();
-    const bool is_gone = first && (now == nullptr || now->uid != first->uid || now->created != first->created);
-    if (is_gone) return core::Plan<Answer>{Answer(core::ServiceChanged{*first, {}}), {}};
-    auto step = core::plan_delete_service(snapshot, name, options, context.random);
-    if (now != nullptr && !first && std::holds_alternative<core::Plan<Answer>>(step)) first = *now;
-    return step;
+    if (!same.is(now)) return core::Plan<Answer>{Answer(core::ServiceChanged{*same.first(), {}}), {}};
+    return core::plan_delete_service(snapshot, name, options, context.random);
   });
 }
 

@@ -22,7 +22,8 @@ struct StoredService {
                                                          const core::ServiceRanges& ranges,
                                                          const core::ServiceOptions& options = {});
 
-/// Replaces a Service (core::plan_update_service); with `as_of` only if it still has this revision.
+/// Replaces the Service that has the name at the first look (core::plan_update_service); with `as_of` only if it still
+/// has this revision. Refused as stale when it was deleted and made anew meanwhile.
 [[nodiscard]] Result<core::ServiceAnswer> update_service(const Context& context, const core::Service& wanted,
                                                          const core::ServiceRanges& ranges,
                                                          const core::ServiceOptions& options = {},

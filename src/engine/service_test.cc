@@ -514,6 +514,26 @@ TEST_F(ServiceEngine, ALateDeletionLeavesTheSuccessorAlone) {
   EXPECT_TRUE(std::holds_alternative<core::ServiceChanged>(again)) << "and without a successor it is no refusal";
 }
 
+/// The same for a change: the node port that the other Service was given stays its own.
+TEST_F(ServiceEngine, ALateChangeLeavesTheSuccessorAlone) {
+  ASSERT_EQ(create(service("web", core::ServiceType::node_port)), "ok");
+  Meddler meddled(store);
+  const Context late{meddled, clock, random};
+  for (const bool with_successor : {true, false}) {
+    meddled.lose_reply = true;
+    meddled.after_commit = [&] {
+      ASSERT_EQ(remove("web"), "ok");
+      if (with_successor) ASSERT_EQ(create(service("web", core::ServiceType::node_port)), "ok");
+    };
+    const std::string answer = said(update_service(late, service("web"), ranges));
+    EXPECT_THAT(answer, HasSubstr(with_successor ? "has been modified" : "not found"));
+    EXPECT_EQ(taken(), held());
+    if (!with_successor) continue;
+    EXPECT_EQ(stored("web").type, core::ServiceType::node_port) << "another's";
+    EXPECT_NE(stored("web").ports.at(0).node_port, 0);
+  }
+}
+
 // --- several at once ---
 
 TEST_F(ServiceEngine, TenThousandCreationsOnARangeOf254) {

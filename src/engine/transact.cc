@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 #include "engine/commit_once.h"
 #include "engine/ordered_commit.h"
@@ -70,18 +72,26 @@ std::vector<store::Write> Loader::conditional(std::vector<core::PlannedWrite> wr
 }
 
 Result<void> commit_settled(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
-                            Deadline deadline) {
+                            Deadline deadline, Earlier& earlier) {
   // A block has handles that count its addresses, also when the plan leaves them as they are.
   const bool is_alone = writes.size() == 1 && writes.front().key.kind != core::Kind::block;
   if (!is_alone && !context.store.capabilities().atomic_commit) {
     return commit_in_order(context, as_read, std::move(writes), deadline);
   }
-  TRY_VOID(commit_once(context, writes, deadline));
+  TRY_VOID(commit_once(context, writes, deadline, &earlier));
   return {};
 }
 
 Error late() {
   return {ErrorCode::deadline_exceeded, "the time for this call is up before all was read; nothing was changed", {}};
+}
+
+Error doubtful(std::string_view what, std::string_view look) {
+  return {ErrorCode::unknown_outcome,
+          fmt::format("{} is not known: the reply was lost, and others have written since; look with `{}`, and do it "
+                      "again if need be",
+                      what, look),
+          {}};
 }
 
 void wait_after_conflict(const Context& context, int tries) {

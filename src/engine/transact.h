@@ -4,7 +4,10 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -73,11 +76,34 @@ inline constexpr int kTriesMax = 100;
 /// Rounds of reading within one try; a decision that asks for more has lost its way.
 inline constexpr int kReadRoundsMax = 100000;
 
+/// What is known of the tries before this one, of the same call.
+enum class Earlier : std::uint8_t {
+  not_done,
+  /// The reply of one was lost, and when its records were read back another writer had been there since. What the call
+  /// finds now under a name may be another's, made after what it meant was changed: who would touch it by its name
+  /// alone doesn't (`doubtful`).
+  maybe_done,
+};
+
+/// What a call answers that would have to guess whether it is done. `what` as in "whether node a was removed", `look`
+/// names what tells.
+[[nodiscard]] Error doubtful(std::string_view what, std::string_view look);
+
 /// Commits the writes of a plan made from `as_read`: at once where the store can (commit_once.h), else one by one in
 /// the order that keeps the register true (ordered_commit.h). Unknown outcomes are settled. Returns done, conflict, or
-/// why not.
+/// why not; a conflict that may hide that it was done is noted in `earlier`.
 [[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
-                                          std::vector<store::Write> writes, Deadline deadline);
+                                          std::vector<store::Write> writes, Deadline deadline, Earlier& earlier);
+
+/// Calls a decision, with what is known of earlier tries if it asks for that.
+template <class Decide>
+auto decide_by(Decide& decide, const core::Snapshot& snapshot, const Instant& now, Earlier earlier) {
+  if constexpr (std::is_invocable_v<Decide&, const core::Snapshot&, const Instant&, Earlier>) {
+    return decide(snapshot, now, earlier);
+  } else {
+    return decide(snapshot, now);
+  }
+}
 
 /// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
 void wait_after_conflict(const Context& context, int tries);
@@ -86,18 +112,21 @@ void wait_after_conflict(const Context& context, int tries);
 [[nodiscard]] Error late();
 
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
-/// over on a conflict. `decide(const Snapshot&, const Instant& now)` returns a core::Step<Answer> and is pure. The
-/// answer returned is durable. Errors: those of the store and of the decision; deadline_exceeded; unavailable after
-/// kTriesMax conflicts.
+/// over on a conflict. `decide(const Snapshot&, const Instant& now)`, or with an Earlier behind, returns a
+/// core::Step<Answer> and is pure, but for what it keeps of the first look: who names something that may have got
+/// another holder means the one that had it then. The answer returned is durable. Errors: those of the store and of the
+/// decision; deadline_exceeded; unavailable after kTriesMax conflicts.
 template <class Decide>
 auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
-  using StepType = decltype(decide(std::declval<const core::Snapshot&>(), std::declval<const Instant&>()));
+  using StepType = decltype(decide_by(decide, std::declval<const core::Snapshot&>(), std::declval<const Instant&>(),
+                                      Earlier::not_done));
   using PlanType = std::variant_alternative_t<1, StepType>;
   using Answer = decltype(PlanType::answer);
   return [&]() -> Result<Answer> {
     const Deadline deadline = deadline_of_use_case(context);
     std::unique_ptr<store::Store::Turn> turn;
     bool has_turn = false;
+    Earlier earlier = Earlier::not_done;
     const auto take_turn = [&]() -> Result<void> {
       TRY(turn, context.store.take_turn(deadline));
       has_turn = true;
@@ -108,13 +137,13 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
       if (tries > 0 && deadline.passed(context.clock.now())) return fail(late());
       Loader loader(context.store, deadline);
       const Instant now = context.clock.now();
-      StepType step = decide(loader.snapshot(), now);
+      StepType step = decide_by(decide, loader.snapshot(), now, earlier);
       for (int round = 0; std::holds_alternative<core::Missing>(step); ++round) {
         if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
         // A store that answers from memory looks at no clock; the turn must not be kept past the deadline.
         if (deadline.passed(context.clock.now())) return fail(late());
         TRY_VOID(loader.load(std::get<core::Missing>(step)));
-        step = decide(loader.snapshot(), now);
+        step = decide_by(decide, loader.snapshot(), now, earlier);
       }
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       PlanType& plan = std::get<PlanType>(step);
@@ -125,7 +154,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
         if (turn != nullptr) continue;
       }
       const auto done =
-          commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline);
+          commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline, earlier);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
       wait_after_conflict(context, tries);

@@ -111,6 +111,11 @@ Result<void> FileLock::open() {
   if (!file.is_open()) {
     return fail(options_.go_errors ? path_error("open", path_, errno) : system_error("open lock file", path_, errno));
   }
+  // What is written to a standard stream must not end in here, whatever streams the process was given.
+  if (file.get() <= STDERR_FILENO) {
+    file = FileDescriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!file.is_open()) return fail(system_error("open lock file", path_, errno));
+  }
   struct stat s {};
   if (::fstat(file.get(), &s) != 0) return fail(system_error("look at lock file", path_, errno));
   if (!S_ISREG(s.st_mode)) {

@@ -54,6 +54,19 @@ class FileLockTest : public testing::Test {
   ScratchDirectory scratch_;
 };
 
+TEST_F(FileLockTest, TakesNoNumberOfAStandardStream) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(STDOUT_FILENO);
+    FileLock lock(path());
+    const bool is_locked = lock.lock(clock_, in(5s)).has_value();
+    ::_exit(is_locked && ::write(STDOUT_FILENO, "words", 5) < 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(FileLockTest, ExcludesWithinAProcess) {
   FileLock a(path());
   FileLock b(path());

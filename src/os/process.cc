@@ -1,6 +1,7 @@
 #include "os/process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+
+#include <fmt/format.h>
 
 #include "os/file_descriptor.h"
 #include "os/system_error.h"
@@ -32,7 +35,21 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 void make_files_private() { ::umask(077); }
 
+void fill_standard_streams() {
+  struct Stream {
+    int number, flags;
+  };
+  // In order, for each one opened gets the lowest number that is free. A write to what is open for reading fails.
+  for (const Stream& stream :
+       {Stream{STDIN_FILENO, O_RDONLY}, Stream{STDOUT_FILENO, O_RDONLY}, Stream{STDERR_FILENO, O_WRONLY}}) {
+    if (::fcntl(stream.number, F_GETFD) >= 0 || errno != EBADF) continue;
+    // Where there is no /dev there is a root.
+    if (::open("/dev/null", stream.flags) < 0) static_cast<void>(!::open("/", O_RDONLY | O_DIRECTORY));
+  }
+}
+
 void prepare_plugin_process() {
+  fill_standard_streams();
   static_cast<void>(::close_range(3, UINT_MAX, 0));
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   survive_file_size_limit();
@@ -68,6 +85,17 @@ bool write_standard_output(std::string_view text, Printed how) {
 }
 bool write_json_to_standard_output(std::string_view json) { return write_standard_output(json, Printed::json); }
 bool write_standard_error(std::string_view text) { return write_all(STDERR_FILENO, printable(text, Printed::text)); }
+void write_last_words_to_standard_output(std::string_view text) { static_cast<void>(!write_all(STDOUT_FILENO, text)); }
+void write_last_words_to_standard_error(std::string_view text) { static_cast<void>(!write_all(STDERR_FILENO, text)); }
+
+Result<void> check_open_files_limit(std::uint64_t least) {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= least) return {};
+  return fail(ErrorCode::unavailable,
+              fmt::format("this process may have {} files open, it needs {}: raise the limit (LimitNOFILE, ulimit -n)",
+                          limit.rlim_cur, least));
+}
+
 bool standard_output_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 
 SameNamespace is_own_network_namespace(const std::string& path) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,8 +9,13 @@
 
 namespace croft::os {
 
-/// What a plugin does first: inherited descriptors from 3 on are closed, a write to a closed pipe is an error instead
-/// of a signal.
+/// What every program does first: of the descriptors 0 to 2 those that it was not given are opened, so that no file of
+/// its own gets such a number and is written over by words for a person. What comes from such an input is empty, what
+/// goes to such an output fails, what goes to such an error stream is lost.
+void fill_standard_streams();
+
+/// What a plugin does first: fill_standard_streams(), inherited descriptors from 3 on are closed, a write to a closed
+/// pipe is an error instead of a signal.
 void prepare_plugin_process();
 
 /// A file that grows beyond the limit of this process (setrlimit) is an error of the write, not the end of the process.
@@ -33,6 +39,13 @@ void make_files_private();
 /// The same for JSON.
 [[nodiscard]] bool write_json_to_standard_output(std::string_view json);
 [[nodiscard]] bool write_standard_error(std::string_view text);
+
+/// Both without allocating anything and as they are, as far as possible: for who has no memory left.
+void write_last_words_to_standard_output(std::string_view text);
+void write_last_words_to_standard_error(std::string_view text);
+
+/// Whether this process may have so many files open. Error: unavailable, naming the limit.
+[[nodiscard]] Result<void> check_open_files_limit(std::uint64_t least);
 
 /// True when the stream is a terminal.
 [[nodiscard]] bool standard_output_is_terminal();

@@ -220,7 +220,8 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   CLI::App* removing =
       node->add_subcommand("remove", "Give up the blocks of a node that is gone, its record and its ranges");
   removing->add_option("NAME", removal->name, "Name of the node")->required();
-  removing->add_flag("--force", removal->force, "Also when addresses are held on it (else exit code 5)");
+  removing->add_flag("--force", removal->force,
+                     "Also when addresses are held on it, or it has a record and a node range (else exit code 5)");
   removing->add_flag("--dry-run", removal->dry_run, "Only say what would come");
   removing->footer(
       "Empty blocks go; with --force others become nobody's, and addresses stay held until the controller, which is "

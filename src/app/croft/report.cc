@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/croft/json_text.h"
 #include "base/time_text.h"
-#include "net/echo.h"
 
 namespace croft::app {
 namespace {
@@ -54,61 +54,154 @@ Error wrong(std::string_view member, std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("report: {}: {}", member, what), {}};
 }
 
-/// A member as text; empty when it is absent or no text.
-std::string member_text(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
+/// Takes out of a report what is acted on, event by event: nothing else is ever kept. `depth_` counts the arrays and
+/// objects around an event.
+class ReportReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit ReportReader(ReportContent& content) : content_(content) {}
 
-bool member_flag(const Json& object, const char* name, bool otherwise) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_boolean() ? it->get<bool>() : otherwise;
-}
-
-[[nodiscard]] Result<void> read_allocation(const std::string& address, const Json& json, ReportContent& content) {
-  if (!json.is_object()) return fail(wrong("allocations." + address, "not an object"));
-  // In doubt an address is in use.
-  if (member_flag(json, "inUse", true) || member_flag(json, "coolingDown", false)) return {};
-  core::AddressToRelease wanted;
-  TRY(wanted.address, net::Address::parse(address));
-  const std::string handle = member_text(json, "handle");
-  if (handle.empty()) return fail(wrong("allocations." + address + ".handle", "missing"));
-  wanted.handle_id = handle;
-  const auto sequence = json.find("sequenceNumber");
-  if (sequence == json.end() || !sequence->is_number_unsigned()) {
-    return fail(wrong("allocations." + address + ".sequenceNumber", "not a whole number"));
+  /// Why it ended before the end; nothing when the text is no JSON.
+  [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
+  /// What can only be said at the end.
+  [[nodiscard]] Result<void> finish() const {
+    if (!has_allocations_) return fail(wrong("allocations", "not an object"));
+    return {};
   }
-  wanted.sequence_number = core::SequenceNumber(sequence->get<std::uint64_t>());
-  content.unused.push_back(std::move(wanted));
-  return {};
-}
 
-[[nodiscard]] Result<void> read_handle(const Json& json, ReportContent& content) {
-  if (!json.is_object()) return fail(wrong("leakedHandles", "an element is not an object"));
-  const std::string id = member_text(json, "ID");
-  const std::string revision = member_text(json, "Revision");
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(revision.data(), revision.data() + revision.size(), number);
-  if (id.empty() || error != std::errc() || end != revision.data() + revision.size()) {
-    return fail(wrong("leakedHandles", "an element has no ID, or a Revision that is no number"));
+  bool null() override { return is_at(1, Part::leaked_handles) || scalar(); }
+  bool boolean(bool value) override {
+    if (depth_ == 4 && member_ == "inUse") in_use_ = value;
+    if (depth_ == 4 && member_ == "coolingDown") cooling_ = value;
+    return scalar();
   }
-  content.leaked_handles.push_back({id, store::Revision(number)});
-  return {};
-}
+  bool number_integer(number_integer_t) override { return scalar(); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (depth_ == 4 && member_ == "sequenceNumber") sequence_ = value;
+    return scalar();
+  }
+  bool number_float(number_float_t, const string_t&) override { return scalar(); }
+  bool binary(binary_t&) override { return scalar(); }
+  bool string(string_t& value) override {
+    if (depth_ == 1 && member_ == "version") content_.version = value;
+    if (depth_ == 1 && member_ == "clusterGUID") content_.cluster = value;
+    if (depth_ == 3 && member_ == "ID") id_ = value;
+    if (depth_ == 3 && member_ == "Revision") revision_ = value;
+    if (depth_ == 4 && member_ == "handle") handle_ = value;
+    return scalar();
+  }
 
-[[nodiscard]] Result<void> read_content(const Json& json, ReportContent& content) {
-  const auto allocations = json.find("allocations");
-  if (allocations == json.end() || !allocations->is_object()) return fail(wrong("allocations", "not an object"));
-  for (const auto& [address, list] : allocations->items()) {
-    if (!list.is_array()) return fail(wrong("allocations." + address, "not an array"));
-    for (const Json& one : list) TRY_VOID(read_allocation(address, one, content));
+  bool key(string_t& name) override {
+    if (depth_ == 1) {
+      part_ = name == "allocations" ? Part::allocations : name == "leakedHandles" ? Part::leaked_handles : Part::other;
+      if (part_ == Part::allocations && std::exchange(has_allocations_, true))
+        return stop("allocations", "given twice");
+    }
+    if (depth_ == 2 && part_ == Part::allocations) address_ = name;
+    const bool is_looked_at =
+        depth_ == 1 || (depth_ == 3 && part_ == Part::leaked_handles) || (depth_ == 4 && part_ == Part::allocations);
+    member_ = is_looked_at ? name : string_t();
+    if (is_looked_at) forget(member_);
+    return true;
   }
-  const auto handles = json.find("leakedHandles");
-  if (handles == json.end() || handles->is_null()) return {};
-  if (!handles->is_array()) return fail(wrong("leakedHandles", "not an array"));
-  for (const Json& one : *handles) TRY_VOID(read_handle(one, content));
-  return {};
-}
+  bool start_object(std::size_t) override {
+    if (is_at(1, Part::leaked_handles)) return stop("leakedHandles", "not an array");
+    if (is_at(2, Part::allocations)) return stop("allocations." + address_, "not an array");
+    const bool is_element = is_at(3, Part::allocations) || is_at(2, Part::leaked_handles);
+    if (is_element) forget_element();
+    return enter();
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ == 0) return false;
+    if (is_at(1, Part::allocations)) return stop("allocations", "not an object");
+    if (is_at(3, Part::allocations)) return stop("allocations." + address_, "not an object");
+    if (is_at(2, Part::leaked_handles)) return stop("leakedHandles", "an element is not an object");
+    return enter();
+  }
+  bool end_object() override {
+    --depth_;
+    if (is_at(3, Part::allocations)) return take_allocation();
+    if (is_at(2, Part::leaked_handles)) return take_handle();
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  enum class Part : std::uint8_t { other, allocations, leaked_handles };
+
+  [[nodiscard]] bool is_at(int depth, Part part) const { return depth_ == depth && part_ == part; }
+
+  bool stop(std::string_view member, std::string_view what) {
+    fault_ = wrong(member, what);
+    return false;
+  }
+  bool enter() {
+    ++depth_;
+    member_.clear();
+    return true;
+  }
+
+  /// A value that is no array or object, where there must be one.
+  bool scalar() {
+    if (depth_ == 0) return false;
+    if (is_at(1, Part::allocations)) return stop("allocations", "not an object");
+    if (is_at(2, Part::allocations)) return stop("allocations." + address_, "not an array");
+    if (is_at(3, Part::allocations)) return stop("allocations." + address_, "not an object");
+    if (is_at(1, Part::leaked_handles)) return stop("leakedHandles", "not an array");
+    if (is_at(2, Part::leaked_handles)) return stop("leakedHandles", "an element is not an object");
+    return true;
+  }
+
+  void forget_element() {
+    for (const char* member : {"inUse", "coolingDown", "sequenceNumber", "handle", "ID", "Revision"}) forget(member);
+  }
+  /// Of a member that comes again the last counts; in doubt an address is in use.
+  void forget(std::string_view member) {
+    if (member == "inUse") in_use_ = true;
+    if (member == "coolingDown") cooling_ = false;
+    if (member == "sequenceNumber") sequence_.reset();
+    if (member == "handle") handle_.clear();
+    if (member == "ID") id_.clear();
+    if (member == "Revision") revision_.clear();
+  }
+
+  bool take_allocation() {
+    if (in_use_ || cooling_) return true;
+    const auto address = net::Address::parse(address_);
+    if (!address) {
+      fault_ = address.error();
+      return false;
+    }
+    if (handle_.empty()) return stop("allocations." + address_ + ".handle", "missing");
+    if (!sequence_) return stop("allocations." + address_ + ".sequenceNumber", "not a whole number");
+    content_.unused.push_back({*address, handle_, core::SequenceNumber(*sequence_)});
+    return true;
+  }
+
+  bool take_handle() {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(revision_.data(), revision_.data() + revision_.size(), number);
+    if (id_.empty() || error != std::errc() || end != revision_.data() + revision_.size()) {
+      return stop("leakedHandles", "an element has no ID, or a Revision that is no number");
+    }
+    content_.leaked_handles.push_back({id_, store::Revision(number)});
+    return true;
+  }
+
+  ReportContent& content_;
+  std::optional<Error> fault_;
+  int depth_ = 0;
+  Part part_ = Part::other;
+  bool has_allocations_ = false;
+  string_t address_, member_;
+  // Of the element at hand:
+  bool in_use_ = true, cooling_ = false;
+  std::optional<std::uint64_t> sequence_;
+  string_t handle_, id_, revision_;
+};
 
 /// Whether arrays and objects are inside each other deeper than any report has them.
 bool is_too_deep(std::string_view text) {
@@ -128,26 +221,6 @@ bool is_too_deep(std::string_view text) {
     }
   }
   return false;
-}
-
-/// Lets through the members that are read, by the number of arrays and objects around them.
-bool is_read(int depth, Json::parse_event_t event, const Json& parsed) {
-  if (event != Json::parse_event_t::key) return true;
-  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-    return std::ranges::find(names, parsed.get_ref<const std::string&>()) != names.end();
-  };
-  switch (depth) {
-    case 1:
-      return is_one_of({"version", "clusterGUID", "allocations", "leakedHandles"});
-    case 2:  // addresses
-      return true;
-    case 3:
-      return is_one_of({"ID", "Revision"});
-    case 4:
-      return is_one_of({"inUse", "coolingDown", "handle", "sequenceNumber"});
-    default:
-      return false;
-  }
 }
 
 bool same(const core::AddressToRelease& a, const core::AddressToRelease& b) {
@@ -186,7 +259,11 @@ std::string cluster_of(const std::string& store_url) { return "croft:" + store_u
 std::string report_of(const engine::AuditReport& report, const ReportOrigin& origin) {
   Json allocations = Json::object();
   for (const engine::Allocation& one : report.allocations) {
-    allocations[one.address.to_string()].push_back(allocation_json(one));
+    // They come in order: no looking for the member among all before it.
+    auto& members = allocations.get_ref<Json::object_t&>();
+    const std::string address = one.address.to_string();
+    if (members.empty() || members.back().first != address) members.emplace_back(address, Json::array());
+    members.back().second.push_back(allocation_json(one));
   }
   Json handles = Json::array();
   for (const engine::LeakedHandle& handle : report.leaked_handles) {
@@ -217,12 +294,12 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
 Result<ReportContent> parse_report(std::string_view text) {
   if (text.size() > kReportBytesMax) return fail(wrong("file", "too long"));
   if (is_too_deep(text)) return fail(wrong("file", "arrays and objects are too deep inside each other"));
-  const Json json = Json::parse(text, is_read, false);
-  if (json.is_discarded() || !json.is_object()) return fail(wrong("file", "not a JSON object"));
   ReportContent content;
-  content.version = member_text(json, "version");
-  content.cluster = member_text(json, "clusterGUID");
-  TRY_VOID(read_content(json, content));
+  ReportReader reader(content);
+  const bool is_whole = nlohmann::json::sax_parse(text, &reader);
+  if (reader.fault()) return fail(*reader.fault());
+  if (!is_whole) return fail(wrong("file", "not a JSON object"));
+  TRY_VOID(reader.finish());
   content.unused = as_set(std::move(content.unused));
   content.leaked_handles = as_set(std::move(content.leaked_handles));
   return content;

@@ -34,8 +34,8 @@ struct ReportContent {
 inline constexpr std::size_t kReportBytesMax = std::size_t{256} << 20;
 inline constexpr std::size_t kReportDepthMax = 16;
 
-/// Reads a report of Croft's or of calicoctl's. Keeps only what is acted on, so it takes no more memory than a few
-/// times the text, whatever is in it. Error: invalid_argument naming the member.
+/// Reads a report of Croft's or of calicoctl's. Keeps only what is acted on, and takes time in proportion to the text
+/// and no more memory than a few times its length, whatever is in it. Error: invalid_argument naming the member.
 [[nodiscard]] Result<ReportContent> parse_report(std::string_view text);
 
 /// What all of several reports (at least one) agree on: same address, handle and sequence number, same handle and

@@ -121,6 +121,53 @@ TEST(ReportTextTest, WhatIsNotReadIsNotKeptAndNothingIsDeep) {
   EXPECT_EQ(content.leaked_handles.at(0).id, "h");
 }
 
+/// 4,000 addresses, 4,000 handles and 50,000 values that are none.
+TEST(ReportTextTest, LengthCostsNoMoreThanItself) {
+  std::string addresses, handles;
+  for (int i = 0; i < 4'000; ++i) {
+    const std::string end = (i > 0 ? "," : "");
+    addresses += end + "\"10.1." + std::to_string(i / 256) + "." + std::to_string(i % 256) +
+                 R"(": [{"inUse": false, "handle": "h", "sequenceNumber": 1, "owners": [{}, {"a": [0]}]}])";
+    handles += end + R"({"ID": "h)" + std::to_string(i) + R"(", "Revision": "1"})";
+  }
+  std::string filler = "0";
+  for (int i = 0; i < 50'000; ++i) filler += ",0";
+  const auto content = parse_report(R"({"x": [)" + filler + R"(], "allocations": {)" + addresses +
+                                    R"(}, "leakedHandles": [)" + handles + "]}");
+  ASSERT_TRUE(content) << content.error().message;
+  EXPECT_THAT(content->unused, SizeIs(4'000));
+  EXPECT_THAT(content->leaked_handles, SizeIs(4'000));
+}
+
+TEST(ReportTextTest, ElementsThatAreNoneEndIt) {
+  const auto message = [](const std::string& text) { return parse_report(text).error().message; };
+  EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": [0, 0]}})"), HasSubstr("10.0.0.1: not an object"));
+  EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": [[]]}})"), HasSubstr("10.0.0.1: not an object"));
+  EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": {}}})"), HasSubstr("10.0.0.1: not an array"));
+  EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": 1}})"), HasSubstr("10.0.0.1: not an array"));
+  EXPECT_THAT(message(R"({"allocations": []})"), HasSubstr("allocations: not an object"));
+  EXPECT_THAT(message(R"({"allocations": {}, "allocations": {}})"), HasSubstr("allocations: given twice"));
+  for (const char* handles : {"[0]", "[[]]", "{}", "1", R"([{"ID": ["h"], "Revision": "1"}])", R"([{"ID": "h"}])"}) {
+    EXPECT_THAT(message(R"({"allocations": {}, "leakedHandles": )" + std::string(handles) + "}"),
+                HasSubstr("leakedHandles"));
+  }
+  for (const char* text : {"", "[]", "1", "null", "{} {}", R"({"allocations": {)"}) {
+    EXPECT_THAT(message(text), HasSubstr("not a JSON object")) << text;
+  }
+  EXPECT_TRUE(parse_report(R"({"allocations": {}, "leakedHandles": null})"));
+}
+
+TEST(ReportTextTest, OfAMemberThatComesAgainTheLastCounts) {
+  const auto unused = [](const std::string& members) {
+    return parse_report(R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": 1, )" + members + "}]}}")
+        ->unused.size();
+  };
+  EXPECT_EQ(unused(R"("inUse": false)"), 1U);
+  EXPECT_EQ(unused(R"("inUse": false, "inUse": true)"), 0U);
+  EXPECT_EQ(unused(R"("inUse": false, "inUse": [false])"), 0U);
+  EXPECT_EQ(unused(R"("inUse": false, "owners": [{"inUse": true, "handle": "x"}])"), 1U);
+}
+
 TEST(ReportTextTest, SequenceNumbersAreExact) {
   const char* text =
       R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": 1768471200000000007, "inUse": false}]}})";

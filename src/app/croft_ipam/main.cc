@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,10 +63,7 @@ int print_version(std::string_view name) {
   return os::write_standard_output(text) ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  os::prepare_plugin_process();
+int serve(int argc, char** argv) {
   const std::string_view name = name_of(argc > 0 ? argv[0] : "croft-ipam");
   if (asks_for_version(argc, argv)) os::end_process(print_version(name));
   const edge::CniHost host{
@@ -79,4 +77,19 @@ int main(int argc, char** argv) {
     os::end_process(has_options ? personality.answer_options({argv + 1, argv + argc}) : personality.serve(host));
   }
   return refuse_name(name);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  os::prepare_plugin_process();
+  try {
+    os::end_process(serve(argc, argv));
+  } catch (const std::bad_alloc&) {
+    // As wire::cni prints it, from memory that is there already.
+    os::write_last_words_to_standard_output(
+        "{\n    \"cniVersion\": \"1.0.0\",\n    \"code\": 11,\n    \"msg\": \"out of memory: give the plugin "
+        "more\"\n}\n");
+    os::end_process(1);
+  }
 }

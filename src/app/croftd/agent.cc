@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -161,8 +162,12 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
   };
 }
 
+constexpr std::uint64_t kOpenFilesLeast = 64;
+
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
+  // Below that gRPC ends the process in its own way.
+  TRY_VOID(os::check_open_files_limit(kOpenFilesLeast));
   if (options.node.empty()) {
     TRY(options.node, os::host_name());
   }

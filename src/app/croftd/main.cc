@@ -4,6 +4,7 @@
 //   agent        one on each node: serves the plugins of the node                agent.cc
 
 #include <exception>
+#include <new>
 #include <sstream>
 #include <string>
 
@@ -58,9 +59,13 @@ int run(int argc, char** argv) {
 }  // namespace croft::app
 
 int main(int argc, char** argv) {
+  croft::os::fill_standard_streams();
   croft::os::survive_file_size_limit();
   try {
     return croft::app::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    croft::os::write_last_words_to_standard_error("croftd: out of memory: give this process more\n");
+    return static_cast<int>(croft::edge::ExitCode::error);
   } catch (const std::exception& error) {
     static_cast<void>(croft::os::write_standard_error(std::string("croftd: ") + error.what() + "\n"));
     return static_cast<int>(croft::edge::ExitCode::error);

@@ -21,7 +21,7 @@ AddressClaims::AddressClaims(Reader& reader, For purpose) {
   }
   read_stray_blocks(reader);
   read_node_ranges(reader);
-  if (reader.sees_kubernetes()) read_services(reader);
+  if (reader.sees_kubernetes()) read_services(reader, purpose);
 }
 
 void AddressClaims::read_stray_blocks(Reader& reader) {
@@ -55,16 +55,19 @@ void AddressClaims::read_node_ranges(Reader& reader) {
   }
 }
 
-void AddressClaims::read_services(Reader& reader) {
+void AddressClaims::read_services(Reader& reader, For purpose) {
   for (const std::string_view name : {kServiceIps, kSecondaryServiceIps}) {
-    const auto* stored = reader.get<RangeAllocation>(range_allocation_key(name));
+    const Key range = range_allocation_key(name);
+    const auto* stored =
+        purpose == For::to_look ? reader.sound<RangeAllocation>(range) : reader.get<RangeAllocation>(range);
     if (stored == nullptr) continue;
     // One that does not parse is ignored, as in the reference; the audit of Services names it.
     if (const auto cidr = net::Prefix::parse(stored->range)) {
       services_.push_back({fmt::format("the Service range {} (record {})", cidr->to_string(), name), *cidr});
     }
   }
-  for (const auto& [key, value] : reader.list({Kind::service_cidr, ""})) {
+  const Listing objects{Kind::service_cidr, ""};
+  for (const auto& [key, value] : purpose == For::to_look ? reader.sound(objects) : reader.list(objects)) {
     for (const net::Prefix& cidr : std::get<ServiceCidrObject>(value).cidrs) {
       services_.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(key.name), cidr.to_string()), cidr});
     }

@@ -20,7 +20,8 @@ namespace croft::core {
 /// (`next_pool_set`), but for a node range, which is cut only where nothing else can be made.
 class AddressClaims {
  public:
-  /// `to_look` leaves a damaged pool out, whose CIDR is not known: nobody may claim anything by that.
+  /// `to_look` leaves damaged pools and ranges of Services out, whose CIDR is not known: nobody may claim anything by
+  /// that.
   enum class For : std::uint8_t { to_claim, to_look };
   /// Asks for what it needs; meaningful once the reader is complete.
   explicit AddressClaims(Reader& reader, For purpose = For::to_claim);
@@ -48,7 +49,7 @@ class AddressClaims {
 
   void read_stray_blocks(Reader& reader);
   void read_node_ranges(Reader& reader);
-  void read_services(Reader& reader);
+  void read_services(Reader& reader, For purpose);
   [[nodiscard]] static std::optional<std::string> first_over(const Claims& claims, const net::Prefix& cidr);
 
   Claims pools_, stray_blocks_, clusters_, excluded_, node_ranges_, services_;

@@ -482,7 +482,8 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
 }
 
 Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, const std::string& node,
-                                                  const OnlyIfGone& only_if_gone, IfRecorded if_recorded) {
+                                                  const OnlyIfGone& only_if_gone, IfRecorded if_recorded,
+                                                  const std::optional<std::vector<net::Prefix>>& only_these) {
   if (const auto valid = check_node_name(node); !valid) return valid.error();
   Reader reader(snapshot);
   const bool is_recorded = reader.sound<Node>(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
@@ -492,15 +493,20 @@ Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, cons
   NodeRangesReleased answer{node, table.ranges_of(node)};
   const bool holds = !only_if_gone || (!is_recorded && std::ranges::is_permutation(answer.cidrs, *only_if_gone));
   if (!holds) answer.cidrs.clear();
+  if (only_these) {
+    std::erase_if(answer.cidrs,
+                  [&](const net::Prefix& cidr) { return std::ranges::find(*only_these, cidr) == only_these->end(); });
+  }
   if (answer.cidrs.empty()) return Plan<NodeRangesReleased>{std::move(answer), {}};
   for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get<NodeRange>(node_range_key(cidr)));
   if (!reader.complete()) return reader.missing();
   if (is_recorded && if_recorded == IfRecorded::refuse) {
     return Error{
         ErrorCode::refused_for_safety,
-        fmt::format("node {} has a record, so its pods may live in {}: `croft node remove {}` when it is gone, or "
-                    "--force when it has no pods any more",
-                    node, answer.cidrs.front().to_string(), node),
+        fmt::format(
+            "node {} has a record, so its pods may live in {}: `croft node remove {} --force` when it is gone for "
+            "good, or --force when it has no pods any more",
+            node, answer.cidrs.front().to_string(), node),
         {}};
   }
 

@@ -93,10 +93,11 @@ using OnlyIfGone = std::optional<std::vector<net::Prefix>>;
 /// What a record of the node says: that its pods may live in its ranges.
 enum class IfRecorded : std::uint8_t { refuse, release };
 
-/// Decides that a node gives back all its ranges. Error: refused_for_safety for one with a record, with
-/// IfRecorded::refuse and ranges to give back.
-[[nodiscard]] Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, const std::string& node,
-                                                                const OnlyIfGone& only_if_gone, IfRecorded if_recorded);
+/// Decides that a node gives back all its ranges, or those of them that `only_these` names. Error: refused_for_safety
+/// for one with a record, with IfRecorded::refuse and ranges to give back.
+[[nodiscard]] Step<NodeRangesReleased> plan_release_node_ranges(
+    const Snapshot& snapshot, const std::string& node, const OnlyIfGone& only_if_gone, IfRecorded if_recorded,
+    const std::optional<std::vector<net::Prefix>>& only_these = {});
 
 /// How full a cluster CIDR is, in node ranges.
 struct ClusterCidrUse {

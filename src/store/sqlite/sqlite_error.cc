@@ -55,7 +55,6 @@ ErrorCode error_code_of(int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
-    case SQLITE_NOMEM:
       return ErrorCode::unavailable;
     default:
       return ErrorCode::internal;
@@ -86,10 +85,15 @@ SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const st
     failure.error = {ErrorCode::corrupt, fmt::format("cannot {} {}: {}", doing, path, refusal.what), {}};
     return failure;
   }
+  if ((code & kPrimaryCodeMask) == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
+    failure.error = {ErrorCode::unavailable,
+                     fmt::format("cannot {} {}: out of memory (SQLite {}); give this process more", doing, path, code),
+                     {}};
+    return failure;
+  }
   failure.damage = (code & kPrimaryCodeMask) == SQLITE_CORRUPT;
   const int system_errno = db == nullptr ? 0 : sqlite3_system_errno(db);
-  failure.disk_failed = (code & kPrimaryCodeMask) == SQLITE_IOERR && code != SQLITE_IOERR_NOMEM &&
-                        !is_lack_of_room_for_index(code, system_errno) &&
+  failure.disk_failed = (code & kPrimaryCodeMask) == SQLITE_IOERR && !is_lack_of_room_for_index(code, system_errno) &&
                         (is_failed_sync(code) || !is_no_space(system_errno));
   const int primary = code & kPrimaryCodeMask;
   failure.refused = primary == SQLITE_FULL || primary == SQLITE_READONLY || primary == SQLITE_BUSY;
