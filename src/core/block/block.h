@@ -124,6 +124,9 @@ using IsReserved = std::function<bool(const net::Address&)>;
 enum class AddressState : std::uint8_t { free, held, cooling, reserved, quarantined };
 [[nodiscard]] std::string_view name_of(AddressState state);
 
+/// No block has more addresses than 2 to the power of this.
+inline constexpr int kBlockHostBitsMax = 12;
+
 /// Number of addresses of a block of this prefix: 1 to 4096.
 [[nodiscard]] std::uint32_t block_size(const net::Prefix& cidr);
 

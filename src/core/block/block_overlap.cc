@@ -8,9 +8,6 @@ namespace {
 using net::Address;
 using net::Prefix;
 
-/// No block is larger (check_block).
-constexpr int kHostBitsMax = 12;
-
 /// One look: exact keys, and windows of names. The ends of a window have to be names that a block can have.
 struct Look {
   std::vector<Key> keys;
@@ -59,7 +56,7 @@ void add_within_v6(const Prefix& block, Look& look) {
 Look look_at(const Prefix& block) {
   Look look;
   const int bits = net::bit_length(block.family());
-  for (int length = bits - kHostBitsMax; length < block.length(); ++length) {
+  for (int length = bits - kBlockHostBitsMax; length < block.length(); ++length) {
     look.keys.push_back(block_key(Prefix::containing(block.first(), length)));
   }
   if (block.length() == bits) return look;
@@ -83,8 +80,8 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
   const Look look = look_at(block);
   Overlap overlap;
   const auto consider = [&](const Key& key) {
-    const auto cidr = cidr_of(key);
-    if (cidr && *cidr != block && cidr->overlaps(block)) overlap.block = *cidr;
+    const auto cidr = block_cidr_of(key);
+    if (cidr && *cidr != block && cidr->overlaps(block)) overlap.block = cidr;
   };
   for (const Key& key : look.keys) {
     reader.ask(key);
@@ -99,28 +96,33 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
   return overlap;
 }
 
-std::optional<Prefix> overlap_of(Reader& reader, const Prefix& block) {
+Overlap overlap_of(Reader& reader, const Prefix& block) {
   const Overlap overlap = glance_at_overlap(reader, block);
-  if (overlap.block || !overlap.unknown) return overlap.block;
+  if (overlap.block || !overlap.unknown || reader.keys_at_hand()) return overlap;
   for (const Key& key : reader.keys({Kind::block, block_names_of(block.family())})) {
-    if (const auto cidr = cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return *cidr;
+    if (const auto cidr = block_cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return {cidr, false};
   }
   return {};
 }
 
 bool is_wide_look(const Prefix& block) { return block.family() == net::Family::v4 && block.length() < 24; }
 
-net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const Prefix& cidr, int length) {
+OtherBlocks blocks_of_other_lengths(const std::vector<Key>& keys, const Prefix& cidr, int length) {
   const std::string ending = fmt::format("/{}", length);
   std::vector<Prefix> found;
   for (const Key& key : keys) {
     if (key.name.ends_with(ending)) continue;
-    if (const auto block = cidr_of(key); block && block->overlaps(cidr)) found.push_back(*block);
+    if (const auto block = block_cidr_of(key); block && block->overlaps(cidr)) found.push_back(*block);
   }
-  return net::Intervals(std::move(found));
+  const auto example = found.empty() ? std::nullopt : std::optional(found.front());
+  return {net::Intervals(std::move(found)), example};
 }
 
-std::string overlap_text(const Prefix& block, const Prefix& other) {
+std::string overlap_text(const Prefix& block, const Overlap& overlap) {
+  if (!overlap.block) {
+    return fmt::format("whether block {} overlaps one of another length is not known", block.to_string());
+  }
+  const Prefix& other = *overlap.block;
   return fmt::format(
       "block {} overlaps block {}, which is of another length: `croft block show {}` tells who holds its addresses; "
       "once they are released `croft affinity release` gives it up",

@@ -21,7 +21,8 @@ namespace croft::core {
 /// being as read, and what it looks for here is read no earlier than the pool.
 struct Overlap {
   std::optional<net::Prefix> block;  ///< one of them
-  /// There may be some: too many names lie in between to read them all. Only a list of all blocks tells.
+  /// There may be some: too many names lie in between to read them all. Only a list of all blocks tells, read for this
+  /// decision: one at hand has the blocks that somebody claims, and no others.
   bool unknown = false;
   [[nodiscard]] bool none() const { return !block && !unknown; }
 };
@@ -29,16 +30,21 @@ struct Overlap {
 /// Asks for the keys of all blocks that may contain `block`, and for the names among which those of the blocks within
 /// it are. Meaningful once the reader is complete.
 [[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block);
-/// The same, and asks for the list where that leaves it unknown.
-[[nodiscard]] std::optional<net::Prefix> overlap_of(Reader& reader, const net::Prefix& block);
+/// The same, and asks for the list where that leaves it unknown. Keys at hand leave it so: what is not done therefore
+/// is decided again without them (engine/with_cache.h).
+[[nodiscard]] Overlap overlap_of(Reader& reader, const net::Prefix& block);
 
 /// Whether the look takes so many keys that it should be made for one candidate at a time.
 [[nodiscard]] bool is_wide_look(const net::Prefix& block);
 
 /// The blocks within `cidr` that are not of this length, from the list of all blocks of the family.
-[[nodiscard]] net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const net::Prefix& cidr, int length);
+struct OtherBlocks {
+  net::Intervals taken;
+  std::optional<net::Prefix> example;  ///< one of them
+};
+[[nodiscard]] OtherBlocks blocks_of_other_lengths(const std::vector<Key>& keys, const net::Prefix& cidr, int length);
 
-/// "block 10.0.0.0/28 overlaps block 10.0.0.0/26, …", with the remedy.
-[[nodiscard]] std::string overlap_text(const net::Prefix& block, const net::Prefix& other);
+/// "block 10.0.0.0/28 overlaps block 10.0.0.0/26, …", with the remedy. There is an overlap, or it is unknown.
+[[nodiscard]] std::string overlap_text(const net::Prefix& block, const Overlap& overlap);
 
 }  // namespace croft::core

@@ -126,7 +126,8 @@ TEST(Overlap, ARefusalSaysSo) {
   world.set_length(26);
   const auto answer = world.decide(world.request("c1", "node-b"));
   const auto& refusal = std::get<Refusal>(answer.value());
-  EXPECT_THAT(refusal.considered.front().reason, HasSubstr("some are no blocks of /26"));
+  EXPECT_THAT(refusal.considered.front().reason,
+              HasSubstr("block " + Prefix::containing(held, 28).to_string() + " is not of /26"));
   auto exact = world.request("c2", "node-b");
   exact.addresses = {Address::parse("10.79.0.1").value()};
   const auto refused = world.decide(exact);
@@ -164,6 +165,67 @@ TEST(Overlap, NothingIsTakenFromBlocksThatOverlap) {
     }
     EXPECT_FALSE(world.add("c0", "node-a")) << "its own";
     EXPECT_FALSE(world.add("c1", "node-b")) << "borrowed, or taken over";
+  }
+}
+
+/// The larger one is nobody's, and so in no list at hand.
+TEST(Overlap, NothingIsBorrowedFromUnderABlockThatIsNobodys) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
+    world.reg.put(block_key(prefix("10.79.0.0/26")), new_block(prefix("10.79.0.0/26"), {}, world.clock.now(), {}));
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      const Prefix small = prefix("10.79.0.0/26").subprefix(i, 28);
+      world.reg.put(block_key(small), new_block(small, node("node-c"), world.clock.now(), {}));
+      world.reg.put(affinity_key(node("node-c"), small),
+                    Affinity{node("node-c"), small, AffinityState::confirmed, false});
+    }
+    EXPECT_FALSE(world.add("c1", "node-b"));
+  }
+}
+
+/// More blocks than a window shows, which nobody claims, so that they are in no list at hand: their nodes were removed.
+TEST(Overlap, WhatALookLeavesOpenIsNotClaimed) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("fd00:79::/118", 128, keys_at_hand);
+    for (std::uint64_t i = 0; i < 330; ++i) {
+      const Prefix cidr = prefix("fd00:79::/118").subprefix(i, 128);
+      world.reg.put(block_key(cidr), new_block(cidr, {}, world.clock.now(), {}));
+    }
+    world.set_length(122);
+    for (int i = 0; i < 12; ++i) {
+      static_cast<void>(world.add("c" + std::to_string(i), "node-a"));
+      auto exact = world.request("d" + std::to_string(i), "node-a");
+      exact.addresses = {prefix("fd00:79::/118").subprefix(static_cast<std::uint64_t>(i * 28), 128).first()};
+      static_cast<void>(world.decide(exact));
+    }
+    static_cast<void>(world.reg.decide<ClaimOutcome>([&](const Snapshot& s) {
+      return plan_claim_affinity(s, node("node-b"), prefix("fd00:79::c0/122"), world.clock.now());
+    }));
+    EXPECT_FALSE(world.any_overlap());
+  }
+}
+
+/// A name that no block can have, whatever is stored there, keeps nobody from anything.
+TEST(Overlap, AKeyThatNoBlockCanHaveIsNotInTheWay) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/23", 28, keys_at_hand);
+    for (const char* name : {"10.0.0.0/8", "0.0.0.0/0", "10.79.0.0/16"})
+      world.reg.put(block_key(prefix(name)), Block{});
+    const AffinityOwner other = node("node-b");
+    for (std::uint64_t i = 0; i < 26; ++i) {
+      const Prefix cidr = prefix("10.79.0.0/23").subprefix(i, 28);
+      world.reg.put(block_key(cidr), new_block(cidr, other, world.clock.now(), {}));
+      world.reg.put(affinity_key(other, cidr), Affinity{other, cidr, AffinityState::confirmed, false});
+    }
+    for (std::size_t i = 0; i < 6; ++i) {
+      for (int k = 0; k < 16; ++k) EXPECT_TRUE(world.add(std::to_string(i) + "-" + std::to_string(k), "node-a"));
+    }
+    EXPECT_EQ(world.blocks().size(), 3U + 32U);
+    world.set_length(27);
+    auto exact = world.request("d", "node-a");
+    exact.addresses = {Address::parse("10.79.0.1").value()};
+    EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason,
+                HasSubstr("overlaps block 10.79.0."));
   }
 }
 
@@ -209,9 +271,9 @@ TEST(Overlap, WhereTheNamesAreTooManyTheListTells) {
   }
   const auto found = world.reg.plan<bool>([&](const Snapshot& s) -> Step<bool> {
     Reader reader(s);
-    const auto overlap = overlap_of(reader, prefix("10.79.0.0/30"));
+    const Overlap overlap = overlap_of(reader, prefix("10.79.0.0/30"));
     if (!reader.complete()) return reader.missing();
-    return Plan<bool>{overlap.has_value(), {}};
+    return Plan<bool>{overlap.block.has_value(), {}};
   });
   EXPECT_TRUE(found->answer);
 }

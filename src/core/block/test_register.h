@@ -26,6 +26,7 @@ class TestRegister {
     return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
   }
 
+  /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
   bool foreign_writers = false, keys_at_hand = false, cheap_counts = false;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
@@ -82,6 +83,12 @@ class TestRegister {
     return keys;
   }
 
+  [[nodiscard]] bool is_claimed(const Key& block) const {
+    return std::any_of(records_.begin(), records_.end(), [&](const auto& record) {
+      return record.first.kind == Kind::affinity && record.first.name.ends_with("/" + block.name);
+    });
+  }
+
   void read(const Missing& missing, Snapshot& snapshot) const {
     for (const Key& key : missing.records) {
       const auto it = records_.find(key);
@@ -95,8 +102,9 @@ class TestRegister {
     }
     for (const Listing& listing : missing.keys) {
       std::vector<Key> keys;
-      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it)
-        keys.push_back(it->first);
+      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
+        if (!keys_at_hand || listing.kind != Kind::block || is_claimed(it->first)) keys.push_back(it->first);
+      }
       snapshot.set_keys(listing, std::move(keys));
     }
     for (const KeyWindow& window : missing.windows) {
