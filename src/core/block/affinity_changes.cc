@@ -53,6 +53,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     return Plan<ClaimOutcome>{
         *(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others, {}};
   }
+  ask_for_rivals(reader, pools, *pool);
   const Overlap overlap = overlap_of(reader, cidr);
   if (!reader.complete()) return reader.missing();
   if (!overlap.none()) return Error{ErrorCode::refused_by_configuration, overlap_text(cidr, overlap), {}};

@@ -197,6 +197,7 @@ class Assignment {
                          "the address is reserved (network, gateway or broadcast)");
     }
     const Prefix cidr = Prefix::containing(address, pool->block_length);
+    ask_for_rivals(reader_, pools_, *pool);
     auto block = draft_.block(cidr);
     const Overlap overlap = overlap_of(reader_, cidr);
     if (!block) return fail_with(block.error());
@@ -320,6 +321,7 @@ class Assignment {
       if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
       reader_.ask(high_water_mark_key(cidr));
       if (reader_.foreign_writers()) reader_.ask(block_beside_key(cidr));
+      ask_for_rivals(reader_, pools_, *pool);
       if (is_beside_others(search, cidr)) return true;
       if (!reader_.complete()) return false;
       if (const Error* error = reader_.damage(high_water_mark_key(cidr))) {

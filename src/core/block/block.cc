@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "core/block/names.h"
+#include "core/block/pool.h"
 
 namespace croft::core {
 namespace {
@@ -307,6 +308,8 @@ std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handl
 
 Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& cooldowns, const Instant& now) {
   const bool calicos_way = cooldowns.calicos_way();
+  // Of a pool that is damaged nobody knows how long; that is no reason to rest for ever once it is mended.
+  const auto recorded = calicos_way ? std::chrono::seconds{0} : std::min(cooldowns.own, kCooldownMax);
   for (const Ordinal ordinal : ordinals) {
     CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);
     if (!calicos_way && cooldowns.own.count() == 0) {
@@ -315,7 +318,7 @@ Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& c
     }
     const Attribute& held = *attribute_of(block, ordinal);
     Attribute cooling;
-    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way, {}};
+    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way, {}, recorded};
     block.allocations[ordinal.value] = attribute_index(block, cooling);
     block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
   }

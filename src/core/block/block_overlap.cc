@@ -1,6 +1,10 @@
 #include "core/block/block_overlap.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "net/ordinal.h"
 
 namespace croft::core {
 namespace {
@@ -14,8 +18,10 @@ struct Look {
   std::vector<KeyWindow> windows;
 };
 
+Listing all_of(Kind kind, net::Family family) { return {kind, block_names_of(family)}; }
+
 void add_window(const Prefix& from, const Prefix& last, Look& look) {
-  look.windows.push_back({{Kind::block, block_names_of(from.family())}, block_key(from).name, block_key(last).name});
+  look.windows.push_back({all_of(Kind::block, from.family()), block_key(from).name, block_key(last).name});
   look.keys.push_back(block_key(last));  // a window ends before its end
 }
 
@@ -73,6 +79,33 @@ bool is_there(const Reader& reader, const Key& key) {
   return found != nullptr && found->has_value();
 }
 
+/// The records beside blocks of other lengths that overlap this one, asked for.
+std::vector<Key> beside_overlapping(Reader& reader, const Prefix& block) {
+  Look look = look_at(block);
+  std::vector<Key> found;
+  const auto consider = [&](const Key& key) {
+    const auto cidr = block_cidr_of(key);
+    if (cidr && *cidr != block && cidr->overlaps(block)) found.push_back(key);
+  };
+  for (Key& key : look.keys) {
+    key.kind = Kind::block_beside;
+    reader.ask(key);
+    if (is_there(reader, key)) consider(key);
+  }
+  for (KeyWindow& window : look.windows) {
+    window.listing.kind = Kind::block_beside;
+    const KeysInWindow* seen = reader.window(window);
+    if (seen == nullptr) continue;
+    // No list of these is at hand: it is the store's own.
+    const std::vector<Key>& keys = seen->more ? reader.keys(all_of(Kind::block_beside, block.family())) : seen->keys;
+    for (const Key& key : keys) consider(key);
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  for (const Key& key : found) reader.ask(key);
+  return found;
+}
+
 }  // namespace
 
 Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
@@ -103,6 +136,28 @@ Overlap overlap_of(Reader& reader, const Prefix& block) {
     if (const auto cidr = block_cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return {cidr, false};
   }
   return {};
+}
+
+bool can_tell_rest(Reader& reader, const Prefix& block) {
+  const std::vector<Key> beside = beside_overlapping(reader, block);
+  return std::none_of(beside.begin(), beside.end(), [&](const Key& key) { return reader.damage(key) != nullptr; });
+}
+
+std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block) {
+  std::vector<CoolingBeside> rest;
+  for (const Key& key : beside_overlapping(reader, block)) {
+    const auto* beside = reader.get<BlockBeside>(key);
+    const Prefix other = cidr_of(key).value();
+    if (beside == nullptr) continue;
+    for (CoolingBeside one : beside->cooling) {
+      if (one.ordinal >= block_size(other)) continue;  // damage that tells of no address
+      const auto ordinal = net::ordinal_of(block, net::address_at(other, net::Ordinal(one.ordinal)));
+      if (!ordinal) continue;
+      one.ordinal = ordinal->value;
+      rest.push_back(std::move(one));
+    }
+  }
+  return rest;
 }
 
 bool is_wide_look(const Prefix& block) { return block.family() == net::Family::v4 && block.length() < 24; }

@@ -18,6 +18,7 @@
 #include "base/manual_clock.h"
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
+#include "core/block/release.h"
 #include "core/block/test_register.h"
 
 namespace croft::core {
@@ -77,6 +78,27 @@ class OverlapWorld {
       }
     }
     return false;
+  }
+  void set_cooldown(std::chrono::seconds cooldown) {
+    pool_.cooldown = cooldown;
+    reg.put(pool_key("a"), pool_);
+  }
+  void del(const std::string& container) {
+    const Owner owner{"net", container, "eth0"};
+    ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
+  }
+  /// Calico deletes every block, all of which are empty to it. What Croft has beside them stays.
+  void lose_blocks() {
+    std::vector<PlannedWrite> writes;
+    for (const auto& [key, value] : reg.records()) {
+      if (key.kind == Kind::affinity) writes.push_back({key, std::nullopt, Guard::none, false});
+      const auto* block = std::get_if<Block>(&value);
+      if (block == nullptr) continue;
+      writes.push_back({key, std::nullopt, Guard::none, false});
+      writes.push_back(
+          {block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none, false});
+    }
+    reg.apply(writes);
   }
   ManualClock clock;
   TestRegister reg;
@@ -259,6 +281,86 @@ RC_GTEST_PROP(Overlap, AGlanceFindsWhatIsThere, ()) {
     return Plan<std::optional<Prefix>>{overlap.block, {}};
   });
   RC_ASSERT(found->answer.has_value() == expected);
+}
+
+/// Calico deletes the blocks that cool, and the pool comes back with another length.
+TEST(Overlap, WhatCoolsRestsOnInABlockOfAnotherLength) {
+  for (const bool keys_at_hand : {false, true}) {
+    for (const int after : {25, 26, 28, 32}) {
+      SCOPED_TRACE(after);
+      OverlapWorld world("10.79.0.0/25", 27, keys_at_hand);
+      world.set_cooldown(std::chrono::seconds{600});
+      std::set<Address> resting;
+      for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
+      for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
+      world.lose_blocks();
+      world.set_length(after);
+      for (int i = 0; i < 124; ++i) {
+        const auto address = world.add("d" + std::to_string(i), i < 60 ? "node-a" : "node-b");
+        ASSERT_TRUE(address) << i;
+        EXPECT_FALSE(resting.contains(*address)) << address->to_string();
+      }
+      EXPECT_FALSE(world.add("e", "node-b"));
+      auto exact = world.request("f", "node-a");
+      exact.addresses = {*resting.begin()};
+      EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason, HasSubstr("cooling until"));
+      world.clock.advance(std::chrono::seconds{601});
+      EXPECT_TRUE(world.add("e", "node-b"));
+    }
+  }
+}
+
+/// What rests under it is not known: the others serve.
+TEST(Overlap, ABlockUnderWhichSomethingUnknownRestsIsNotClaimed) {
+  OverlapWorld world("10.79.0.0/26", 28);
+  const Key beside = block_beside_key(prefix("10.79.0.0/27"));
+  world.reg.put(beside, Damaged{Kind::block_beside, Error{ErrorCode::corrupt, "damaged", {}}});
+  for (int i = 0; i < 32; ++i) {
+    const auto address = world.add("c" + std::to_string(i), "node-a");
+    ASSERT_TRUE(address) << i;
+    EXPECT_FALSE(prefix("10.79.0.0/27").contains(*address));
+  }
+  EXPECT_FALSE(world.add("d", "node-a"));
+}
+
+/// Two pools over the same addresses, as no Calico makes them: of two claims at once one is decided again.
+TEST(Overlap, ClaimsInPoolsOfDifferentLengthsExcludeOneAnother) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/26", 26, keys_at_hand);
+    Pool other;
+    other.name = "b";
+    other.cidr = prefix("10.79.0.0/26");
+    other.block_length = 28;
+    world.reg.put(pool_key("b"), other);
+    const auto plan = [&](const std::string& on, const std::string& pool, bool exact) {
+      auto wanted = world.request("c-" + on, on);
+      wanted.ipv4_pools = {pool};
+      if (exact) wanted.ipv4 = 0;
+      if (exact) wanted.addresses = {Address::parse("10.79.0.5").value()};
+      return world.reg.plan<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, world.clock.now()); })
+          ->writes;
+    };
+    const auto conflict = [](const std::vector<PlannedWrite>& one, const std::vector<PlannedWrite>& two) {
+      return std::any_of(one.begin(), one.end(), [&](const PlannedWrite& a) {
+        return !a.only_check && std::any_of(two.begin(), two.end(), [&](const PlannedWrite& b) {
+          return a.key == b.key && b.guard == Guard::as_read;
+        });
+      });
+    };
+    const auto in_a = plan("node-a", "a", false), in_b = plan("node-b", "b", false);
+    ASSERT_FALSE(in_a.empty());
+    ASSERT_FALSE(in_b.empty());
+    EXPECT_TRUE(conflict(in_a, in_b));
+    EXPECT_TRUE(conflict(in_b, in_a));
+    EXPECT_TRUE(conflict(plan("node-a", "a", true), in_b));
+    const auto by_hand = world.reg.plan<ClaimOutcome>([&](const Snapshot& s) {
+      return plan_claim_affinity(s, node("node-c"), prefix("10.79.0.0/26"), world.clock.now());
+    });
+    EXPECT_TRUE(conflict(by_hand->writes, in_b));
+    // Of one kind alone there are none: nothing more is written.
+    world.reg.apply({{pool_key("b"), std::nullopt, Guard::none, false}});
+    for (const PlannedWrite& write : plan("node-a", "a", false)) EXPECT_NE(write.key, pool_set_key());
+  }
 }
 
 /// More names in a window than are shown: the list of all blocks tells.

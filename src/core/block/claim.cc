@@ -97,7 +97,7 @@ bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const Affinity
   for (const Key& key : keys) reader.ask(key);
   if (reader.foreign_writers()) {
     reader.ask(block_beside_key(candidate));
-    if (reader.damage(block_beside_key(candidate)) != nullptr) return false;
+    if (!can_tell_rest(reader, candidate) || reader.damage(block_beside_key(candidate)) != nullptr) return false;
   }
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
   if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
@@ -157,6 +157,7 @@ class Claiming {
       : reader_(reader), pools_(pools), pool_(pool), owner_(owner), taken_(taken), blocks_(pool) {}
 
   ClaimChoice run() {
+    ask_for_rivals(reader_, pools_, pool_);
     const auto* cursor = cursor_of(reader_, pool_, owner_);
     if (!reader_.complete()) return {};
     start_ = blocks_.start(owner_, cursor);
