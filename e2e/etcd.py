@@ -15,10 +15,10 @@ PROCESSES = 24
 
 
 class Node:
-    """Calls of croft-ipam as a node makes them."""
+    """Calls of croft-ipam as a node makes them; `args` may give the CNI_ARGS of a container."""
 
-    def __init__(self, world, store, name):
-        self.world, self.name = world, name
+    def __init__(self, world, store, name, args=None):
+        self.world, self.name, self.args = world, name, args
         self.ipam = {"type": "croft-ipam", "store": store, "nodename": name,
                      "log_file_path": str(world.directory / "ipam.log")}
 
@@ -27,6 +27,8 @@ class Node:
         env = {**own_environment(self.world.directory),
                "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), "PATH": os.environ["PATH"]}
+        if self.args:
+            env["CNI_ARGS"] = self.args(container)
         process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdin.write(config)

@@ -24,6 +24,7 @@
 #include "core/block/explain.h"
 #include "core/block/pool_changes.h"
 #include "core/block/release.h"
+#include "core/block/stored_size.h"
 #include "core/block/test_register.h"
 
 namespace {
@@ -41,6 +42,8 @@ constexpr std::size_t kActionsMax = 48;
 /// More than any register that fits an input needs; far below the bound of a decision.
 constexpr std::uint64_t kStepsMax = 20000;
 constexpr std::size_t kMachines = 3;
+/// What a claim adds to a block that was nobody's.
+constexpr std::size_t kNameBytesMax = 64;
 
 /// Few bases, so that what is made overlaps.
 Prefix any_prefix(Bytes& in, Family family, int length_min, int length_max) {
@@ -60,6 +63,8 @@ class World {
     register_.cheap_counts = (kind & 4) != 0;
     odd_clocks_ = (kind & 8) != 0;
     damaged_ = (kind & 16) != 0;
+    // Room for a block of 64 and a few holders.
+    if ((kind & 32) != 0) register_.commit_bytes_max = 4500;
     for (std::size_t i = 0; i < kMachines; ++i) {
       boots_[i] = static_cast<std::uint8_t>(i);
       // Within half an hour of the truth, so within an hour of each other.
@@ -111,6 +116,8 @@ class World {
       const auto* block = std::get_if<Block>(&value);
       if (block == nullptr) continue;
       CROFT_ASSERT(check_block(*block).has_value());
+      const bool has_limit = register_.commit_bytes_max != kNoBytesMax;
+      CROFT_ASSERT(!has_limit || bytes_of(*block, Bound::close) <= register_.commit_bytes_max + kNameBytesMax);
       for (const Prefix& other : blocks) CROFT_ASSERT(!other.overlaps(block->cidr));
       blocks.push_back(block->cidr);
       for (std::uint32_t i = 0; i < block->allocations.size(); ++i) {

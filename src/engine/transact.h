@@ -46,6 +46,7 @@ class Loader {
     snapshot_.set_foreign_writers(can.foreign_writers);
     snapshot_.set_keys_at_hand(can.keys_at_hand);
     snapshot_.set_cheap_counts(can.cheap_counts);
+    snapshot_.set_commit_bytes_max(can.commit_bytes_max);
     snapshot_.set_sees_kubernetes(can.sees_kubernetes);
   }
 

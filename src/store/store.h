@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/strong.h"
 #include "core/block/records.h"
 #include "core/block/snapshot.h"
+#include "core/block/stored_size.h"
 
 namespace croft::store {
 
@@ -167,6 +169,9 @@ struct Capabilities {
   bool keys_at_hand = false;
   /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
   bool cheap_counts = false;
+  /// What the blocks that one commit writes may come to, by core::bytes_of; what else a commit has is small, and has
+  /// room besides. A commit that is larger than the store takes nevertheless ends in storage_full.
+  std::size_t commit_bytes_max = core::kNoBytesMax;
   /// Records of Kubernetes' kinds can be read: ranges of Services, IPAddresses, ServiceCIDRs. Not where the program has
   /// no part for them.
   bool sees_kubernetes = true;

@@ -1,6 +1,8 @@
 #include "wire/calico_records.h"
 
+#include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "base/assert.h"
@@ -8,11 +10,29 @@
 namespace croft::wire::calico {
 namespace {
 
+/// With punctuation. A name may be escaped, `json` is written as it is.
+std::size_t bytes_in(const RawMembers& members) {
+  std::size_t bytes = 0;
+  for (const RawMember& member : members) bytes += 6 * member.name.size() + member.json.size() + 4;
+  return bytes;
+}
+
+std::size_t bytes_in(const BlockRest& rest) {
+  std::size_t bytes = bytes_in(rest.members);
+  if (rest.host_affinity) bytes += 6 * rest.host_affinity->size();
+  for (const AttributeRest& attribute : rest.attributes) bytes += bytes_in(attribute.members);
+  return bytes;
+}
+
 /// The record as it was read, or what of it core does not have.
 template <class Record>
 class Box final : public core::ForeignRest {
  public:
   explicit Box(Record boxed) : record(std::move(boxed)) {}
+  [[nodiscard]] std::size_t bytes_max() const override {
+    if constexpr (std::is_same_v<Record, BlockRest>) return bytes_in(record);
+    return 0;
+  }
   const Record record;
 };
 

@@ -1,6 +1,7 @@
 #include "core/block/assign.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "core/block/draft.h"
 #include "core/block/own_blocks.h"
 #include "core/block/pool_choice.h"
+#include "core/block/stored_size.h"
 
 namespace croft::core {
 namespace {
@@ -71,6 +73,8 @@ class Assignment {
     /// The first end of a cooldown in blocks that were looked at, by pool.
     std::map<const Pool*, WallTime> first_ends;
     std::map<const Pool*, std::string> reasons;
+    /// A block with free addresses whose record has no room for one more holder, by pool.
+    std::map<const Pool*, Prefix> too_large;
     std::set<const Pool*> shared;  ///< pools in which other nodes have blocks too
   };
 
@@ -218,8 +222,17 @@ class Assignment {
       return refuse_pool(ErrorCode::exhausted, "the address is " + state_text(**block, ordinal),
                          RefusalCause::address_taken);
     }
-    accept(*std::move(taken), is_new ? pool : nullptr);
+    if (accept(*std::move(taken), is_new ? pool : nullptr)) return true;
+    if (!crowded_) return refuse_pool(ErrorCode::exhausted, too_large_text(cidr), RefusalCause::full);
+    answer_.unfinished = true;
     return true;
+  }
+
+  [[nodiscard]] std::string too_large_text(const Prefix& cidr) const {
+    return fmt::format(
+        "block {} has free addresses, but its record no room for another holder: the store takes {} bytes; "
+        "a pool with smaller blocks has room for all",
+        cidr.to_string(), reader_.commit_bytes_max());
   }
 
   [[nodiscard]] std::string state_text(const Block& block, net::Ordinal ordinal) const {
@@ -256,7 +269,7 @@ class Assignment {
     return true;
   }
 
-  [[nodiscard]] bool unfinished() const { return draft_.size() >= kAssignBlocksMax; }
+  [[nodiscard]] bool unfinished() const { return crowded_ || draft_.size() >= kAssignBlocksMax; }
 
   /// The pools to use and the node's blocks in them.
   bool choose(Search& search) {
@@ -358,7 +371,10 @@ class Assignment {
       auto taken = take_next(block, attribute(), pools_.reservations());
       if (!taken) break;
       block = taken->block;
-      accept(*std::move(taken), claimed_in);
+      if (!accept(*std::move(taken), claimed_in)) {
+        search.too_large[pools_.containing(block.cidr.first())] = block.cidr;
+        break;
+      }
       any = true;
       --search.missing;
     }
@@ -379,12 +395,17 @@ class Assignment {
   /// cooldown this boot does not count yet, so that whoever asks again finds it ended.
   std::vector<PlannedWrite> marks() {
     Draft marked(reader_, pools_, draft_.now());
+    std::size_t room = reader_.commit_bytes_max();
     for (const Prefix& cidr : cooling_) {
       if (marked.size() == kAssignBlocksMax) break;
       const Block* stored = reader_.find<Block>(block_key(cidr));
       if (stored == nullptr || with_clock_marks(*stored, draft_.now()) == *stored) continue;
       auto block = marked.block(cidr);
-      if (block && *block) marked.put(*std::move(*block), {});
+      if (!block || !*block) continue;
+      Block seen = fitted(*std::move(*block), room);
+      if (with_clock_marks(seen, draft_.now()) != seen) continue;  // no room for them
+      if (room != kNoBytesMax) room -= std::min(room, bytes_of(seen, Bound::close));
+      marked.put(std::move(seen), {});
     }
     return marked.size() == 0 ? std::vector<PlannedWrite>() : marked.writes();
   }
@@ -396,6 +417,7 @@ class Assignment {
       if (search.missing == 0) return true;
       bool claimed = false;
       for (const Pool* pool : search.usable) {
+        if (is_too_large_anew(search, pool)) continue;
         const ClaimChoice choice = choose_block_to_claim(reader_, pools_, *pool, request_.node, search.claimed);
         if (!reader_.complete()) return false;
         if (choice.block) {
@@ -412,6 +434,12 @@ class Assignment {
       if (!claimed) return true;
     }
     return true;
+  }
+
+  /// A block of the pool that was just made had no room for this holder: none has.
+  static bool is_too_large_anew(const Search& search, const Pool* pool) {
+    const auto block = search.too_large.find(pool);
+    return block != search.too_large.end() && search.claimed.contains(block->second);
   }
 
   /// False with a refusal when the node may have no further block.
@@ -543,6 +571,9 @@ class Assignment {
       if (const auto end = search.first_ends.find(pool); end != search.first_ends.end()) {
         reason += "; the first cooling one is free again at " + rfc3339_rounded_up(end->second);
       }
+      if (const auto large = search.too_large.find(pool); large != search.too_large.end()) {
+        reason += "; " + too_large_text(large->second);
+      }
       considered.push_back({pool->name, pool->cidr, std::move(reason), true});
     }
     const bool strict = pools_.config().strict_affinity;
@@ -595,14 +626,17 @@ class Assignment {
     return reader_.complete();
   }
 
-  void accept(Taken taken, const Pool* claimed_in) {
-    fresh_ = true;
-    answer_.addresses.push_back(described(taken.block, taken.address, false));
-    if (claimed_in != nullptr) {
-      draft_.put_claimed(std::move(taken.block), *claimed_in, {handle_id_});
-    } else {
-      draft_.put(std::move(taken.block), {handle_id_});
+  /// False when the commit has no room for the block as it would be. Where something goes into it already that goes
+  /// first: the decision is unfinished then, and the next one begins with an empty commit.
+  bool accept(Taken taken, const Pool* claimed_in) {
+    AssignedAddress assigned = described(taken.block, taken.address, false);
+    if (!draft_.put_if_it_fits(std::move(taken.block), claimed_in, {handle_id_})) {
+      crowded_ = fresh_;
+      return false;
     }
+    fresh_ = true;
+    answer_.addresses.push_back(std::move(assigned));
+    return true;
   }
 
   [[nodiscard]] AssignedAddress described(const Block& block, const Address& address, bool held_before) const {
@@ -642,6 +676,7 @@ class Assignment {
   std::set<Prefix> cooling_;
   Assigned answer_;
   bool fresh_ = false;
+  bool crowded_ = false;  ///< the next block does not fit into the commit beside what goes into it already
   std::optional<Refusal> refusal_;
   std::optional<Error> error_;
 };

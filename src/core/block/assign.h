@@ -75,7 +75,7 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 /// - an explicit address comes from the block that contains it, made when absent;
 /// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
 ///   node's own blocks; a new block, or one that another node left empty for a minute; unless affinity is strict, any
-///   block with a free address;
+///   block with a free address; of blocks whose record has no room for one more holder the next one;
 /// - all families and addresses, or none (but see `partial`).
 /// Beside foreign writers affinities without a block, with somebody else's or left unconfirmed are mended on the way.
 /// Pure: call again with what it found missing.

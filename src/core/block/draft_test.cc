@@ -140,5 +140,15 @@ TEST_F(DeletedBlock, WithHoldersIsDamaged) {
   EXPECT_EQ(*reg_.get<Block>(block_key(cidr_)), block);
 }
 
+/// `croft record remove` asks for --force where this says something.
+TEST(Records, WhatSomebodyLivesByIsNotRemovedWithoutAWord) {
+  for (const Kind kind : {Kind::block, Kind::reservation, Kind::node, Kind::block_beside, Kind::ipam_config}) {
+    EXPECT_NE(loss_without(kind), "") << static_cast<int>(kind);
+  }
+  for (const Kind kind : {Kind::claim_cursor, Kind::vacancy, Kind::affinity, Kind::handle}) {
+    EXPECT_EQ(loss_without(kind), "") << static_cast<int>(kind);
+  }
+}
+
 }  // namespace
 }  // namespace croft::core

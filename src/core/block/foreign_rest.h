@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 namespace croft::core {
@@ -13,6 +14,9 @@ class ForeignRest {
   ForeignRest(const ForeignRest&) = delete;
   ForeignRest& operator=(const ForeignRest&) = delete;
   virtual ~ForeignRest() = default;
+
+  /// Of a block: how many bytes it adds to the record at most (stored_size.h). Of other records nobody asks.
+  [[nodiscard]] virtual std::size_t bytes_max() const { return 0; }
 };
 
 /// Two values are equal only when they share it: the same reading.

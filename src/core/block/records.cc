@@ -89,8 +89,10 @@ std::string_view loss_without(Kind kind) {
       return "says which node has the range: without it another node gets the range while pods live in it";
     case Kind::node_range_set:
       return "says what node ranges are cut from and what no node may get: without it ranges are made anew";
-    case Kind::pool:
     case Kind::ipam_config:
+      return "says how long addresses rest and whether nodes keep to their own blocks: without it addresses that rest are "
+             "given out at once and nodes borrow";
+    case Kind::pool:
     case Kind::affinity:
     case Kind::handle:
     case Kind::vacancy:

@@ -57,8 +57,14 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
     if (!*block) continue;
     const std::vector<net::Ordinal> ordinals = held(**block);
     if (ordinals.empty()) continue;
+    Block after = released_from(reader, pools, *std::move(*block), ordinals, now);
+    if (draft.size() == 0) {
+      draft.put(std::move(after), {handle_id});
+    } else if (!draft.put_if_it_fits(std::move(after), nullptr, {handle_id})) {
+      released.unfinished = true;
+      break;
+    }
     for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
-    draft.put(released_from(reader, pools, *std::move(*block), ordinals, now), {handle_id});
     released.unfinished = draft.size() == kReleaseBlocksMax;
     if (released.unfinished) break;
   }

@@ -21,7 +21,8 @@ struct Released {
 };
 
 /// Decides a DEL: everything the owner holds, in every block its handle names, goes to cooling (or free, with a pool
-/// cooldown of 0). At most kReleaseBlocksMax blocks in one plan; when more are left, releasing again goes on.
+/// cooldown of 0). At most kReleaseBlocksMax blocks in one plan, and no more than one commit can hold; when more
+/// are left, releasing again goes on.
 [[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now);
 inline constexpr std::size_t kReleaseBlocksMax = 16;
 

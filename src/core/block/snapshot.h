@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "core/block/records.h"
+#include "core/block/stored_size.h"
 #include "net/intervals.h"
 
 namespace croft::core {
@@ -83,6 +85,10 @@ class Snapshot {
   void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
   [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
 
+  /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
+  void set_commit_bytes_max(std::size_t bytes_max) { commit_bytes_max_ = bytes_max; }
+  [[nodiscard]] std::size_t commit_bytes_max() const { return commit_bytes_max_; }
+
   /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
   /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
   void set_steps_max(std::uint64_t steps_max) { steps_max_ = steps_max; }
@@ -128,6 +134,7 @@ class Snapshot {
   bool foreign_writers_ = false;
   bool keys_at_hand_ = false;
   bool cheap_counts_ = false;
+  std::size_t commit_bytes_max_ = kNoBytesMax;
   std::uint64_t steps_max_ = kDecisionStepsMax;
   // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
   mutable std::uint64_t steps_ = 0;
@@ -229,6 +236,7 @@ class Reader {
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
   [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
+  [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
   [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
 
   /// Counts one thing looked at. False when the decision has looked at as much as it may.

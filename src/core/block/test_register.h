@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -28,6 +29,7 @@ class TestRegister {
 
   /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
   bool foreign_writers = false, keys_at_hand = false, cheap_counts = false;
+  std::size_t commit_bytes_max = kNoBytesMax;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
   std::uint64_t steps = 0;
@@ -40,6 +42,7 @@ class TestRegister {
     snapshot.set_foreign_writers(foreign_writers);
     snapshot.set_keys_at_hand(keys_at_hand);
     snapshot.set_cheap_counts(cheap_counts);
+    snapshot.set_commit_bytes_max(commit_bytes_max);
     snapshot.set_steps_max(steps_max);
     for (rounds = 0;; ++rounds) {
       Step<Answer> step = decide(static_cast<const Snapshot&>(snapshot));

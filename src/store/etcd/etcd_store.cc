@@ -1,6 +1,7 @@
 #include "store/etcd/etcd_store.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -33,6 +34,8 @@ using wire::etcd::TxnResponse;
 
 /// etcd's own limit of operations in a transaction.
 constexpr std::size_t kOpsMax = 128;
+/// etcd takes 1.5 MiB a request, unless it is told otherwise: the rest is for keys, conditions and small records.
+constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 /// How many records of a listing are asked for at once: a full block has 20 KB.
 constexpr std::int64_t kRecordsAtOnce = 500;
 constexpr std::int64_t kKeysAtOnce = 10000;
@@ -313,6 +316,7 @@ class EtcdStore final : public Store {
             .durable = true,
             .foreign_writers = true,
             .cheap_counts = true,
+            .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = registry_ != nullptr,
             .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};
   }

@@ -14,6 +14,7 @@ using os::GrpcCode;
 
 constexpr std::string_view kCompacted = "required revision has been compacted";
 constexpr std::string_view kNoSpace = "database space exceeded";
+constexpr std::string_view kTooLarge = "request is too large";
 constexpr std::string_view kOtherLine =
     "the connection to etcd is another one than that which was read from; read again";
 
@@ -30,10 +31,19 @@ Verdict unclear(ErrorCode code_of_read, const os::GrpcStatus& status, bool write
 }
 
 Verdict refused(ErrorCode code, const os::GrpcStatus& status) { return {error_of(code, status), false, false}; }
+Verdict refused(ErrorCode code, const os::GrpcStatus& status, std::string_view why) {
+  return {error_of(code, status).in(why), false, false};
+}
+
+/// Nothing was changed. Whoever asks again may have less to write.
+Verdict too_large(const os::GrpcStatus& status) {
+  return refused(ErrorCode::storage_full, status,
+                 "larger than etcd takes at once (--max-request-bytes of its members)");
+}
 
 Verdict on_exhausted(const os::GrpcStatus& status, bool writes) {
   if (contains(status.message, "too many requests")) return {error_of(ErrorCode::unavailable, status), true, false};
-  if (contains(status.message, "message larger than max")) return refused(ErrorCode::invalid_argument, status);
+  if (contains(status.message, "message larger than max")) return too_large(status);
   if (contains(status.message, kNoSpace)) {
     // Usually said before anything is done. But the write that crosses the quota is applied first and answered so too.
     if (writes) return unclear(ErrorCode::storage_full, status, true);
@@ -51,7 +61,7 @@ Verdict on_answer(const os::GrpcStatus& status, bool writes) {
       if (contains(status.message, "user name is empty") || contains(status.message, "authentication failed")) {
         return refused(ErrorCode::permission_denied, status);
       }
-      return refused(ErrorCode::invalid_argument, status);
+      return contains(status.message, kTooLarge) ? too_large(status) : refused(ErrorCode::invalid_argument, status);
     case GrpcCode::out_of_range:
       return refused(contains(status.message, kCompacted) ? ErrorCode::conflict : ErrorCode::invalid_argument, status);
     case GrpcCode::failed_precondition:
@@ -85,7 +95,7 @@ Verdict verdict_on(const os::GrpcStatus& status, bool writes) {
       return unclear(ErrorCode::deadline_exceeded, status, may_have_written);
     case GrpcCode::resource_exhausted:
       // A request that is beyond our own bounds will be next time too; an answer that is, is one member's.
-      if (status.surely_not_processed) return refused(ErrorCode::invalid_argument, status);
+      if (status.surely_not_processed) return too_large(status);
       return verdict_on_nonsense(error_of(ErrorCode::unavailable, status), may_have_written);
     case GrpcCode::internal:
       return verdict_on_nonsense(error_of(ErrorCode::unavailable, status), may_have_written);

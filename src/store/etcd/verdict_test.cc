@@ -25,7 +25,7 @@ TEST(Verdict, OnlyWhatProvesThatNothingWasWrittenIsNotUnknown) {
   using enum ErrorCode;
   const std::vector<Case> cases = {
       // Refusals, in etcd's own words.
-      {said(GrpcCode::invalid_argument, "etcdserver: request is too large"), invalid_argument, invalid_argument},
+      {said(GrpcCode::invalid_argument, "etcdserver: request is too large"), storage_full, storage_full},
       {said(GrpcCode::invalid_argument, "etcdserver: duplicate key given in txn request"), invalid_argument,
        invalid_argument},
       {said(GrpcCode::invalid_argument, "etcdserver: user name is empty"), permission_denied, permission_denied},
@@ -34,8 +34,8 @@ TEST(Verdict, OnlyWhatProvesThatNothingWasWrittenIsNotUnknown) {
       {said(GrpcCode::out_of_range, "etcdserver: mvcc: required revision has been compacted"), conflict, conflict},
       {said(GrpcCode::out_of_range, "etcdserver: mvcc: required revision is a future revision"), invalid_argument,
        invalid_argument},
-      {said(GrpcCode::resource_exhausted, "grpc: received message larger than max (2 vs. 1)"), invalid_argument,
-       invalid_argument},
+      {said(GrpcCode::resource_exhausted, "grpc: received message larger than max (2 vs. 1)"), storage_full,
+       storage_full},
       {said(GrpcCode::resource_exhausted, "etcdserver: too many requests"), unavailable, unavailable, true, true},
       {said(GrpcCode::unimplemented, "unknown service"), invalid_argument, invalid_argument},
       // Said after the write may have been proposed.
@@ -55,7 +55,7 @@ TEST(Verdict, OnlyWhatProvesThatNothingWasWrittenIsNotUnknown) {
       {lost(GrpcCode::deadline_exceeded, true), deadline_exceeded, deadline_exceeded, true, true},
       {lost(GrpcCode::internal, false), unavailable, unknown_outcome, true},
       {lost(GrpcCode::resource_exhausted, false), unavailable, unknown_outcome, true},
-      {lost(GrpcCode::resource_exhausted, true), invalid_argument, invalid_argument},
+      {lost(GrpcCode::resource_exhausted, true), storage_full, storage_full},
       {lost(GrpcCode::unknown, false), unavailable, unknown_outcome, true},
   };
   for (const Case& c : cases) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kMark = "croft ";
 constexpr std::string_view kFileMark = "file  ";
+constexpr std::string_view kDamageMark = "damage";
 
 std::uint64_t sum_of(std::string_view text) {
   Checksum sum;
@@ -52,16 +53,45 @@ std::optional<CommitNote> decode(std::string_view mark, std::string_view bytes) 
   return note;
 }
 
+[[nodiscard]] Result<void> check_in_file(Database& database, const CommitNote& note,
+                                         const std::optional<std::int64_t>& in_file) {
+  if (in_file && *in_file < note.in_file) {
+    CommitNote of_file = note;
+    of_file.revision = note.in_file;
+    return fail(commits_lost(database, *in_file, of_file));
+  }
+  database.expect_in_file(note.in_file);
+  return {};
+}
+
+Error log_is_older(const Database& database, std::int64_t in_file, std::int64_t with_log) {
+  return {
+      ErrorCode::corrupt,
+      fmt::format("{0} itself has revision {1}, but with its log {0}-wal it is at revision {2}: a log of an earlier "
+                  "time was put back by hand. Nothing is handed out: restore a backup with \"croft store restore "
+                  "BACKUP\", or what is left with \"croft store restore {0} --force\"",
+                  database.path(), in_file, with_log),
+      {}};
+}
+
 }  // namespace
 
 std::string encode_commit_note(const CommitNote& note) { return encode(kMark, note.register_id, note.revision); }
 std::string encode_file_note(const CommitNote& note) { return encode(kFileMark, note.register_id, note.in_file); }
+std::string encode_damage_note(const CommitNote& note) {
+  return encode(kDamageMark, note.register_id, note.damaged ? 1 : 0);
+}
 
 std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
   auto note = decode(kMark, bytes);
-  if (!note || bytes.size() < kNotesBytes) return note;
-  const auto of_file = decode(kFileMark, bytes.substr(kCommitNoteBytes));
-  if (of_file && of_file->register_id == note->register_id) note->in_file = of_file->revision;
+  if (!note) return note;
+  // The number of a line that is of this register too.
+  const auto number = [&](std::string_view mark, std::size_t at) {
+    const auto line = bytes.size() < at ? std::nullopt : decode(mark, bytes.substr(at));
+    return line && line->register_id == note->register_id ? line->revision : 0;
+  };
+  note->in_file = number(kFileMark, kFileNoteAt);
+  note->damaged = number(kDamageMark, kDamageNoteAt) != 0;
   return note;
 }
 
@@ -79,21 +109,19 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
     if (found) id = row->number(0);
   }
   database.set_register_id(id);
+  const bool is_noted = note && id != 0 && note->register_id == id;
+  // Before the revision on top of it, which only grows.
+  const auto in_file = database.revision_in_file(is_noted ? note->in_file : 0);
   TRY(const std::int64_t last, database.last_revision());
-  if (!note || id == 0 || note->register_id != id) return {};
+  if (in_file && *in_file > last) return fail(log_is_older(database, *in_file, last));
+  if (!is_noted) return {};
   if (last < note->revision) return fail(commits_lost(database, last, *note));
-  return check_file_against(database, *note);
+  return check_in_file(database, *note, in_file);
 }
 
 Result<void> check_file_against(Database& database, const CommitNote& note) {
   if (note.register_id != database.register_id() || note.in_file <= database.expected_in_file()) return {};
-  if (const auto in_file = database.revision_in_file(note.in_file); in_file && *in_file < note.in_file) {
-    CommitNote of_file = note;
-    of_file.revision = note.in_file;
-    return fail(commits_lost(database, *in_file, of_file));
-  }
-  database.expect_in_file(note.in_file);
-  return {};
+  return check_in_file(database, note, database.revision_in_file(note.in_file));
 }
 
 Error commits_lost(const Database& database, std::int64_t revision, const CommitNote& note) {

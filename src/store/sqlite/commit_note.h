@@ -19,15 +19,20 @@ struct CommitNote {
   /// What the database file itself had, past the log, when the log was last begun anew: everything later is in the log.
   /// So an older file under a newer log, which would show its newest revision all the same, is found. 0: not known.
   std::int64_t in_file = 0;
+  /// Somebody has met damage in the files: whoever opens them looks at all of it before he believes any of it.
+  bool damaged = false;
   friend bool operator==(const CommitNote&, const CommitNote&) = default;
 };
 inline constexpr std::size_t kCommitNoteBytes = 64;
-/// With a second line of the same form, at kCommitNoteBytes, for `in_file`: it changes when the log begins anew.
-inline constexpr std::size_t kNotesBytes = 2 * kCommitNoteBytes;
+/// Two more lines of the same form may follow: `in_file`, which changes when the log begins anew, and `damaged`.
+inline constexpr std::size_t kFileNoteAt = kCommitNoteBytes;
+inline constexpr std::size_t kDamageNoteAt = 2 * kCommitNoteBytes;
+inline constexpr std::size_t kNotesBytes = 3 * kCommitNoteBytes;
 
 /// kCommitNoteBytes, one line of text.
 [[nodiscard]] std::string encode_commit_note(const CommitNote& note);
 [[nodiscard]] std::string encode_file_note(const CommitNote& note);
+[[nodiscard]] std::string encode_damage_note(const CommitNote& note);
 /// Nothing when it is none, or a damaged one: then nothing is known.
 [[nodiscard]] std::optional<CommitNote> decode_commit_note(std::string_view bytes);
 
@@ -35,7 +40,8 @@ inline constexpr std::size_t kNotesBytes = 2 * kCommitNoteBytes;
 [[nodiscard]] std::optional<CommitNote> read_commit_note(const std::string& database_path);
 
 /// Reads the id of the register into `database`; 0 when it has none, as older programs leave it. Error: corrupt when
-/// the register is older than the note, which must have been read before the database was opened.
+/// the register is older than the note, which must have been read before the database was opened, or the log is older
+/// than the database file.
 [[nodiscard]] Result<void> check_against(Database& database, const std::optional<CommitNote>& note);
 
 /// Refuses a database file that is older than the note says, whatever its log holds. Error: corrupt.

@@ -127,6 +127,7 @@ Result<void> Database::open_file() {
                          SQLITE_OPEN_PRIVATECACHE;
   const int code = sqlite3_open_v2(path_.c_str(), &db_, kFlags, croft_vfs());
   if (code != SQLITE_OK) return fail(failure(code, "open"));
+  believe_pages(db_, belief_);
   return {};
 }
 
@@ -214,6 +215,8 @@ std::optional<std::int64_t> Database::revision_in_file(std::int64_t expected) {
   sqlite3_file* const file = database_file();
   if (file == nullptr || counters_page_ == 0) return {};
   std::optional<std::int64_t> found;
+  // It is compared, not handed out.
+  believe_pages(db_, PageBelief::copied_too);
   for (int i = 0; i < kTries && (!found || *found < expected); ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::array<std::uint8_t, kPageBytes> page{};
@@ -223,6 +226,7 @@ std::optional<std::int64_t> Database::revision_in_file(std::int64_t expected) {
     if (!counters) continue;
     if (const auto revision = counters->find(1); revision != counters->end()) found = revision->second;
   }
+  believe_pages(db_, belief_);
   return found;
 }
 
@@ -234,7 +238,24 @@ Error Database::failure(int code, std::string_view doing) {
   SqliteFailure failure = failure_of(db_, code, doing, path_);
   disk_failed_ = disk_failed_ || failure.disk_failed;
   last_call_was_refused_ = failure.refused;
+  met_damage_ = met_damage_ || failure.damage;
+  met_page_without_sum_ = met_page_without_sum_ || failure.no_sum;
   return std::move(failure.error);
+}
+
+Result<bool> Database::lacks_page_sums() {
+  if (!has_page_sums()) return false;
+  bool lacks = false;
+  const int code = look_for_missing_page_sums(db_, lacks);
+  if (code != SQLITE_OK) return fail(failure(code, "read"));
+  return lacks;
+}
+
+Result<void> Database::give_missing_page_sums() {
+  if (is_read_only()) return fail(failure(SQLITE_READONLY, "write"));
+  const int code = store::give_missing_page_sums(db_);
+  if (code != SQLITE_OK) return fail(failure(code, "write"));
+  return {};
 }
 
 Result<std::unique_ptr<Statement>> Database::prepare(Sql sql) {

@@ -50,8 +50,8 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
 [[nodiscard]] Result<void> check_sizes(std::span<const EncodedWrite> writes) {
   for (const EncodedWrite& write : writes) {
     if (!write.bytes || write.bytes->size() <= wire::kRecordBytesMax) continue;
-    return fail(ErrorCode::invalid_argument, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
-                                                         write.bytes->size(), wire::kRecordBytesMax));
+    return fail(ErrorCode::storage_full, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
+                                                     write.bytes->size(), wire::kRecordBytesMax));
   }
   return {};
 }
@@ -174,7 +174,7 @@ class SqliteStoreImpl final : public SqliteStore {
   }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.atomic_commit = true, .shared = true, .durable = true};
+    return {.atomic_commit = true, .shared = true, .durable = true, .commit_bytes_max = wire::kRecordBytesMax};
   }
 
   [[nodiscard]] std::uint64_t history() const override { return connections_.generation(); }
@@ -197,10 +197,17 @@ class SqliteStoreImpl final : public SqliteStore {
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {
-      results = commit_group(database, group, decode_commit_note(gate_.lock().noted(kNotesBytes)));
+      const auto note = decode_commit_note(gate_.lock().noted(kNotesBytes));
+      if (auto sound = connections_.check_noted_damage(database, note); !sound) return sound;
+      results = commit_group(database, group, note);
       transactions_ += 1;
       note_commits(database, results);
-      if (auto why = reason_to_stop(database, results)) connections_.break_with(*why);
+      // The pool mends that, and lets it begin again.
+      if (database.met_page_without_sum() && is_nothing_applied(results)) return fail(results.front().error());
+      if (auto why = reason_to_stop(database, results)) {
+        connections_.break_with(*why);
+        if (is_nothing_applied(results)) return fail(*std::move(why));  // the pool notes damage
+      }
       return {};
     };
     const auto used = connections_.write(group.front()->deadline, use);
@@ -227,10 +234,19 @@ class SqliteStoreImpl final : public SqliteStore {
     }
   }
 
+  static bool is_nothing_applied(std::span<const Result<Revision>> results) {
+    return std::none_of(results.begin(), results.end(), [](const Result<Revision>& result) {
+      return result || result.error().code == ErrorCode::unknown_outcome;
+    });
+  }
+
   /// After these nothing more may be written before the store is opened again.
   static std::optional<Error> reason_to_stop(const Database& database, std::span<const Result<Revision>> results) {
+    const bool may_be_mended = database.met_page_without_sum();  // by the next use
     for (const auto& result : results) {
-      if (!result && (result.error().code == ErrorCode::corrupt || database.disk_failed())) return result.error();
+      if (result) continue;
+      const bool is_damage = result.error().code == ErrorCode::corrupt && !may_be_mended;
+      if (is_damage || database.disk_failed()) return result.error();
     }
     return std::nullopt;
   }
@@ -240,7 +256,7 @@ class SqliteStoreImpl final : public SqliteStore {
     // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
     static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
       TRY(const bool checkpointed, shorten_log(database, [&](std::int64_t in_file) {
-            gate_.lock().note(encode_file_note({database.register_id(), 0, in_file}), kCommitNoteBytes);
+            gate_.lock().note(encode_file_note({database.register_id(), 0, in_file}), kFileNoteAt);
           }));
       if (checkpointed) checkpoints_ += 1;
       return {};
@@ -272,6 +288,7 @@ Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Dea
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
   const auto note = read_commit_note(resolved);
   Database database(resolved, Database::Mode::shared, clock, deadline);
+  database.believe_copied_pages();
   TRY_VOID(database.open());
   TRY_VOID(check_against(database, note));
   return verify_pages(database);
