@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -285,28 +286,27 @@ RC_GTEST_PROP(Overlap, AGlanceFindsWhatIsThere, ()) {
 
 /// Calico deletes the blocks that cool, and the pool comes back with another length.
 TEST(Overlap, WhatCoolsRestsOnInABlockOfAnotherLength) {
-  for (const bool keys_at_hand : {false, true}) {
-    for (const int after : {25, 26, 28, 32}) {
-      SCOPED_TRACE(after);
-      OverlapWorld world("10.79.0.0/25", 27, keys_at_hand);
-      world.set_cooldown(std::chrono::seconds{600});
-      std::set<Address> resting;
-      for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
-      for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
-      world.lose_blocks();
-      world.set_length(after);
-      for (int i = 0; i < 124; ++i) {
-        const auto address = world.add("d" + std::to_string(i), i < 60 ? "node-a" : "node-b");
-        ASSERT_TRUE(address) << i;
-        EXPECT_FALSE(resting.contains(*address)) << address->to_string();
-      }
-      EXPECT_FALSE(world.add("e", "node-b"));
-      auto exact = world.request("f", "node-a");
-      exact.addresses = {*resting.begin()};
-      EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason, HasSubstr("cooling until"));
-      world.clock.advance(std::chrono::seconds{601});
-      EXPECT_TRUE(world.add("e", "node-b"));
+  for (const auto& [after, keys_at_hand] :
+       {std::pair(25, true), std::pair(26, false), std::pair(28, true), std::pair(32, false)}) {
+    SCOPED_TRACE(after);
+    OverlapWorld world("10.79.0.0/25", 27, keys_at_hand);
+    world.set_cooldown(std::chrono::seconds{600});
+    std::set<Address> resting;
+    for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
+    for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
+    world.lose_blocks();
+    world.set_length(after);
+    for (int i = 0; i < 124; ++i) {
+      const auto address = world.add("d" + std::to_string(i), i < 60 ? "node-a" : "node-b");
+      ASSERT_TRUE(address) << i;
+      EXPECT_FALSE(resting.contains(*address)) << address->to_string();
     }
+    EXPECT_FALSE(world.add("e", "node-b"));
+    auto exact = world.request("f", "node-a");
+    exact.addresses = {*resting.begin()};
+    EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason, HasSubstr("cooling until"));
+    world.clock.advance(std::chrono::seconds{601});
+    EXPECT_TRUE(world.add("e", "node-b"));
   }
 }
 

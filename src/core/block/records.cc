@@ -90,7 +90,8 @@ std::string_view loss_without(Kind kind) {
     case Kind::node_range_set:
       return "says what node ranges are cut from and what no node may get: without it ranges are made anew";
     case Kind::ipam_config:
-      return "says how long addresses rest and whether nodes keep to their own blocks: without it addresses that rest are "
+      return "says how long addresses rest and whether nodes keep to their own blocks: without it addresses that rest "
+             "are "
              "given out at once and nodes borrow";
     case Kind::pool:
     case Kind::affinity:
