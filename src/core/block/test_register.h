@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -86,10 +87,12 @@ class TestRegister {
     return keys;
   }
 
-  [[nodiscard]] bool is_claimed(const Key& block) const {
-    return std::any_of(records_.begin(), records_.end(), [&](const auto& record) {
-      return record.first.kind == Kind::affinity && record.first.name.ends_with("/" + block.name);
-    });
+  void keep_claimed(std::vector<Key>& blocks) const {
+    std::set<Key> claimed;
+    for (auto it = first_of({Kind::affinity, ""}); it != records_.end() && it->first.kind == Kind::affinity; ++it) {
+      if (const auto cidr = cidr_of(it->first)) claimed.insert(block_key(*cidr));
+    }
+    std::erase_if(blocks, [&](const Key& key) { return !claimed.contains(key); });
   }
 
   void read(const Missing& missing, Snapshot& snapshot) const {
@@ -106,8 +109,9 @@ class TestRegister {
     for (const Listing& listing : missing.keys) {
       std::vector<Key> keys;
       for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
-        if (!keys_at_hand || listing.kind != Kind::block || is_claimed(it->first)) keys.push_back(it->first);
+        keys.push_back(it->first);
       }
+      if (keys_at_hand && listing.kind == Kind::block) keep_claimed(keys);
       snapshot.set_keys(listing, std::move(keys));
     }
     for (const KeyWindow& window : missing.windows) {
