@@ -20,9 +20,9 @@ BLOCKS = "/calico/ipam/v2/assignment/"
 class Rig:
     """A store with a pool a, 10.79.0.0/24, and eight containers with addresses of one block."""
 
-    def __init__(self, world, store, *more):
+    def __init__(self, world, store, *more, cooldown=0):
         self.world, self.store = world, store
-        self.cli("pool", "create", "a", "--cidr", "10.79.0.0/24", "--cooldown-seconds", "0", *more)
+        self.cli("pool", "create", "a", "--cidr", "10.79.0.0/24", "--cooldown-seconds", str(cooldown), *more)
         self.held = {self.add(f"c{i}"): f"c{i}" for i in range(8)}
         expect_equal(len(self.held), 8, "eight addresses")
 
@@ -78,6 +78,43 @@ def change_of_length(world, etcd, length):
     expect("block_overlap" not in checked, f"no block overlaps another: {checked}")
     etcd.ctl("del", "--prefix", "")
     say(f"blockSize 26 made {length}: ok")
+
+
+def what_cools(world, etcd, change):
+    """What was released a moment ago rests, under whatever name and in blocks of whatever size the pool comes back."""
+    rig = Rig(world, etcd.store, "--block-size", "26", cooldown=600)
+    for container in rig.held.values():
+        rig.call("DEL", container)
+    pool = json.loads(etcd.get(POOL)[POOL])
+    etcd.ctl("del", POOL)
+    if change == "name":
+        pool["metadata"]["name"] = "a2"
+        etcd.put(POOL + "2", json.dumps(pool))
+    else:
+        # Calico gives up the block, which is empty to it.
+        etcd.ctl("del", "--prefix", BLOCKS)
+        etcd.ctl("del", "--prefix", "/calico/ipam/v2/host/")
+        pool["spec"]["blockSize"] = 27
+        etcd.put(POOL, json.dumps(pool))
+    rig.fill("d", most=40, nodes=("node-a",))
+    etcd.ctl("del", "--prefix", "")
+    say(f"what cools in a pool of another {change}: ok")
+
+
+def stray_name(world, etcd):
+    """A key in the place of blocks that no block can have."""
+    rig = Rig(world, etcd.store)
+    etcd.put(BLOCKS + "ipv4/block/10.0.0.0-8", "{}")
+    rig.fill("d", most=10, nodes=("node-a", "node-b"))
+    rig.cli("pool", "create", "b", "--cidr", "10.80.0.0/24")
+    rig.cli("node", "range", "config", "--cluster-cidr=10.153.0.0/16", "--node-cidr-mask-size=24")
+    rig.cli("node", "range", "assign", "node-a")
+    checked = rig.cli("check", codes=(3,)).stdout
+    expect("croft record remove block ipv4/10.0.0.0/8 --force" in checked, f"named by check: {checked}")
+    rig.cli("record", "remove", "block", "ipv4/10.0.0.0/8", "--force")
+    rig.cli("check")
+    etcd.ctl("del", "--prefix", "")
+    say("a name that no block can have: ok")
 
 
 def wanted_base(address):
@@ -152,6 +189,9 @@ def test():
         etcd = Etcd(world)
         for length in (28, 24):
             change_of_length(world, etcd, length)
+        for change in ("name", "length"):
+            what_cools(world, etcd, change)
+        stray_name(world, etcd)
         deleted_block(Rig(world, etcd.store, "--block-size", "26"), etcd)
         etcd.ctl("del", "--prefix", "")
         damaged_reservations(Rig(world, etcd.store), etcd)

@@ -1,6 +1,7 @@
 #include "edge/calico_ipam.h"
 
 #include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,7 +81,7 @@ class CalicoIpamTest : public testing::Test {
     put(core::ipam_config_key(), config);
   }
   /// Assigns as somebody else would write it: under this handle, without attributes.
-  void hold(const std::string& handle, const char* address) {
+  void hold(const std::string& handle, const char* address, const std::map<std::string, std::string>& attributes = {}) {
     const auto a = net::Address::parse(address).value();
     auto request = core::AssignRequest();
     const auto dot = handle.find('.');
@@ -88,11 +89,11 @@ class CalicoIpamTest : public testing::Test {
     request.node.name = "node-a";
     request.addresses = {a};
     ASSERT_TRUE(engine::assign(context(), request));
-    // As Calico before 3.0 wrote it: without a time.
+    // As Calico before 3.0 wrote it: without attributes.
     const core::Key key = core::block_key(net::Prefix::containing(a, 26));
     auto block = std::get<core::Block>(data_.get(key, Deadline{}).value()->value);
     for (core::Attribute& attribute : block.attributes) {
-      if (attribute.handle_id == handle) attribute.secondary.erase(core::kTimestampKey);
+      if (attribute.handle_id == handle) attribute.secondary = attributes;
     }
     put(key, block);
   }
@@ -303,6 +304,16 @@ TEST_F(CalicoIpamTest, AnOldHandleNeverReachesAnotherContainersAddress) {
   EXPECT_EQ(del("net.victim"), CniAnswer());
   EXPECT_EQ(del("c9", "K8S_POD_NAME=victim;K8S_POD_NAMESPACE=net"), CniAnswer());
   EXPECT_EQ(held().size(), 1U);
+}
+
+/// A pod's `<namespace>.<name>` may be the handle of the tunnel address of a node with dots in its name.
+TEST_F(CalicoIpamTest, AnOldHandleNeverReachesANodesTunnelAddress) {
+  pool("a", "10.1.0.0/24", 26);
+  hold("vxlan-tunnel-addr-worker.example", "10.1.0.5", {{"node", "worker.example"}, {"type", "vxlanTunnelAddress"}});
+  hold("nobody.knows", "10.1.0.6", {{"node", "worker.example"}});
+  EXPECT_EQ(del("c9", "K8S_POD_NAME=example;K8S_POD_NAMESPACE=vxlan-tunnel-addr-worker"), CniAnswer());
+  EXPECT_EQ(del("c9", "K8S_POD_NAME=knows;K8S_POD_NAMESPACE=nobody"), CniAnswer());
+  EXPECT_EQ(held().size(), 2U);
 }
 
 TEST_F(CalicoIpamTest, CheckDoesNothingAndNewerCommandsAreRefused) {

@@ -68,11 +68,13 @@ class Audit {
   void report_unreadable() {
     for (const auto& [key, error] : register_.unreadable) {
       const std::string subject = std::string(core::name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
-      const auto cidr = key.kind == Kind::block ? core::cidr_of(key) : fail(ErrorCode::not_found, "");
+      const auto cidr = key.kind == Kind::block ? core::block_cidr_of(key) : std::nullopt;
       if (cidr) unreadable_blocks_.insert(cidr->to_string());
       if (key.name.empty()) unlistable_.insert(key.kind);
       if (error.code == ErrorCode::newer_version) {
         add(FindingKind::record_newer, subject, error.message, "upgrade Croft here");
+      } else if (key.kind == Kind::block && !key.name.empty() && !cidr) {
+        add_no_block(key, error.message);
       } else if (key.kind == Kind::block && !key.name.empty()) {
         add(FindingKind::block_corrupt, cidr ? "block " + cidr->to_string() : subject, error.message,
             "restore the store from a backup; its addresses stay taken. One that no backup has, and whose pods are "
@@ -86,6 +88,13 @@ class Audit {
                         core::loss_without(key.kind).empty() || key.kind == Kind::node ? "" : " --force"));
       }
     }
+  }
+
+  /// A record in the place of blocks under a name that no block can have.
+  void add_no_block(const Key& key, const std::string& what) {
+    add(FindingKind::block_corrupt, "block " + key.name,
+        "no block can have this name, and nobody an address by it: " + what,
+        fmt::format("`croft record remove block {} --force`", key.name));
   }
 
   /// Whether a block may be there although it was not read.
@@ -143,11 +152,16 @@ class Audit {
   void check_one_block(const Key& key, const Block& block) {
     const auto valid = core::check_block(block);
     if (valid && block.deleted) return;
+    const auto place = core::block_cidr_of(key);
+    if (!place) {
+      add_no_block(key, valid ? "it holds block " + block.cidr.to_string() : valid.error().message);
+      return;
+    }
     ++report_.blocks;
     const std::string subject = "block " + block.cidr.to_string();
     if (!valid) {
       unreadable_blocks_.insert(block.cidr.to_string());
-      if (const auto cidr = core::cidr_of(key)) unreadable_blocks_.insert(cidr->to_string());
+      unreadable_blocks_.insert(place->to_string());
       add(FindingKind::block_corrupt, subject, valid.error().message,
           "restore the store from a backup; its addresses stay taken");
       return;

@@ -241,6 +241,28 @@ TEST_F(Damaged, TheAuditNamesEachOnce) {
   for (const auto& [subject, times] : named) EXPECT_EQ(times, 1) << subject;
 }
 
+/// A name in the place of blocks that no block can have: nobody has an address by it, and it keeps nobody from one.
+TEST_F(Damaged, ANameThatNoBlockCanHaveIsNamedAndInNobodysWay) {
+  const core::Key key = core::block_key(prefix("10.0.0.0/8"));
+  auto any = std::get<core::Block>(store.get(core::block_key(block_of("c1")), Deadline{}).value()->value);
+  any.cidr = prefix("10.0.0.0/8");
+  put(key, any);
+  const auto check = [&] {
+    const AuditReport report = audit(context, {}).value();
+    ASSERT_EQ(report.findings.size(), 1U);
+    EXPECT_EQ(report.findings[0].subject, "block ipv4/10.0.0.0/8");
+    EXPECT_EQ(report.findings[0].kind, Finding::Kind::block_corrupt);
+    EXPECT_THAT(report.findings[0].remedy, testing::StartsWith("`croft record remove block ipv4/10.0.0.0/8"));
+  };
+  check();
+  store.damage(key);
+  check();
+  EXPECT_THAT(list_block_cidrs(context).value(), testing::Not(testing::Contains(any.cidr)));
+  EXPECT_TRUE(for_each_block(context, [&](const core::Block& block) { EXPECT_NE(block.cidr, any.cidr); }));
+  EXPECT_TRUE(show_address(context, net::Address::parse("10.1.0.60").value()));
+  EXPECT_TRUE(create_pool(context, World::spec("new", "10.9.0.0/26", 29)));
+}
+
 TEST_F(Damaged, IsToldOnce) {
   store.damage(core::pool_key("four"));
   std::vector<std::string> told;

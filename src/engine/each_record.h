@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/result.h"
+#include "core/block/records.h"
 #include "core/block/snapshot.h"
 #include "engine/transact.h"
 #include "store/store.h"
@@ -32,6 +33,7 @@ enum class OnDamage : std::uint8_t {
 /// Calls `visit(store::Record&)` for all records of a listing in the order of names, page by page; what it returns, if
 /// a Result<void>, ends the walk when it failed. Each page has the whole time limit: a register of half a million
 /// addresses may be far away. No common moment: what changes meanwhile is seen as it was or as it became.
+/// What stands in the place of blocks under a name that no block can have is none, damaged or not.
 /// Errors: those of the store, of `visit`, and of a damaged record unless `on_damage` says otherwise.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
@@ -43,6 +45,7 @@ template <class Visit>
     more = page.more && !page.records.empty();
     if (!page.records.empty()) request.after = page.records.back().key.name;
     for (store::Record& record : page.records) {
+      if (record.key.kind == core::Kind::block && !core::block_cidr_of(record.key)) continue;
       if (const Error* damage = core::damage_of(record.value); damage != nullptr && on_damage != OnDamage::visit) {
         if (on_damage == OnDamage::skip) continue;
         return fail(*damage);

@@ -182,8 +182,8 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
     missing.keys.insert(listing);
     TRY_VOID(loader.load(missing));
     for (const core::Key& key : *loader.snapshot().keys(listing)) {
-      TRY(const net::Prefix cidr, core::cidr_of(key));
-      cidrs.push_back(cidr);
+      // What else is there holds no address, and `croft check` names it.
+      if (const auto cidr = core::block_cidr_of(key)) cidrs.push_back(*cidr);
     }
   }
   std::sort(cidrs.begin(), cidrs.end());

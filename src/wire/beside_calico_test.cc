@@ -53,6 +53,22 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), by);
 }
 
+/// Older versions take it for what the last holder had, and keep it.
+TEST(BesideCalico, TheCooldownOfTheReleaseIsAmongTheTexts) {
+  core::CoolingBeside one = cooling(3);
+  one.cooling.cooldown = seconds(600);
+  const std::string with_it =
+      replaced(kCooling, R"("previousSecondary":{)", R"("previousSecondary":{"croft-cooldown":"600",)");
+  EXPECT_EQ(encode_cooling_beside({one}), with_it);
+  EXPECT_EQ(decode_cooling_beside("block b", with_it).value(), std::vector{one});
+  for (const char* text : {"0600", "0", "-1", "1201", "", "soon", "99999999999999999999"}) {
+    const std::string other = replaced(with_it, "600", text);
+    const auto read = decode_cooling_beside("block b", other).value();
+    EXPECT_EQ(read.front().cooling.cooldown, seconds(0)) << text;
+    EXPECT_EQ(encode_cooling_beside(read), other) << "stays a text";
+  }
+}
+
 TEST(BesideCalico, AsDocumented) {
   EXPECT_EQ(encode_pool_beside(pools()[1]), kPool);
   EXPECT_EQ(encode_pool_beside(pools()[0]), R"({"v":1,"cidr":"10.0.0.0/16","cooldownSeconds":0})");

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/block/pool.h"
 #include "wire/record_fields.h"
 
 namespace croft::wire {
@@ -143,8 +146,14 @@ void read_free_list(CanonicalReader& in, Block& block) {
 /// them reads the record, and takes them for what the last holder had.
 constexpr std::string_view kMarkKey = "croft-clock-mark/";
 
+/// The same for the cooldown that held at the release, in seconds.
+constexpr std::string_view kCooldownMarkKey = "croft-cooldown";
+
 std::map<std::string, std::string> with_marks(const Cooling& cooling) {
   std::map<std::string, std::string> texts = cooling.previous_secondary;
+  if (cooling.cooldown.count() > 0) {
+    texts.insert_or_assign(std::string(kCooldownMarkKey), std::to_string(cooling.cooldown.count()));
+  }
   for (std::size_t i = 0; i < cooling.seen.size(); ++i) {
     const core::ClockMark& mark = cooling.seen[i];
     texts.insert_or_assign(std::string(kMarkKey) + hex_of(mark.boot), std::to_string(mark.since_boot.count()));
@@ -152,10 +161,26 @@ std::map<std::string, std::string> with_marks(const Cooling& cooling) {
   return texts;
 }
 
+std::chrono::seconds cooldown_of(const std::string& text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool reads = error == std::errc() && end == text.data() + text.size() && std::to_string(count) == text;
+  const bool is_one = reads && count > 0 && count <= core::kCooldownMax.count();
+  return std::chrono::seconds{is_one ? count : 0};
+}
+
 /// What reads as marks is taken out of the texts; anything else under such a name stays a text.
 void take_marks(Cooling& cooling) {
+  const std::string cooldown_key(kCooldownMarkKey);
+  if (const auto found = cooling.previous_secondary.find(cooldown_key); found != cooling.previous_secondary.end()) {
+    cooling.cooldown = cooldown_of(found->second);
+    if (cooling.cooldown.count() > 0) cooling.previous_secondary.erase(cooldown_key);
+  }
+  const auto& texts = cooling.previous_secondary.get();
+  const auto first = texts.lower_bound(std::string(kMarkKey));
+  if (first == texts.end() || !first->first.starts_with(kMarkKey)) return;
   std::map<std::string, std::string> rest;
-  for (const auto& [name, text] : cooling.previous_secondary) {
+  for (const auto& [name, text] : texts) {
     const auto mark = name.starts_with(kMarkKey) ? mark_of(name.substr(kMarkKey.size()), text) : std::nullopt;
     if (mark) {
       cooling.seen.push_back(*mark);
@@ -175,7 +200,8 @@ void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
   out.text(hex_of(cooling.released_at.boot));
   out.raw(",\"previousHandle\":").text(cooling.previous_handle);
   out.raw(",\"previousSecondary\":");
-  cooling.seen.empty() ? out.texts(cooling.previous_secondary) : out.texts(with_marks(cooling));
+  const bool has_marks = !cooling.seen.empty() || cooling.cooldown.count() > 0;
+  has_marks ? out.texts(with_marks(cooling)) : out.texts(cooling.previous_secondary);
 }
 
 Cooling read_cooling(CanonicalReader& in) {

@@ -31,7 +31,7 @@ void AddressClaims::read_stray_blocks(Reader& reader) {
   const net::Intervals in_pools(std::move(cidrs));
   for (const std::string& family : {block_names_of(net::Family::v4), block_names_of(net::Family::v6)}) {
     for (const Key& key : reader.keys({Kind::block, family})) {
-      const auto block = cidr_of(key);
+      const auto block = block_cidr_of(key);
       if (!block || in_pools.covers(*block)) continue;
       stray_blocks_.push_back(
           {fmt::format("block {} of a pool that is gone (`croft block show` tells who holds its addresses)",

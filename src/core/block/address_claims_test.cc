@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "core/block/pool_changes.h"
 #include "core/block/test_register.h"
 
 namespace croft::core {
@@ -59,6 +60,18 @@ TEST_F(StrayBlocks, ClaimTheirAddressesAgainstNodeRangesAndServices) {
 TEST_F(StrayBlocks, AreNotForNodes) {
   EXPECT_THAT(ask([](const AddressClaims& c) { return c.not_for_nodes(); }),
               ElementsAre(prefix("10.1.0.0/24"), prefix("10.79.0.192/26"), prefix("fd00:79::40/122")));
+}
+
+/// By such a key nobody holds an address.
+TEST_F(StrayBlocks, AKeyThatNoBlockCanHaveClaimsNothing) {
+  for (const char* cidr : {"10.0.0.0/8", "::/0"}) reg_.put(block_key(prefix(cidr)), Block{});
+  EXPECT_EQ(ask([](const AddressClaims& c) { return c.against_cluster_cidr(prefix("10.80.0.0/22")); }), std::nullopt);
+  EXPECT_EQ(ask([](const AddressClaims& c) { return c.against_services(prefix("fd00:80::/112")); }), std::nullopt);
+  PoolSpec spec;
+  spec.name = "b";
+  spec.cidr = prefix("10.90.0.0/24");
+  const auto created = reg_.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); });
+  EXPECT_TRUE(created) << created.error().message;
 }
 
 }  // namespace

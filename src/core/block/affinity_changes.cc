@@ -53,9 +53,10 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     return Plan<ClaimOutcome>{
         *(*block)->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others, {}};
   }
-  const auto overlap = overlap_of(reader, cidr);
+  ask_for_rivals(reader, pools, *pool);
+  const Overlap overlap = overlap_of(reader, cidr);
   if (!reader.complete()) return reader.missing();
-  if (overlap) return Error{ErrorCode::refused_by_configuration, overlap_text(cidr, *overlap), {}};
+  if (!overlap.none()) return Error{ErrorCode::refused_by_configuration, overlap_text(cidr, overlap), {}};
   if (*block) {
     // Nobody's: what is held in it stays held, and its owner is found again.
     (*block)->affinity = owner;

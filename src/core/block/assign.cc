@@ -201,11 +201,12 @@ class Assignment {
                          "the address is reserved (network, gateway or broadcast)");
     }
     const Prefix cidr = Prefix::containing(address, pool->block_length);
+    ask_for_rivals(reader_, pools_, *pool);
     auto block = draft_.block(cidr);
-    const auto overlap = overlap_of(reader_, cidr);
+    const Overlap overlap = overlap_of(reader_, cidr);
     if (!block) return fail_with(block.error());
     if (!reader_.complete()) return false;
-    if (overlap) return refuse_pool(ErrorCode::refused_by_configuration, overlap_text(cidr, *overlap));
+    if (!overlap.none()) return refuse_pool(ErrorCode::refused_by_configuration, overlap_text(cidr, overlap));
     const bool is_new = !block->has_value();
     if (is_new && !make_block(cidr, block->emplace())) return false;
     if (pools_.config().strict_affinity && (*block)->affinity != request_.node) {
@@ -333,6 +334,7 @@ class Assignment {
       if (row == nullptr || pool->block_length != cidr.length() || wholly_reserved(cidr, pools_)) return true;
       reader_.ask(high_water_mark_key(cidr));
       if (reader_.foreign_writers()) reader_.ask(block_beside_key(cidr));
+      ask_for_rivals(reader_, pools_, *pool);
       if (is_beside_others(search, cidr)) return true;
       if (!reader_.complete()) return false;
       if (const Error* error = reader_.damage(high_water_mark_key(cidr))) {
@@ -357,9 +359,9 @@ class Assignment {
   /// True when the block overlaps one of another length: its addresses may have another holder. May leave the reader
   /// incomplete.
   bool is_beside_others(Search& search, const Prefix& cidr) {
-    const auto other = overlap_of(reader_, cidr);
-    if (other) search.reasons[pools_.containing(cidr.first())] = overlap_text(cidr, *other);
-    return other.has_value();
+    const Overlap overlap = overlap_of(reader_, cidr);
+    if (!overlap.none()) search.reasons[pools_.containing(cidr.first())] = overlap_text(cidr, overlap);
+    return !overlap.none();
   }
 
   /// Takes as much as is missing and there; true when that was something.
@@ -550,8 +552,15 @@ class Assignment {
         if (!reader_.complete()) return;
       }
       auto block = draft_.block(blocks[i]);
-      if (block && *block && !visit(**block)) return;
+      if (!block || !*block || !is_known_apart(**block)) continue;
+      if (!reader_.complete() || !visit(**block)) return;
     }
+  }
+
+  /// A list that was read for this decision has told. One at hand has only the blocks that somebody claims.
+  [[nodiscard]] bool is_known_apart(const Block& block) {
+    if (!reader_.keys_at_hand() || !reader_.foreign_writers()) return true;
+    return free_count(block, pools_.reservations()) == 0 || glance_at_overlap(reader_, block.cidr).none();
   }
 
   [[nodiscard]] Refusal exhaustion(const Search& search) const {

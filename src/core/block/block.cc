@@ -7,13 +7,14 @@
 
 #include "base/assert.h"
 #include "core/block/names.h"
+#include "core/block/pool.h"
 
 namespace croft::core {
 namespace {
 
 using net::Ordinal;
 
-constexpr std::uint32_t kBlockSizeMax = 4096;
+constexpr std::uint32_t kBlockSizeMax = std::uint32_t{1} << kBlockHostBitsMax;
 /// What a block made in the last years that a wall clock of 64 bits knows begins with.
 constexpr std::uint64_t kSequenceOfWallMax = kHighWaterMarkMax - (std::uint64_t{1} << 40);
 
@@ -128,7 +129,7 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
 Result<void> check_block(const Block& block) {
   if (!block.cidr.is_valid()) return fail(corrupt(block, "it has no cidr"));
   const int host_bits = net::bit_length(block.cidr.family()) - block.cidr.length();
-  if (host_bits > 12) return fail(corrupt(block, "it is larger than 4096 addresses"));
+  if (host_bits > kBlockHostBitsMax) return fail(corrupt(block, "it is larger than 4096 addresses"));
   const std::uint32_t size = std::uint32_t{1} << host_bits;
   if (block.allocations.size() != size) {
     return fail(corrupt(block, fmt::format("{} allocations for {} addresses", block.allocations.size(), size)));
@@ -307,6 +308,8 @@ std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handl
 
 Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& cooldowns, const Instant& now) {
   const bool calicos_way = cooldowns.calicos_way();
+  // Of a pool that is damaged nobody knows how long; that is no reason to rest for ever once it is mended.
+  const auto recorded = calicos_way ? std::chrono::seconds{0} : std::min(cooldowns.own, kCooldownMax);
   for (const Ordinal ordinal : ordinals) {
     CROFT_ASSERT(state_of(block, ordinal) == AddressState::held);
     if (!calicos_way && cooldowns.own.count() == 0) {
@@ -315,7 +318,7 @@ Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& c
     }
     const Attribute& held = *attribute_of(block, ordinal);
     Attribute cooling;
-    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way, {}};
+    cooling.cooling = Cooling{now, held.handle_id.value_or(""), held.secondary, calicos_way, {}, recorded};
     block.allocations[ordinal.value] = attribute_index(block, cooling);
     block.sequence_number_for_allocation[ordinal.value] = block.sequence_number;
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +52,9 @@ struct Cooling {
   /// When other machines, or later boots of the same, first wrote the block while the address cooled: from there each
   /// counts by its own clock (cooldown_ended). One a boot, ascending, at most kClockMarksMax.
   std::vector<ClockMark> seen{};
+  /// The cooldown that held at the release, up to kCooldownMax: the address rests no shorter, whatever pool it is in
+  /// later. 0: not recorded, as in Calico's way and by older versions.
+  std::chrono::seconds cooldown{0};
 
   friend bool operator==(const Cooling&, const Cooling&) = default;
 };
@@ -77,7 +82,7 @@ struct Cooldowns {
     if (cooling.in_calicos_way && calicos_unknown) return kUnknownCooldown;
     return cooling.in_calicos_way && calicos.count() > 0 ? calicos + std::chrono::seconds{1}
            : cooling.in_calicos_way                      ? std::chrono::seconds{0}
-                                                         : own;
+                                                         : std::max(own, cooling.cooldown);
   }
 };
 
@@ -123,6 +128,9 @@ using IsReserved = std::function<bool(const net::Address&)>;
 /// The state of one address in a block.
 enum class AddressState : std::uint8_t { free, held, cooling, reserved, quarantined };
 [[nodiscard]] std::string_view name_of(AddressState state);
+
+/// No block has more addresses than 2 to the power of this.
+inline constexpr int kBlockHostBitsMax = 12;
 
 /// Number of addresses of a block of this prefix: 1 to 4096.
 [[nodiscard]] std::uint32_t block_size(const net::Prefix& cidr);

@@ -1,6 +1,10 @@
 #include "core/block/block_overlap.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "net/ordinal.h"
 
 namespace croft::core {
 namespace {
@@ -8,17 +12,16 @@ namespace {
 using net::Address;
 using net::Prefix;
 
-/// No block is larger (check_block).
-constexpr int kHostBitsMax = 12;
-
 /// One look: exact keys, and windows of names. The ends of a window have to be names that a block can have.
 struct Look {
   std::vector<Key> keys;
   std::vector<KeyWindow> windows;
 };
 
+Listing all_of(Kind kind, net::Family family) { return {kind, block_names_of(family)}; }
+
 void add_window(const Prefix& from, const Prefix& last, Look& look) {
-  look.windows.push_back({{Kind::block, block_names_of(from.family())}, block_key(from).name, block_key(last).name});
+  look.windows.push_back({all_of(Kind::block, from.family()), block_key(from).name, block_key(last).name});
   look.keys.push_back(block_key(last));  // a window ends before its end
 }
 
@@ -59,7 +62,7 @@ void add_within_v6(const Prefix& block, Look& look) {
 Look look_at(const Prefix& block) {
   Look look;
   const int bits = net::bit_length(block.family());
-  for (int length = bits - kHostBitsMax; length < block.length(); ++length) {
+  for (int length = bits - kBlockHostBitsMax; length < block.length(); ++length) {
     look.keys.push_back(block_key(Prefix::containing(block.first(), length)));
   }
   if (block.length() == bits) return look;
@@ -76,6 +79,33 @@ bool is_there(const Reader& reader, const Key& key) {
   return found != nullptr && found->has_value();
 }
 
+/// The records beside blocks of other lengths that overlap this one, asked for.
+std::vector<Key> beside_overlapping(Reader& reader, const Prefix& block) {
+  Look look = look_at(block);
+  std::vector<Key> found;
+  const auto consider = [&](const Key& key) {
+    const auto cidr = block_cidr_of(key);
+    if (cidr && *cidr != block && cidr->overlaps(block)) found.push_back(key);
+  };
+  for (Key& key : look.keys) {
+    key.kind = Kind::block_beside;
+    reader.ask(key);
+    if (is_there(reader, key)) consider(key);
+  }
+  for (KeyWindow& window : look.windows) {
+    window.listing.kind = Kind::block_beside;
+    const KeysInWindow* seen = reader.window(window);
+    if (seen == nullptr) continue;
+    // No list of these is at hand: it is the store's own.
+    const std::vector<Key>& keys = seen->more ? reader.keys(all_of(Kind::block_beside, block.family())) : seen->keys;
+    for (const Key& key : keys) consider(key);
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  for (const Key& key : found) reader.ask(key);
+  return found;
+}
+
 }  // namespace
 
 Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
@@ -83,8 +113,8 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
   const Look look = look_at(block);
   Overlap overlap;
   const auto consider = [&](const Key& key) {
-    const auto cidr = cidr_of(key);
-    if (cidr && *cidr != block && cidr->overlaps(block)) overlap.block = *cidr;
+    const auto cidr = block_cidr_of(key);
+    if (cidr && *cidr != block && cidr->overlaps(block)) overlap.block = cidr;
   };
   for (const Key& key : look.keys) {
     reader.ask(key);
@@ -99,28 +129,55 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
   return overlap;
 }
 
-std::optional<Prefix> overlap_of(Reader& reader, const Prefix& block) {
+Overlap overlap_of(Reader& reader, const Prefix& block) {
   const Overlap overlap = glance_at_overlap(reader, block);
-  if (overlap.block || !overlap.unknown) return overlap.block;
+  if (overlap.block || !overlap.unknown || reader.keys_at_hand()) return overlap;
   for (const Key& key : reader.keys({Kind::block, block_names_of(block.family())})) {
-    if (const auto cidr = cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return *cidr;
+    if (const auto cidr = block_cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return {cidr, false};
   }
   return {};
 }
 
+bool can_tell_rest(Reader& reader, const Prefix& block) {
+  const std::vector<Key> beside = beside_overlapping(reader, block);
+  return std::none_of(beside.begin(), beside.end(), [&](const Key& key) { return reader.damage(key) != nullptr; });
+}
+
+std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block) {
+  std::vector<CoolingBeside> rest;
+  for (const Key& key : beside_overlapping(reader, block)) {
+    const auto* beside = reader.get<BlockBeside>(key);
+    const Prefix other = cidr_of(key).value();
+    if (beside == nullptr) continue;
+    for (CoolingBeside one : beside->cooling) {
+      if (one.ordinal >= block_size(other)) continue;  // damage that tells of no address
+      const auto ordinal = net::ordinal_of(block, net::address_at(other, net::Ordinal(one.ordinal)));
+      if (!ordinal) continue;
+      one.ordinal = ordinal->value;
+      rest.push_back(std::move(one));
+    }
+  }
+  return rest;
+}
+
 bool is_wide_look(const Prefix& block) { return block.family() == net::Family::v4 && block.length() < 24; }
 
-net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const Prefix& cidr, int length) {
+OtherBlocks blocks_of_other_lengths(const std::vector<Key>& keys, const Prefix& cidr, int length) {
   const std::string ending = fmt::format("/{}", length);
   std::vector<Prefix> found;
   for (const Key& key : keys) {
     if (key.name.ends_with(ending)) continue;
-    if (const auto block = cidr_of(key); block && block->overlaps(cidr)) found.push_back(*block);
+    if (const auto block = block_cidr_of(key); block && block->overlaps(cidr)) found.push_back(*block);
   }
-  return net::Intervals(std::move(found));
+  const auto example = found.empty() ? std::nullopt : std::optional(found.front());
+  return {net::Intervals(std::move(found)), example};
 }
 
-std::string overlap_text(const Prefix& block, const Prefix& other) {
+std::string overlap_text(const Prefix& block, const Overlap& overlap) {
+  if (!overlap.block) {
+    return fmt::format("whether block {} overlaps one of another length is not known", block.to_string());
+  }
+  const Prefix& other = *overlap.block;
   return fmt::format(
       "block {} overlaps block {}, which is of another length: `croft block show {}` tells who holds its addresses; "
       "once they are released `croft affinity release` gives it up",

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/block/cooling_beside.h"
 #include "core/block/snapshot.h"
 #include "net/intervals.h"
 #include "net/prefix.h"
@@ -17,11 +18,15 @@ namespace croft::core {
 /// anew, over blocks that are there. In a store of Croft's own the length never changes, and a pool is not made where
 /// there are blocks; such a store is not asked.
 ///
-/// Two claims at once, made with different ideas of the length, can't both be committed: a claim depends on the pool
-/// being as read, and what it looks for here is read no earlier than the pool.
+/// Two claims at once, made with different ideas of the length, can't both be committed. A claim depends on the pool
+/// being as read, and what it looks for here is read no earlier than the pool. Where foreign writers have laid two
+/// pools over the same addresses, with blocks of different lengths, a claim in either also writes the set of pools
+/// (ask_for_rivals in draft.h): of two at once one is decided again. That rests on both having seen both pools: a
+/// decision that was begun before the second was made is not stopped by it.
 struct Overlap {
   std::optional<net::Prefix> block;  ///< one of them
-  /// There may be some: too many names lie in between to read them all. Only a list of all blocks tells.
+  /// There may be some: too many names lie in between to read them all. Only a list of all blocks tells, read for this
+  /// decision: one at hand has the blocks that somebody claims, and no others.
   bool unknown = false;
   [[nodiscard]] bool none() const { return !block && !unknown; }
 };
@@ -29,16 +34,28 @@ struct Overlap {
 /// Asks for the keys of all blocks that may contain `block`, and for the names among which those of the blocks within
 /// it are. Meaningful once the reader is complete.
 [[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block);
-/// The same, and asks for the list where that leaves it unknown.
-[[nodiscard]] std::optional<net::Prefix> overlap_of(Reader& reader, const net::Prefix& block);
+/// The same, and asks for the list where that leaves it unknown. Keys at hand leave it so: what is not done therefore
+/// is decided again without them (engine/with_cache.h).
+[[nodiscard]] Overlap overlap_of(Reader& reader, const net::Prefix& block);
+
+/// What rests by records beside blocks of other lengths that share addresses with this one (BlockBeside), with the
+/// ordinals of this block; several may name one address. Such blocks are gone: Calico deleted them, and the pool has
+/// come back with another length. May leave the reader incomplete; a damaged record ends the decision.
+[[nodiscard]] std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const net::Prefix& block);
+/// Asks for the same; false when one of the records is damaged.
+[[nodiscard]] bool can_tell_rest(Reader& reader, const net::Prefix& block);
 
 /// Whether the look takes so many keys that it should be made for one candidate at a time.
 [[nodiscard]] bool is_wide_look(const net::Prefix& block);
 
 /// The blocks within `cidr` that are not of this length, from the list of all blocks of the family.
-[[nodiscard]] net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const net::Prefix& cidr, int length);
+struct OtherBlocks {
+  net::Intervals taken;
+  std::optional<net::Prefix> example;  ///< one of them
+};
+[[nodiscard]] OtherBlocks blocks_of_other_lengths(const std::vector<Key>& keys, const net::Prefix& cidr, int length);
 
-/// "block 10.0.0.0/28 overlaps block 10.0.0.0/26, …", with the remedy.
-[[nodiscard]] std::string overlap_text(const net::Prefix& block, const net::Prefix& other);
+/// "block 10.0.0.0/28 overlaps block 10.0.0.0/26, …", with the remedy. There is an overlap, or it is unknown.
+[[nodiscard]] std::string overlap_text(const net::Prefix& block, const Overlap& overlap);
 
 }  // namespace croft::core

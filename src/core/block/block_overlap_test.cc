@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "base/manual_clock.h"
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
+#include "core/block/release.h"
 #include "core/block/test_register.h"
 
 namespace croft::core {
@@ -78,6 +80,27 @@ class OverlapWorld {
     }
     return false;
   }
+  void set_cooldown(std::chrono::seconds cooldown) {
+    pool_.cooldown = cooldown;
+    reg.put(pool_key("a"), pool_);
+  }
+  void del(const std::string& container) {
+    const Owner owner{"net", container, "eth0"};
+    ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
+  }
+  /// Calico deletes every block, all of which are empty to it. What Croft has beside them stays.
+  void lose_blocks() {
+    std::vector<PlannedWrite> writes;
+    for (const auto& [key, value] : reg.records()) {
+      if (key.kind == Kind::affinity) writes.push_back({key, std::nullopt, Guard::none, false});
+      const auto* block = std::get_if<Block>(&value);
+      if (block == nullptr) continue;
+      writes.push_back({key, std::nullopt, Guard::none, false});
+      writes.push_back(
+          {block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none, false});
+    }
+    reg.apply(writes);
+  }
   ManualClock clock;
   TestRegister reg;
 
@@ -126,7 +149,8 @@ TEST(Overlap, ARefusalSaysSo) {
   world.set_length(26);
   const auto answer = world.decide(world.request("c1", "node-b"));
   const auto& refusal = std::get<Refusal>(answer.value());
-  EXPECT_THAT(refusal.considered.front().reason, HasSubstr("some are no blocks of /26"));
+  EXPECT_THAT(refusal.considered.front().reason,
+              HasSubstr("block " + Prefix::containing(held, 28).to_string() + " is not of /26"));
   auto exact = world.request("c2", "node-b");
   exact.addresses = {Address::parse("10.79.0.1").value()};
   const auto refused = world.decide(exact);
@@ -167,6 +191,67 @@ TEST(Overlap, NothingIsTakenFromBlocksThatOverlap) {
   }
 }
 
+/// The larger one is nobody's, and so in no list at hand.
+TEST(Overlap, NothingIsBorrowedFromUnderABlockThatIsNobodys) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
+    world.reg.put(block_key(prefix("10.79.0.0/26")), new_block(prefix("10.79.0.0/26"), {}, world.clock.now(), {}));
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      const Prefix small = prefix("10.79.0.0/26").subprefix(i, 28);
+      world.reg.put(block_key(small), new_block(small, node("node-c"), world.clock.now(), {}));
+      world.reg.put(affinity_key(node("node-c"), small),
+                    Affinity{node("node-c"), small, AffinityState::confirmed, false});
+    }
+    EXPECT_FALSE(world.add("c1", "node-b"));
+  }
+}
+
+/// More blocks than a window shows, which nobody claims, so that they are in no list at hand: their nodes were removed.
+TEST(Overlap, WhatALookLeavesOpenIsNotClaimed) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("fd00:79::/118", 128, keys_at_hand);
+    for (std::uint64_t i = 0; i < 330; ++i) {
+      const Prefix cidr = prefix("fd00:79::/118").subprefix(i, 128);
+      world.reg.put(block_key(cidr), new_block(cidr, {}, world.clock.now(), {}));
+    }
+    world.set_length(122);
+    for (int i = 6; i < 10; ++i) {
+      static_cast<void>(world.add("c" + std::to_string(i), "node-a"));
+      auto exact = world.request("d" + std::to_string(i), "node-a");
+      exact.addresses = {prefix("fd00:79::/118").subprefix(static_cast<std::uint64_t>(i * 28), 128).first()};
+      static_cast<void>(world.decide(exact));
+    }
+    static_cast<void>(world.reg.decide<ClaimOutcome>([&](const Snapshot& s) {
+      return plan_claim_affinity(s, node("node-b"), prefix("fd00:79::c0/122"), world.clock.now());
+    }));
+    EXPECT_FALSE(world.any_overlap());
+  }
+}
+
+/// A name that no block can have, whatever is stored there, keeps nobody from anything.
+TEST(Overlap, AKeyThatNoBlockCanHaveIsNotInTheWay) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/23", 28, keys_at_hand);
+    for (const char* name : {"10.0.0.0/8", "0.0.0.0/0", "10.79.0.0/16"})
+      world.reg.put(block_key(prefix(name)), Block{});
+    const AffinityOwner other = node("node-b");
+    for (std::uint64_t i = 0; i < 26; ++i) {
+      const Prefix cidr = prefix("10.79.0.0/23").subprefix(i, 28);
+      world.reg.put(block_key(cidr), new_block(cidr, other, world.clock.now(), {}));
+      world.reg.put(affinity_key(other, cidr), Affinity{other, cidr, AffinityState::confirmed, false});
+    }
+    for (std::size_t i = 0; i < 6; ++i) {
+      for (int k = 0; k < 16; ++k) EXPECT_TRUE(world.add(std::to_string(i) + "-" + std::to_string(k), "node-a"));
+    }
+    EXPECT_EQ(world.blocks().size(), 3U + 32U);
+    world.set_length(27);
+    auto exact = world.request("d", "node-a");
+    exact.addresses = {Address::parse("10.79.0.1").value()};
+    EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason,
+                HasSubstr("overlaps block 10.79.0."));
+  }
+}
+
 RC_GTEST_PROP(Overlap, AGlanceFindsWhatIsThere, ()) {
   const bool v4 = *rc::gen::arbitrary<bool>();
   const int bits = v4 ? 32 : 128;
@@ -199,6 +284,85 @@ RC_GTEST_PROP(Overlap, AGlanceFindsWhatIsThere, ()) {
   RC_ASSERT(found->answer.has_value() == expected);
 }
 
+/// Calico deletes the blocks that cool, and the pool comes back with another length.
+TEST(Overlap, WhatCoolsRestsOnInABlockOfAnotherLength) {
+  for (const auto& [after, keys_at_hand] :
+       {std::pair(26, true), std::pair(27, false), std::pair(29, true), std::pair(32, false)}) {
+    SCOPED_TRACE(after);
+    OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
+    world.set_cooldown(std::chrono::seconds{600});
+    std::set<Address> resting;
+    for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
+    for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
+    world.lose_blocks();
+    world.set_length(after);
+    for (int i = 0; i < 60; ++i) {
+      const auto address = world.add("d" + std::to_string(i), i < 28 ? "node-a" : "node-b");
+      ASSERT_TRUE(address) << i;
+      EXPECT_FALSE(resting.contains(*address)) << address->to_string();
+    }
+    EXPECT_FALSE(world.add("e", "node-b"));
+    auto exact = world.request("f", "node-a");
+    exact.addresses = {*resting.begin()};
+    EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason, HasSubstr("cooling until"));
+    world.clock.advance(std::chrono::seconds{601});
+    EXPECT_TRUE(world.add("e", "node-b"));
+  }
+}
+
+/// What rests under it is not known: the others serve.
+TEST(Overlap, ABlockUnderWhichSomethingUnknownRestsIsNotClaimed) {
+  OverlapWorld world("10.79.0.0/26", 28);
+  const Key beside = block_beside_key(prefix("10.79.0.0/27"));
+  world.reg.put(beside, Damaged{Kind::block_beside, Error{ErrorCode::corrupt, "damaged", {}}});
+  for (int i = 0; i < 32; ++i) {
+    const auto address = world.add("c" + std::to_string(i), "node-a");
+    ASSERT_TRUE(address) << i;
+    EXPECT_FALSE(prefix("10.79.0.0/27").contains(*address));
+  }
+  EXPECT_FALSE(world.add("d", "node-a"));
+}
+
+/// Two pools over the same addresses, as no Calico makes them: of two claims at once one is decided again.
+TEST(Overlap, ClaimsInPoolsOfDifferentLengthsExcludeOneAnother) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/26", 26, keys_at_hand);
+    Pool other;
+    other.name = "b";
+    other.cidr = prefix("10.79.0.0/26");
+    other.block_length = 28;
+    world.reg.put(pool_key("b"), other);
+    const auto plan = [&](const std::string& on, const std::string& pool, bool exact) {
+      auto wanted = world.request("c-" + on, on);
+      wanted.ipv4_pools = {pool};
+      if (exact) wanted.ipv4 = 0;
+      if (exact) wanted.addresses = {Address::parse("10.79.0.5").value()};
+      return world.reg.plan<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, world.clock.now()); })
+          ->writes;
+    };
+    const auto conflict = [](const std::vector<PlannedWrite>& one, const std::vector<PlannedWrite>& two) {
+      return std::any_of(one.begin(), one.end(), [&](const PlannedWrite& a) {
+        return !a.only_check && std::any_of(two.begin(), two.end(), [&](const PlannedWrite& b) {
+          return a.key == b.key && b.guard == Guard::as_read;
+        });
+      });
+    };
+    const auto in_a = plan("node-a", "a", false), in_b = plan("node-b", "b", false);
+    ASSERT_FALSE(in_a.empty());
+    ASSERT_FALSE(in_b.empty());
+    EXPECT_TRUE(conflict(in_a, in_b));
+    EXPECT_TRUE(conflict(in_b, in_a));
+    EXPECT_TRUE(conflict(plan("node-a", "a", true), in_b));
+    const auto by_hand = world.reg.plan<ClaimOutcome>([&](const Snapshot& s) {
+      return plan_claim_affinity(s, node("node-c"), prefix("10.79.0.0/26"), world.clock.now());
+    });
+    EXPECT_TRUE(conflict(by_hand->writes, in_b));
+    // Of one kind alone there are none: nothing more is written.
+    world.reg.apply({{pool_key("b"), std::nullopt, Guard::none, false}});
+    for (const PlannedWrite& write : plan("node-a", "a", false)) EXPECT_NE(write.key, pool_set_key());
+  }
+}
+
 /// More names in a window than are shown: the list of all blocks tells.
 TEST(Overlap, WhereTheNamesAreTooManyTheListTells) {
   OverlapWorld world("10.79.0.0/24", 32);
@@ -209,9 +373,9 @@ TEST(Overlap, WhereTheNamesAreTooManyTheListTells) {
   }
   const auto found = world.reg.plan<bool>([&](const Snapshot& s) -> Step<bool> {
     Reader reader(s);
-    const auto overlap = overlap_of(reader, prefix("10.79.0.0/30"));
+    const Overlap overlap = overlap_of(reader, prefix("10.79.0.0/30"));
     if (!reader.complete()) return reader.missing();
-    return Plan<bool>{overlap.has_value(), {}};
+    return Plan<bool>{overlap.block.has_value(), {}};
   });
   EXPECT_TRUE(found->answer);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ std::string all_claimed_text(std::uint64_t claimed, std::uint64_t own) {
 ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& owner, std::uint64_t claimed) {
   std::uint64_t own = 0;
   for (const Key& key : reader.keys({Kind::affinity, owned_names_of(owner, pool.cidr.family())})) {
-    if (const auto cidr = cidr_of(key); cidr && pool.cidr.contains(cidr->first())) ++own;
+    if (const auto cidr = block_cidr_of(key); cidr && pool.cidr.contains(cidr->first())) ++own;
   }
   return {std::nullopt, all_claimed_text(claimed, std::min(own, claimed)), own < claimed};
 }
@@ -97,7 +98,7 @@ bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const Affinity
   for (const Key& key : keys) reader.ask(key);
   if (reader.foreign_writers()) {
     reader.ask(block_beside_key(candidate));
-    if (reader.damage(block_beside_key(candidate)) != nullptr) return false;
+    if (!can_tell_rest(reader, candidate) || reader.damage(block_beside_key(candidate)) != nullptr) return false;
   }
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
   if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
@@ -123,7 +124,7 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
       reader.keys(by_vacancy ? Listing{Kind::vacancy, ""} : Listing{Kind::block, block_names_of(pool.cidr.family())});
   // A vacancy is of a block in Croft's own store, where there are no others.
   const net::Intervals others =
-      by_vacancy ? net::Intervals() : blocks_of_other_lengths(keys, pool.cidr, pool.block_length);
+      by_vacancy ? net::Intervals() : blocks_of_other_lengths(keys, pool.cidr, pool.block_length).taken;
   std::set<net::Prefix> found;
   for (const Key& key : keys) {
     if (!reader.step()) break;
@@ -157,18 +158,20 @@ class Claiming {
       : reader_(reader), pools_(pools), pool_(pool), owner_(owner), taken_(taken), blocks_(pool) {}
 
   ClaimChoice run() {
+    ask_for_rivals(reader_, pools_, pool_);
     const auto* cursor = cursor_of(reader_, pool_, owner_);
     if (!reader_.complete()) return {};
     start_ = blocks_.start(owner_, cursor);
     if (guess() || !reader_.complete()) return choice_;
     keys_ = &reader_.keys({Kind::block, block_names_of(pool_.cidr.family())});
     if (!reader_.complete()) return {};
-    others_ = blocks_of_other_lengths(*keys_, pool_.cidr, pool_.block_length);
+    auto [others, example] = blocks_of_other_lengths(*keys_, pool_.cidr, pool_.block_length);
+    others_ = std::move(others);
     if (look_scattered() || look_in_order()) return reader_.complete() ? choice_ : ClaimChoice();
     ClaimChoice none = all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
-    if (!others_.empty()) {
-      none.reason +=
-          fmt::format("; some are no blocks of /{} and keep those out that they overlap", pool_.block_length);
+    if (example) {
+      none.reason += fmt::format(" (block {} is not of /{}: it keeps those out that it overlaps)", example->to_string(),
+                                 pool_.block_length);
     }
     return none;
   }
@@ -183,12 +186,11 @@ class Claiming {
     const auto* mark = reader_.find<HighWaterMark>(high_water_mark_key(candidate));
     return mark == nullptr || is_credible(*mark);
   }
-  /// Whether no block of another length has addresses of the candidate, as far as the store itself can tell. A list
-  /// that was read for this decision tells as well (others_); one from memory may be older than the pool.
+  /// Whether no block of another length has addresses of the candidate, as the store itself tells. A list that was read
+  /// for this decision tells as well (others_); one at hand has only the blocks that somebody claims.
   [[nodiscard]] bool is_apart(const net::Prefix& candidate) {
     if (keys_ != nullptr && !reader_.keys_at_hand()) return true;
-    const Overlap overlap = glance_at_overlap(reader_, candidate);
-    return overlap.none() || (keys_ != nullptr && !overlap.block);
+    return glance_at_overlap(reader_, candidate).none();
   }
   bool chosen(const net::Prefix& candidate) {
     choice_ = {candidate, {}, false};
@@ -299,7 +301,7 @@ class Claiming {
 
   [[nodiscard]] std::uint64_t claimed_in_pool() const {
     return static_cast<std::uint64_t>(std::count_if(keys_->begin(), keys_->end(), [&](const Key& key) {
-      const auto cidr = cidr_of(key);
+      const auto cidr = block_cidr_of(key);
       return cidr && pool_.cidr.contains(cidr->first());
     }));
   }

@@ -10,6 +10,7 @@
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
 #include "core/block/block.h"
+#include "core/block/pool.h"
 
 namespace croft::core {
 namespace {
@@ -34,6 +35,22 @@ const Cooling& cooling_of(const Block& block) { return *attribute_of(block, Ordi
 /// What a machine makes of the block when it writes it.
 Block written(Block block, const Cooldowns& cooldowns, const Instant& now) {
   return with_clock_marks(with_cooled_freed(std::move(block), cooldowns, now), now);
+}
+
+/// A pool's cooldown may be another one later, or of another pool over the same addresses: the longer counts.
+TEST(Cooldown, TheOneThatHeldAtTheReleaseCountsToo) {
+  ManualClock clock;
+  const Block block = cooling_block(Cooldowns(600s), clock.now());
+  EXPECT_EQ(cooling_of(block).cooldown, 600s);
+  clock.advance(599s);
+  EXPECT_TRUE(is_cooling(with_cooled_freed(block, Cooldowns(0s), clock.now())));
+  EXPECT_TRUE(is_cooling(with_cooled_freed(block, Cooldowns(900s), clock.now())));
+  clock.advance(1s);
+  EXPECT_FALSE(is_cooling(with_cooled_freed(block, Cooldowns(30s), clock.now())));
+  EXPECT_TRUE(is_cooling(with_cooled_freed(block, Cooldowns(900s), clock.now())));
+  EXPECT_EQ(cooling_of(cooling_block(Cooldowns(kUnknownCooldown), clock.now())).cooldown, kCooldownMax)
+      << "of a damaged pool nobody knows";
+  EXPECT_EQ(cooling_of(cooling_block(Cooldowns(30s, 60s), clock.now())).cooldown, 0s) << "in Calico's way";
 }
 
 struct CooldownCase {

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/block/address_claims.h"
+#include "core/block/block_overlap.h"
 #include "core/block/cooling_beside.h"
 #include "core/block/stored_size.h"
 
@@ -66,6 +68,12 @@ const Pool* PoolTable::named(const std::string& name) const {
   return it == pools_.end() ? nullptr : *it;
 }
 
+bool PoolTable::has_rival(const Pool& pool) const {
+  return foreign_writers_ && std::any_of(pools_.begin(), pools_.end(), [&](const Pool* other) {
+           return other->block_length != pool.block_length && other->cidr.overlaps(pool.cidr);
+         });
+}
+
 bool PoolTable::is_reserved(const net::Address& address) const { return reserved_->contains(address); }
 
 IsReserved PoolTable::reservations() const {
@@ -111,10 +119,23 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
 
 Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now) {
   if (!reader.foreign_writers()) return made;
-  const auto* beside = reader.get<BlockBeside>(block_beside_key(made.cidr));
-  if (beside == nullptr) return made;
   const net::Prefix cidr = made.cidr;
-  return with_cooled_freed(with_cooling(std::move(made), beside->cooling), pools.cooldowns_of(cidr), now);
+  const auto* beside = reader.get<BlockBeside>(block_beside_key(cidr));
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader, cidr);
+  if (beside != nullptr) rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
+  if (rest.empty()) return made;
+  // Of several releases of an address the first stays: that which rests longest.
+  const Cooldowns cooldowns = pools.cooldowns_of(cidr);
+  const auto end_of = [&](const CoolingBeside& one) {
+    return one.cooling.released_at.wall + cooldowns.of(one.cooling);
+  };
+  std::stable_sort(rest.begin(), rest.end(),
+                   [&](const CoolingBeside& a, const CoolingBeside& b) { return end_of(a) > end_of(b); });
+  return with_cooled_freed(with_cooling(std::move(made), rest), cooldowns, now);
+}
+
+void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool) {
+  if (pools.has_rival(pool)) reader.ask(pool_set_key());
 }
 
 Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
@@ -230,6 +251,7 @@ void Draft::write_claim(const Change& change, Writes& writes) {
   add(writes, {affinity_key(owner, cidr), std::move(claim), Guard::as_read, false});
   add(writes, {claim_cursor_key(owner, change.claimed_in->name), ClaimCursor{cidr}, Guard::none, false});
   add(writes, {pool_key(change.claimed_in->name), std::nullopt, Guard::as_read, true});
+  if (pools_.has_rival(*change.claimed_in)) add(writes, next_pool_set(reader_));
 }
 
 void Draft::write_block(const Change& change, Writes& writes) {

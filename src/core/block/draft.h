@@ -28,6 +28,8 @@ class PoolTable {
   /// The pool that contains an address or block, disabled or not; null when there is none.
   [[nodiscard]] const Pool* containing(const net::Address& address) const;
   [[nodiscard]] const Pool* named(const std::string& name) const;
+  /// Whether another pool has blocks of another length for some of its addresses. Only foreign writers make such pools.
+  [[nodiscard]] bool has_rival(const Pool& pool) const;
   /// Why not all pools are known; nothing when they are.
   [[nodiscard]] const std::optional<Error>& damaged_pool() const { return damaged_pool_; }
   /// Why new addresses of a pool can't be given out: a damaged reservation may keep them. One that Croft made for a
@@ -70,7 +72,7 @@ class Draft {
 
   /// A block claimed for its owner: one that the snapshot knows to be absent comes into being, or an empty one of
   /// somebody else changes hands. The claim cursor is written with it, and the commit depends on the pool being as
-  /// read.
+  /// read, where it has rivals on the set of pools too (ask_for_rivals).
   void put_claimed(Block block, const Pool& pool, const std::vector<std::string>& handle_ids);
 
   /// A claim whose block belongs to somebody else, or to nobody: it goes.
@@ -133,13 +135,17 @@ template <class Answer>
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
 
+/// A block that is made anew where another program deleted one, or some of other lengths: with what has to rest there
+/// still (BlockBeside). May leave the reader incomplete.
+[[nodiscard]] Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now);
+
+/// Where another pool has blocks of another length for the same addresses: asks for the set of pools, which a claim in
+/// either of them writes as it was read here (block_overlap.h). To be asked no later than whether a block overlaps.
+void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool);
+
 /// Whether a block can be made above the mark; another is damage.
 [[nodiscard]] bool is_credible(const HighWaterMark& mark);
 /// Says so, with the remedy.
-/// A block that is made anew where another program deleted one: with what has to rest there still (BlockBeside). May
-/// leave the reader incomplete.
-[[nodiscard]] Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now);
-
 [[nodiscard]] Error damaged_mark(const net::Prefix& block, const HighWaterMark& mark);
 
 /// How many addresses of the block a handle holds.

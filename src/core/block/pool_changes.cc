@@ -14,7 +14,7 @@ namespace {
 std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr) {
   std::vector<net::Prefix> result;
   for (const Key& key : reader.keys({Kind::block, block_names_of(cidr.family())})) {
-    if (const auto block = cidr_of(key); block && cidr.overlaps(*block)) result.push_back(*block);
+    if (const auto block = block_cidr_of(key); block && cidr.overlaps(*block)) result.push_back(*block);
   }
   return result;
 }

@@ -149,4 +149,10 @@ Result<net::Prefix> cidr_of(const Key& key) {
               fmt::format("key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind)));
 }
 
+std::optional<net::Prefix> block_cidr_of(const Key& key) {
+  const auto cidr = cidr_of(key);
+  if (!cidr || net::bit_length(cidr->family()) - cidr->length() > kBlockHostBitsMax) return {};
+  return *cidr;
+}
+
 }  // namespace croft::core

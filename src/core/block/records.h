@@ -185,5 +185,8 @@ inline constexpr std::size_t kKeyNameBytesMax = 1024;
 
 /// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
 [[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);
+/// The same of the name of a block, where a block can have it: nothing for a CIDR that is too large for one
+/// (kBlockHostBitsMax). By such a name nobody holds an address, whatever is stored there, and it keeps nobody from one.
+[[nodiscard]] std::optional<net::Prefix> block_cidr_of(const Key& key);
 
 }  // namespace croft::core

@@ -27,7 +27,7 @@ bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
   const auto name_space = holder.secondary.find(kNamespaceKey);
   const bool names_a_pod = pod != holder.secondary.end() && name_space != holder.secondary.end();
   if (names_a_pod) return name_space->second + "." + pod->second == handle_id;
-  return holder.secondary.find(kTimestampKey) == holder.secondary.end();
+  return holder.secondary.empty();
 }
 
 /// Releases the ordinals that `held` finds in the blocks of a handle.

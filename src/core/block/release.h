@@ -28,8 +28,9 @@ inline constexpr std::size_t kReleaseBlocksMax = 16;
 
 /// Decides the release of what a handle holds that is of the form of Calico before 3.0 (sheet §4.5): a pod's
 /// `<namespace>.<name>`, else the container's ID. Such a text may also be the handle of today's form of another
-/// network's container (`<network>.<containerID>`): only what records this very pod is meant, or, with no pod recorded,
-/// what was recorded without a time, as no Calico since 3.0 and no Croft does. In batches as plan_release_owner.
+/// network's container (`<network>.<containerID>`), or that of a node's tunnel address: only what records this very pod
+/// is meant, or what has no attributes at all, as nothing of Calico's since 3.0 or of Croft's. In batches as
+/// plan_release_owner.
 [[nodiscard]] Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id,
                                                      const Instant& now);
 

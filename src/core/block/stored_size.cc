@@ -16,8 +16,8 @@ constexpr std::size_t kOfBlock = 512;
 constexpr std::size_t kOfOrdinal = 5 + 5 + 28;
 /// The names of the members of an attribute.
 constexpr std::size_t kOfAttribute = 64;
-/// Of an ordinal that cools: when, by which clocks, its sequence number again.
-constexpr std::size_t kOfCooling = 240;
+/// Of an ordinal that cools: when, by which clocks, for how long, its sequence number again.
+constexpr std::size_t kOfCooling = 272;
 constexpr std::size_t kOfClockMark = 76;
 constexpr std::size_t kOfText = 6;
 /// \u0000

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,6 +28,7 @@ class TestRegister {
     return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
   }
 
+  /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
   bool foreign_writers = false, keys_at_hand = false, cheap_counts = false;
   std::size_t commit_bytes_max = kNoBytesMax;
   std::uint64_t steps_max = kDecisionStepsMax;
@@ -85,6 +87,14 @@ class TestRegister {
     return keys;
   }
 
+  void keep_claimed(std::vector<Key>& blocks) const {
+    std::set<Key> claimed;
+    for (auto it = first_of({Kind::affinity, ""}); it != records_.end() && it->first.kind == Kind::affinity; ++it) {
+      if (const auto cidr = cidr_of(it->first)) claimed.insert(block_key(*cidr));
+    }
+    std::erase_if(blocks, [&](const Key& key) { return !claimed.contains(key); });
+  }
+
   void read(const Missing& missing, Snapshot& snapshot) const {
     for (const Key& key : missing.records) {
       const auto it = records_.find(key);
@@ -98,8 +108,10 @@ class TestRegister {
     }
     for (const Listing& listing : missing.keys) {
       std::vector<Key> keys;
-      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it)
+      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
         keys.push_back(it->first);
+      }
+      if (keys_at_hand && listing.kind == Kind::block) keep_claimed(keys);
       snapshot.set_keys(listing, std::move(keys));
     }
     for (const KeyWindow& window : missing.windows) {

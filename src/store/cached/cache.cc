@@ -371,8 +371,9 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
     case Known::own_blocks: {
       if (touched_.contains(key)) return {};
       const auto cidr = block_of(key);
-      if (!is_held && (!cidr || claimed_.contains(core::block_key(*cidr).name))) return {};
-      return find(key);
+      if (is_held) return find(key);
+      if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
+      return std::optional<Record>();
     }
     case Known::own_handles:
       if (!is_held && mentions_.contains(key.name)) return {};
@@ -380,13 +381,21 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
     case Known::absent_mark: {
       // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
       const auto cidr = block_of(key);
-      if (!cidr || claimed_.contains(core::block_key(*cidr).name)) return {};
+      if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
       return std::optional<Record>();
     }
     case Known::nothing:
       return {};
   }
   return {};
+}
+
+bool Cache::is_of_pools_length(const net::Prefix& block) const {
+  for (auto it = records_.lower_bound({Kind::pool, ""}); it != records_.end() && it->first.kind == Kind::pool; ++it) {
+    const auto* pool = std::get_if<core::Pool>(&it->second.value);
+    if (pool != nullptr && pool->cidr.overlaps(block) && pool->block_length != block.length()) return false;
+  }
+  return true;
 }
 
 bool Cache::holds_all_of(const core::Listing& listing) const {

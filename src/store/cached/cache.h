@@ -19,9 +19,9 @@ namespace croft::store {
 /// vacancies, claim cursors and claims, the contents of its own blocks, and of everybody else's claims the keys.
 ///
 /// It is a hint (promise I16 of the reliability sheet). What it says is there may be gone, and from the keys it guesses
-/// what is not there: a block without a claim, a handle that none of the node's own blocks mentions, a high-water mark.
-/// A decision that rests on it counts only when the conditions of its commit have held (engine/with_cache.h).
-/// Not synchronised.
+/// what is not there: a block without a claim, of the length that its pool's blocks have, a handle that none of the
+/// node's own blocks mentions, a high-water mark. A decision that rests on it counts only when the conditions of its
+/// commit have held (engine/with_cache.h). Not synchronised.
 class Cache {
  public:
   explicit Cache(core::AffinityOwner node);
@@ -70,6 +70,9 @@ class Cache {
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
   [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;
+  /// Whether a claim has a condition on the block and what is beside it: the pools over it have blocks of this length.
+  /// Of others nothing is guessed; they may be anybody's, or nobody's, from before a pool was changed.
+  [[nodiscard]] bool is_of_pools_length(const net::Prefix& block) const;
 
   bool apply_one(const Change& change);
   void put(const Key& key, std::optional<Record> record);

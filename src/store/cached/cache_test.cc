@@ -127,6 +127,23 @@ TEST(Cache, HandlesAreKeptAsLongAsABlockOfItsOwnMentionsThem) {
   EXPECT_TRUE(world.cache.unknown(8).empty());
 }
 
+/// From before the pool was changed there may be blocks of other lengths that nobody claims.
+TEST(Cache, OfABlockOfALengthThatItsPoolDoesNotHaveNothingIsGuessed) {
+  Cache cache(kSampleNode);
+  core::Pool pool;
+  pool.name = "a";
+  pool.cidr = net::Prefix::parse("10.0.0.0/24").value();
+  pool.block_length = 32;
+  const std::vector<Write> writes = {put(Record{core::pool_key("a"), pool, Revision(0), {}})};
+  cache.committed(writes, {}, Revision(10));
+  for (const char* text : {"10.0.0.64/26", "10.0.0.0/22", "10.0.0.65/32", "10.1.0.0/26"}) {
+    const net::Prefix cidr = net::Prefix::parse(text).value();
+    const bool is_guessed = cidr.length() == 32 || !cidr.overlaps(pool.cidr);
+    EXPECT_EQ(cache.record(core::block_key(cidr)).has_value(), is_guessed) << text;
+    EXPECT_EQ(cache.record(core::block_beside_key(cidr)).has_value(), is_guessed) << text;
+  }
+}
+
 TEST(Cache, AnUnknownOutcomeIsReadAnew) {
   WithABlock world;
   const std::vector<Write> writes = {put(block(0, 2))};
