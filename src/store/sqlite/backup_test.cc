@@ -107,6 +107,24 @@ TEST_F(BackupTest, DamagedRecordsAreTakenAlongWhenAsked) {
   EXPECT_NE(core::damage_of((*b)->value), nullptr);
 }
 
+/// Where the lock file is gone too, the log says what the database must have.
+TEST_F(BackupTest, ACopyOfAnOlderDatabaseUnderANewerLogIsTakenOnlyWhenAsked) {
+  {
+    const auto store = make();
+    const auto shorten = [&](std::uint64_t times) {
+      for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) ASSERT_TRUE(put(*store, "a", i));
+    };
+    shorten(1);
+    ASSERT_TRUE(put(*store, "b", 1));
+    fs::copy_file(path(), backup());
+    shorten(2);
+    ASSERT_TRUE(put(*store, "c", 1));
+  }
+  fs::copy_file(path() + "-wal", backup() + "-wal");
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  ASSERT_TRUE(restore({.incomplete = true}));
+}
+
 TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
   {
     const auto store = make();

@@ -19,15 +19,25 @@ struct CommitNote {
   /// What the database file itself had, past the log, when the log was last begun anew: everything later is in the log.
   /// So an older file under a newer log, which would show its newest revision all the same, is found. 0: not known.
   std::int64_t in_file = 0;
+  /// The register that a restore is about to put here, or has put here, and its revision then: noted durably before its
+  /// rename, so that the one at the path is always one of the two that are named. 0: none.
+  std::int64_t next_id = 0;
+  std::int64_t next_revision = 0;
+
+  /// What is known of a register; nothing when it is another one than was here.
+  [[nodiscard]] std::optional<CommitNote> of(std::int64_t id) const;
   friend bool operator==(const CommitNote&, const CommitNote&) = default;
 };
 inline constexpr std::size_t kCommitNoteBytes = 64;
-/// With a second line of the same form, at kCommitNoteBytes, for `in_file`: it changes when the log begins anew.
-inline constexpr std::size_t kNotesBytes = 2 * kCommitNoteBytes;
+/// With a second line of the same form, at kCommitNoteBytes, for `in_file`: it changes when the log begins anew. And a
+/// third for the next register.
+inline constexpr std::size_t kNextNoteAt = 2 * kCommitNoteBytes;
+inline constexpr std::size_t kNotesBytes = 3 * kCommitNoteBytes;
 
 /// kCommitNoteBytes, one line of text.
 [[nodiscard]] std::string encode_commit_note(const CommitNote& note);
 [[nodiscard]] std::string encode_file_note(const CommitNote& note);
+[[nodiscard]] std::string encode_next_note(const CommitNote& note);
 /// Nothing when it is none, or a damaged one: then nothing is known.
 [[nodiscard]] std::optional<CommitNote> decode_commit_note(std::string_view bytes);
 
@@ -35,13 +45,12 @@ inline constexpr std::size_t kNotesBytes = 2 * kCommitNoteBytes;
 [[nodiscard]] std::optional<CommitNote> read_commit_note(const std::string& database_path);
 
 /// Reads the id of the register into `database`; 0 when it has none, as older programs leave it. Error: corrupt when
-/// the register is older than the note, which must have been read before the database was opened.
+/// the register is older than the note, or another one; and when the database file and its log are not of one time: the
+/// log says what the file had when it was begun (counter 6), and the file, past the log, what it has.
+/// The note must have been read before, and inside a write transaction under the lock.
 [[nodiscard]] Result<void> check_against(Database& database, const std::optional<CommitNote>& note);
 
-/// Refuses a database file that is older than the note says, whatever its log holds. Error: corrupt.
-[[nodiscard]] Result<void> check_file_against(Database& database, const CommitNote& note);
-
-/// The error of a register that is at `revision`, older than the note says.
-[[nodiscard]] Error commits_lost(const Database& database, std::int64_t revision, const CommitNote& note);
+/// Opens a database and checks it against the note at its path. Errors: those of both.
+[[nodiscard]] Result<void> open_checked(Database& database);
 
 }  // namespace croft::store

@@ -49,11 +49,9 @@ Result<void> ConnectionPool::check_there() const {
 }
 
 Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline) {
-  const auto note = read_commit_note(path_);
   TRY_VOID(check_there());
   auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
-  TRY_VOID(database->open());
-  TRY_VOID(check_against(*database, note));
+  TRY_VOID(open_checked(*database));
   slot.database = std::move(database);
   return {};
 }

@@ -115,8 +115,8 @@ Database::~Database() {
 Result<void> Database::open() {
   TRY_VOID(open_file());
   TRY_VOID(configure());
-  TRY_VOID(check_identity());
-  TRY_VOID(check_tables());
+  TRY(const std::int64_t version, check_identity());
+  TRY_VOID(check_tables(version));
   files_ = opened_files(database_file(), log_file());
   return {};
 }
@@ -132,6 +132,7 @@ Result<void> Database::open_file() {
 
 Result<void> Database::configure() {
   sqlite3_busy_handler(db_, &Database::wait_for_others, this);
+  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kValueBytesMax);
   sqlite3_wal_hook(db_, &Database::note_log_pages, this);  // replaces the hook that checkpoints automatically
   const bool switched = switch_to(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) &&
                         switch_to(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0) &&
@@ -162,7 +163,7 @@ Result<void> Database::check_setting(const std::string& pragma, std::string_view
                                                      value.value_or("nothing"), pragma, expected)));
 }
 
-Result<void> Database::check_identity() {
+Result<std::int64_t> Database::check_identity() {
   // The first statement that reads the file: what is damaged at its start shows here.
   TRY(const auto application, ask("PRAGMA application_id"));
   if (application != std::to_string(kApplicationId)) {
@@ -189,18 +190,15 @@ Result<void> Database::check_identity() {
   }
   // A page that is written to the log twice in one transaction has a wrong checksum there until the commit.
   TRY_VOID(ask("PRAGMA cache_spill=OFF"));
-  return {};
+  return number;
 }
 
-/// A trigger, a view or an index on an expression would make of our statements what somebody else wrote.
-Result<void> Database::check_tables() {
-  TRY(const auto found,
-      ask("SELECT sum(CASE WHEN (type='table' AND name IN ('records', 'counters', 'changes')) OR (type='index' AND "
-          "name='sqlite_autoindex_records_1') THEN 0 ELSE 1 END) || ' ' || "
-          "max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM sqlite_schema"));
+/// A trigger, a view, a constraint or an index on an expression would make of our statements what somebody else wrote.
+Result<void> Database::check_tables(std::int64_t version) {
+  TRY(const auto found, ask(schema_question()));
   const std::string text = found.value_or("");
   const std::size_t blank = text.find(' ');
-  if (blank == std::string::npos || text.substr(0, blank) != "0") {
+  if (blank == std::string::npos || !is_schema_of(version, text.substr(0, blank))) {
     return fail(wrong(ErrorCode::corrupt,
                       "it has tables, views, triggers or indexes that Croft did not make; restore "
                       "it from a backup"));
@@ -210,20 +208,7 @@ Result<void> Database::check_tables() {
 }
 
 std::optional<std::int64_t> Database::revision_in_file(std::int64_t expected) {
-  constexpr int kTries = 5;
-  sqlite3_file* const file = database_file();
-  if (file == nullptr || counters_page_ == 0) return {};
-  std::optional<std::int64_t> found;
-  for (int i = 0; i < kTries && (!found || *found < expected); ++i) {
-    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::array<std::uint8_t, kPageBytes> page{};
-    const sqlite3_int64 at = (sqlite3_int64{counters_page_} - 1) * kPageBytes;
-    if (file->pMethods->xRead(file, page.data(), kPageBytes, at) != SQLITE_OK) continue;
-    const auto counters = counters_in_page(page);
-    if (!counters) continue;
-    if (const auto revision = counters->find(1); revision != counters->end()) found = revision->second;
-  }
-  return found;
+  return store::revision_in_file(database_file(), counters_page_, expected);
 }
 
 Error Database::wrong(ErrorCode code, std::string what) const {

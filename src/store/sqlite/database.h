@@ -31,7 +31,7 @@ enum class Sql : std::uint8_t {
   list_names,
   last_revision,
   set_last_revision,
-  count_log_restart,
+  begin_log_anew,  ///< only when all of the log is in the database file, durably
   page_count,
   free_page_count,
   schema_version,
@@ -43,7 +43,7 @@ enum class Sql : std::uint8_t {
   changes_backwards,
   forget_changes,
   forget_all_changes,
-  register_id,
+  register_id,  ///< 0 for none; second column: the revision that the file had when the log was begun, or 0
   give_register_id,
 };
 inline constexpr std::size_t kSqlCount = 26;
@@ -137,6 +137,7 @@ class Database {
   [[nodiscard]] std::optional<std::int64_t> revision_in_file(std::int64_t expected);
   /// The least it must be from now on: is_current() looks.
   void expect_in_file(std::int64_t revision) { expected_in_file_ = std::max(expected_in_file_, revision); }
+  /// -1 before the first look.
   [[nodiscard]] std::int64_t expected_in_file() const { return expected_in_file_; }
 
   /// The database, its log and its index are still the files that this connection has open, no page is missing from
@@ -176,8 +177,9 @@ class Database {
  private:
   [[nodiscard]] Result<void> open_file();
   [[nodiscard]] Result<void> configure();
-  [[nodiscard]] Result<void> check_identity();
-  [[nodiscard]] Result<void> check_tables();
+  /// The version of the tables.
+  [[nodiscard]] Result<std::int64_t> check_identity();
+  [[nodiscard]] Result<void> check_tables(std::int64_t version);
   [[nodiscard]] Result<void> check_setting(const std::string& pragma, std::string_view expected);
   [[nodiscard]] bool log_is_as_indexed();
   /// Each page in use that a file of so many bytes lacks is in the log, where readers look for it. After a power cut it
@@ -201,7 +203,7 @@ class Database {
   const std::uint16_t generation_;
   std::int64_t register_id_ = 0;
   std::uint32_t counters_page_ = 0;  ///< root of the table `counters`; 0: not known
-  std::int64_t expected_in_file_ = 0;
+  std::int64_t expected_in_file_ = -1;
   OpenedFiles files_;
   std::array<sqlite3_stmt*, kSqlCount> statements_{};
 };
