@@ -4,10 +4,9 @@ records of a sqlite store are damaged for that. Neither root nor network.
 usage: controller_once.py BIN_DIR
 """
 
-import sqlite3
 import sys
 
-from lib import World, expect, expect_equal, main, run
+from lib import World, expect, expect_equal, main, run, write_past_croft
 
 ERROR, USAGE, UNREACHABLE = 1, 2, 4
 RANGES = ("--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/22")
@@ -21,11 +20,8 @@ class Rig:
         run(self.world.bin / "croft", "--store", self.store, *arguments)
 
     def change(self, name, statement, *arguments):
-        connection = sqlite3.connect(self.store.removeprefix("sqlite:"))
-        with connection:
-            done = connection.execute(statement + " WHERE name=?", (*arguments, name))
-            expect_equal(done.rowcount, 1, f"records named {name}")
-        connection.close()
+        changed = write_past_croft(self.store, (statement + " WHERE name=?", (*arguments, name)))[0][1]
+        expect_equal(changed, 1, f"records named {name}")
 
     def once(self, *arguments, code=0):
         """The log of two looks."""

@@ -9,12 +9,11 @@ import json
 import os
 import re
 import socket
-import sqlite3
 import subprocess
 import sys
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for, write_past_croft
 
 POOLS = [{"name": "a", "cidr": "10.79.0.0/24", "blockSize": 29, "cooldownSeconds": 0},
          {"name": "b", "cidr": "10.80.0.0/24", "blockSize": 29, "cooldownSeconds": 0}]
@@ -115,13 +114,9 @@ class Rig:
 def in_sqlite(world):
     """(kind of damage, its maker) for a store in sqlite."""
     def damage(store, kind, name):
-        connection = sqlite3.connect(store.removeprefix("sqlite:"))
-        with connection:
-            done = connection.execute("UPDATE records SET value=? WHERE kind=? AND name=?", (b"{\x1b[2Jgarbage", kind, name))
-            if done.rowcount == 0:
-                connection.execute("INSERT INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
-                                   (kind, name, bytes(16), b"garbage"))
-        connection.close()
+        write_past_croft(store, ("UPDATE records SET value=? WHERE kind=? AND name=?", (b"{\x1b[2Jgarbage", kind, name)),
+                         ("INSERT OR IGNORE INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
+                          (kind, name, bytes(16), b"garbage")))
     return damage
 
 
@@ -131,9 +126,8 @@ NODE, NODE_RANGE = 10, 15
 
 
 def names(store, kind, like):
-    connection = sqlite3.connect(store.removeprefix("sqlite:"))
-    found = [name for (name,) in connection.execute("SELECT name FROM records WHERE kind=? AND name LIKE ?", (kind, like))]
-    connection.close()
+    rows = write_past_croft(store, ("SELECT name FROM records WHERE kind=? AND name LIKE ?", (kind, like)))[0][0]
+    found = [name for (name,) in rows]
     expect(found, f"records of kind {kind} like {like}")
     return found
 
@@ -322,11 +316,8 @@ def escapes(world):
     if host_local:
         expect_plain("host-local", host_local.stdout + host_local.stderr)
     # The command line's own arguments, and what a damaged record says.
-    connection = sqlite3.connect(rig.store.removeprefix("sqlite:"))
-    with connection:
-        connection.execute("INSERT INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
-                           (POOL, "p" + evil, bytes(16), evil.encode()))
-    connection.close()
+    write_past_croft(rig.store, ("INSERT INTO records(kind,name,revision,token,checksum,value) VALUES(?,?,1,?,0,?)",
+                                 (POOL, "p" + evil, bytes(16), evil.encode())))
     reports = world.directory / "report.json"
     reports.write_text(json.dumps({"findings": [{"subject": evil, "remedy": evil}]}))
     facts = world.directory / "facts.json"

@@ -234,6 +234,16 @@ class Values(Peer):
         return range_answer([record(asked[1] + (b"" if 2 not in asked else b"10.0.0.0-26"), b"\x1b]0;x\x07" * 1000)])
 
 
+class BigValues(Peer):
+    """What no record is, near the limit of one answer."""
+    def range(self, request):
+        asked = dict(fields(request))
+        if 2 not in asked:
+            return range_answer([record(asked[1], b"{" + b" " * (7 << 20) + b"}")])
+        base = asked[1].split(b"\x00")[0]
+        return range_answer([record(base + b"%04d" % i, b"{" + b" " * (1 << 20) + b"}") for i in range(60)])
+
+
 class EndlessList(Peer):
     """Every page is full, and there is more."""
     def range(self, request):
@@ -401,6 +411,7 @@ PEERS = {
     "failed": Failed, "failed-with-parts": FailedWithParts, "nothing": Nothing, "garbage": Garbage,
     "revision-minus-1": lambda: Revision(-1), "revision-0": lambda: Revision(0),
     "revision-max": lambda: Revision(INT64_MAX), "backwards": Backwards, "other-keys": OtherKeys, "values": Values,
+    "big-values": BigValues,
     "empty-records": EmptyRecords, "empty-records-inside": EmptyRecordsInside, "endless-list": EndlessList,
     "same-page": SamePage, "silent": Silent,
     "watch-flood": WatchFlood, "watch-revision-minus-1": lambda: WatchRevision(-1),

@@ -3,10 +3,14 @@
 usage: etcd_tls.py BIN_DIR
 """
 
+import contextlib
 import json
 import os
 import shutil
+import socket
+import ssl
 import sys
+import threading
 
 from etcd import Node
 from etcd_lib import Etcd
@@ -129,6 +133,52 @@ def renewed(world, etcd, authority, client, stranger):
     node.delete("renewed")
 
 
+@contextlib.contextmanager
+def peer_with(pair, ca, suites):
+    """Somebody in etcd's place who speaks TLS 1.2 with these suites only: (store, what became of each handshake)."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*pair)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(suites)
+    context.set_alpn_protocols(["h2"])
+    listener = socket.create_server(("127.0.0.1", 0))
+    handshakes = []
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.settimeout(5)
+            try:
+                with context.wrap_socket(connection, server_side=True) as tls:
+                    handshakes.append(tls.cipher()[0])
+            except OSError as error:
+                handshakes.append(str(error))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"etcd:https://127.0.0.1:{listener.getsockname()[1]}?ca={ca}", handshakes
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        listener.close()
+
+
+def old_suites(world, authority):
+    pair, ca = authority.sign("old", "IP:127.0.0.1"), authority.certificate
+    with peer_with(pair, ca, "ECDHE-ECDSA-AES128-GCM-SHA256") as (store, handshakes):
+        world.croft(store, "pool", "list", check=False)
+        expect(handshakes and set(handshakes) == {"ECDHE-ECDSA-AES128-GCM-SHA256"}, f"GCM: {handshakes}")
+    for suites in ("ECDHE-ECDSA-AES128-SHA256:ECDHE-ECDSA-AES256-SHA384", "ECDHE-ECDSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA"):
+        with peer_with(pair, ca, suites) as (store, handshakes):
+            refused(world, store, TRY_AGAIN, store.removeprefix("etcd:").split("?")[0])
+            expect(handshakes and all("NO_SHARED_CIPHER" in each for each in handshakes), f"{suites}: {handshakes}")
+    say("TLS 1.2 with CBC: refused")
+
+
 def test():
     require_programs("openssl", "etcd", "etcdctl")
     with World("etcd-tls", sys.argv[1]) as world:
@@ -146,6 +196,7 @@ def test():
         as_calico(world, etcd, ca, client, stranger.certificate)
         say("certificates on both sides: from the URL, from the environment, from calico-ipam's configuration")
 
+        old_suites(world, authority)
         foreigner = stranger.sign("foreigner", "DNS:client")
         refused(world, url(etcd, stranger.certificate, client), TRY_AGAIN, stranger.certificate, etcd.url)
         refused(world, url(etcd, ca), TRY_AGAIN, etcd.url, "bad certificate")

@@ -6,12 +6,11 @@ usage: foreign_pool_change.py BIN_DIR
 """
 
 import json
-import sqlite3
 import subprocess
 import sys
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import World, expect, expect_equal, main, own_environment, run, say, write_past_croft
 
 POOL = "/calico/resources/v3/projectcalico.org/ippools/a"
 RESERVATIONS = "/calico/resources/v3/projectcalico.org/ipreservations/"
@@ -111,10 +110,7 @@ def reservation_gone(rig):
 
 
 def damage(store, kind, name):
-    connection = sqlite3.connect(store.removeprefix("sqlite:"))
-    with connection:
-        connection.execute("UPDATE records SET value=? WHERE kind=? AND name=?", (b"garbage", kind, name))
-    connection.close()
+    write_past_croft(store, ("UPDATE records SET value=? WHERE kind=? AND name=?", (b"garbage", kind, name)))
 
 
 def remove(rig, kind, number, name):

@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pickle
 import shutil
 import signal
 import subprocess
@@ -256,6 +257,31 @@ class World:
     def held(self, store):
         """The rows of `croft ip list` that somebody holds, by address."""
         return {row["address"]: row for row in self.croft(store, "ip", "list") if row["state"] == "held"}
+
+
+WRITER = """import os, pickle, sqlite3, sys
+path, statements = pickle.load(sys.stdin.buffer)
+connection = sqlite3.connect(path, timeout=10)
+connection.execute("BEGIN IMMEDIATE")
+results = []
+for sql, arguments in statements:
+    cursor = connection.execute(sql, arguments)
+    results.append((cursor.fetchall(), cursor.rowcount))
+connection.commit()
+sys.stdout.buffer.write(pickle.dumps(results))
+sys.stdout.buffer.flush()
+os._exit(0)
+"""
+
+
+def write_past_croft(store, *statements):
+    """Runs (sql, arguments) on the database of a store as another program would, in one transaction; (rows, count) of
+    each. That program dies without closing the file: as it closes, SQLite copies the log, and a page that it changed
+    would have a checksum that is no longer right."""
+    done = subprocess.run([sys.executable, "-c", WRITER], input=pickle.dumps((str(store).removeprefix("sqlite:"), statements)),
+                          capture_output=True, timeout=60, check=False)
+    expect(done.returncode == 0, f"{statements}: {done.stderr.decode()}")
+    return pickle.loads(done.stdout)
 
 
 def main(test, seconds=150):

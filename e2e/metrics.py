@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -195,9 +196,16 @@ def values(world, ranges):
         expect(scrape(address)["exposer_scrapes_total"] > 0, "the exposer's own")
         # Who connects and says nothing keeps nobody from scraping, nor the controller from ending.
         host, port = address.split(":")
-        idle = socket.create_connection((host, int(port)))
-        expect(scrape(address), "a scrape beside an idle connection")
-    idle.close()
+        idle = []
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                idle.append(socket.create_connection((host, int(port)), timeout=0.02))
+        expect(len(idle) > 20, "idle connections")
+        begin = time.monotonic()
+        expect(scrape(address), "a scrape beside idle connections")
+        expect(time.monotonic() - begin < 9, "a scraper waited longer than it does")
+    for one in idle:
+        one.close()
     expect_equal(controller.process.returncode, 0, "exit code")
     expect(f"metrics at http://{address}/metrics" in controller.log, controller.log)
     expect("told to stop" in controller.log, controller.log)

@@ -7,12 +7,11 @@ usage: node_range_guard.py BIN_DIR
 import contextlib
 import os
 import re
-import sqlite3
 import stat
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, run, wait_for
+from lib import World, expect, expect_equal, main, run, wait_for, write_past_croft
 
 NODES = 6
 GRACE = 1.5  # seconds
@@ -32,16 +31,11 @@ class Croft:
 
     def forget_nodes(self):
         """The records of all nodes are gone, as when their list is; returns what was there."""
-        with contextlib.closing(sqlite3.connect(self.store.removeprefix("sqlite:"), timeout=10)) as connection:
-            with connection:
-                rows = connection.execute("SELECT * FROM records WHERE kind=10").fetchall()
-                connection.execute("DELETE FROM records WHERE kind=10")
-        return rows
+        return write_past_croft(self.store, ("SELECT * FROM records WHERE kind=10", ()),
+                                ("DELETE FROM records WHERE kind=10", ()))[0][0]
 
     def put_back(self, rows):
-        with contextlib.closing(sqlite3.connect(self.store.removeprefix("sqlite:"), timeout=10)) as connection:
-            with connection:
-                connection.executemany("INSERT INTO records VALUES(?, ?, ?, ?, ?, ?)", rows)
+        write_past_croft(self.store, *(("INSERT INTO records VALUES(?, ?, ?, ?, ?, ?)", row) for row in rows))
 
 
 @contextlib.contextmanager

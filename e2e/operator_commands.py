@@ -6,10 +6,9 @@ usage: operator_commands.py BIN_DIR
 
 import json
 import os
-import sqlite3
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, run
+from lib import World, expect, expect_equal, main, own_environment, run, write_past_croft
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 
@@ -180,13 +179,7 @@ def reports(croft, held):
 
 def damage(croft):
     """A record that can't be read is a finding; the rest is checked all the same."""
-    connection = sqlite3.connect(croft.path)
-    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
-    table = next(t for t in tables if "value" in {c[1] for c in connection.execute(f"PRAGMA table_info({t})")}
-                 and t != "counters")
-    changed = connection.execute(f"UPDATE {table} SET value=x'7b7d' WHERE name='split-a-1'").rowcount
-    connection.commit()
-    connection.close()
+    changed = write_past_croft(croft.path, ("UPDATE records SET value=x'7b7d' WHERE name='split-a-1'", ()))[0][1]
     expect_equal(changed, 1, "records damaged")
     text = croft.text("check", code=FINDINGS)
     expect("record_unreadable: pool split-a-1" in text and "addresses held" in text, f"check: {text}")

@@ -7,11 +7,10 @@ usage: service_repair.py BIN_DIR
 import json
 import pathlib
 import re
-import sqlite3
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, run, wait_for
+from lib import World, expect, expect_equal, main, run, wait_for, write_past_croft
 
 
 class Ranges:
@@ -36,11 +35,7 @@ class Ranges:
         return run(self.world.bin / "croft", "--store", self.store, "service", "audit", check=False).returncode == 0
 
     def rows(self, statement, *arguments):
-        connection = sqlite3.connect(self.path)
-        with connection:
-            rows = connection.execute(statement, arguments).fetchall()
-        connection.close()
-        return rows
+        return write_past_croft(self.path, (statement, arguments))[0][0]
 
     def forget(self, name):
         """The Service's record alone is gone: what it held has leaked."""

@@ -14,6 +14,7 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -262,6 +263,70 @@ def flipped_bit_under_an_agent(world):
                 owner = held.get(addresses[0]) if code == 0 else None
                 expect(code == CORRUPT or owner == (container if container == "c3" else None), f"{container} got {addresses} of {owner}")
     say("flipped bits in a log that is open: code 101 or the right answer")
+
+
+def copied_by_another_program(world):
+    """What the sqlite3 shell does as it closes: the pages that it copies from the log get no checksum."""
+    m = Machine(world, "shell")
+    held = {m.add(f"c{i}", agent=False): f"c{i}" for i in range(8)}
+    address_of = {container: address for address, container in held.items()}
+
+    def copy_log():
+        other = sqlite3.connect(m.db)
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        other.close()
+
+    copy_log()
+    first = int(min(held, key=lambda a: int(a.rsplit(".", 1)[1])).rsplit(".", 1)[1])
+    name = f"ipv4/10.79.0.{first // 64 * 64}/26".encode()
+    places = list(places_of(name, m.db.read_bytes()))
+    expect(len(places) >= 2, f"{name} in table and index: {places}")
+    for at in places:
+        flip(m.db, at + len(name) - 4)
+        for container in ("d", "c3"):
+            code, addresses, text = m.call("ADD", container, agent=False)
+            expect_equal((code, addresses), (CORRUPT, []), f"ADD {container} with a flipped bit at {at}: {text}")
+        expect_equal(m.call("STATUS", "c3", agent=False)[0], 50, f"STATUS with a flipped bit at {at}")
+        expect_equal(m.croft("check").returncode, 3, f"check with a flipped bit at {at}")
+        backup = world.directory / f"shell-{at}"
+        expect(m.croft("store", "backup", backup).returncode != 0 and not backup.exists(), f"backup with a flipped bit at {at}")
+        flip(m.db, at + len(name) - 4)
+    expect_equal(m.add("c3", agent=False), address_of["c3"], "asked again")
+    expect_equal(m.call("STATUS", "c3", agent=False)[0], 0, "STATUS of what is whole")
+    expect_equal(m.croft("check").returncode, 0, "check of what is whole")
+    # From now on damage names its page.
+    flip(m.db, places[0] + len(name) - 4)
+    code, _, text = m.call("ADD", "d", agent=False)
+    expect(code == CORRUPT and f"page {places[0] // PAGE + 1} of" in text, f"{code} {text}")
+    expect_equal(m.call("STATUS", "c3", agent=False)[0], 50, "STATUS where an ADD met damage")
+    flip(m.db, places[0] + len(name) - 4)
+    with m.agent():
+        for i in range(8):
+            copy_log()
+            m.add(f"e{i}", agent=i % 2 == 0)
+            expect_equal(m.add(f"c{i}", agent=i % 2 == 1), address_of[f"c{i}"], "asked again")
+    expect_equal(len(m.held()), 16, "held")
+    say("a log that another program copied: all is compared before it is believed, and gets its checksums")
+
+
+def log_of_an_earlier_time(world):
+    """Its pages hide newer ones: ADD met that, STATUS and the DEL of a lost holder did not."""
+    m = Machine(world, "oldlog")
+    for i in range(60):
+        m.add(f"a{i}", agent=False)
+    aside = copied(m, "oldlog-aside")
+    for i in range(60):
+        m.add(f"b{i}", agent=False)
+    for suffix in ("-wal", "-lock"):
+        shutil.copyfile(str(aside / "croft.db") + suffix, m.path(suffix))
+    for command, container, expected in (("ADD", "x", CORRUPT), ("ADD", "b3", CORRUPT), ("DEL", "b3", CORRUPT), ("STATUS", "x", 50)):
+        code, _, text = m.call(command, container, agent=False)
+        expect(code == expected and "croft store restore" in text, f"{command} {container}: {code} {text}")
+    done = m.croft("check")
+    expect(done.returncode == 3 and "register_damaged" in done.stdout, f"check: {done}")
+    backup = world.directory / "oldlog-backup"
+    expect(m.croft("store", "backup", backup).returncode != 0 and not backup.exists(), "backup")
+    say("a log of an earlier time: every command says so")
 
 
 def journal_of(victim, database):
@@ -539,7 +604,8 @@ def test():
     full = len(sys.argv) > 2 and sys.argv[2] == "full"
     with World("meddled", sys.argv[1]) as world:
         for part in (swapped_for_backup, index_removed, older_copy_in_place, log_removed, flipped_bit,
-                     flipped_name, flipped_bit_under_an_agent, strange_side_files, restored_and_resting,
+                     flipped_name, flipped_bit_under_an_agent, copied_by_another_program,
+                     log_of_an_earlier_time, strange_side_files, restored_and_resting,
                      backup_and_restore, behind_a_lock, file_size_limit):
             part(world)
         at_random(world, 12 if full else 1)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/quoted.h"
+
 namespace croft {
 namespace {
 
@@ -40,6 +42,15 @@ TEST(Printable, OnlyOwnColoursPass) {
   EXPECT_EQ(printable("\x1b[8mhidden\x1b[38;5;1Hx\x1b[38;5;m", Printed::coloured),
             "\\x1b[8mhidden\\x1b[38;5;1Hx\\x1b[38;5;m");
   EXPECT_EQ(printable("\x1b[0m", Printed::text), "\\x1b[0m");
+}
+
+TEST(ShellQuotes, WhatIsPrintedCanBeTyped) {
+  EXPECT_EQ(in_shell_quotes_if_needed("host/node-a/ipv4/10.0.0.0/26"), "host/node-a/ipv4/10.0.0.0/26");
+  EXPECT_EQ(in_shell_quotes_if_needed("a\x9b"
+                                      "31m\xff"),
+            R"($'a\x9b31m\xff')");
+  EXPECT_EQ(in_shell_quotes_if_needed("it's `x` $(y) \\ \"z\"\n"), R"($'it\'s `x` $(y) \\ "z"\x0a')");
+  EXPECT_EQ(in_shell_quotes_if_needed(""), "$''");
 }
 
 }  // namespace

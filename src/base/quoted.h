@@ -23,4 +23,24 @@ namespace croft {
   return std::string(text);
 }
 
+/// A word of a command that can be typed, whatever it holds: as it is, or in the quotation marks of bash, zsh and
+/// busybox that know `\x1b` (`$'…'`). All of it is printable ASCII.
+[[nodiscard]] inline std::string in_shell_quotes_if_needed(std::string_view text) {
+  if (!text.empty() && in_quotes_if_needed(text).size() == text.size()) return std::string(text);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result = "$'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte < 0x7f) {
+      if (c == '\'' || c == '\\') result += '\\';
+      result += c;
+    } else {
+      result += "\\x";
+      result += kDigits[byte >> 4];
+      result += kDigits[byte & 0xf];
+    }
+  }
+  return result + "'";
+}
+
 }  // namespace croft

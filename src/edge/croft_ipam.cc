@@ -96,7 +96,8 @@ class Decision {
   const std::string log_file = config.ipam.log_file.value_or("");
   return std::make_unique<engine::DamageTelling>(
       std::move(store), [&world, log_file](const core::Key& key, const Error& damage) {
-        const DecisionLine line(world.clock, fmt::format("DAMAGED {} {}", core::name_of(key.kind), log_word(key.name)));
+        const DecisionLine line(world.clock,
+                                fmt::format("DAMAGED {} {}", core::name_of(key.kind), in_quotes_if_needed(key.name)));
         world.log(log_file, line.ended("warning", text_of(damage)));
       });
 }

@@ -1,12 +1,9 @@
 #include "edge/decision_log.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/quoted.h"
 #include "base/time_text.h"
-#include "net/echo.h"
 
 namespace croft::edge {
 
@@ -16,15 +13,12 @@ std::string DecisionLine::ended(const char* outcome, const std::string& what) co
   return fmt::format("{} {} {} us={} {}", go_utc_text(now.wall), subject_, outcome, us.count(), what);
 }
 
-std::string log_word(const std::string& text) {
-  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f && c != '"'; });
-  return is_plain ? text : net::echo(text);
-}
-
 std::string pod_text(const core::PodIdentity& pod) {
   std::string text;
-  if (!pod.name.empty()) text += fmt::format(" pod={}/{}", log_word(pod.namespace_name), log_word(pod.name));
-  if (!pod.uid.empty()) text += " uid=" + log_word(pod.uid);
+  if (!pod.name.empty()) {
+    text += fmt::format(" pod={}/{}", in_quotes_if_needed(pod.namespace_name), in_quotes_if_needed(pod.name));
+  }
+  if (!pod.uid.empty()) text += " uid=" + in_quotes_if_needed(pod.uid);
   return text;
 }
 

@@ -29,8 +29,6 @@ class DecisionLine {
 /// " pod=<namespace>/<name> uid=<uid>" for a subject, as far as known; quoted where it is no plain text.
 [[nodiscard]] std::string pod_text(const core::PodIdentity& pod);
 
-/// A text from outside as one word of a line: as it is, or quoted where it has blanks, quotes or control characters.
-[[nodiscard]] std::string log_word(const std::string& text);
 /// "code=unavailable error="...""; what somebody else chose the words of is in quotation marks.
 [[nodiscard]] std::string text_of(const Error& error);
 

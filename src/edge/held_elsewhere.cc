@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "edge/decision_log.h"
 #include "engine/attachments.h"
 
@@ -17,7 +18,7 @@ std::string elsewhere_text(store::Store& store, const Clock& clock, Random& rand
   if (!found || found->empty()) return {};
   std::string text;
   for (const engine::HeldElsewhere& one : *found) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ";", log_word(one.network), list_of(one.addresses));
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ";", in_quotes_if_needed(one.network), list_of(one.addresses));
   }
   return " elsewhere=" + text;
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,6 +72,18 @@ TEST_F(StaticFactsTest, TheFutureIsShorterThanTheAgeThatIsAllowed) {
   write(R"({"nodes": [{"name": "n1"}], "complete": true, "time": "2026-01-15T10:00:01Z"})");
   EXPECT_FALSE(brief.facts()->complete);
   EXPECT_TRUE(source.facts()->complete);
+}
+
+/// Farther away than a difference of times can say.
+TEST_F(StaticFactsTest, NoTimeIsTooOldOrTooLateToBeTold) {
+  for (const char* time : {"1700-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "2261-01-01T00:00:00Z"}) {
+    SCOPED_TRACE(time);
+    write(fmt::format(R"({{"nodes": [{{"name": "n1"}}], "complete": true, "time": "{}"}})", time));
+    const auto facts = source.facts();
+    ASSERT_TRUE(facts);
+    EXPECT_FALSE(facts->complete);
+    EXPECT_THAT(facts->incomplete_because, HasSubstr(time));
+  }
 }
 
 TEST_F(StaticFactsTest, AFileWithoutTimeIsAsOldAsItsLastChange) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "base/time_text.h"
 #include "core/block/config_changes.h"
 #include "core/block/draft.h"
@@ -77,10 +78,11 @@ class Audit {
             "restore the store from a backup; its addresses stay taken. One that no backup has, and whose pods are "
             "gone: "
             "`croft record remove block " +
-                key.name + " --force`");
+                in_shell_quotes_if_needed(key.name) + " --force`");
       } else {
         add(FindingKind::record_unreadable, subject, error.message,
-            fmt::format("restore the store from a backup; one that no backup has: `croft record remove {}{}`", subject,
+            fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {}{}`",
+                        core::name_of(key.kind), key.name.empty() ? "NAME" : in_shell_quotes_if_needed(key.name),
                         core::loss_without(key.kind).empty() || key.kind == Kind::node ? "" : " --force"));
       }
     }

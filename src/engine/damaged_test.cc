@@ -90,6 +90,38 @@ TEST_F(Damaged, ABlockIsLeftAloneAndTheNodeClaimsAnother) {
   EXPECT_EQ(show_block(context, block).error().code, ErrorCode::corrupt);
 }
 
+TEST_F(Damaged, ABlockThatMayHoldAddressesOfANodeKeepsTheNode) {
+  ASSERT_TRUE(label_node(context, "node-a", {{"zone", "x"}}));
+  const auto own = block_of("c1");
+  for (const bool dry_run : {true, false}) {
+    EXPECT_FALSE(remove_node(context, {"node-a", false, dry_run})) << "it holds addresses";
+  }
+  const auto sound = store.get(core::block_key(own), Deadline{}).value()->value;
+  store.damage(core::block_key(own));
+  for (const bool dry_run : {true, false}) {
+    SCOPED_TRACE(dry_run);
+    const auto unforced = remove_node(context, {"node-a", false, dry_run});
+    ASSERT_FALSE(unforced);
+    EXPECT_EQ(unforced.error().code, ErrorCode::refused_for_safety);
+    EXPECT_THAT(unforced.error().message, HasSubstr("1 blocks are damaged (" + core::block_key(own).name + ")"));
+    // What nobody can give up stays, and so does the node's record.
+    const auto forced = remove_node(context, {"node-a", true, dry_run});
+    ASSERT_TRUE(forced);
+    EXPECT_TRUE(forced->was_known);
+    EXPECT_THAT(forced->affinities.released, testing::IsEmpty());
+    ASSERT_TRUE(forced->affinities.failure);
+    EXPECT_EQ(forced->affinities.failure->code, ErrorCode::corrupt);
+    EXPECT_FALSE(forced->record_deleted);
+  }
+  // Also one of another node: an address in it may be borrowed.
+  ASSERT_TRUE(store::update_if_revision(store, core::block_key(own), sound,
+                                        store.get(core::block_key(own), Deadline{}).value()->revision, {}, Deadline{}));
+  ASSERT_TRUE(release_owner(context, World::request("c1").owner));
+  store.damage(core::block_key(block_of("c2", "node-b")));
+  EXPECT_EQ(remove_node(context, {"node-a", false, true}).error().code, ErrorCode::refused_for_safety);
+  EXPECT_TRUE(remove_node(context, {"node-a", true, true}).value().record_deleted);
+}
+
 TEST_F(Damaged, APoolServesNobodyAndTheOthersServe) {
   store.damage(core::pool_key("four"));
   for (int i = 0; i < 10; ++i) {

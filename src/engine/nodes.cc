@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/each_record.h"
 #include "engine/inspect.h"
 #include "net/echo.h"
 
@@ -72,13 +73,15 @@ struct HeldOnNode {
   core::RemovedNode record;
   std::uint64_t count = 0;
   std::string some;  ///< addresses, a few
+  /// Blocks that cannot be read: what they hold, and on which node, is not known.
+  std::vector<std::string> damaged;
 };
 
 [[nodiscard]] Result<HeldOnNode> held_on(const Context& context, const std::string& name) {
   constexpr std::uint64_t kNamedMax = 3;
   HeldOnNode found;
   found.record.node = name;
-  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+  const auto count_held = [&](const core::Block& block) {
     for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
       const net::Ordinal ordinal(i);
       const core::Attribute* holder = core::attribute_of(block, ordinal);
@@ -92,16 +95,36 @@ struct HeldOnNode {
       }
       ++found.count;
     }
-  }));
+  };
+  TRY_VOID(for_each_record(
+      context, {core::Kind::block, ""},
+      [&](const store::Record& record) {
+        const auto* block = std::get_if<core::Block>(&record.value);
+        if (block == nullptr || !core::check_block(*block)) {
+          found.damaged.push_back(record.key.name);
+        } else if (!block->deleted) {
+          count_held(*block);
+        }
+      },
+      OnDamage::visit));
   if (found.count > kNamedMax) found.some += ", …";
   return found;
 }
 
-[[nodiscard]] Result<std::vector<net::Prefix>> blocks_of(const Context& context, const core::AffinityOwner& owner) {
-  std::vector<net::Prefix> cidrs;
-  TRY_VOID(for_each_affinity(context, core::owned_names_of(owner),
-                             [&](const core::Affinity& row) { cidrs.push_back(row.cidr); }));
-  return cidrs;
+/// Refuses to take a node for free of addresses where that isn't known.
+[[nodiscard]] Result<void> check_holds_nothing(const HeldOnNode& held, const std::string& name) {
+  if (held.count > 0) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("node {} holds {} addresses ({}): if it is gone for good, --force gives up its blocks and lets "
+                    "the collector free them",
+                    name, held.count, held.some));
+  }
+  if (held.damaged.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("what node {} holds is not known: {} blocks are damaged ({}{}); restore them "
+                          "(docs/runbooks/damaged-records.md), or --force goes on without them",
+                          name, held.damaged.size(), held.damaged.front(), held.damaged.size() > 1 ? ", …" : ""));
 }
 
 }  // namespace
@@ -111,23 +134,19 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, name};
   TRY_VOID(core::check_node_name(name));
   TRY(const HeldOnNode held, held_on(context, name));
-  if (held.count > 0 && !removal.force) {
-    return fail(
-        ErrorCode::refused_for_safety,
-        fmt::format("node {} holds {} addresses ({}): if it is gone for good, --force gives up its blocks and lets "
-                    "the collector free them",
-                    name, held.count, held.some));
-  }
+  if (!removal.force) TRY_VOID(check_holds_nothing(held, name));
   NodeRemoved result;
   result.held = held.count;
-  TRY(std::vector<net::Prefix> blocks, blocks_of(context, owner));
   TRY(const auto record,
       context.store.get(core::node_key(name), Deadline::after(context.clock.now(), context.time_limit)));
   const bool keeps_record = context.store.capabilities().foreign_writers;
-  result.was_known = record.has_value() || !blocks.empty() || held.count > 0;
+  const auto is_known = [&] {
+    return record.has_value() || held.count > 0 || !result.affinities.released.empty() || result.affinities.failure;
+  };
   if (removal.dry_run) {
-    result.affinities.released = std::move(blocks);
-    result.record_deleted = record.has_value() && !keeps_record;
+    TRY(result.affinities, release_host_affinities(context, owner, /*must_be_empty=*/false, /*apply=*/false));
+    result.was_known = is_known();
+    result.record_deleted = record.has_value() && !keeps_record && !result.affinities.failure;
     return result;
   }
   // First of all: whoever stops behind this and does it again finds the same.
@@ -137,6 +156,7 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
     }));
   }
   TRY(result.affinities, remove_host(context, owner));
+  result.was_known = is_known();
   if (result.affinities.failure || keeps_record) return result;
   TRY(result.record_deleted,
       transact(context, TurnTaking::before_writing,

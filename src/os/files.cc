@@ -210,7 +210,14 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
   if (!S_ISREG(s.st_mode)) {
     return fail(ErrorCode::invalid_argument, fmt::format("{} is not a regular file; correct the path", path));
   }
+  const auto too_long = [&] {
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is longer than {} bytes", path, bytes_max));
+  };
+  // A file of the kernel's has no size before it is read.
+  const std::size_t expected = s.st_size > 0 ? static_cast<std::size_t>(s.st_size) : 0;
+  if (expected > bytes_max) return too_long();
   std::string content;
+  content.reserve(expected);
   std::string chunk(std::min<std::size_t>(bytes_max + 1, 1U << 16), '\0');
   for (;;) {
     const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
@@ -218,9 +225,7 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
     if (got < 0) return fail(system_error("read", path, errno));
     if (got == 0) return content;
     content.append(chunk, 0, static_cast<std::size_t>(got));
-    if (content.size() > bytes_max) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{} is longer than {} bytes", path, bytes_max));
-    }
+    if (content.size() > bytes_max) return too_long();
   }
 }
 

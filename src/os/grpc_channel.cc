@@ -95,13 +95,12 @@ GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Dea
   const auto stream =
       connection_->open(sent, grpc_framed(message), true, options_.message_bytes_max + kFrameSlackBytes);
   if (!stream) return {status_of(stream.error(), true), {}};
-  const auto received = (*stream)->read_all(deadline);
+  auto received = (*stream)->read_all(deadline);
   if (received.failure) return {status_of(received.failure->error, received.failure->surely_not_processed), {}};
 
   GrpcReply reply{status_of_answer((*stream)->headers(), (*stream)->trailers()), {}};
   if (!reply.status.ok()) return reply;
-  GrpcUnframer unframer(options_.message_bytes_max);
-  unframer.add(received.bytes);
+  GrpcUnframer unframer(options_.message_bytes_max, std::move(received.bytes));
   auto first = unframer.next();
   if (!first) return {status_of(first.error(), false), {}};
   if (!*first || unframer.has_rest()) return {broken_answer("the answer is not one whole message"), {}};

@@ -120,6 +120,10 @@ Result<std::optional<std::string>> GrpcUnframer::next() {
                 fmt::format("a message of {} bytes is longer than {}", length, message_bytes_max_));
   }
   if (rest.size() < kPrefixBytes + length) return std::optional<std::string>();
+  if (taken_ == 0 && rest.size() == kPrefixBytes + length) {
+    buffer_.erase(0, kPrefixBytes);
+    return std::optional(std::exchange(buffer_, {}));
+  }
   std::optional<std::string> message(std::in_place, rest.substr(kPrefixBytes, length));
   taken_ += kPrefixBytes + length;
   // Not after each message: many small ones would be moved again and again.

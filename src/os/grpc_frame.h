@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -50,7 +51,9 @@ enum class GrpcCode : std::uint8_t {
 /// Cuts the bytes of a body into messages.
 class GrpcUnframer {
  public:
-  explicit GrpcUnframer(std::size_t message_bytes_max) : message_bytes_max_(message_bytes_max) {}
+  /// Begins with what is there; a body that is one message is not copied.
+  explicit GrpcUnframer(std::size_t message_bytes_max, std::string bytes = {})
+      : message_bytes_max_(message_bytes_max), buffer_(std::move(bytes)) {}
   void add(std::string_view bytes) { buffer_ += bytes; }
   /// The next whole message; nothing when more bytes are needed. Errors: corrupt (compressed, or a flag that does not
   /// exist), invalid_argument (longer than the bound): no further call makes sense.

@@ -61,6 +61,18 @@ TEST(GrpcFrame, AMessageComesBackInPieces) {
   EXPECT_FALSE(unframer.has_rest());
 }
 
+TEST(GrpcFrame, ABodyOfOneMessageIsThatMessage) {
+  GrpcUnframer unframer(100, grpc_framed("hello"));
+  EXPECT_EQ(unframer.next().value(), "hello");
+  EXPECT_FALSE(unframer.has_rest());
+  EXPECT_FALSE(unframer.next().value());
+  unframer.add(grpc_framed("more") + grpc_framed("and more"));
+  EXPECT_EQ(unframer.next().value(), "more");
+  EXPECT_TRUE(unframer.has_rest());
+  EXPECT_EQ(unframer.next().value(), "and more");
+  EXPECT_EQ(GrpcUnframer(4, grpc_framed("hello")).next().error().code, ErrorCode::invalid_argument);
+}
+
 TEST(GrpcFrame, TooLongIsSeenFromTheLengthAlone) {
   GrpcUnframer unframer(100);
   unframer.add(grpc_framed(std::string(101, 'x')).substr(0, 5));

@@ -1,6 +1,9 @@
 #include "wire/facts.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <string>
 
 #include "base/time_text.h"
 #include "net/echo.h"
@@ -34,20 +37,22 @@ MaybeFault read_address(const JsonAt& at, net::Address& out) {
   return {};
 }
 
-MaybeFault read_labels(const JsonAt& at, NodeFact& out) {
+MaybeFault look_at_labels(const JsonAt& at, NodeFact&) {
   if (at.value.is_null()) return {};
   if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+  std::size_t count = 0;
   for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    if (out.labels.size() == kLabelsMax) return at.bad_value("more than " + std::to_string(kLabelsMax) + " labels");
+    if (++count > kLabelsMax) return at.bad_value("more than " + std::to_string(kLabelsMax) + " labels");
     const JsonAt label{*child, &at, child->key(), {}};
-    if (auto fault = read_text(label, kLabelBytesMax, out.labels[std::string(child->key())])) return fault;
+    std::string text;
+    if (auto fault = read_text(label, kLabelBytesMax, text)) return fault;
   }
   return {};
 }
 
 constexpr std::array<JsonMember<NodeFact>, 3> kNodeMembers{{
     {"name", [](const JsonAt& at, NodeFact& out) { return read_name(at, out.name); }},
-    {"labels", read_labels},
+    {"labels", look_at_labels},
     {"tunnelAddresses",
      [](const JsonAt& at, NodeFact& out) {
        return read_list(at, core::collect::kPodAddressesMax, read_address, out.tunnel_addresses);
@@ -111,9 +116,20 @@ constexpr std::array<JsonMember<Root>, 4> kRootMembers{{
     {"time", read_time},
 }};
 
+/// No JSON text has more values: each but the first comes behind a comma or the beginning of a list or an object.
+/// Commas in texts count too; names have none.
+std::size_t values_at_most(std::string_view bytes) {
+  return 1 + static_cast<std::size_t>(
+                 std::count_if(bytes.begin(), bytes.end(), [](char c) { return c == ',' || c == '[' || c == '{'; }));
+}
+
 }  // namespace
 
 Result<FactsFile> parse_facts(std::string_view bytes) {
+  if (values_at_most(bytes) > kFactsValuesMax) {
+    return fail(ErrorCode::invalid_argument,
+                "it has more than " + std::to_string(kFactsValuesMax) + " values; leave out what is not asked for");
+  }
   TRY(const JsonDocument document, parse_json(bytes, {.bytes_max = kFactsBytesMax, .depth_max = kDepthMax}));
   Root root;
   const JsonAt at{document.root(), nullptr, {}, {}};

@@ -124,6 +124,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   TRY(const engine::NodeRemoved removed, engine::remove_node(context, removal));
   if (removal.dry_run) {
     print(plan_of(removed, had_ranges, name));
+    if (removed.affinities.failure) return fail(*removed.affinities.failure);
     return static_cast<int>(edge::ExitCode::fine);
   }
   TRY(const int code, tell(removed.affinities));

@@ -459,7 +459,8 @@ class Resting {
   os::make_files_private();
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto restore,
-      store::SqliteRestore::begin(path, options.file, {.incomplete = options.force}, line.clock, deadline));
+      store::SqliteRestore::begin(path, options.file, {.incomplete = options.force, .look_only = options.dry_run},
+                                  line.clock, deadline));
   Account account;
   TRY_VOID(prepare(line, path, options, *restore, account));
   const bool refused = !account.is_harmless() && !options.force;

@@ -59,7 +59,9 @@ class Facts {
   [[nodiscard]] const std::unordered_set<std::string>& nodes() const { return nodes_; }
   [[nodiscard]] bool has_node(const std::string& name) const { return nodes_.contains(name); }
   /// Whether an existing node uses the address for a tunnel.
-  [[nodiscard]] bool is_tunnel_address(const net::Address& address) const { return tunnels_.contains(address); }
+  [[nodiscard]] bool is_tunnel_address(const net::Address& address) const {
+    return tunnels_.contains(address.unmapped());
+  }
 
   /// What is known about one pod name.
   struct Pod {

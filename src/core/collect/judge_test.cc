@@ -739,5 +739,15 @@ TEST_F(Surplus, EvidenceOfAMismatchNamesThePodsAddresses) {
   EXPECT_THAT(evidence->facts, ElementsAre("pod d/web has the addresses 10.0.0.3 and not this one"));
 }
 
+TEST(Facts, AnAddressIsTheSameHoweverItIsWritten) {
+  Facts facts;
+  facts.add_node({"n1", {}, {Scene::ip("10.0.0.3"), Scene::ip("::ffff:10.0.0.4"), Scene::ip("fd00::1")}});
+  facts.freeze();
+  for (const char* text : {"10.0.0.3", "::ffff:10.0.0.3", "10.0.0.4", "::ffff:10.0.0.4", "fd00::1"}) {
+    EXPECT_TRUE(facts.is_tunnel_address(Scene::ip(text))) << text;
+  }
+  EXPECT_FALSE(facts.is_tunnel_address(Scene::ip("::10.0.0.3")));
+}
+
 }  // namespace
 }  // namespace croft::core::collect

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <list>
@@ -22,10 +23,12 @@ using wire::etcd::PutRequest;
 using wire::etcd::PutResponse;
 using wire::etcd::RequestOp;
 
-/// Takes every call and answers each with the same bytes.
+/// Takes every call and answers one after the other with these bytes; when there are no more, with the last.
 class BrokenMember {
  public:
-  explicit BrokenMember(std::string answer) : answer_(std::move(answer)), acceptor_([this] { accept(); }) {}
+  explicit BrokenMember(std::string answer) : BrokenMember(std::vector{std::move(answer)}) {}
+  explicit BrokenMember(std::vector<std::string> answers)
+      : answers_(std::move(answers)), acceptor_([this] { accept(); }) {}
   BrokenMember(const BrokenMember&) = delete;
   BrokenMember& operator=(const BrokenMember&) = delete;
   ~BrokenMember() {
@@ -76,10 +79,10 @@ class BrokenMember {
         if (seen.size() < at + kHead + size) break;
         const bool ends_a_call = byte(3) <= 1 && (byte(4) & 1) != 0;
         if (ends_a_call) {
-          ++answered_;
+          const std::string& answer = answers_[std::min(static_cast<std::size_t>(answered_++), answers_.size() - 1)];
           const std::size_t stream = byte(5) << 24 | byte(6) << 16 | byte(7) << 8 | byte(8);
           const std::string status = std::string(1, '\0') + '\x0b' + "grpc-status" + '\x01' + '0';
-          send(frame(1, 4, stream, "\x88") + frame(0, 0, stream, '\0' + number(answer_.size(), 4) + answer_) +
+          send(frame(1, 4, stream, "\x88") + frame(0, 0, stream, '\0' + number(answer.size(), 4) + answer) +
                frame(1, 5, stream, status));
         }
         seen.erase(at, kHead + size);
@@ -87,7 +90,7 @@ class BrokenMember {
     }
   }
 
-  const std::string answer_;
+  const std::vector<std::string> answers_;
   const os::Listener listener_;
   std::atomic<int> answered_{0};
   std::list<os::FileDescriptor> sockets_;
@@ -377,6 +380,53 @@ TEST_F(EtcdClientTest, WhereAllMembersAnswerNonsenseEachIsNamed) {
     EXPECT_EQ(changed.error().code, ErrorCode::unknown_outcome) << what << ": " << changed.error().message;
     EXPECT_EQ(one.answered() + other.answered(), asked + 1) << "a write is sent once";
   }
+}
+
+/// Nothing found, by a cluster that is at a revision.
+std::string nothing_found(char cluster, char revision) {
+  return std::string("\x0a\x06\x08") + cluster + "\x10\x01\x18" + revision;
+}
+
+TEST_F(EtcdClientTest, RevisionsThatGoBackAndAnotherClusterAreAnotherHistory) {
+  // Each that is told apart is asked for once more.
+  const BrokenMember member({nothing_found(1, 7), nothing_found(1, 7), nothing_found(1, 9),  //
+                             nothing_found(1, 8), nothing_found(1, 8),                       //
+                             nothing_found(2, 9), nothing_found(2, 9),                       //
+                             nothing_found(2, 5), nothing_found(2, 9)});
+  const auto etcd = client_of({member.url()});
+  const auto ask = [&](bool serializable = false) {
+    RangeRequest request = RangeRequest::one("a");
+    request.serializable = serializable;
+    const auto answer = etcd->range(request, in(10s));
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? answer->revision : 0;
+  };
+  const std::uint64_t first = etcd->history();
+  EXPECT_EQ(ask(), 7);
+  EXPECT_EQ(ask(), 7);
+  EXPECT_EQ(ask(), 9);
+  EXPECT_EQ(etcd->history(), first);
+  EXPECT_EQ(ask(), 8);
+  EXPECT_EQ(etcd->history(), first + 1);
+  EXPECT_EQ(member.answered(), 5);
+  EXPECT_EQ(ask(), 9);
+  EXPECT_EQ(etcd->history(), first + 2) << "the same revision of another cluster";
+  EXPECT_EQ(ask(/*serializable=*/true), 5) << "a member may be behind";
+  EXPECT_EQ(ask(), 9);
+  EXPECT_EQ(etcd->history(), first + 2);
+}
+
+TEST_F(EtcdClientTest, WhoAnswersFromOneClusterAndThenFromAnotherIsNotBelieved) {
+  const BrokenMember member(
+      {nothing_found(1, 7), nothing_found(2, 7), nothing_found(1, 7), nothing_found(2, 7), nothing_found(2, 7)});
+  const auto etcd = client_of({member.url()});
+  ASSERT_TRUE(etcd->range(RangeRequest::one("a"), in(10s)));
+  const auto refused = etcd->range(RangeRequest::one("a"), in(10s));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+  EXPECT_NE(refused.error().message.find("one cluster and then from another"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(etcd->range(RangeRequest::one("a"), in(10s)));
 }
 
 TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include "base/assert.h"
 #include "os/files.h"
 #include "store/sqlite/commit_note.h"
 #include "store/sqlite/database.h"
@@ -24,6 +25,9 @@ namespace {
 
 constexpr std::string_view kNewSuffix = "-new";
 constexpr std::string_view kDraftSuffix = "-restore";
+/// What is only looked at has a draft and a lock of its own, so that several wait for each other and nobody else does.
+constexpr std::string_view kLookSuffix = "-look";
+constexpr std::string_view kLookLockSuffix = "-look-turn";
 
 /// A connection without the settings of a store, through the same layer of files.
 class PlainDatabase {
@@ -50,7 +54,7 @@ class PlainDatabase {
     TRY_VOID(run("PRAGMA synchronous=OFF"));
     return run("PRAGMA journal_mode=MEMORY");
   }
-  void disbelieve_page_sums() { store::disbelieve_page_sums(db_); }
+  void believe_pages(PageBelief belief) { store::believe_pages(db_, belief); }
   /// Whether they have checksums, once something has been read.
   [[nodiscard]] bool has_page_sums() const { return store::has_page_sums(db_); }
   /// Each page anew, with a checksum.
@@ -82,6 +86,17 @@ class PlainDatabase {
     const auto in_file = revision_in_file(file, static_cast<std::uint32_t>(*page), least);
     const auto last = number("SELECT value FROM counters WHERE id=1");
     return !in_file || !last || (*in_file >= least && *in_file <= static_cast<std::int64_t>(*last));
+  }
+  /// Pages, tables and indexes fit each other.
+  [[nodiscard]] Result<void> check_whole() {
+    std::string verdict;
+    const auto note = [](void* out, int, char** values, char**) {
+      *static_cast<std::string*>(out) = values[0] == nullptr ? "" : values[0];
+      return 0;
+    };
+    TRY_VOID(checked(sqlite3_exec(db_, "PRAGMA integrity_check(1)", note, &verdict, nullptr), "read"));
+    if (verdict == "ok") return {};
+    return fail(ErrorCode::corrupt, fmt::format("it is damaged: {}", verdict));
   }
   /// Everything, as of one moment.
   [[nodiscard]] Result<void> copy_from(PlainDatabase& source, Deadline deadline, const Clock& clock) {
@@ -145,6 +160,7 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
   // Opened as every program does: what is damaged is refused.
   Database opened(resolved, Database::Mode::shared, clock, deadline);
+  opened.believe_copied_pages();
   TRY_VOID(open_checked(opened));
   TRY(const std::string target, os::resolved_path(destination));
   const std::string draft = target + std::string(kNewSuffix);
@@ -154,9 +170,18 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   {
     PlainDatabase source;
     TRY_VOID(source.open(resolved, SQLITE_OPEN_READWRITE));
+    source.believe_pages(PageBelief::copied_too);
     PlainDatabase copy;
     TRY_VOID(copy.open_draft(draft));
     auto copied = copy.copy_from(source, deadline, clock);
+    if (copied) {
+      copied = copy.check_whole();
+      if (!copied && copied.error().code == ErrorCode::corrupt) {
+        copied = fail(ErrorCode::corrupt, fmt::format("{} cannot be backed up: {}; restore a backup with \"croft store "
+                                                      "restore BACKUP\"",
+                                                      resolved, copied.error().message));
+      }
+    }
     // No mode that needs files beside it.
     if (copied) copied = copy.run("PRAGMA journal_mode=MEMORY");
     if (copied) {
@@ -176,11 +201,17 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   return result;
 }
 
-SqliteRestore::SqliteRestore(std::string path, const Clock& clock)
-    : path_(std::move(path)), draft_(path_ + std::string(kDraftSuffix)), clock_(clock), lock_(path_ + kLockSuffix) {}
+SqliteRestore::SqliteRestore(std::string path, bool look_only, const Clock& clock)
+    : path_(std::move(path)),
+      look_only_(look_only),
+      draft_(path_ + std::string(look_only ? kLookSuffix : kDraftSuffix)),
+      clock_(clock),
+      lock_(path_ + (look_only ? std::string(kLookLockSuffix) : std::string(kLockSuffix))) {}
 
 SqliteRestore::~SqliteRestore() {
-  if (lock_.is_held()) remove_draft();
+  if (!lock_.is_held()) return;
+  remove_draft();
+  if (look_only_) static_cast<void>(os::remove_file_durably(lock_.path()));
 }
 
 void SqliteRestore::remove_draft() const {
@@ -202,7 +233,7 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   TRY(std::string resolved, os::resolved_path(path));
   TRY(const auto there, os::file_status(resolved));
   if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
-  std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), clock));
+  std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
   TRY_VOID(restore->make_draft(backup, options, deadline));
   return restore;
@@ -216,7 +247,7 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     // A copy of a directory has a log beside it, whose index SQLite must be able to make.
     if (!source.open(backup, SQLITE_OPEN_READWRITE)) TRY_VOID(source.open(backup, SQLITE_OPEN_READONLY));
     // What another program wrote may be whole all the same: that is looked at below.
-    if (options.incomplete) source.disbelieve_page_sums();
+    source.believe_pages(options.incomplete ? PageBelief::unchecked : PageBelief::copied_too);
     PlainDatabase draft;
     TRY_VOID(draft.open_draft(draft_));
     TRY_VOID(draft.copy_from(source, deadline, clock_));
@@ -278,6 +309,7 @@ std::uint64_t SqliteRestore::last_revision_here(Deadline deadline) const {
   const auto status = os::file_status(path_);
   if (!status || !*status) return noted;
   Database here(path_, Database::Mode::shared, clock_, deadline);
+  here.believe_copied_pages();  // they go
   if (!here.open()) return noted;
   const auto last = last_revision(here);
   // What is in the log goes into the database, so that the log may go: the old register stays whole to the last moment.
@@ -303,6 +335,7 @@ Result<void> SqliteRestore::renew_draft(Deadline deadline) {
 }
 
 Result<void> SqliteRestore::finish(Deadline deadline) {
+  CROFT_ASSERT(!look_only_);
   TRY_VOID(renew_draft(deadline));
   for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(draft_ + suffix));
   TRY_VOID(os::sync_file(draft_));

@@ -23,7 +23,8 @@ struct RegisterCopy {
 [[nodiscard]] Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::string& destination,
                                                        const Clock& clock, Deadline deadline);
 
-/// Puts a backup in place of the store at a path. While it lives, nobody else writes to that store.
+/// Puts a backup in place of the store at a path. While it lives, nobody else writes to that store (but with
+/// Options::look_only).
 ///
 /// begin() makes a draft beside the store, a store of its own, which may be changed through open_sqlite_store; finish()
 /// gives it its place. Programs that have the old one open notice (ConnectionPool). A crash before the end of finish()
@@ -33,6 +34,8 @@ class SqliteRestore {
   struct Options {
     /// Also take a copy whose own lock file says that commits are missing from it, or that has damaged records.
     bool incomplete = false;
+    /// Only to see what would come of it: the store goes on meanwhile, and there is no finish().
+    bool look_only = false;
   };
 
   /// `backup` may be a file of backup_sqlite_store, or the database in a copy of a store's directory, its log beside
@@ -56,13 +59,14 @@ class SqliteRestore {
   [[nodiscard]] Result<void> finish(Deadline deadline);
 
  private:
-  SqliteRestore(std::string path, const Clock& clock);
+  SqliteRestore(std::string path, bool look_only, const Clock& clock);
   [[nodiscard]] Result<void> make_draft(const std::string& backup, const Options& options, Deadline deadline);
   [[nodiscard]] Result<void> renew_draft(Deadline deadline);
   [[nodiscard]] std::uint64_t last_revision_here(Deadline deadline) const;
   void remove_draft() const;
 
   const std::string path_;
+  const bool look_only_;
   const std::string draft_;
   const Clock& clock_;
   os::FileLock lock_;

@@ -54,6 +54,28 @@ TEST_F(BackupTest, ABackupHoldsNoLock) {
   EXPECT_TRUE(back_up());
 }
 
+TEST_F(BackupTest, ALookAtWhatARestoreWouldDoHoldsNoLock) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  ASSERT_TRUE(back_up());
+  const auto turn = store->take_turn(soon());
+  ASSERT_TRUE(turn);
+  {
+    const auto look = SqliteRestore::begin(path(), backup(), {.look_only = true}, clock_, soon());
+    ASSERT_TRUE(look) << look.error().message;
+    EXPECT_EQ(read(*make_at((*look)->draft()), "a"), 1U);
+    ASSERT_TRUE(put(*store, "a", 2));
+    const auto another =
+        SqliteRestore::begin(path(), backup(), {.look_only = true}, clock_, in(std::chrono::milliseconds{10}));
+    ASSERT_FALSE(another);
+    EXPECT_EQ(another.error().code, ErrorCode::deadline_exceeded);
+  }
+  EXPECT_EQ(read(*store, "a"), 2U);
+  for (const auto& entry : fs::directory_iterator(scratch_.path())) {
+    EXPECT_EQ(entry.path().string().find("-look"), std::string::npos) << entry.path();
+  }
+}
+
 TEST_F(BackupTest, WhatIsThereNeedNotBeReadable) {
   ASSERT_TRUE(put(*make(), "a", 1));
   ASSERT_TRUE(back_up());

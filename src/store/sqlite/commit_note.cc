@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kMark = "croft ";
 constexpr std::string_view kFileMark = "file  ";
+constexpr std::string_view kDamageMark = "damage";
 constexpr std::string_view kNextMark = "next  ";
 
 std::uint64_t sum_of(std::string_view text) {
@@ -54,40 +55,6 @@ std::optional<CommitNote> decode(std::string_view mark, std::string_view bytes) 
   return note;
 }
 
-}  // namespace
-
-std::string encode_commit_note(const CommitNote& note) { return encode(kMark, note.register_id, note.revision); }
-std::string encode_file_note(const CommitNote& note) { return encode(kFileMark, note.register_id, note.in_file); }
-
-std::string encode_next_note(const CommitNote& note) { return encode(kNextMark, note.next_id, note.next_revision); }
-
-std::optional<CommitNote> CommitNote::of(std::int64_t id) const {
-  if (id == register_id) return *this;
-  if (id != next_id || id == 0) return std::nullopt;
-  return CommitNote{next_id, next_revision, /*in_file=*/next_revision};
-}
-
-std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
-  const auto line = [&](std::size_t number) { return bytes.substr(std::min(number * kCommitNoteBytes, bytes.size())); };
-  auto note = decode(kMark, line(0));
-  if (!note) return note;
-  const auto of_file = decode(kFileMark, line(1));
-  if (of_file && of_file->register_id == note->register_id) note->in_file = of_file->revision;
-  if (const auto next = decode(kNextMark, line(2))) {
-    note->next_id = next->register_id;
-    note->next_revision = next->revision;
-  }
-  return note;
-}
-
-std::optional<CommitNote> read_commit_note(const std::string& database_path) {
-  constexpr std::size_t kBytesMax = 1U << 16;
-  const auto bytes = os::read_file(database_path + kLockSuffix, kBytesMax);
-  return bytes ? decode_commit_note(*bytes) : std::nullopt;
-}
-
-namespace {
-
 Error commits_lost(const Database& database, std::int64_t revision, std::int64_t acknowledged,
                    std::string_view witness) {
   return {
@@ -109,23 +76,55 @@ Error another_register(const Database& database, const CommitNote& note) {
           {}};
 }
 
-/// The file is read once on opening, and again when it must have more than was seen.
-Result<void> check_file(Database& database, std::int64_t last, std::int64_t by_log, std::int64_t by_note) {
-  const std::int64_t expected = std::max(by_log, by_note);
-  if (expected <= database.expected_in_file()) return {};
-  const auto in_file = database.revision_in_file(expected);
-  if (in_file && *in_file < expected) {
-    return fail(commits_lost(database, *in_file, expected, by_log == expected ? "-wal" : kLockSuffix));
-  }
-  if (in_file && *in_file > last) {
-    TRY(const std::int64_t now, database.last_revision());  // unless somebody has committed meanwhile
-    if (*in_file > now) return fail(commits_lost(database, now, *in_file, ""));
-  }
-  database.expect_in_file(expected);
-  return {};
+Error log_is_older(const Database& database, std::int64_t in_file, std::int64_t with_log) {
+  return {
+      ErrorCode::corrupt,
+      fmt::format("{0} itself has revision {1}, but with its log {0}-wal it is at revision {2}: a log of an earlier "
+                  "time was put back by hand. Nothing is handed out: restore a backup with \"croft store restore "
+                  "BACKUP\", or what is left with \"croft store restore {0} --force\"",
+                  database.path(), in_file, with_log),
+      {}};
 }
 
 }  // namespace
+
+std::string encode_commit_note(const CommitNote& note) { return encode(kMark, note.register_id, note.revision); }
+std::string encode_file_note(const CommitNote& note) { return encode(kFileMark, note.register_id, note.in_file); }
+std::string encode_damage_note(const CommitNote& note) {
+  return encode(kDamageMark, note.register_id, note.damaged ? 1 : 0);
+}
+
+std::string encode_next_note(const CommitNote& note) { return encode(kNextMark, note.next_id, note.next_revision); }
+
+std::optional<CommitNote> CommitNote::of(std::int64_t id) const {
+  if (id == register_id) return *this;
+  if (id != next_id || id == 0) return std::nullopt;
+  return CommitNote{next_id, next_revision, /*in_file=*/next_revision};
+}
+
+std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
+  auto note = decode(kMark, bytes);
+  if (!note) return note;
+  // The number of a line that is of this register too.
+  const auto number = [&](std::string_view mark, std::size_t at) {
+    const auto line = bytes.size() < at ? std::nullopt : decode(mark, bytes.substr(at));
+    return line && line->register_id == note->register_id ? line->revision : 0;
+  };
+  note->in_file = number(kFileMark, kFileNoteAt);
+  note->damaged = number(kDamageMark, kDamageNoteAt) != 0;
+  const auto next = bytes.size() < kNextNoteAt ? std::nullopt : decode(kNextMark, bytes.substr(kNextNoteAt));
+  if (next) {
+    note->next_id = next->register_id;
+    note->next_revision = next->revision;
+  }
+  return note;
+}
+
+std::optional<CommitNote> read_commit_note(const std::string& database_path) {
+  constexpr std::size_t kBytesMax = 1U << 16;
+  const auto bytes = os::read_file(database_path + kLockSuffix, kBytesMax);
+  return bytes ? decode_commit_note(*bytes) : std::nullopt;
+}
 
 Result<void> check_against(Database& database, const std::optional<CommitNote>& note) {
   std::int64_t in_file_by_log = 0;
@@ -135,22 +134,34 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
     database.set_register_id(found ? row->number(0) : 0);
     if (found) in_file_by_log = row->number(1);
   }
-  TRY(const std::int64_t last, database.last_revision());
   const auto known = note ? note->of(database.register_id()) : std::nullopt;
+  const std::int64_t expected = std::max(in_file_by_log, known ? known->in_file : 0);
+  // Once on opening, and again when it must have more than was seen; before the revision on top of it, which only
+  // grows.
+  std::optional<std::int64_t> in_file;
+  if (expected > database.expected_in_file()) in_file = database.revision_in_file(expected);
+  TRY(const std::int64_t last, database.last_revision());
   if (note && !known) return fail(another_register(database, *note));
+  if (in_file && *in_file > last) return fail(log_is_older(database, *in_file, last));
   if (known && last < known->revision) return fail(commits_lost(database, last, known->revision, kLockSuffix));
-  return check_file(database, last, in_file_by_log, known ? known->in_file : 0);
+  if (in_file && *in_file < expected) {
+    return fail(commits_lost(database, *in_file, expected, in_file_by_log == expected ? "-wal" : kLockSuffix));
+  }
+  database.expect_in_file(expected);
+  return {};
 }
 
-Result<void> open_checked(Database& database) {
-  const auto note = read_commit_note(database.path());
+Result<std::optional<CommitNote>> open_checked(Database& database) {
+  auto note = read_commit_note(database.path());
   TRY_VOID(database.open());
   auto checked = check_against(database, note);
-  // A restore may have ended between the two.
   if (!checked && note && !note->of(database.register_id())) {
-    checked = check_against(database, read_commit_note(database.path()));
+    // A restore may have ended between the two.
+    note = read_commit_note(database.path());
+    checked = check_against(database, note);
   }
-  return checked;
+  if (!checked) return fail(checked.error());
+  return note;
 }
 
 }  // namespace croft::store

@@ -19,6 +19,8 @@ struct CommitNote {
   /// What the database file itself had, past the log, when the log was last begun anew: everything later is in the log.
   /// So an older file under a newer log, which would show its newest revision all the same, is found. 0: not known.
   std::int64_t in_file = 0;
+  /// Somebody has met damage in the files: whoever opens them looks at all of it before he believes any of it.
+  bool damaged = false;
   /// The register that a restore is about to put here, or has put here, and its revision then: noted durably before its
   /// rename, so that the one at the path is always one of the two that are named. 0: none.
   std::int64_t next_id = 0;
@@ -29,14 +31,17 @@ struct CommitNote {
   friend bool operator==(const CommitNote&, const CommitNote&) = default;
 };
 inline constexpr std::size_t kCommitNoteBytes = 64;
-/// With a second line of the same form, at kCommitNoteBytes, for `in_file`: it changes when the log begins anew. And a
-/// third for the next register.
-inline constexpr std::size_t kNextNoteAt = 2 * kCommitNoteBytes;
-inline constexpr std::size_t kNotesBytes = 3 * kCommitNoteBytes;
+/// More lines of the same form may follow: `in_file`, which changes when the log begins anew, `damaged`, and the next
+/// register.
+inline constexpr std::size_t kFileNoteAt = kCommitNoteBytes;
+inline constexpr std::size_t kDamageNoteAt = 2 * kCommitNoteBytes;
+inline constexpr std::size_t kNextNoteAt = 3 * kCommitNoteBytes;
+inline constexpr std::size_t kNotesBytes = 4 * kCommitNoteBytes;
 
 /// kCommitNoteBytes, one line of text.
 [[nodiscard]] std::string encode_commit_note(const CommitNote& note);
 [[nodiscard]] std::string encode_file_note(const CommitNote& note);
+[[nodiscard]] std::string encode_damage_note(const CommitNote& note);
 [[nodiscard]] std::string encode_next_note(const CommitNote& note);
 /// Nothing when it is none, or a damaged one: then nothing is known.
 [[nodiscard]] std::optional<CommitNote> decode_commit_note(std::string_view bytes);
@@ -50,7 +55,7 @@ inline constexpr std::size_t kNotesBytes = 3 * kCommitNoteBytes;
 /// The note must have been read before, and inside a write transaction under the lock.
 [[nodiscard]] Result<void> check_against(Database& database, const std::optional<CommitNote>& note);
 
-/// Opens a database and checks it against the note at its path. Errors: those of both.
-[[nodiscard]] Result<void> open_checked(Database& database);
+/// Opens a database and checks it against the note at its path, which is the answer. Errors: those of both.
+[[nodiscard]] Result<std::optional<CommitNote>> open_checked(Database& database);
 
 }  // namespace croft::store

@@ -10,6 +10,7 @@
 #include "os/files.h"
 #include "store/sqlite/commit_note.h"
 #include "store/sqlite/open_store.h"
+#include "store/sqlite/transaction.h"
 
 namespace croft::store {
 namespace {
@@ -36,8 +37,29 @@ void ConnectionPool::break_with(const Error& why) {
                   {}};
 }
 
-void ConnectionPool::note_trouble(const Slot& slot, const Result<void>& used) {
-  if (!used && slot.database && slot.database->disk_failed()) break_with(used.error());
+void ConnectionPool::note_trouble(const Database& database, const Result<void>& used, Obstacle& met) {
+  if (used) return;
+  if (database.disk_failed()) break_with(used.error());
+  if (database.met_page_without_sum()) met = Obstacle::page_without_sum;
+  if (database.met_damage()) note_damage(database.register_id(), true);
+}
+
+void ConnectionPool::note_damage(std::int64_t register_id, bool damaged) {
+  if (register_id == 0) return;
+  // Whoever holds a connection must not wait for the gate. When it is not free, the next one says it.
+  const bool inside = gate_.is_inside();
+  if (!inside && !gate_.enter(Deadline::after(clock_.now(), std::chrono::nanoseconds{0}))) return;
+  if (gate_.lock().is_held() && gate_.lock().is_at_path()) {
+    gate_.lock().note(encode_damage_note({register_id, 0, 0, damaged}), kDamageNoteAt);
+  }
+  if (!inside) gate_.leave();
+}
+
+Result<void> ConnectionPool::check_noted_damage(Database& database, const std::optional<CommitNote>& note) {
+  if (!note || !note->damaged || note->register_id != database.register_id()) return {};
+  TRY_VOID(verify_pages(database));
+  note_damage(note->register_id, false);
+  return {};
 }
 
 Result<void> ConnectionPool::check_there() const {
@@ -48,39 +70,54 @@ Result<void> ConnectionPool::check_there() const {
               fmt::format("{} was removed while it was open; put it back, or start again", path_));
 }
 
-Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline) {
+Result<void> ConnectionPool::open_sound(Database& database) {
   TRY_VOID(check_there());
-  auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
-  TRY_VOID(open_checked(*database));
-  slot.database = std::move(database);
-  return {};
+  TRY(const auto note, open_checked(database));
+  return check_noted_damage(database, note);
 }
 
-Result<void> ConnectionPool::open_current(Slot& slot, Deadline deadline, bool& replaced) {
-  if (auto opened = open(slot, Database::Mode::shared, deadline); !opened) {
+Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met) {
+  auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
+  auto opened = open_sound(*database);
+  if (opened) {
+    slot.database = std::move(database);
+    return opened;
+  }
+  note_trouble(*database, opened, met);
+  // A database and a log of two times, where both were exchanged just now.
+  const auto there = os::file_status(path_);
+  const auto file = database->file();
+  if (there && *there && file && (*there)->id != *file) met = Obstacle::replaced;
+  return opened;
+}
+
+Result<void> ConnectionPool::open_current(Slot& slot, Deadline deadline, Obstacle& met) {
+  if (auto opened = open(slot, Database::Mode::shared, deadline, met); !opened) {
     if (!lacks_room(opened) || !gate_.is_inside()) return opened;
-    TRY_VOID(open(slot, Database::Mode::alone, deadline));
+    TRY_VOID(open(slot, Database::Mode::alone, deadline, met));
   }
   TRY(const bool current, slot.database->is_current());
-  replaced = !current;
+  if (!current) met = Obstacle::replaced;
   return {};
 }
 
-Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
+Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, Obstacle& met) {
   if (slot.database) {
     TRY(const bool current, slot.database->is_current());
-    replaced = !current;
-    if (replaced) return {};
+    if (!current) met = Obstacle::replaced;
+    if (!current) return {};
   }
   if (auto why = broken()) return fail(*std::move(why));
   if (slot.database) {
     slot.database->set_deadline(deadline);
   } else {
-    TRY_VOID(open_current(slot, deadline, replaced));
-    if (replaced) return {};
+    TRY_VOID(open_current(slot, deadline, met));
+    if (met != Obstacle::none) return {};
   }
   auto used = use(*slot.database);
-  note_trouble(slot, used);
+  note_trouble(*slot.database, used, met);
+  // The next one reads the note, and finds out whether it still is so.
+  if (!used && slot.database->met_damage()) slot.database.reset();
   return used;
 }
 
@@ -100,13 +137,38 @@ void ConnectionPool::close_replaced() {
   broken_.reset();
 }
 
-Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use) {
+Result<void> ConnectionPool::adopt_copied(Deadline deadline) {
+  if (gate_.is_inside()) return adopt_copied_inside(deadline);
+  TRY_VOID(gate_.enter(deadline));
+  auto adopted = adopt_copied_inside(deadline);
+  gate_.leave();
+  return adopted;
+}
+
+Result<void> ConnectionPool::adopt_copied_inside(Deadline deadline) {
+  TRY_VOID(gate_.follow_lock_file(deadline));
+  const std::scoped_lock lock(first_.mutex, second_.mutex);
+  first_.database.reset();
+  second_.database.reset();
+  auto adopted = adopt_copied_pages(path_, Database::Mode::shared, clock_, deadline);
+  if (lacks_room(adopted)) adopted = adopt_copied_pages(path_, Database::Mode::alone, clock_, deadline);
+  if (!adopted && adopted.error().code == ErrorCode::corrupt) {
+    if (const auto note = read_commit_note(path_)) note_damage(note->register_id, true);
+  }
+  return adopted;
+}
+
+Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<Result<void>(Obstacle& met)>& use) {
   constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
-    bool replaced = false;
-    auto used = use(replaced);
-    if (!replaced) return used;
-    close_replaced();
+    Obstacle met = Obstacle::none;
+    auto used = use(met);
+    if (met == Obstacle::none) return used;
+    if (met == Obstacle::page_without_sum) {
+      TRY_VOID(adopt_copied(deadline));
+    } else {
+      close_replaced();
+    }
     if (i > 1) std::this_thread::sleep_for(std::chrono::milliseconds(i));
     if (deadline.passed(clock_.now())) break;
   }
@@ -119,16 +181,16 @@ Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<
 }
 
 Result<void> ConnectionPool::read(Deadline deadline, const Use& use) {
-  auto result = use_current(deadline, [&](bool& replaced) { return read_on_some_slot(deadline, use, replaced); });
+  auto result = use_current(deadline, [&](Obstacle& met) { return read_on_some_slot(deadline, use, met); });
   return lacks_room(result) && !gate_.is_inside() ? read_alone(deadline, use) : result;
 }
 
-Result<void> ConnectionPool::read_on_some_slot(Deadline deadline, const Use& use, bool& replaced) {
+Result<void> ConnectionPool::read_on_some_slot(Deadline deadline, const Use& use, Obstacle& met) {
   if (std::unique_lock first(first_.mutex, std::try_to_lock); first.owns_lock()) {
-    return use_slot(first_, deadline, use, replaced);
+    return use_slot(first_, deadline, use, met);
   }
   const std::lock_guard second(second_.mutex);
-  return use_slot(second_, deadline, use, replaced);
+  return use_slot(second_, deadline, use, met);
 }
 
 Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
@@ -141,11 +203,11 @@ Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
 
 Result<void> ConnectionPool::write(Deadline deadline, const Use& use) {
   TRY_VOID(gate_.follow_lock_file(deadline));
-  return use_current(deadline, [&](bool& replaced) {
+  return use_current(deadline, [&](Obstacle& met) {
     const std::lock_guard lock(first_.mutex);
     // A disk that was mounted read-only when the file was opened may be writable by now.
     if (first_.database && first_.database->is_read_only()) first_.database.reset();
-    return use_slot(first_, deadline, use, replaced);
+    return use_slot(first_, deadline, use, met);
   });
 }
 

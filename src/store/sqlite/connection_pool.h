@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "store/sqlite/commit_note.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/writer_gate.h"
 
@@ -19,8 +20,10 @@ namespace croft::store {
 /// connection is closed when the gate is left; each new one tries the shared mode again.
 ///
 /// Before each use a connection must still have the files that the path names (Database::is_current); when they were
-/// replaced, all are closed and opened anew, in a new generation, and the use gets a connection of that. Safe to call
-/// from several threads.
+/// replaced, all are closed and opened anew, in a new generation, and the use gets a connection of that. Where it meets
+/// a page that another program copied from the log, the store is looked through, the page gets its checksum, and the
+/// use begins again (adopt_copied_pages). Where one meets damage, the lock file says so from then on, and no opening
+/// believes a page before all have been read (CommitNote::damaged). Safe to call from several threads.
 class ConnectionPool {
  public:
   using Use = std::function<Result<void>(Database&)>;
@@ -28,11 +31,15 @@ class ConnectionPool {
   ConnectionPool(std::string path, const Clock& clock, WriterGate& gate)
       : path_(std::move(path)), clock_(clock), gate_(gate) {}
 
-  /// Runs `use` on some connection, for reading.
+  /// Runs `use` on some connection, for reading. It may be run again, after it failed.
   [[nodiscard]] Result<void> read(Deadline deadline, const Use& use);
 
-  /// Runs `use` on the first connection; the thread must be inside the gate.
+  /// Runs `use` on the first connection; the thread must be inside the gate. It may be run again, after it failed.
   [[nodiscard]] Result<void> write(Deadline deadline, const Use& use);
+
+  /// When the note says that somebody met damage, reads every page. Error: corrupt, where there is any; else the note
+  /// is mended.
+  [[nodiscard]] Result<void> check_noted_damage(Database& database, const std::optional<CommitNote>& note);
 
   /// To be called before the gate is left.
   void before_leaving_gate();
@@ -51,16 +58,23 @@ class ConnectionPool {
     std::unique_ptr<Database> database;
   };
 
-  /// Runs `use`, or does nothing and sets `replaced`.
-  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced);
-  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use);
+  /// What keeps a connection from being used, and can be mended.
+  enum class Obstacle : std::uint8_t { none, replaced, page_without_sum };
+
+  /// Runs `use`. With an obstacle what it did is void, if it was run.
+  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, Obstacle& met);
+  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(Obstacle& met)>& use);
   void close_replaced();
+  [[nodiscard]] Result<void> adopt_copied(Deadline deadline);
+  [[nodiscard]] Result<void> adopt_copied_inside(Deadline deadline);
   [[nodiscard]] Result<void> check_there() const;
-  [[nodiscard]] Result<void> read_on_some_slot(Deadline deadline, const Use& use, bool& replaced);
-  [[nodiscard]] Result<void> open_current(Slot& slot, Deadline deadline, bool& replaced);
-  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline);
+  [[nodiscard]] Result<void> read_on_some_slot(Deadline deadline, const Use& use, Obstacle& met);
+  [[nodiscard]] Result<void> open_current(Slot& slot, Deadline deadline, Obstacle& met);
+  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met);
+  [[nodiscard]] Result<void> open_sound(Database& database);
   [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use);
-  void note_trouble(const Slot& slot, const Result<void>& used);
+  void note_trouble(const Database& database, const Result<void>& used, Obstacle& met);
+  void note_damage(std::int64_t register_id, bool damaged);
 
   const std::string path_;
   const Clock& clock_;

@@ -158,7 +158,7 @@ TEST_F(CorruptionTest, ADamagedRecordIsNamedAndTheOthersAreRead) {
 }
 
 TEST_F(CorruptionTest, MissingTablesAreDamage) {
-  as_other_program(path(), "DROP TABLE records");
+  as_other_croft(path(), "DROP TABLE records");
   const auto store = open(path());
   ASSERT_TRUE(store);
   EXPECT_EQ((*store)->get(core::block_key(sample_cidr(1)), soon()).error().code, ErrorCode::corrupt);

@@ -127,6 +127,7 @@ Result<void> Database::open_file() {
                          SQLITE_OPEN_PRIVATECACHE;
   const int code = sqlite3_open_v2(path_.c_str(), &db_, kFlags, croft_vfs());
   if (code != SQLITE_OK) return fail(failure(code, "open"));
+  believe_pages(db_, belief_);
   return {};
 }
 
@@ -208,7 +209,11 @@ Result<void> Database::check_tables(std::int64_t version) {
 }
 
 std::optional<std::int64_t> Database::revision_in_file(std::int64_t expected) {
-  return store::revision_in_file(database_file(), counters_page_, expected);
+  // It is compared, not handed out.
+  believe_pages(db_, PageBelief::copied_too);
+  const auto found = store::revision_in_file(database_file(), counters_page_, expected);
+  believe_pages(db_, belief_);
+  return found;
 }
 
 Error Database::wrong(ErrorCode code, std::string what) const {
@@ -219,7 +224,24 @@ Error Database::failure(int code, std::string_view doing) {
   SqliteFailure failure = failure_of(db_, code, doing, path_);
   disk_failed_ = disk_failed_ || failure.disk_failed;
   last_call_was_refused_ = failure.refused;
+  met_damage_ = met_damage_ || failure.damage;
+  met_page_without_sum_ = met_page_without_sum_ || failure.no_sum;
   return std::move(failure.error);
+}
+
+Result<bool> Database::lacks_page_sums() {
+  if (!has_page_sums()) return false;
+  bool lacks = false;
+  const int code = look_for_missing_page_sums(db_, lacks);
+  if (code != SQLITE_OK) return fail(failure(code, "read"));
+  return lacks;
+}
+
+Result<void> Database::give_missing_page_sums() {
+  if (is_read_only()) return fail(failure(SQLITE_READONLY, "write"));
+  const int code = store::give_missing_page_sums(db_);
+  if (code != SQLITE_OK) return fail(failure(code, "write"));
+  return {};
 }
 
 Result<std::unique_ptr<Statement>> Database::prepare(Sql sql) {

@@ -96,6 +96,9 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  /// Comes before open(), where it comes: for who compares everything with everything afterwards.
+  void believe_copied_pages() { belief_ = PageBelief::copied_too; }
+
   /// Opens the file, which must exist and may be of an older version, and sets and reads back every setting. Comes
   /// first, once. Errors: not_found, corrupt, newer_version, unavailable, permission_denied; storage_full when
   /// Mode::shared needs room for the index and there is none: Mode::alone needs none.
@@ -103,6 +106,9 @@ class Database {
 
   /// The disk has failed in some call: what is on it is not known.
   [[nodiscard]] bool disk_failed() const { return disk_failed_; }
+  /// What calls have met in the files: damage, or a page that another program copied there (vfs.h). Stays so.
+  [[nodiscard]] bool met_damage() const { return met_damage_; }
+  [[nodiscard]] bool met_page_without_sum() const { return met_page_without_sum_; }
   /// The last call that failed was refused before it changed anything: no room, read-only, or others were in the way.
   [[nodiscard]] bool last_call_was_refused() const { return last_call_was_refused_; }
 
@@ -126,6 +132,9 @@ class Database {
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   /// Each page has a checksum (vfs.h); a database that an older program made has none.
   [[nodiscard]] bool has_page_sums() const { return store::has_page_sums(db_); }
+  /// As in vfs.h.
+  [[nodiscard]] Result<bool> lacks_page_sums();
+  [[nodiscard]] Result<void> give_missing_page_sums();
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
 
   /// The last revision given. Error: corrupt, for a number that no register reaches: revisions of callers have no room
@@ -200,6 +209,9 @@ class Database {
   int log_pages_ = 0;
   bool disk_failed_ = false;
   bool last_call_was_refused_ = false;
+  bool met_damage_ = false;
+  bool met_page_without_sum_ = false;
+  PageBelief belief_ = PageBelief::checked;
   const std::uint16_t generation_;
   std::int64_t register_id_ = 0;
   std::uint32_t counters_page_ = 0;  ///< root of the table `counters`; 0: not known

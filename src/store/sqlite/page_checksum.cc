@@ -73,7 +73,11 @@ void put_page_sum(std::uint32_t page, std::array<std::uint8_t, kPageBytes>& byte
 
 PageSum page_sum_of(std::uint32_t page, const std::uint8_t* bytes) {
   const std::uint64_t stored = stored_sum(bytes);
-  if (stored == 0) return has_lost_its_end(page, bytes) ? PageSum::wrong : PageSum::none;
+  if (stored == 0) {
+    if (has_lost_its_end(page, bytes)) return PageSum::wrong;
+    const bool is_empty = std::all_of(bytes, bytes + kPageBytes, [](std::uint8_t b) { return b == 0; });
+    return is_empty ? PageSum::empty : PageSum::none;
+  }
   return stored == sum_of(page, bytes) ? PageSum::right : PageSum::wrong;
 }
 

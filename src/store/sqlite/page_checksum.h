@@ -21,8 +21,10 @@ inline constexpr std::uint8_t kVersionWithPageSums = 3;
 
 enum class PageSum : std::uint8_t {
   right,
-  /// Zeros: the page was never written, or by a program that knows no checksums: a plain SQLite that somebody looked
-  /// with copies the log into the database when it ends.
+  /// The whole page is zeros: it was never written.
+  empty,
+  /// Zeros in its place: a program that knows no checksums wrote the page. A plain SQLite that somebody looked with
+  /// copies the log into the database when it ends.
   none,
   wrong,
 };

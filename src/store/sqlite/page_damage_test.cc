@@ -35,6 +35,17 @@ class PageDamageTest : public SqliteStoreTest {
     return static_cast<std::uint32_t>(std::stoul(as_other_program(path(), "PRAGMA page_count")));
   }
 
+  /// Counted from 0.
+  [[nodiscard]] std::vector<std::size_t> pages_without_sum() const {
+    const Content whole = content_of(path());
+    std::vector<std::size_t> found;
+    for (std::size_t page = 0; (page + 1) * std::size_t{kPageBytes} <= whole.size(); ++page) {
+      const std::uint8_t* const bytes = whole.data() + page * std::size_t{kPageBytes};
+      if (page_sum_of(static_cast<std::uint32_t>(page) + 1, bytes) == PageSum::none) found.push_back(page);
+    }
+    return found;
+  }
+
   static Content content_of(const std::string& at) {
     std::ifstream in(at, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -70,6 +81,10 @@ class PageDamageTest : public SqliteStoreTest {
       }
       EXPECT_TRUE(*record) << name_of(n) << " is absent";
       if (!*record) continue;
+      if (core::damage_of((*record)->value) != nullptr) {  // named, and set aside
+        refused = true;
+        continue;
+      }
       const auto* mark = std::get_if<core::HighWaterMark>(&(*record)->value);
       EXPECT_TRUE(mark != nullptr && mark->sequence_number.value == n) << name_of(n);
     }
@@ -209,6 +224,121 @@ TEST_F(PageDamageTest, ALookByAPlainSqliteHarmsNothing) {
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_FALSE(is_all_right_or_refused(**store));
   ASSERT_TRUE(put(**store, name_of(2), 2));
+}
+
+/// The pages that it copies from the log have no checksum, so that damage would not show: all is compared before any of
+/// it is believed.
+TEST_F(PageDamageTest, NoBitOfThePagesThatAPlainSqliteCopiedIsReadWrong) {
+  {
+    const auto store = make();
+    for (std::uint64_t n = 0; n < kNames; ++n) ASSERT_TRUE(put(*store, name_of(n), n));
+  }
+  as_other_program(path(), "SELECT count(*) FROM records");
+  const std::vector<std::size_t> copied = pages_without_sum();
+  ASSERT_GT(copied.size(), 4U);
+  const std::string aside = scratch_.file("aside");
+  fs::create_directory(aside);
+  for (const char* suffix : {"", "-lock"}) fs::copy_file(path() + suffix, aside + "/croft.db" + suffix);
+  std::size_t refused = 0;
+  const std::size_t step = thorough() ? 41 : 509;
+  for (const std::size_t page : copied) {
+    for (std::size_t at = page % step; at < std::size_t{kPageBytes} - std::size_t{kPageSumBytes}; at += step) {
+      for (const char* suffix : {"-wal", "-shm"}) fs::remove(path() + suffix);
+      for (const char* suffix : {"", "-lock"}) {
+        fs::copy_file(aside + "/croft.db" + suffix, path() + suffix, fs::copy_options::overwrite_existing);
+      }
+      flip(path(), page * std::size_t{kPageBytes} + at, static_cast<unsigned>((at + page) % 8));
+      const auto store = open(path());
+      if (!store) EXPECT_EQ(store.error().code, ErrorCode::corrupt) << store.error().message;
+      refused += !store || is_all_right_or_refused(**store) ? 1U : 0U;
+      if (HasFailure()) FAIL() << "page " << page + 1 << " byte " << at;
+    }
+  }
+  EXPECT_GT(refused, 0U);
+}
+
+TEST_F(PageDamageTest, PagesThatAPlainSqliteCopiedGetTheirChecksums) {
+  {
+    const auto store = make();
+    for (std::uint64_t n = 0; n < kNames; ++n) ASSERT_TRUE(put(*store, name_of(n), n));
+  }
+  as_other_program(path(), "SELECT count(*) FROM records");
+  ASSERT_FALSE(pages_without_sum().empty());
+  EXPECT_TRUE(check_sqlite_pages(path(), clock_, soon()));
+  ASSERT_TRUE(backup_sqlite_store(path(), scratch_.file("backup"), clock_, soon()));
+  {
+    // Whoever is inside already, too.
+    const auto store = open(path());
+    ASSERT_TRUE(store) << store.error().message;
+    const auto turn = (*store)->take_turn(soon());
+    EXPECT_EQ(read(**store, name_of(7)), 7U);
+    ASSERT_TRUE(put(**store, name_of(7), 8));
+  }
+  EXPECT_TRUE(pages_without_sum().empty());
+  const auto index =
+      std::stoul(as_other_croft(path(), "SELECT rootpage FROM sqlite_schema WHERE name='sqlite_autoindex_records_1'"));
+  flip(path(), index * std::size_t{kPageBytes} - 100, 1);
+  const auto store = open(path());
+  if (store) {
+    EXPECT_EQ((*store)->get(mark_key(name_of(7)), soon()).error().code, ErrorCode::corrupt);
+  }
+}
+
+TEST_F(PageDamageTest, ALogThatAPlainSqliteCopiesUnderAnOpenStoreStopsNothing) {
+  const auto store = make();
+  for (std::uint64_t n = 0; n < kNames; ++n) {
+    ASSERT_TRUE(put(*store, name_of(n), n));
+    if (n % 20 != 7) continue;
+    as_other_program(path(), "PRAGMA wal_checkpoint(PASSIVE)");
+    ASSERT_FALSE(pages_without_sum().empty());
+    // One that finds nothing in memory.
+    const auto other = open(path());
+    ASSERT_TRUE(other) << other.error().message;
+    for (std::uint64_t i = 0; i <= n; ++i) EXPECT_EQ(read(**other, name_of(i)), i);
+    ASSERT_TRUE(put(**other, name_of(n), n));
+    for (std::uint64_t i = 0; i <= n; ++i) EXPECT_EQ(read(*store, name_of(i)), i);
+  }
+  EXPECT_FALSE(is_all_right_or_refused(*store));
+  EXPECT_TRUE(open(path(), {.verify = true}));
+}
+
+/// Not only by who happens to read the damaged page: a node that cannot serve must be seen to be one.
+TEST_F(PageDamageTest, WhereOneHasMetDamageNobodyBelievesAnythingUntilItIsWhole) {
+  make_register();
+  const auto index =
+      std::stoul(as_other_croft(path(), "SELECT rootpage FROM sqlite_schema WHERE name='sqlite_autoindex_records_1'"));
+  const std::size_t at = index * std::size_t{kPageBytes} - 100;
+  flip(path(), at, 1);
+  {
+    const auto store = open(path());
+    ASSERT_TRUE(store) << "nothing of that page is needed to open it";
+    EXPECT_TRUE((*store)->position(soon()));
+    EXPECT_EQ((*store)->get(mark_key(name_of(1)), soon()).error().code, ErrorCode::corrupt);
+  }
+  EXPECT_EQ(error_of(open(path())).code, ErrorCode::corrupt);
+  flip(path(), at, 1);
+  {
+    const auto store = open(path());
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_FALSE(is_all_right_or_refused(**store));
+  }
+  // It is forgotten then, and costs nothing any more.
+  flip(path(), at, 1);
+  EXPECT_TRUE(open(path()));
+  flip(path(), at, 1);
+}
+
+TEST_F(PageDamageTest, AnOpenStoreCommitsNothingWhereAnotherHasMetDamage) {
+  make_register();
+  const auto store = make();
+  ASSERT_TRUE(store->position(soon()));
+  const std::size_t at = 5 * std::size_t{kPageBytes} + 2000;
+  flip(path(), at, 1);
+  EXPECT_EQ(error_of(open(path(), {.verify = true})).code, ErrorCode::corrupt);
+  const Write never{core::pool_set_key(), std::nullopt, Condition::if_revision(Revision(1)), true};
+  EXPECT_EQ(store->commit({&never, 1}, {}, soon()).error().code, ErrorCode::corrupt);
+  flip(path(), at, 1);
+  EXPECT_EQ(store->commit({&never, 1}, {}, soon()).error().code, ErrorCode::conflict);
 }
 
 TEST_F(PageDamageTest, WhatAnotherProgramWroteIsTakenWhenAskedAndWhole) {

@@ -261,6 +261,30 @@ TEST_F(ReplacedFilesTest, AStoreThatSaysNothingOfItsFileIsTaken) {
   EXPECT_NE(as_other_program(path(), "SELECT value FROM counters WHERE id=6"), "");
 }
 
+/// Its pages hide newer ones of the file: a register of two times, which only some reads find malformed.
+TEST_F(ReplacedFilesTest, AnOlderLogUnderANewerDatabaseIsRefused) {
+  auto store = make();
+  const auto until_shortened = [&](std::uint64_t times) {
+    for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) {
+      ASSERT_LT(i, 10'000U);
+      ASSERT_TRUE(put(*store, "a", i));
+    }
+  };
+  until_shortened(1);
+  ASSERT_TRUE(put(*store, "b", 1));
+  copy_to(copy());
+  until_shortened(2);
+  ASSERT_TRUE(put(*store, "b", 2));
+  store.reset();
+  for (const char* suffix : {"-wal", "-lock"}) overwrite(suffix);
+  fs::remove(path() + "-shm");
+  const auto opened = open(path());
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::corrupt);
+  EXPECT_NE(opened.error().message.find("-wal"), std::string::npos) << opened.error().message;
+  EXPECT_EQ(check_sqlite_pages(path(), clock_, soon()).error().code, ErrorCode::corrupt);
+}
+
 TEST_F(ReplacedFilesTest, ADatabaseThatTheLogIsStillWholeForIsTaken) {
   auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));

@@ -80,9 +80,13 @@ std::string_view remedy_for(ErrorCode code) {
 SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const std::string& path) {
   SqliteFailure failure;
   if (code == kRefused) {
-    failure.error = {ErrorCode::corrupt, fmt::format("cannot {} {}: {}", doing, path, refusal_of_files()), {}};
+    const Refusal refusal = refusal_of_files();
+    failure.damage = refusal.kind == Refusal::Kind::damage;
+    failure.no_sum = refusal.kind == Refusal::Kind::no_sum;
+    failure.error = {ErrorCode::corrupt, fmt::format("cannot {} {}: {}", doing, path, refusal.what), {}};
     return failure;
   }
+  failure.damage = (code & kPrimaryCodeMask) == SQLITE_CORRUPT;
   const int system_errno = db == nullptr ? 0 : sqlite3_system_errno(db);
   failure.disk_failed = (code & kPrimaryCodeMask) == SQLITE_IOERR && code != SQLITE_IOERR_NOMEM &&
                         !is_lack_of_room_for_index(code, system_errno) &&

@@ -17,6 +17,10 @@ struct SqliteFailure {
   bool disk_failed = false;
   /// SQLite refused before it changed anything: no room, read-only, or another connection in the way.
   bool refused = false;
+  /// A page of the database or of its log is damaged, or does not fit the others.
+  bool damage = false;
+  /// A page was not believed because it has no checksum (vfs.h).
+  bool no_sum = false;
 };
 
 /// Reads the failure of the last call on `db`: "cannot <doing> <path>: <SQLite's words><remedy>".

@@ -197,9 +197,13 @@ class SqliteStoreImpl final : public SqliteStore {
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {
-      results = commit_group(database, group, decode_commit_note(gate_.lock().noted(kNotesBytes)));
+      const auto note = decode_commit_note(gate_.lock().noted(kNotesBytes));
+      if (auto sound = connections_.check_noted_damage(database, note); !sound) return sound;
+      results = commit_group(database, group, note);
       transactions_ += 1;
       note_commits(database, results);
+      // The pool mends that, and lets it begin again.
+      if (database.met_page_without_sum() && is_nothing_applied(results)) return fail(results.front().error());
       if (auto why = reason_to_stop(database, results)) connections_.break_with(*why);
       return {};
     };
@@ -227,10 +231,19 @@ class SqliteStoreImpl final : public SqliteStore {
     }
   }
 
+  static bool is_nothing_applied(std::span<const Result<Revision>> results) {
+    return std::none_of(results.begin(), results.end(), [](const Result<Revision>& result) {
+      return result || result.error().code == ErrorCode::unknown_outcome;
+    });
+  }
+
   /// After these nothing more may be written before the store is opened again.
   static std::optional<Error> reason_to_stop(const Database& database, std::span<const Result<Revision>> results) {
+    const bool may_be_mended = database.met_page_without_sum();  // by the next use
     for (const auto& result : results) {
-      if (!result && (result.error().code == ErrorCode::corrupt || database.disk_failed())) return result.error();
+      if (result) continue;
+      const bool is_damage = result.error().code == ErrorCode::corrupt && !may_be_mended;
+      if (is_damage || database.disk_failed()) return result.error();
     }
     return std::nullopt;
   }
@@ -240,7 +253,7 @@ class SqliteStoreImpl final : public SqliteStore {
     // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
     static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
       TRY(const bool checkpointed, shorten_log(database, [&](std::int64_t in_file) {
-            gate_.lock().note(encode_file_note({database.register_id(), 0, in_file}), kCommitNoteBytes);
+            gate_.lock().note(encode_file_note({database.register_id(), 0, in_file}), kFileNoteAt);
           }));
       if (checkpointed) checkpoints_ += 1;
       return {};
@@ -271,6 +284,7 @@ Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path, 
 Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Deadline deadline) {
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
   Database database(resolved, Database::Mode::shared, clock, deadline);
+  database.believe_copied_pages();
   TRY_VOID(open_checked(database));
   return verify_pages(database);
 }

@@ -197,4 +197,18 @@ Result<void> verify(Database& database, std::vector<Error>* damaged) {
   return {};
 }
 
+Result<void> adopt_copied_pages(const std::string& path, Database::Mode mode, const Clock& clock, Deadline deadline) {
+  const auto note = read_commit_note(path);
+  Database database(path, mode, clock, deadline);
+  database.believe_copied_pages();
+  TRY_VOID(database.open());
+  TRY(const bool lacks, database.lacks_page_sums());
+  if (!lacks) return {};
+  TRY_VOID(check_against(database, note));
+  // A damaged record is set aside by whoever reads it, here as ever.
+  std::vector<Error> damaged;
+  TRY_VOID(verify(database, &damaged));
+  return database.give_missing_page_sums();
+}
+
 }  // namespace croft::store

@@ -3,8 +3,11 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/result.h"
 #include "store/sqlite/commit_note.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
@@ -43,6 +46,12 @@ class ReadTransaction {
 [[nodiscard]] Result<void> verify(Database& database, std::vector<Error>* damaged = nullptr);
 /// The first part of it: pages, tables and indexes as SQLite knows them.
 [[nodiscard]] Result<void> verify_pages(Database& database);
+
+/// Gives the pages that another program copied from the log their checksums, once everything in the store was read and
+/// compared: damage of a page that has none shows only so. Does nothing where each has one. Needs the gate, and no
+/// other connection of this process with Mode::alone. Errors: corrupt, and those of opening.
+[[nodiscard]] Result<void> adopt_copied_pages(const std::string& path, Database::Mode mode, const Clock& clock,
+                                              Deadline deadline);
 
 /// The log is shortened when it has this many pages.
 inline constexpr int kLogPagesMax = 128;

@@ -46,7 +46,7 @@ struct OpenFile {
   bool is_database = false;
   bool has_sums = false;    ///< the pages have checksums; once true it stays so
   bool gives_sums = false;  ///< pages that are written get one: before all have it, when a database is made anew
-  bool believes_sums = true;
+  PageBelief belief = PageBelief::checked;
   std::optional<os::FileId> id;
   const volatile void* index_memory = nullptr;  ///< of a database
   bool has_looked_at_index = false;             ///< before it was opened
@@ -83,10 +83,10 @@ Registry& registry() {
 }
 
 /// Why the last call of this thread ended in kRefused.
-thread_local std::string last_refusal;
+thread_local Refusal last_refusal;
 
-int refuse(std::string why) {
-  last_refusal = std::move(why);
+int refuse(std::string why, Refusal::Kind kind = Refusal::Kind::name) {
+  last_refusal = {kind, std::move(why)};
   return kRefused;
 }
 
@@ -210,12 +210,20 @@ int read_database(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
   if (!ours.has_sums || count < kPageBytesMin) return code;
   const auto page = static_cast<std::uint32_t>(at / kPageBytes) + 1;
   const bool whole = count == kPageBytes && at % kPageBytes == 0;
-  if (ours.believes_sums && (!whole || page_sum_of(page, bytes) == PageSum::wrong)) {
-    return refuse(fmt::format(
-        "page {0} of {1} is damaged: it is not what was written there; nothing is handed out. Restore a backup with "
-        "\"croft store restore BACKUP\"; if only another program has written to {1}, take what is in it with "
-        "\"croft store restore {1} --force\"",
-        page, ours.path));
+  const PageSum sum = whole ? page_sum_of(page, bytes) : PageSum::wrong;
+  if (ours.belief != PageBelief::unchecked && sum == PageSum::wrong) {
+    return refuse(
+        fmt::format(
+            "page {0} of {1} is damaged: it is not what was written there; nothing is handed out. Restore a backup "
+            "with \"croft store restore BACKUP\"; if only another program has written to {1}, take what is in it with "
+            "\"croft store restore {1} --force\"",
+            page, ours.path),
+        Refusal::Kind::damage);
+  }
+  if (ours.belief == PageBelief::checked && sum == PageSum::none) {
+    return refuse(
+        fmt::format("page {} of {} has no checksum: another program has copied the log into it", page, ours.path),
+        Refusal::Kind::no_sum);
   }
   // The log gets no checksums of ours, and a plain SQLite may be the one that copies it into the database.
   if (whole) std::memset(bytes + kPageBytes - kPageSumBytes, 0, kPageSumBytes);
@@ -238,6 +246,31 @@ int write_database(sqlite3_file* file, const void* data, int count, sqlite3_int6
   return write_base(file, page.data(), count, at);
 }
 
+/// Calls `use(page, bytes)` for the pages of the file that have no checksum, until it gives another code than
+/// SQLITE_OK.
+template <class Use>
+int for_each_page_without_sum(sqlite3_file* file, Use use) {
+  const OpenFile& ours = ours_of(file);
+  sqlite3_int64 bytes = 0;
+  if (const int code = ours.base->xFileSize(file, &bytes); code != SQLITE_OK) return code;
+  std::array<std::uint8_t, kPageBytes> page{};
+  for (sqlite3_int64 number = 1; number * kPageBytes <= bytes; ++number) {
+    int code = ours.base->xRead(file, page.data(), kPageBytes, (number - 1) * kPageBytes);
+    const bool lacks =
+        code == SQLITE_OK && page_sum_of(static_cast<std::uint32_t>(number), page.data()) == PageSum::none;
+    if (lacks) code = use(static_cast<std::uint32_t>(number), page);
+    if (code != SQLITE_OK) return code;
+  }
+  return SQLITE_OK;
+}
+
+/// The bytes of the checksum alone, which no power loss tears.
+int write_sum(sqlite3_file* file, std::uint32_t number, std::array<std::uint8_t, kPageBytes>& page) {
+  put_page_sum(number, page);
+  const sqlite3_int64 end = sqlite3_int64{number} * kPageBytes;
+  return ours_of(file).base->xWrite(file, page.data() + kPageBytes - kPageSumBytes, kPageSumBytes, end - kPageSumBytes);
+}
+
 /// Everything is read, so that everything is checked.
 int map_nothing(sqlite3_file*, sqlite3_int64, int, void** memory) {
   *memory = nullptr;
@@ -252,7 +285,7 @@ int read_log(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
   constexpr sqlite3_int64 kFirstPageAt = kLogHeaderBytes + kFrameHeaderBytes;
   const sqlite3_int64 frames_before = (at - kFirstPageAt) / kFrameBytes;
   const bool is_page = count == kPageBytes && at >= kFirstPageAt && at == kFirstPageAt + frames_before * kFrameBytes;
-  if (!is_page || !ours.believes_sums) return ours.base->xRead(file, data, count, at);
+  if (!is_page || ours.belief == PageBelief::unchecked) return ours.base->xRead(file, data, count, at);
   // With what is before it, whose checksum the frame's is continued from: one read.
   std::array<std::uint8_t, kFrameBytes + kFrameBytes> bytes;  // NOLINT: filled by the read
   const std::int64_t before = frames_before == 0 ? kLogHeaderBytes : kFrameBytes;
@@ -261,10 +294,12 @@ int read_log(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
   const int code = ours.base->xRead(file, bytes.data(), count_all, at - kFrameHeaderBytes - before);
   if (code != SQLITE_OK) return ours.base->xRead(file, data, count, at);
   if (!is_right_frame(bytes.data() + sum_at, bytes.data() + before)) {
-    return refuse(fmt::format(
-        "frame {} of {} is damaged: it is not what was written there; nothing is handed out. Stop what has the store "
-        "open and restore a backup with \"croft store restore BACKUP\"",
-        frames_before + 1, ours.path));
+    return refuse(
+        fmt::format(
+            "frame {} of {} is damaged: it is not what was written there; nothing is handed out. Stop what has the "
+            "store open and restore a backup with \"croft store restore BACKUP\"",
+            frames_before + 1, ours.path),
+        Refusal::Kind::damage);
   }
   std::memcpy(data, bytes.data() + before + kFrameHeaderBytes, kPageBytes);
   return SQLITE_OK;
@@ -349,10 +384,16 @@ const OpenFile* find_ours(const sqlite3_file* file) {
   return is_ours ? &ours_of(const_cast<sqlite3_file*>(file)) : nullptr;
 }
 
-OpenFile* database_of(sqlite3* db) {
+/// Null where it is none of this layer.
+sqlite3_file* file_of(sqlite3* db) {
   sqlite3_file* file = nullptr;
   sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  return find_ours(file) == nullptr ? nullptr : &ours_of(file);
+  return find_ours(file) == nullptr ? nullptr : file;
+}
+
+OpenFile* database_of(sqlite3* db) {
+  sqlite3_file* const file = file_of(db);
+  return file == nullptr ? nullptr : &ours_of(file);
 }
 
 }  // namespace
@@ -363,7 +404,7 @@ const char* croft_vfs() {
   return kName;
 }
 
-std::string refusal_of_files() { return last_refusal; }
+Refusal refusal_of_files() { return last_refusal; }
 
 OpenedFiles opened_files(const sqlite3_file* database, const sqlite3_file* log) {
   OpenedFiles files;
@@ -392,8 +433,32 @@ bool give_page_sums(sqlite3* db) {
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved) == SQLITE_OK;
 }
 
-void disbelieve_page_sums(sqlite3* db) {
-  if (OpenFile* const ours = database_of(db)) ours->believes_sums = false;
+void believe_pages(sqlite3* db, PageBelief belief) {
+  if (OpenFile* const ours = database_of(db)) ours->belief = belief;
+}
+
+int give_missing_page_sums(sqlite3* db) {
+  sqlite3_file* const file = file_of(db);
+  if (file == nullptr) return SQLITE_MISUSE;
+  // SQLite's own lock of who copies the log. Without the index in a file nobody else has the database open.
+  constexpr int kCopyLock = 1;
+  const OpenFile& ours = ours_of(file);
+  const bool is_shared = ours.index_memory != nullptr;
+  int code = is_shared ? ours.base->xShmLock(file, kCopyLock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) : SQLITE_OK;
+  if (code != SQLITE_OK) return code;
+  code =
+      for_each_page_without_sum(file, [&](std::uint32_t number, auto& page) { return write_sum(file, number, page); });
+  if (is_shared) ours.base->xShmLock(file, kCopyLock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+  return code;
+}
+
+int look_for_missing_page_sums(sqlite3* db, bool& lacks) {
+  lacks = false;
+  sqlite3_file* const file = file_of(db);
+  if (file == nullptr) return SQLITE_MISUSE;
+  const int code = for_each_page_without_sum(file, [](std::uint32_t, const auto&) { return SQLITE_DONE; });
+  lacks = code == SQLITE_DONE;
+  return lacks ? SQLITE_OK : code;
 }
 
 }  // namespace croft::store
