@@ -233,6 +233,14 @@ def sqlite(world):
     address = rig.everything_goes_on("block", block)
     shown = json.loads(rig.cli("ip", "list", "-o", "json").stdout)
     expect([entry for entry in shown if entry["node"] == "node-b"], "the others are listed")
+    # What it holds, and for which node, is not known; a dry run says what the command would.
+    for node in ("node-a", "node-b"):
+        for dry_run in ((), ("--dry-run",)):
+            refused = rig.cli("node", "remove", node, *dry_run, codes=(5,)).stderr
+            expect("holds 1 addresses" in refused or block in refused, f"node remove {node} {dry_run}: {refused}")
+    for dry_run in (("--dry-run",), ()):
+        refused = rig.cli("node", "remove", "node-a", "--force", *dry_run, codes=(1,)).stderr
+        expect(block in refused, f"node remove --force {dry_run}: {refused}")
     refused = rig.add("c1")
     expect(isinstance(refused, dict) and refused["code"] == 101, f"who may hold an address there is told: {refused}")
     code, answer = rig.call("DEL", "c1", pools=False)

@@ -204,7 +204,10 @@ class SqliteStoreImpl final : public SqliteStore {
       note_commits(database, results);
       // The pool mends that, and lets it begin again.
       if (database.met_page_without_sum() && is_nothing_applied(results)) return fail(results.front().error());
-      if (auto why = reason_to_stop(database, results)) connections_.break_with(*why);
+      if (auto why = reason_to_stop(database, results)) {
+        connections_.break_with(*why);
+        if (is_nothing_applied(results)) return fail(*std::move(why));  // the pool notes damage
+      }
       return {};
     };
     const auto used = connections_.write(group.front()->deadline, use);
