@@ -260,12 +260,27 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
   }
   bool has_sums = false;
-  const auto whole = [&]() -> Result<void> {
+  bool has_our_tables = false;
+  const auto look = [&]() -> Result<void> {
     Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
+    has_our_tables = true;
     has_sums = draft.has_page_sums();
     return verify(draft, &damaged_);
-  }();
+  };
+  const auto remake = [&]() -> Result<void> {
+    PlainDatabase draft;
+    TRY_VOID(draft.open_draft(draft_));
+    TRY_VOID(draft.remake_with_page_sums());
+    return draft.run("PRAGMA journal_mode=WAL");
+  };
+  auto whole = look();
+  if (!whole && whole.error().code == ErrorCode::corrupt && options.incomplete && has_our_tables) {
+    // A database and a log of two times: pages that nobody uses, or an index that lacks some. Each record has a
+    // checksum.
+    damaged_.clear();
+    if (remake()) whole = look();
+  }
   if (!whole) {
     return fail(
         whole.error().code == ErrorCode::corrupt
@@ -279,12 +294,7 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
                                   backup, damaged_.size()),
                       damaged_.front().message});
   }
-  if (!has_sums) {
-    PlainDatabase draft;
-    TRY_VOID(draft.open_draft(draft_));
-    TRY_VOID(draft.remake_with_page_sums());
-    TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
-  }
+  if (!has_sums) TRY_VOID(remake());
   Database draft(draft_, Database::Mode::shared, clock_, deadline);
   TRY_VOID(draft.open());
   TRY(revision_, last_revision(draft));

@@ -147,6 +147,24 @@ TEST_F(BackupTest, ACopyOfAnOlderDatabaseUnderANewerLogIsTakenOnlyWhenAsked) {
   ASSERT_TRUE(restore({.incomplete = true}));
 }
 
+/// As a database and a log of two times have it.
+TEST_F(BackupTest, PagesThatNobodyUsesAreLeftBehindWhenAsked) {
+  {
+    const auto store = make();
+    ASSERT_TRUE(put(*store, "a", 1));
+  }
+  ASSERT_TRUE(back_up());
+  make_without_page_sums(backup());
+  as_other_program(backup(), "PRAGMA journal_mode=DELETE");
+  as_other_program(backup(),
+                   "CREATE TABLE t(a); INSERT INTO t VALUES(zeroblob(20000)); PRAGMA writable_schema=ON; "
+                   "DELETE FROM sqlite_schema WHERE name='t'");
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  const auto restored = restore({.incomplete = true});
+  ASSERT_TRUE(restored) << restored.error().message << restored.error().details;
+  EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
 TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
   {
     const auto store = make();

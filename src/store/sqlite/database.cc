@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -363,11 +364,33 @@ bool Database::log_is_as_indexed() {
   const sqlite3_int64 at = frame_offset(before.last_frame - 1);
   std::array<std::uint8_t, kFrameHeaderBytes> frame{};
   const int code = log->pMethods->xRead(log, frame.data(), kFrameHeaderBytes, at);
+  const bool ends_so = code == SQLITE_OK && std::memcmp(frame.data() + 8, before.salt.data(), 8) == 0 &&
+                       big_endian(frame.data() + 16) == before.frame_checksum[0] &&
+                       big_endian(frame.data() + 20) == before.frame_checksum[1];
+  const std::uint32_t copied = copied_frames(files_.index_memory);
+  const bool finds_all = ends_so &&
+                         frames_.are_found(files_.index_memory, *log, before.salt, before.last_frame, copied) &&
+                         has_copied(*log, copied);
   LogIndexHeader after;
   if (!read_header(files_.index_memory, after) || std::memcmp(&before, &after, sizeof before) != 0) return true;
-  return code == SQLITE_OK && std::memcmp(frame.data() + 8, before.salt.data(), 8) == 0 &&
-         big_endian(frame.data() + 16) == before.frame_checksum[0] &&
-         big_endian(frame.data() + 20) == before.frame_checksum[1];
+  return finds_all;
+}
+
+bool Database::has_copied(sqlite3_file& log, std::uint32_t frames) {
+  if (frames == looked_at_copied_) return true;
+  if (const auto frame = frames_.newest(counters_page_, frames)) {
+    std::array<std::uint8_t, kPageBytes> page{};
+    if (log.pMethods->xRead(&log, page.data(), kPageBytes, frame_offset(*frame - 1) + kFrameHeaderBytes) != SQLITE_OK) {
+      return false;
+    }
+    const auto counters = counters_in_page(page);
+    const auto last = counters ? counters->find(1) : std::map<std::int64_t, std::int64_t>::const_iterator();
+    if (!counters || last == counters->end()) return false;
+    const auto in_file = revision_in_file(last->second);
+    if (in_file && *in_file < last->second) return false;
+  }
+  looked_at_copied_ = frames;
+  return true;
 }
 
 Result<bool> Database::checkpoint() {

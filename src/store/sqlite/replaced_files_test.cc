@@ -1,6 +1,7 @@
 // What becomes of an open store when its files are replaced, removed, cut or damaged under it.
 
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
@@ -488,6 +489,48 @@ TEST_F(ReplacedFilesTest, ADatabaseCutBelowWhatWasCopiedFromTheLogIsTold) {
   EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
   EXPECT_EQ(put(*store, "a", 3).error().code, ErrorCode::corrupt);
   sqlite3_close(reader);
+}
+
+/// Which frame a page is in says the index, which has no checksum: a flipped bit, and an older frame is read.
+TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
+  const auto store = make();
+  for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
+  const auto word = [&](std::size_t at, auto number) {
+    std::memcpy(&number, content_of(path() + "-shm").data() + at, sizeof number);
+    return number;
+  };
+  const auto frames = word(16, std::uint32_t{});
+  ASSERT_GT(frames, 16U);
+  std::vector<std::uintmax_t> places{96, 97};  // how many frames are in the database
+  for (std::uint32_t frame = 0; frame < frames; ++frame) places.push_back(136 + std::uintmax_t{4} * frame);
+  for (std::uintmax_t at = 16384; at < 32768; at += 2) {
+    if (word(at, std::uint16_t{}) != 0) places.push_back(at);
+  }
+  EXPECT_EQ(places.size(), 2U + 2U * frames);
+  for (std::size_t i = 0; i < places.size(); i += i < 2 ? 1 : 13) {
+    const std::uintmax_t at = places[i];
+    SCOPED_TRACE(at);
+    flip_bit(path() + "-shm", at);
+    // One with nothing in its cache, which can't make the index anew while the other has it.
+    const auto other = open(path());
+    EXPECT_TRUE(!other || read(**other, "a") == 8U);
+    EXPECT_TRUE(other || other.error().code == ErrorCode::corrupt) << other.error().message;
+    EXPECT_EQ(read(*store, "a"), 8U);
+    EXPECT_EQ(read(*make(), "a"), 8U);
+  }
+  // While another connection keeps the index, nobody can make it anew.
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
+  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto last = word(16, std::uint32_t{});
+  flip_bit(path() + "-shm", 136 + std::uintmax_t{4} * (last - 1));
+  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
+  EXPECT_EQ(put(*store, "a", 9).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+  sqlite3_close(reader);
+  EXPECT_EQ(read(*store, "a"), 8U);
+  ASSERT_TRUE(put(*store, "a", 9));
 }
 
 TEST_F(ReplacedFilesTest, AnIndexThatIsCutIsMadeAnew) {
