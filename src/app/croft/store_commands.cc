@@ -383,7 +383,7 @@ class Resting {
   void note_unrested(const engine::AddressView& view, const std::string& why) {
     account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why));
   }
-  static Result<std::string> why_unless_of_the_store(const Error& error) {
+  [[nodiscard]] static Result<std::string> why_unless_of_the_store(const Error& error) {
     if (is_of_the_store(error)) return fail(error);
     return error.message;
   }

@@ -495,8 +495,9 @@ TEST_F(ReplacedFilesTest, ADatabaseCutBelowWhatWasCopiedFromTheLogIsTold) {
 TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
   const auto store = make();
   for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
+  const std::string index = content_of(path() + "-shm");
   const auto word = [&](std::size_t at, auto number) {
-    std::memcpy(&number, content_of(path() + "-shm").data() + at, sizeof number);
+    std::memcpy(&number, index.data() + at, sizeof number);
     return number;
   };
   const auto frames = word(16, std::uint32_t{});
@@ -523,8 +524,7 @@ TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
   ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
   sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
-  const auto last = word(16, std::uint32_t{});
-  flip_bit(path() + "-shm", 136 + std::uintmax_t{4} * (last - 1));
+  flip_bit(path() + "-shm", 136 + std::uintmax_t{4} * (frames - 1));
   EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
   EXPECT_EQ(put(*store, "a", 9).error().code, ErrorCode::corrupt);
   EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
