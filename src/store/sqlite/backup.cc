@@ -360,7 +360,7 @@ Result<void> SqliteRestore::finish(Deadline deadline) {
   TRY_VOID(os::rename_durably(draft_, path_));
   lock_.note(encode_commit_note(note));
   lock_.note(encode_file_note(note), kCommitNoteBytes);
-  return make_room(path_, clock_, deadline);
+  return make_room(path_, static_cast<std::int64_t>(new_revision_), clock_, deadline);
 }
 
 }  // namespace croft::store

@@ -402,6 +402,13 @@ Result<bool> Database::checkpoint() {
   return in_log == copied;
 }
 
+Result<void> Database::begin_log_anew(std::int64_t in_file) {
+  TRY(const auto statement, prepare(Sql::begin_log_anew));
+  statement->bind(1, in_file);
+  TRY_VOID(statement->step());
+  return {};
+}
+
 sqlite3_file* Database::file_behind(int control) const {
   sqlite3_file* file = nullptr;
   sqlite3_file_control(db_, "main", control, &file);

@@ -32,7 +32,7 @@ enum class Sql : std::uint8_t {
   list_names,
   last_revision,
   set_last_revision,
-  begin_log_anew,  ///< only when all of the log is in the database file, durably
+  begin_log_anew,  ///< see Database::begin_log_anew
   page_count,
   free_page_count,
   schema_version,
@@ -174,6 +174,10 @@ class Database {
   [[nodiscard]] int log_pages() const { return log_pages_; }
   /// Copies the log's pages into the database as far as readers allow. True: all of them.
   [[nodiscard]] Result<bool> checkpoint();
+
+  /// Writes, at the front of the log when all of it has been copied, that the database file has at least this revision,
+  /// durably (counter 6).
+  [[nodiscard]] Result<void> begin_log_anew(std::int64_t in_file);
 
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] const std::string& path() const { return path_; }

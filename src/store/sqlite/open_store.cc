@@ -47,7 +47,7 @@ Error nothing_there(const std::string& path) {
   if (there) return {};  // another process was quicker
   TRY_VOID(refuse_lost_database(path));
   TRY_VOID(create_database(path));
-  return make_room(path, clock, deadline);
+  return make_room(path, /*in_file=*/0, clock, deadline);
 }
 
 }  // namespace
@@ -60,13 +60,13 @@ Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& 
                           path));
 }
 
-Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
+Result<void> make_room(const std::string& path, std::int64_t in_file, const Clock& clock, Deadline deadline) {
   Database database(path, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   TRY_VOID(reserve_log(database));
   TRY_VOID(database.run(Sql::begin_write));
   TRY_VOID(reserve_pages(database, /*adds_data=*/true));
-  TRY_VOID(database.run(Sql::begin_log_anew));
+  TRY_VOID(database.begin_log_anew(in_file));
   return database.run(Sql::commit);
 }
 

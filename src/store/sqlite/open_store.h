@@ -22,8 +22,9 @@ inline constexpr const char* kLockSuffix = "-lock";
 [[nodiscard]] Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status);
 
 /// Makes the log at its full size, and both files durable in their directory by a first commit. The store's lock must
-/// be held, and the database file have everything, without a log.
-[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline);
+/// be held. The database file itself has the revision `in_file`, durably.
+[[nodiscard]] Result<void> make_room(const std::string& path, std::int64_t in_file, const Clock& clock,
+                                     Deadline deadline);
 
 /// Why there is no database at a path without links: corrupt when its log, or what its lock file says, shows that there
 /// was one with commits; nothing when none was ever there.

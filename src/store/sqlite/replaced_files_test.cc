@@ -13,7 +13,9 @@
 #include <gmock/gmock.h>
 
 #include "store/sqlite/backup.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/store_fixture.h"
+#include "store/sqlite/transaction.h"
 
 namespace croft::store {
 namespace {
@@ -246,6 +248,23 @@ TEST_F(ReplacedFilesTest, ARestoreThatDidNotComeToItsEndLeavesARegister) {
   EXPECT_EQ(read(*make(), "a"), 1U) << "before the rename";
   ASSERT_TRUE(put(*make(), "b", 2));
   EXPECT_EQ(read(*make(), "b"), 2U);
+}
+
+/// Where somebody removed the lock file, two write at once: what the log says of the file must be true all the same.
+TEST_F(ReplacedFilesTest, ACommitBesideTheOneThatBeginsTheLogAnewIsNotTakenForLost) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  {
+    Database database(path(), Database::Mode::shared, clock_, soon());
+    ASSERT_TRUE(database.open());
+    while (database.log_pages() < kLogPagesMax) {
+      ASSERT_TRUE(database.ask("UPDATE counters SET value=value+1 WHERE id=2"));
+    }
+    const auto shortened = shorten_log(database, [&](std::int64_t) { EXPECT_TRUE(put(*store, "a", 2)); });
+    EXPECT_TRUE(shortened && *shortened);
+  }
+  EXPECT_EQ(read(*make(), "a"), 2U);
+  EXPECT_TRUE(put(*store, "a", 3));
 }
 
 /// An older program begins the log anew and says nothing of it.

@@ -96,7 +96,7 @@ std::string_view text_of(Sql sql) {
       return "UPDATE counters SET value=?1 WHERE id IN (1, 4)";
     case Sql::begin_log_anew:
       return "INSERT OR REPLACE INTO counters SELECT 2, (value & 0xffffffff)+1 FROM counters WHERE id=2 "
-             "UNION ALL SELECT 6, value FROM counters WHERE id=1";
+             "UNION ALL SELECT 6, ?1";
     case Sql::page_count:
       return "PRAGMA page_count";
     case Sql::free_page_count:

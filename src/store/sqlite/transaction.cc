@@ -129,7 +129,8 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   auto results = commit_together(database, group, note);
   if (!is_full(results.front())) return results;
   // A log that a reader kept from being started again may be what is full.
-  if (database.checkpoint().value_or(false)) static_cast<void>(database.run(Sql::begin_log_anew));
+  const auto in_file = database.last_revision();
+  if (in_file && database.checkpoint().value_or(false)) static_cast<void>(database.begin_log_anew(*in_file));
   for (std::size_t i = 0; i < group.size(); ++i) {
     results[i] = std::move(commit_together(database, group.subspan(i, 1), note).front());
     // What watches could follow gives its room to the register.
@@ -142,14 +143,15 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
 
 Result<bool> shorten_log(Database& database, const std::function<void(std::int64_t in_file)>& note) {
   if (database.log_pages() < kLogPagesMax) return false;
+  // Before the checkpoint: where somebody removed the lock file, another may commit behind it.
+  TRY(const std::int64_t in_file, database.last_revision());
   TRY(const bool complete, database.checkpoint());
   // The next write starts the log again from its front. It must come from a process that knows of the checkpoint: one
   // that opens the store alone would take the old log for news. So it is made now.
   if (!complete) return false;
-  TRY(const std::int64_t in_file, database.last_revision());
   note(in_file);
   database.expect_in_file(in_file);
-  TRY_VOID(database.run(Sql::begin_log_anew));
+  TRY_VOID(database.begin_log_anew(in_file));
   return true;
 }
 
