@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ namespace {
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kReadableByAllMode = 0644;
+constexpr std::uint64_t kIsMountPoint = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which older headers lack
 
 FileStatus status_from(const struct stat& s) {
   FileStatus status;
@@ -35,6 +37,26 @@ FileStatus status_from(const struct stat& s) {
   status.allocated_bytes = static_cast<std::uint64_t>(s.st_blocks) * 512;  // the unit of st_blocks, see stat(3)
   status.hard_links = s.st_nlink;
   return status;
+}
+
+FileStatus status_from(const struct statx& s) {
+  struct stat old {};
+  old.st_mode = s.stx_mode;
+  old.st_dev = ::makedev(s.stx_dev_major, s.stx_dev_minor);
+  old.st_ino = s.stx_ino;
+  old.st_size = static_cast<off_t>(s.stx_size);
+  old.st_blocks = static_cast<blkcnt_t>(s.stx_blocks);
+  old.st_nlink = s.stx_nlink;
+  FileStatus status = status_from(old);
+  status.is_mount_point = (s.stx_attributes & kIsMountPoint) != 0;
+  return status;
+}
+
+[[nodiscard]] Result<std::optional<FileStatus>> status_of_old(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) == 0) return std::optional(status_from(s));
+  if (errno == ENOENT) return std::optional<FileStatus>();
+  return fail(system_error("look at", path, errno));
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -77,9 +99,12 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 }  // namespace
 
 Result<std::optional<FileStatus>> file_status(const std::string& path) {
-  struct stat s {};
-  if (::stat(path.c_str(), &s) == 0) return std::optional(status_from(s));
+  struct statx s {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_SYNC_AS_STAT, STATX_BASIC_STATS, &s) == 0) {
+    return std::optional(status_from(s));
+  }
   if (errno == ENOENT) return std::optional<FileStatus>();
+  if (errno == ENOSYS || errno == EPERM) return status_of_old(path);  // filters of system calls that don't know it
   return fail(system_error("look at", path, errno));
 }
 

@@ -95,6 +95,23 @@ struct Account {
   }
 };
 
+/// A failure of the draft's store ends a restore. Anything else that is wrong about one address (its block or handle is
+/// damaged) is named with that address: the rest of the register must not wait for it.
+[[nodiscard]] bool is_of_the_store(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::unknown_outcome:
+    case ErrorCode::unavailable:
+    case ErrorCode::deadline_exceeded:
+    case ErrorCode::storage_full:
+    case ErrorCode::read_only:
+    case ErrorCode::permission_denied:
+    case ErrorCode::internal:
+      return true;
+    default:
+      return false;
+  }
+}
+
 [[nodiscard]] std::vector<Hold> holds_in(const std::vector<engine::AddressView>& addresses) {
   std::vector<Hold> holds;
   for (const engine::AddressView& a : addresses) {
@@ -145,30 +162,45 @@ class Recorder {
   }
 
  private:
+  /// Why something could not be done; nothing when it was.
+  using Refused = Result<std::optional<std::string>>;
+
   [[nodiscard]] Result<void> record(const wire::cni::CacheEntry& entry) {
     std::vector<net::Address> wanted;
     for (const net::Address& address : entry.addresses) {
-      if (in_some_pool(address)) {
+      const auto view = engine::show_address(context_, address);
+      if (!view && is_of_the_store(view.error())) return fail(view.error());
+      if (!view && view.error().code != ErrorCode::not_found) {
+        note_unclear(entry, address, view.error().message);
+      } else if (view && !view->pool.empty()) {
         wanted.push_back(address);
       } else {
         account_.elsewhere.push_back(fmt::format("{} of {}", address.to_string(), text_of(entry)));
       }
     }
     if (wanted.empty()) return {};
-    TRY(std::vector<net::Address> held, engine::held_addresses(context_, entry.owner));
-    if (std::set(held.begin(), held.end()) == std::set(wanted.begin(), wanted.end())) return {};
-    std::optional<std::string> why = held.empty() ? assign(entry, wanted) : "";
-    if (why) {
-      TRY(why, assign_over(entry, wanted, !held.empty()));
-    }
+    const auto held = engine::held_addresses(context_, entry.owner);
+    if (held && std::set(held->begin(), held->end()) == std::set(wanted.begin(), wanted.end())) return {};
+    const auto why = held ? assign_anyhow(entry, wanted, !held->empty()) : Refused(fail(held.error()));
+    if (!why && is_of_the_store(why.error())) return fail(why.error());
     for (const net::Address& address : wanted) {
-      if (why) {
-        account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), *why));
+      if (!why || *why) {
+        note_unclear(entry, address, why ? **why : why.error().message);
       } else {
         account_.recorded.push_back({address.to_string(), core::handle_of(entry.owner), pod_of(entry)});
       }
     }
     return {};
+  }
+
+  void note_unclear(const wire::cni::CacheEntry& entry, const net::Address& address, const std::string& why) {
+    account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), why));
+  }
+
+  [[nodiscard]] Refused assign_anyhow(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
+                                      bool holds_others) {
+    if (!holds_others && !assign(entry, wanted)) return std::optional<std::string>();
+    return assign_over(entry, wanted, holds_others);
   }
 
   /// Why not; nothing when it is done.
@@ -192,9 +224,8 @@ class Recorder {
 
   /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
   /// running, and does not rest.
-  [[nodiscard]] Result<std::optional<std::string>> assign_over(const wire::cni::CacheEntry& entry,
-                                                               const std::vector<net::Address>& wanted,
-                                                               bool holds_others) {
+  [[nodiscard]] Refused assign_over(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
+                                    bool holds_others) {
     TRY_VOID(set_cooldowns(/*to_zero=*/true));
     std::optional<std::string> why;
     const auto done = [&]() -> Result<void> {
@@ -235,11 +266,6 @@ class Recorder {
       if (more) request.after = page.records.back().key.name;
     }
     return {};
-  }
-
-  [[nodiscard]] bool in_some_pool(const net::Address& address) {
-    const auto view = engine::show_address(context_, address);
-    return view && !view->pool.empty();
   }
 
   static std::string pod_of(const wire::cni::CacheEntry& entry) {
@@ -332,8 +358,14 @@ class Resting {
     std::map<net::Prefix, std::vector<engine::AddressView>> by_block;
     for (const engine::AddressView& view : now) {
       if (view.state != core::AddressState::cooling || !view.block) continue;
-      TRY(const engine::AddressView then, engine::show_address(draft_, view.address));
-      const bool is_to_rest = then.state == core::AddressState::free && !then.pool.empty();
+      const auto then = engine::show_address(draft_, view.address);
+      if (!then && is_of_the_store(then.error())) return fail(then.error());
+      if (!then) {
+        // In no pool of what is restored nobody can get it.
+        if (then.error().code != ErrorCode::not_found) note_unrested(view, then.error().message);
+        continue;
+      }
+      const bool is_to_rest = then->state == core::AddressState::free && !then->pool.empty();
       if (is_to_rest) by_block[*view.block].push_back(view);
     }
     for (const auto& [block, views] : by_block) {
@@ -341,13 +373,21 @@ class Resting {
       if (why.empty()) continue;
       for (const engine::AddressView& view : views) {
         TRY(const std::string why_this, rest_together({&view, 1}));
-        if (!why_this.empty()) account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why_this));
+        if (!why_this.empty()) note_unrested(view, why_this);
       }
     }
     return {};
   }
 
  private:
+  void note_unrested(const engine::AddressView& view, const std::string& why) {
+    account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why));
+  }
+  [[nodiscard]] static Result<std::string> why_unless_of_the_store(const Error& error) {
+    if (is_of_the_store(error)) return fail(error);
+    return error.message;
+  }
+
   /// Of one block, all or none: why not, or nothing when it is done.
   [[nodiscard]] Result<std::string> rest_together(std::span<const engine::AddressView> views) {
     core::AssignRequest request;
@@ -356,9 +396,12 @@ class Resting {
     request.ipv4 = request.ipv6 = 0;
     request.reserved_addresses = true;
     for (const engine::AddressView& view : views) request.addresses.push_back(view.address);
-    TRY(const auto answer, engine::assign(draft_, request));
-    if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return core::to_error(*refusal).message;
-    TRY_VOID(engine::release_owner(draft_, request.owner));
+    const auto answer = engine::assign(draft_, request);
+    if (!answer) return why_unless_of_the_store(answer.error());
+    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return core::to_error(*refusal).message;
+    if (const auto released = engine::release_owner(draft_, request.owner); !released) {
+      return why_unless_of_the_store(released.error());
+    }
     account_.resting += views.size();
     return std::string();
   }

@@ -14,6 +14,7 @@
 #include "store/sqlite/commit_note.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/open_store.h"
+#include "store/sqlite/raw_counters.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/transaction.h"
@@ -44,6 +45,7 @@ class PlainDatabase {
     // What is only read stays as it is.
     sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kValueBytesMax);
     return {};
   }
   /// A file of ours: nobody needs it when we die, and no journal is made beside it.
@@ -72,6 +74,18 @@ class PlainDatabase {
     };
     TRY_VOID(checked(sqlite3_exec(db_, sql, note, &value, nullptr), "read"));
     return value;
+  }
+  /// The file and its log are of one time, as far as their counters tell (commit_note.h).
+  [[nodiscard]] bool fits_its_log() {
+    const auto page = number("SELECT rootpage FROM sqlite_schema WHERE name='counters'");
+    const auto expected = number("SELECT value FROM counters WHERE id=6");
+    if (!page || !expected) return true;  // what that is will be seen
+    sqlite3_file* file = nullptr;
+    sqlite3_file_control(db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    const auto least = static_cast<std::int64_t>(*expected);
+    const auto in_file = revision_in_file(file, static_cast<std::uint32_t>(*page), least);
+    const auto last = number("SELECT value FROM counters WHERE id=1");
+    return !in_file || !last || (*in_file >= least && *in_file <= static_cast<std::int64_t>(*last));
   }
   /// Pages, tables and indexes fit each other.
   [[nodiscard]] Result<void> check_whole() {
@@ -145,11 +159,9 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   }
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
   // Opened as every program does: what is damaged is refused.
-  const auto note = read_commit_note(resolved);
   Database opened(resolved, Database::Mode::shared, clock, deadline);
   opened.believe_copied_pages();
-  TRY_VOID(opened.open());
-  TRY_VOID(check_against(opened, note));
+  TRY_VOID(open_checked(opened));
   TRY(const std::string target, os::resolved_path(destination));
   const std::string draft = target + std::string(kNewSuffix);
   TRY_VOID(remove_with_side_files(draft));
@@ -219,6 +231,8 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   }
   TRY_VOID(os::make_directories(os::directory_of(path)));
   TRY(std::string resolved, os::resolved_path(path));
+  TRY(const auto there, os::file_status(resolved));
+  if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
   std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
   TRY_VOID(restore->make_draft(backup, options, deadline));
@@ -237,15 +251,36 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     PlainDatabase draft;
     TRY_VOID(draft.open_draft(draft_));
     TRY_VOID(draft.copy_from(source, deadline, clock_));
+    if (!options.incomplete && !source.fits_its_log()) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("{0} and its log {0}-wal are not of one time: it is not the whole register. With --force "
+                              "what is left of it is taken",
+                              backup));
+    }
     TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
   }
   bool has_sums = false;
-  const auto whole = [&]() -> Result<void> {
+  bool has_our_tables = false;
+  const auto look = [&]() -> Result<void> {
     Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
+    has_our_tables = true;
     has_sums = draft.has_page_sums();
     return verify(draft, &damaged_);
-  }();
+  };
+  const auto remake = [&]() -> Result<void> {
+    PlainDatabase draft;
+    TRY_VOID(draft.open_draft(draft_));
+    TRY_VOID(draft.remake_with_page_sums());
+    return draft.run("PRAGMA journal_mode=WAL");
+  };
+  auto whole = look();
+  if (!whole && whole.error().code == ErrorCode::corrupt && options.incomplete && has_our_tables) {
+    // A database and a log of two times: pages that nobody uses, or an index that lacks some. Each record has a
+    // checksum.
+    damaged_.clear();
+    if (remake()) whole = look();
+  }
   if (!whole) {
     return fail(
         whole.error().code == ErrorCode::corrupt
@@ -259,17 +294,17 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
                                   backup, damaged_.size()),
                       damaged_.front().message});
   }
-  if (!has_sums) {
-    PlainDatabase draft;
-    TRY_VOID(draft.open_draft(draft_));
-    TRY_VOID(draft.remake_with_page_sums());
-    TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
-  }
+  if (!has_sums) TRY_VOID(remake());
   Database draft(draft_, Database::Mode::shared, clock_, deadline);
   TRY_VOID(draft.open());
   TRY(revision_, last_revision(draft));
   const auto note = read_commit_note(backup);
   if (const auto checked = check_against(draft, note); !checked && !options.incomplete) {
+    if (!note || !note->of(draft.register_id())) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("{0} is not the register that {0}{1} names. With --force it is taken all the same",
+                              backup, kLockSuffix));
+    }
     return fail(ErrorCode::corrupt,
                 fmt::format("{0} is at revision {1}, but {0}{2} says that revision {3} was acknowledged: it is not the "
                             "whole register. With --force what is left of it is taken",
@@ -314,11 +349,18 @@ Result<void> SqliteRestore::finish(Deadline deadline) {
   TRY_VOID(renew_draft(deadline));
   for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(draft_ + suffix));
   TRY_VOID(os::sync_file(draft_));
+  // Whoever comes after a crash finds the old register or the new one, both named.
+  CommitNote note{new_id_, static_cast<std::int64_t>(new_revision_), static_cast<std::int64_t>(new_revision_)};
+  note.next_id = note.register_id;
+  note.next_revision = note.revision;
+  lock_.note(encode_next_note(note), kNextNoteAt);
+  TRY_VOID(os::sync_file(lock_.path()));
   // The old log must be gone before the new database has the name: it would be applied to it.
   for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path_ + suffix));
   TRY_VOID(os::rename_durably(draft_, path_));
-  lock_.note(encode_commit_note({new_id_, static_cast<std::int64_t>(new_revision_)}));
-  return make_room(path_, clock_, deadline);
+  lock_.note(encode_commit_note(note));
+  lock_.note(encode_file_note(note), kCommitNoteBytes);
+  return make_room(path_, static_cast<std::int64_t>(new_revision_), clock_, deadline);
 }
 
 }  // namespace croft::store

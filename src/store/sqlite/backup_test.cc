@@ -129,6 +129,42 @@ TEST_F(BackupTest, DamagedRecordsAreTakenAlongWhenAsked) {
   EXPECT_NE(core::damage_of((*b)->value), nullptr);
 }
 
+/// Where the lock file is gone too, the log says what the database must have.
+TEST_F(BackupTest, ACopyOfAnOlderDatabaseUnderANewerLogIsTakenOnlyWhenAsked) {
+  {
+    const auto store = make();
+    const auto shorten = [&](std::uint64_t times) {
+      for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) ASSERT_TRUE(put(*store, "a", i));
+    };
+    shorten(1);
+    ASSERT_TRUE(put(*store, "b", 1));
+    fs::copy_file(path(), backup());
+    shorten(2);
+    ASSERT_TRUE(put(*store, "c", 1));
+  }
+  fs::copy_file(path() + "-wal", backup() + "-wal");
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  ASSERT_TRUE(restore({.incomplete = true}));
+}
+
+/// As a database and a log of two times have it.
+TEST_F(BackupTest, PagesThatNobodyUsesAreLeftBehindWhenAsked) {
+  {
+    const auto store = make();
+    ASSERT_TRUE(put(*store, "a", 1));
+  }
+  ASSERT_TRUE(back_up());
+  make_without_page_sums(backup());
+  as_other_program(backup(), "PRAGMA journal_mode=DELETE");
+  as_other_program(backup(),
+                   "CREATE TABLE t(a); INSERT INTO t VALUES(zeroblob(20000)); PRAGMA writable_schema=ON; "
+                   "DELETE FROM sqlite_schema WHERE name='t'");
+  EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
+  const auto restored = restore({.incomplete = true});
+  ASSERT_TRUE(restored) << restored.error().message << restored.error().details;
+  EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
 TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
   {
     const auto store = make();

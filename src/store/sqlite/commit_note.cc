@@ -1,5 +1,6 @@
 #include "store/sqlite/commit_note.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ namespace {
 constexpr std::string_view kMark = "croft ";
 constexpr std::string_view kFileMark = "file  ";
 constexpr std::string_view kDamageMark = "damage";
+constexpr std::string_view kNextMark = "next  ";
 
 std::uint64_t sum_of(std::string_view text) {
   Checksum sum;
@@ -53,15 +55,25 @@ std::optional<CommitNote> decode(std::string_view mark, std::string_view bytes) 
   return note;
 }
 
-[[nodiscard]] Result<void> check_in_file(Database& database, const CommitNote& note,
-                                         const std::optional<std::int64_t>& in_file) {
-  if (in_file && *in_file < note.in_file) {
-    CommitNote of_file = note;
-    of_file.revision = note.in_file;
-    return fail(commits_lost(database, *in_file, of_file));
-  }
-  database.expect_in_file(note.in_file);
-  return {};
+Error commits_lost(const Database& database, std::int64_t revision, std::int64_t acknowledged,
+                   std::string_view witness) {
+  return {
+      ErrorCode::corrupt,
+      fmt::format("{0} is at revision {1}, but revision {2} was acknowledged ({0}{3} says so): commits are lost, and "
+                  "nothing is handed out. Its log {0}-wal is damaged, or a file was put back by hand. Restore a "
+                  "backup with \"croft store restore BACKUP\", or what is left with \"croft store restore {0}\"",
+                  database.path(), revision, acknowledged, witness),
+      {}};
+}
+
+Error another_register(const Database& database, const CommitNote& note) {
+  return {ErrorCode::corrupt,
+          fmt::format("{0} is not the register that was here: that one is named in {0}{1} and was at revision {2}. A "
+                      "file was put back by hand, and nothing is handed out. Restore a backup with \"croft store "
+                      "restore BACKUP\", or this one with \"croft store restore {0}\"; where nothing that the other "
+                      "gave out is in use, remove {0}{1}",
+                      database.path(), kLockSuffix, note.revision),
+          {}};
 }
 
 Error log_is_older(const Database& database, std::int64_t in_file, std::int64_t with_log) {
@@ -82,6 +94,14 @@ std::string encode_damage_note(const CommitNote& note) {
   return encode(kDamageMark, note.register_id, note.damaged ? 1 : 0);
 }
 
+std::string encode_next_note(const CommitNote& note) { return encode(kNextMark, note.next_id, note.next_revision); }
+
+std::optional<CommitNote> CommitNote::of(std::int64_t id) const {
+  if (id == register_id) return *this;
+  if (id != next_id || id == 0) return std::nullopt;
+  return CommitNote{next_id, next_revision, /*in_file=*/next_revision};
+}
+
 std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
   auto note = decode(kMark, bytes);
   if (!note) return note;
@@ -92,6 +112,11 @@ std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
   };
   note->in_file = number(kFileMark, kFileNoteAt);
   note->damaged = number(kDamageMark, kDamageNoteAt) != 0;
+  const auto next = bytes.size() < kNextNoteAt ? std::nullopt : decode(kNextMark, bytes.substr(kNextNoteAt));
+  if (next) {
+    note->next_id = next->register_id;
+    note->next_revision = next->revision;
+  }
   return note;
 }
 
@@ -102,36 +127,41 @@ std::optional<CommitNote> read_commit_note(const std::string& database_path) {
 }
 
 Result<void> check_against(Database& database, const std::optional<CommitNote>& note) {
-  std::int64_t id = 0;
+  std::int64_t in_file_by_log = 0;
   {
     TRY(const auto row, database.prepare(Sql::register_id));
     TRY(const bool found, row->step());
-    if (found) id = row->number(0);
+    database.set_register_id(found ? row->number(0) : 0);
+    if (found) in_file_by_log = row->number(1);
   }
-  database.set_register_id(id);
-  const bool is_noted = note && id != 0 && note->register_id == id;
-  // Before the revision on top of it, which only grows.
-  const auto in_file = database.revision_in_file(is_noted ? note->in_file : 0);
+  const auto known = note ? note->of(database.register_id()) : std::nullopt;
+  const std::int64_t expected = std::max(in_file_by_log, known ? known->in_file : 0);
+  // Once on opening, and again when it must have more than was seen; before the revision on top of it, which only
+  // grows.
+  std::optional<std::int64_t> in_file;
+  if (expected > database.expected_in_file()) in_file = database.revision_in_file(expected);
   TRY(const std::int64_t last, database.last_revision());
+  if (note && !known) return fail(another_register(database, *note));
   if (in_file && *in_file > last) return fail(log_is_older(database, *in_file, last));
-  if (!is_noted) return {};
-  if (last < note->revision) return fail(commits_lost(database, last, *note));
-  return check_in_file(database, *note, in_file);
+  if (known && last < known->revision) return fail(commits_lost(database, last, known->revision, kLockSuffix));
+  if (in_file && *in_file < expected) {
+    return fail(commits_lost(database, *in_file, expected, in_file_by_log == expected ? "-wal" : kLockSuffix));
+  }
+  database.expect_in_file(expected);
+  return {};
 }
 
-Result<void> check_file_against(Database& database, const CommitNote& note) {
-  if (note.register_id != database.register_id() || note.in_file <= database.expected_in_file()) return {};
-  return check_in_file(database, note, database.revision_in_file(note.in_file));
-}
-
-Error commits_lost(const Database& database, std::int64_t revision, const CommitNote& note) {
-  return {
-      ErrorCode::corrupt,
-      fmt::format("{0} is at revision {1}, but revision {2} was acknowledged ({0}{3} says so): commits are lost, and "
-                  "nothing is handed out. Its log {0}-wal is damaged, or a file was put back by hand. Restore a "
-                  "backup with \"croft store restore BACKUP\", or what is left with \"croft store restore {0}\"",
-                  database.path(), revision, note.revision, kLockSuffix),
-      {}};
+Result<std::optional<CommitNote>> open_checked(Database& database) {
+  auto note = read_commit_note(database.path());
+  TRY_VOID(database.open());
+  auto checked = check_against(database, note);
+  if (!checked && note && !note->of(database.register_id())) {
+    // A restore may have ended between the two.
+    note = read_commit_note(database.path());
+    checked = check_against(database, note);
+  }
+  if (!checked) return fail(checked.error());
+  return note;
 }
 
 }  // namespace croft::store

@@ -21,18 +21,28 @@ struct CommitNote {
   std::int64_t in_file = 0;
   /// Somebody has met damage in the files: whoever opens them looks at all of it before he believes any of it.
   bool damaged = false;
+  /// The register that a restore is about to put here, or has put here, and its revision then: noted durably before its
+  /// rename, so that the one at the path is always one of the two that are named. 0: none.
+  std::int64_t next_id = 0;
+  std::int64_t next_revision = 0;
+
+  /// What is known of a register; nothing when it is another one than was here.
+  [[nodiscard]] std::optional<CommitNote> of(std::int64_t id) const;
   friend bool operator==(const CommitNote&, const CommitNote&) = default;
 };
 inline constexpr std::size_t kCommitNoteBytes = 64;
-/// Two more lines of the same form may follow: `in_file`, which changes when the log begins anew, and `damaged`.
+/// More lines of the same form may follow: `in_file`, which changes when the log begins anew, `damaged`, and the next
+/// register.
 inline constexpr std::size_t kFileNoteAt = kCommitNoteBytes;
 inline constexpr std::size_t kDamageNoteAt = 2 * kCommitNoteBytes;
-inline constexpr std::size_t kNotesBytes = 3 * kCommitNoteBytes;
+inline constexpr std::size_t kNextNoteAt = 3 * kCommitNoteBytes;
+inline constexpr std::size_t kNotesBytes = 4 * kCommitNoteBytes;
 
 /// kCommitNoteBytes, one line of text.
 [[nodiscard]] std::string encode_commit_note(const CommitNote& note);
 [[nodiscard]] std::string encode_file_note(const CommitNote& note);
 [[nodiscard]] std::string encode_damage_note(const CommitNote& note);
+[[nodiscard]] std::string encode_next_note(const CommitNote& note);
 /// Nothing when it is none, or a damaged one: then nothing is known.
 [[nodiscard]] std::optional<CommitNote> decode_commit_note(std::string_view bytes);
 
@@ -40,14 +50,12 @@ inline constexpr std::size_t kNotesBytes = 3 * kCommitNoteBytes;
 [[nodiscard]] std::optional<CommitNote> read_commit_note(const std::string& database_path);
 
 /// Reads the id of the register into `database`; 0 when it has none, as older programs leave it. Error: corrupt when
-/// the register is older than the note, which must have been read before the database was opened, or the log is older
-/// than the database file.
+/// the register is older than the note, or another one; and when the database file and its log are not of one time: the
+/// log says what the file had when it was begun (counter 6), and the file, past the log, what it has.
+/// The note must have been read before, and inside a write transaction under the lock.
 [[nodiscard]] Result<void> check_against(Database& database, const std::optional<CommitNote>& note);
 
-/// Refuses a database file that is older than the note says, whatever its log holds. Error: corrupt.
-[[nodiscard]] Result<void> check_file_against(Database& database, const CommitNote& note);
-
-/// The error of a register that is at `revision`, older than the note says.
-[[nodiscard]] Error commits_lost(const Database& database, std::int64_t revision, const CommitNote& note);
+/// Opens a database and checks it against the note at its path, which is the answer. Errors: those of both.
+[[nodiscard]] Result<std::optional<CommitNote>> open_checked(Database& database);
 
 }  // namespace croft::store

@@ -71,10 +71,8 @@ Result<void> ConnectionPool::check_there() const {
 }
 
 Result<void> ConnectionPool::open_sound(Database& database) {
-  const auto note = read_commit_note(path_);
   TRY_VOID(check_there());
-  TRY_VOID(database.open());
-  TRY_VOID(check_against(database, note));
+  TRY(const auto note, open_checked(database));
   return check_noted_damage(database, note);
 }
 

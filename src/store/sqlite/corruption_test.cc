@@ -158,9 +158,10 @@ TEST_F(CorruptionTest, ADamagedRecordIsNamedAndTheOthersAreRead) {
 }
 
 TEST_F(CorruptionTest, MissingTablesAreDamage) {
-  as_other_croft(path(), "DROP TABLE records");
   const auto store = open(path());
   ASSERT_TRUE(store);
+  as_other_croft(path(), "DROP TABLE records");
+  EXPECT_EQ(error_of(open(path())).code, ErrorCode::corrupt);
   EXPECT_EQ((*store)->get(core::block_key(sample_cidr(1)), soon()).error().code, ErrorCode::corrupt);
   EXPECT_EQ((*store)->commit(sample_add(1, 1, Condition::always()), sample_token(1), soon()).error().code,
             ErrorCode::corrupt);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -115,8 +116,8 @@ Database::~Database() {
 Result<void> Database::open() {
   TRY_VOID(open_file());
   TRY_VOID(configure());
-  TRY_VOID(check_identity());
-  TRY_VOID(check_tables());
+  TRY(const std::int64_t version, check_identity());
+  TRY_VOID(check_tables(version));
   files_ = opened_files(database_file(), log_file());
   return {};
 }
@@ -133,6 +134,7 @@ Result<void> Database::open_file() {
 
 Result<void> Database::configure() {
   sqlite3_busy_handler(db_, &Database::wait_for_others, this);
+  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kValueBytesMax);
   sqlite3_wal_hook(db_, &Database::note_log_pages, this);  // replaces the hook that checkpoints automatically
   const bool switched = switch_to(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) &&
                         switch_to(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0) &&
@@ -163,7 +165,7 @@ Result<void> Database::check_setting(const std::string& pragma, std::string_view
                                                      value.value_or("nothing"), pragma, expected)));
 }
 
-Result<void> Database::check_identity() {
+Result<std::int64_t> Database::check_identity() {
   // The first statement that reads the file: what is damaged at its start shows here.
   TRY(const auto application, ask("PRAGMA application_id"));
   if (application != std::to_string(kApplicationId)) {
@@ -190,18 +192,15 @@ Result<void> Database::check_identity() {
   }
   // A page that is written to the log twice in one transaction has a wrong checksum there until the commit.
   TRY_VOID(ask("PRAGMA cache_spill=OFF"));
-  return {};
+  return number;
 }
 
-/// A trigger, a view or an index on an expression would make of our statements what somebody else wrote.
-Result<void> Database::check_tables() {
-  TRY(const auto found,
-      ask("SELECT sum(CASE WHEN (type='table' AND name IN ('records', 'counters', 'changes')) OR (type='index' AND "
-          "name='sqlite_autoindex_records_1') THEN 0 ELSE 1 END) || ' ' || "
-          "max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM sqlite_schema"));
+/// A trigger, a view, a constraint or an index on an expression would make of our statements what somebody else wrote.
+Result<void> Database::check_tables(std::int64_t version) {
+  TRY(const auto found, ask(schema_question()));
   const std::string text = found.value_or("");
   const std::size_t blank = text.find(' ');
-  if (blank == std::string::npos || text.substr(0, blank) != "0") {
+  if (blank == std::string::npos || !is_schema_of(version, text.substr(0, blank))) {
     return fail(wrong(ErrorCode::corrupt,
                       "it has tables, views, triggers or indexes that Croft did not make; restore "
                       "it from a backup"));
@@ -211,21 +210,9 @@ Result<void> Database::check_tables() {
 }
 
 std::optional<std::int64_t> Database::revision_in_file(std::int64_t expected) {
-  constexpr int kTries = 5;
-  sqlite3_file* const file = database_file();
-  if (file == nullptr || counters_page_ == 0) return {};
-  std::optional<std::int64_t> found;
   // It is compared, not handed out.
   believe_pages(db_, PageBelief::copied_too);
-  for (int i = 0; i < kTries && (!found || *found < expected); ++i) {
-    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::array<std::uint8_t, kPageBytes> page{};
-    const sqlite3_int64 at = (sqlite3_int64{counters_page_} - 1) * kPageBytes;
-    if (file->pMethods->xRead(file, page.data(), kPageBytes, at) != SQLITE_OK) continue;
-    const auto counters = counters_in_page(page);
-    if (!counters) continue;
-    if (const auto revision = counters->find(1); revision != counters->end()) found = revision->second;
-  }
+  const auto found = store::revision_in_file(database_file(), counters_page_, expected);
   believe_pages(db_, belief_);
   return found;
 }
@@ -377,11 +364,33 @@ bool Database::log_is_as_indexed() {
   const sqlite3_int64 at = frame_offset(before.last_frame - 1);
   std::array<std::uint8_t, kFrameHeaderBytes> frame{};
   const int code = log->pMethods->xRead(log, frame.data(), kFrameHeaderBytes, at);
+  const bool ends_so = code == SQLITE_OK && std::memcmp(frame.data() + 8, before.salt.data(), 8) == 0 &&
+                       big_endian(frame.data() + 16) == before.frame_checksum[0] &&
+                       big_endian(frame.data() + 20) == before.frame_checksum[1];
+  const std::uint32_t copied = copied_frames(files_.index_memory);
+  const bool finds_all = ends_so &&
+                         frames_.are_found(files_.index_memory, *log, before.salt, before.last_frame, copied) &&
+                         has_copied(*log, copied);
   LogIndexHeader after;
   if (!read_header(files_.index_memory, after) || std::memcmp(&before, &after, sizeof before) != 0) return true;
-  return code == SQLITE_OK && std::memcmp(frame.data() + 8, before.salt.data(), 8) == 0 &&
-         big_endian(frame.data() + 16) == before.frame_checksum[0] &&
-         big_endian(frame.data() + 20) == before.frame_checksum[1];
+  return finds_all;
+}
+
+bool Database::has_copied(sqlite3_file& log, std::uint32_t frames) {
+  if (frames == looked_at_copied_) return true;
+  if (const auto frame = frames_.newest(counters_page_, frames)) {
+    std::array<std::uint8_t, kPageBytes> page{};
+    if (log.pMethods->xRead(&log, page.data(), kPageBytes, frame_offset(*frame - 1) + kFrameHeaderBytes) != SQLITE_OK) {
+      return false;
+    }
+    const auto counters = counters_in_page(page);
+    const auto last = counters ? counters->find(1) : std::map<std::int64_t, std::int64_t>::const_iterator();
+    if (!counters || last == counters->end()) return false;
+    const auto in_file = revision_in_file(last->second);
+    if (in_file && *in_file < last->second) return false;
+  }
+  looked_at_copied_ = frames;
+  return true;
 }
 
 Result<bool> Database::checkpoint() {
@@ -391,6 +400,13 @@ Result<bool> Database::checkpoint() {
   if (code == SQLITE_BUSY) return false;
   if (code != SQLITE_OK) return fail(failure(code, "checkpoint"));
   return in_log == copied;
+}
+
+Result<void> Database::begin_log_anew(std::int64_t in_file) {
+  TRY(const auto statement, prepare(Sql::begin_log_anew));
+  statement->bind(1, in_file);
+  TRY_VOID(statement->step());
+  return {};
 }
 
 sqlite3_file* Database::file_behind(int control) const {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/sqlite/indexed_frames.h"
 #include "store/sqlite/vfs.h"
 #include "store/store.h"
 
@@ -31,7 +32,7 @@ enum class Sql : std::uint8_t {
   list_names,
   last_revision,
   set_last_revision,
-  count_log_restart,
+  begin_log_anew,  ///< see Database::begin_log_anew
   page_count,
   free_page_count,
   schema_version,
@@ -43,7 +44,7 @@ enum class Sql : std::uint8_t {
   changes_backwards,
   forget_changes,
   forget_all_changes,
-  register_id,
+  register_id,  ///< 0 for none; second column: the revision that the file had when the log was begun, or 0
   give_register_id,
 };
 inline constexpr std::size_t kSqlCount = 26;
@@ -146,13 +147,15 @@ class Database {
   [[nodiscard]] std::optional<std::int64_t> revision_in_file(std::int64_t expected);
   /// The least it must be from now on: is_current() looks.
   void expect_in_file(std::int64_t revision) { expected_in_file_ = std::max(expected_in_file_, revision); }
+  /// -1 before the first look.
   [[nodiscard]] std::int64_t expected_in_file() const { return expected_in_file_; }
 
   /// The database, its log and its index are still the files that this connection has open, no page is missing from
-  /// them, the file is no older than the log builds on, and the end of the log is what the index says it is. Not inside
-  /// a transaction. Costs three looks at the file system and reads a page and 24 bytes. Once false, everything read
-  /// through this connection may be void; it must be closed, with all others of this process, and opened anew. Errors:
-  /// a path that can't be looked at.
+  /// them, the file is no older than the log builds on, the end of the log is what the index says it is, and the index
+  /// finds all pages in the log. Not inside a transaction. Costs three looks at the file system and reads a page, 24
+  /// bytes, and 24 bytes of each frame that is new since the last time. Once false, everything read through this
+  /// connection may be void; it must be closed, with all others of this process, and opened anew. Errors: a path that
+  /// can't be looked at.
   [[nodiscard]] Result<bool> is_current();
   /// Which file the database is; nothing when that is not known.
   [[nodiscard]] std::optional<os::FileId> file() const { return files_.database; }
@@ -172,6 +175,10 @@ class Database {
   /// Copies the log's pages into the database as far as readers allow. True: all of them.
   [[nodiscard]] Result<bool> checkpoint();
 
+  /// Writes, at the front of the log when all of it has been copied, that the database file has at least this revision,
+  /// durably (counter 6).
+  [[nodiscard]] Result<void> begin_log_anew(std::int64_t in_file);
+
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -185,10 +192,13 @@ class Database {
  private:
   [[nodiscard]] Result<void> open_file();
   [[nodiscard]] Result<void> configure();
-  [[nodiscard]] Result<void> check_identity();
-  [[nodiscard]] Result<void> check_tables();
+  /// The version of the tables.
+  [[nodiscard]] Result<std::int64_t> check_identity();
+  [[nodiscard]] Result<void> check_tables(std::int64_t version);
   [[nodiscard]] Result<void> check_setting(const std::string& pragma, std::string_view expected);
   [[nodiscard]] bool log_is_as_indexed();
+  /// The file has what the index says is copied to it: the counters of that time, or newer ones.
+  [[nodiscard]] bool has_copied(sqlite3_file& log, std::uint32_t frames);
   /// Each page in use that a file of so many bytes lacks is in the log, where readers look for it. After a power cut it
   /// is so: the size of the file is durable only with a checkpoint.
   [[nodiscard]] bool log_has_pages_behind(std::uint64_t file_bytes);
@@ -213,8 +223,10 @@ class Database {
   const std::uint16_t generation_;
   std::int64_t register_id_ = 0;
   std::uint32_t counters_page_ = 0;  ///< root of the table `counters`; 0: not known
-  std::int64_t expected_in_file_ = 0;
+  std::int64_t expected_in_file_ = -1;
   OpenedFiles files_;
+  IndexedFrames frames_;
+  std::uint32_t looked_at_copied_ = 0;  ///< frames that the index says are in the file, when they were last looked for
   std::array<sqlite3_stmt*, kSqlCount> statements_{};
 };
 

@@ -25,6 +25,7 @@ namespace {
                                                 "restore it from a backup, or remove it if there was none",
                                                 path));
   }
+  TRY_VOID(refuse_mounted_file(path, status));
   if (status.hard_links != 1) {
     return fail(ErrorCode::corrupt, fmt::format("store {} has {} hard links, and each name would get a log of its own; "
                                                 "remove the other names",
@@ -46,18 +47,26 @@ Error nothing_there(const std::string& path) {
   if (there) return {};  // another process was quicker
   TRY_VOID(refuse_lost_database(path));
   TRY_VOID(create_database(path));
-  return make_room(path, clock, deadline);
+  return make_room(path, /*in_file=*/0, clock, deadline);
 }
 
 }  // namespace
 
-Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
+Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status) {
+  if (!status.is_mount_point) return {};
+  return fail(ErrorCode::corrupt,
+              fmt::format("store {} is mounted by itself, and would get a log and a lock of its own "
+                          "here; mount the directory it is in",
+                          path));
+}
+
+Result<void> make_room(const std::string& path, std::int64_t in_file, const Clock& clock, Deadline deadline) {
   Database database(path, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   TRY_VOID(reserve_log(database));
   TRY_VOID(database.run(Sql::begin_write));
   TRY_VOID(reserve_pages(database, /*adds_data=*/true));
-  TRY_VOID(database.run(Sql::count_log_restart));
+  TRY_VOID(database.begin_log_anew(in_file));
   return database.run(Sql::commit);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/files.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace croft::store {
@@ -16,9 +17,14 @@ inline constexpr const char* kLockSuffix = "-lock";
 [[nodiscard]] Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options,
                                                  const Clock& clock, Deadline deadline);
 
+/// A database file that is mounted by itself would get a log and a lock of its own beside it: other files than at its
+/// own place. Error: corrupt.
+[[nodiscard]] Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status);
+
 /// Makes the log at its full size, and both files durable in their directory by a first commit. The store's lock must
-/// be held.
-[[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline);
+/// be held. The database file itself has the revision `in_file`, durably.
+[[nodiscard]] Result<void> make_room(const std::string& path, std::int64_t in_file, const Clock& clock,
+                                     Deadline deadline);
 
 /// Why there is no database at a path without links: corrupt when its log, or what its lock file says, shows that there
 /// was one with commits; nothing when none was ever there.

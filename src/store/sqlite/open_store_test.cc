@@ -1,3 +1,5 @@
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -6,6 +8,7 @@
 
 #include <fstream>
 
+#include "store/sqlite/backup.h"
 #include "store/sqlite/store_fixture.h"
 
 namespace croft::store {
@@ -102,6 +105,32 @@ TEST_F(OpenStoreTest, SeveralNamesOfOneFileAreRefused) {
   fs::create_hard_link(path(), scratch_.file("second.db"));
   EXPECT_EQ(refusal(scratch_.file("second.db")).code, ErrorCode::corrupt);
   EXPECT_EQ(refusal(path()).code, ErrorCode::corrupt);
+}
+
+/// Two directories see one database file, each with a log and a lock of its own.
+TEST_F(OpenStoreTest, AFileThatIsMountedByItselfIsRefused) {
+  ASSERT_TRUE(put(*make(), "a", 1));
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    constexpr int kSkipped = 77;
+    const std::string other = scratch_.file("other");
+    fs::create_directory(other);
+    std::ofstream(other + "/croft.db").close();
+    const char* const none = nullptr;
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(none, "/", none, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(kSkipped);
+    if (::mount(path().c_str(), (other + "/croft.db").c_str(), none, MS_BIND, nullptr) != 0) ::_exit(kSkipped);
+    const Error error = error_of(open(other + "/croft.db"));
+    const auto restored = SqliteRestore::begin(other + "/croft.db", path(), {}, clock_, soon());
+    const bool directory = ::mount(scratch_.path().c_str(), other.c_str(), none, MS_BIND, nullptr) == 0;
+    ::_exit(error.code == ErrorCode::corrupt && error.message.find("mount the directory") != std::string::npos &&
+                    !restored && directory && open(other + "/croft.db")
+                ? 0
+                : 1);
+  }
+  int status = 1;
+  ::waitpid(pid, &status, 0);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs root to mount";
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(OpenStoreTest, ALinkLeadsToTheSameStoreAndLock) {

@@ -1,7 +1,11 @@
 #include "store/sqlite/raw_counters.h"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <thread>
+
+#include "store/sqlite/page_checksum.h"
 
 namespace croft::store {
 namespace {
@@ -80,6 +84,22 @@ std::optional<std::map<std::int64_t, std::int64_t>> counters_in_page(std::span<c
     if (!value || !bytes.ok() || !counters.emplace(id, *value).second) return {};
   }
   return counters;
+}
+
+std::optional<std::int64_t> revision_in_file(sqlite3_file* file, std::uint32_t page, std::int64_t expected) {
+  constexpr int kTries = 5;
+  if (file == nullptr || page == 0) return {};
+  std::optional<std::int64_t> found;
+  for (int i = 0; i < kTries && (!found || *found < expected); ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::array<std::uint8_t, kPageBytes> bytes{};
+    const sqlite3_int64 at = (sqlite3_int64{page} - 1) * kPageBytes;
+    if (file->pMethods->xRead(file, bytes.data(), kPageBytes, at) != SQLITE_OK) continue;
+    const auto counters = counters_in_page(bytes);
+    if (!counters) continue;
+    if (const auto revision = counters->find(1); revision != counters->end()) found = revision->second;
+  }
+  return found;
 }
 
 }  // namespace croft::store

@@ -1,8 +1,10 @@
 // What becomes of an open store when its files are replaced, removed, cut or damaged under it.
 
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -10,7 +12,10 @@
 
 #include <gmock/gmock.h>
 
+#include "store/sqlite/backup.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/store_fixture.h"
+#include "store/sqlite/transaction.h"
 
 namespace croft::store {
 namespace {
@@ -81,6 +86,34 @@ class ReplacedFilesTest : public SqliteStoreTest {
     const auto again = open(at, {.verify = true});
     return again ? std::nullopt : std::optional(again.error().code);
   }
+  enum class Lock : std::uint8_t { kept, put_back, removed };
+  void change(Lock lock) const {
+    if (lock == Lock::put_back) overwrite("-lock");
+    if (lock == Lock::removed) fs::remove(path() + "-lock");
+  }
+  /// Commits until the log has been begun anew so often.
+  void shorten(SqliteStore& store, std::uint64_t times) const {
+    for (std::uint64_t i = 0; store.counters().checkpoints < times; ++i) {
+      ASSERT_LT(i, 10'000U);
+      ASSERT_TRUE(put(store, "a", i));
+    }
+    ASSERT_TRUE(put(store, "b", times));
+  }
+  void restore_itself() const {
+    const std::string backup = scratch_.file("restored");
+    ASSERT_TRUE(backup_sqlite_store(path(), backup, clock_, soon()));
+    const auto restore = SqliteRestore::begin(path(), backup, {}, clock_, soon());
+    ASSERT_TRUE(restore) << restore.error().message;
+    ASSERT_TRUE((*restore)->finish(soon()));
+    fs::remove(backup);
+  }
+  static std::string content_of(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void write(const std::string& file, const std::string& content) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
+  }
   [[nodiscard]] ErrorCode code_of_reading(Store& store) const {
     const auto record = store.get(mark_key("a"), soon());
     return record ? ErrorCode::internal : record.error().code;
@@ -91,25 +124,161 @@ class ReplacedFilesTest : public SqliteStoreTest {
   }
 };
 
-/// The newest revision is always in the log: what an older database lacks must show all the same.
+/// The newest revision is always in the log: what an older database lacks must show all the same, whatever has become
+/// of the lock file.
 TEST_F(ReplacedFilesTest, AnOlderDatabaseUnderItsNewerLogIsRefused) {
-  auto store = make();
-  const auto until_shortened = [&](std::uint64_t times) {
-    for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) {
-      ASSERT_LT(i, 10'000U);
-      ASSERT_TRUE(put(*store, "a", i));
+  for (const Lock lock : {Lock::kept, Lock::put_back, Lock::removed}) {
+    SCOPED_TRACE(static_cast<int>(lock));
+    auto store = make();
+    shorten(*store, 1);
+    copy_to(copy());
+    shorten(*store, 2);
+    ASSERT_TRUE(put(*store, "c", 1));
+    overwrite("");
+    change(lock);
+    EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt) << "while it is open";
+    EXPECT_FALSE(put(*store, "d", 1));
+    store.reset();
+    EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+    for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
+  }
+}
+
+/// As nobody had it open meanwhile, and with another process that begins the log anew.
+TEST_F(ReplacedFilesTest, AnOlderDatabaseIsFoundByAStoreThatDidNotShortenTheLogItself) {
+  const auto other = make();
+  {
+    const auto store = make();
+    shorten(*store, 1);
+    copy_to(copy());
+    ASSERT_TRUE(read(*other, "a"));
+    shorten(*store, 2);
+  }
+  ASSERT_TRUE(put(*other, "c", 1));
+  overwrite("");
+  change(Lock::removed);
+  EXPECT_EQ(code_of_reading(*other), ErrorCode::corrupt);
+}
+
+TEST_F(ReplacedFilesTest, AnOlderLogBesideItsNewerDatabaseIsRefused) {
+  for (const Lock lock : {Lock::kept, Lock::put_back, Lock::removed}) {
+    SCOPED_TRACE(static_cast<int>(lock));
+    auto store = make();
+    ASSERT_TRUE(put(*store, "a", 1));
+    copy_to(copy());
+    shorten(*store, 1);
+    ASSERT_TRUE(put(*store, "c", 1));
+    store.reset();
+    overwrite("-wal");
+    change(lock);
+    EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+    for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
+  }
+}
+
+/// What was there before a restore is another register: its files fit the newer ones no more.
+TEST_F(ReplacedFilesTest, WhatWasThereBeforeARestoreIsRefused) {
+  using Suffixes = std::vector<const char*>;
+  for (const bool shortened : {false, true}) {
+    for (const Lock lock : {Lock::kept, Lock::removed}) {
+      for (const Suffixes& back :
+           {Suffixes{""}, Suffixes{"-wal"}, Suffixes{"", "-wal"}, Suffixes{"", "-wal", "-shm"}}) {
+        // With the lock file the operator takes the older register, where it is a whole one.
+        if (lock == Lock::removed && back.size() > 1) continue;
+        SCOPED_TRACE(std::to_string(static_cast<int>(lock)) + back.front() + std::to_string(back.size()));
+        auto store = make();
+        if (shortened) shorten(*store, 1);
+        ASSERT_TRUE(put(*store, "a", 1));
+        copy_to(copy());
+        ASSERT_TRUE(put(*store, "b", 1));
+        restore_itself();
+        ASSERT_TRUE(put(*store, "c", 1));
+        for (const char* suffix : back) overwrite(suffix);
+        if (back.size() == 2) fs::remove(path() + "-shm");
+        change(lock);
+        EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt) << "while it is open";
+        EXPECT_FALSE(put(*store, "d", 1));
+        store.reset();
+        EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+        for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
+      }
     }
-    ASSERT_TRUE(put(*store, "b", times));  // the log has begun anew
-  };
-  until_shortened(1);
+  }
+}
+
+TEST_F(ReplacedFilesTest, TheDatabaseAloneOfBeforeARestoreIsRefused) {
+  auto store = make();
+  shorten(*store, 1);
   copy_to(copy());
-  until_shortened(2);
+  ASSERT_TRUE(put(*store, "b", 1));
+  restore_itself();
   ASSERT_TRUE(put(*store, "c", 1));
   overwrite("");
+  for (const char* suffix : {"-wal", "-shm"}) fs::remove(path() + suffix);
   EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt) << "while it is open";
-  EXPECT_FALSE(put(*store, "d", 1));
   store.reset();
-  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+  const Error error = error_of(open(path()));
+  EXPECT_EQ(error.code, ErrorCode::corrupt);
+  EXPECT_THAT(error.message, testing::HasSubstr(path() + "-lock"));
+  // The ways out: the operator means this one, or restores.
+  EXPECT_TRUE(SqliteRestore::begin(path(), path(), {.incomplete = true}, clock_, soon()));
+  fs::remove(path() + "-lock");
+  EXPECT_TRUE(put(*make(), "d", 1));
+}
+
+/// A restore that ends before its rename leaves the old register as it was, one that ends after it the new one.
+TEST_F(ReplacedFilesTest, ARestoreThatDidNotComeToItsEndLeavesARegister) {
+  auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  copy_to(copy());
+  const std::string old_note = content_of(path() + "-lock");
+  restore_itself();
+  const std::string new_note = content_of(path() + "-lock");
+  ASSERT_GE(new_note.size(), 3U * 64);
+  const std::string between = old_note.substr(0, 64) + new_note.substr(64);
+  write(path() + "-lock", between);
+  EXPECT_EQ(read(*store, "a"), 1U) << "after the rename";
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  ASSERT_TRUE(put(*make(), "b", 1));
+  store.reset();
+  overwrite("");
+  overwrite("-wal");
+  fs::remove(path() + "-shm");
+  write(path() + "-lock", between);
+  EXPECT_EQ(read(*make(), "a"), 1U) << "before the rename";
+  ASSERT_TRUE(put(*make(), "b", 2));
+  EXPECT_EQ(read(*make(), "b"), 2U);
+}
+
+/// Where somebody removed the lock file, two write at once: what the log says of the file must be true all the same.
+TEST_F(ReplacedFilesTest, ACommitBesideTheOneThatBeginsTheLogAnewIsNotTakenForLost) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  {
+    Database database(path(), Database::Mode::shared, clock_, soon());
+    ASSERT_TRUE(database.open());
+    while (database.log_pages() < kLogPagesMax) {
+      ASSERT_TRUE(database.ask("UPDATE counters SET value=value+1 WHERE id=2"));
+    }
+    const auto shortened = shorten_log(database, [&](std::int64_t) { EXPECT_TRUE(put(*store, "a", 2)); });
+    EXPECT_TRUE(shortened && *shortened);
+  }
+  EXPECT_EQ(read(*make(), "a"), 2U);
+  EXPECT_TRUE(put(*store, "a", 3));
+}
+
+/// An older program begins the log anew and says nothing of it.
+TEST_F(ReplacedFilesTest, AStoreThatSaysNothingOfItsFileIsTaken) {
+  {
+    auto store = make();
+    shorten(*store, 1);
+  }
+  as_other_croft(path(), "DELETE FROM counters WHERE id=6");
+  EXPECT_EQ(read(*make(), "b"), 1U);
+  auto store = make();
+  shorten(*store, 1);
+  store.reset();
+  EXPECT_NE(as_other_program(path(), "SELECT value FROM counters WHERE id=6"), "");
 }
 
 /// Its pages hide newer ones of the file: a register of two times, which only some reads find malformed.
@@ -146,17 +315,30 @@ TEST_F(ReplacedFilesTest, ADatabaseThatTheLogIsStillWholeForIsTaken) {
   EXPECT_EQ(read(*make(), "a"), 2U);
 }
 
-/// Views, triggers and indexes on expressions would do what somebody else wrote.
+/// Views, triggers, indexes on expressions and constraints would do what somebody else wrote.
 TEST_F(ReplacedFilesTest, TablesThatCroftDidNotMakeAreRefused) {
-  for (const char* sql :
-       {"CREATE TRIGGER t BEFORE INSERT ON records BEGIN SELECT RAISE(IGNORE); END", "CREATE VIEW v AS SELECT 1",
-        "CREATE TABLE t(a)", "CREATE INDEX i ON records(length(value))"}) {
-    const std::string at = scratch_.file("foreign" + std::to_string(std::hash<std::string>()(sql)) + ".db");
+  const std::string alter = "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=";
+  int number = 0;
+  for (const std::string& sql : std::vector<std::string>{
+           "CREATE TRIGGER t BEFORE INSERT ON records BEGIN SELECT RAISE(IGNORE); END", "CREATE VIEW v AS SELECT 1",
+           "CREATE TABLE t(a)", "CREATE INDEX i ON records(length(value))", "DROP TABLE changes",
+           "ALTER TABLE counters RENAME COLUMN value TO number", "ALTER TABLE changes ADD COLUMN more TEXT",
+           alter + "replace(sql, 'kind, name)', 'kind, name), CHECK(length(value) < 9)') WHERE name='records'",
+           alter + "replace(sql, 'PRIMARY', 'UNIQUE(token) ON CONFLICT REPLACE, PRIMARY') WHERE name='records'; "
+                   "CREATE INDEX i ON records(token); UPDATE sqlite_schema SET sql=NULL, "
+                   "name='sqlite_autoindex_records_2' WHERE name='i'",
+           alter + "replace(sql, 'TEXT', 'TEXT COLLATE NOCASE') WHERE name='records'",
+           alter + "replace(sql, 'value INTEGER', 'value INTEGER DEFAULT 1') WHERE name='counters'"}) {
+    const std::string at = scratch_.file("foreign" + std::to_string(++number) + ".db");
     ASSERT_TRUE(open(at, {.create = true}));
     as_other_croft(at, sql);
     const auto opened = open(at);
     ASSERT_FALSE(opened) << sql;
-    EXPECT_THAT(opened.error().message, testing::HasSubstr("did not make"));
+    EXPECT_EQ(opened.error().code, ErrorCode::corrupt);
+    EXPECT_THAT(opened.error().message, testing::HasSubstr("did not make")) << sql;
+    const auto restored = SqliteRestore::begin(path(), at, {.incomplete = true}, clock_, soon());
+    ASSERT_FALSE(restored) << sql;
+    EXPECT_EQ(restored.error().code, ErrorCode::corrupt);
   }
 }
 
@@ -328,6 +510,48 @@ TEST_F(ReplacedFilesTest, ADatabaseCutBelowWhatWasCopiedFromTheLogIsTold) {
   sqlite3_close(reader);
 }
 
+/// Which frame a page is in says the index, which has no checksum: a flipped bit, and an older frame is read.
+TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
+  const auto store = make();
+  for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
+  const std::string index = content_of(path() + "-shm");
+  const auto word = [&](std::size_t at, auto number) {
+    std::memcpy(&number, index.data() + at, sizeof number);
+    return number;
+  };
+  const auto frames = word(16, std::uint32_t{});
+  ASSERT_GT(frames, 16U);
+  std::vector<std::uintmax_t> places{96, 97};  // how many frames are in the database
+  for (std::uint32_t frame = 0; frame < frames; ++frame) places.push_back(136 + std::uintmax_t{4} * frame);
+  for (std::uintmax_t at = 16384; at < 32768; at += 2) {
+    if (word(at, std::uint16_t{}) != 0) places.push_back(at);
+  }
+  EXPECT_EQ(places.size(), 2U + 2U * frames);
+  for (std::size_t i = 0; i < places.size(); i += i < 2 ? 1 : 13) {
+    const std::uintmax_t at = places[i];
+    SCOPED_TRACE(at);
+    flip_bit(path() + "-shm", at);
+    // One with nothing in its cache, which can't make the index anew while the other has it.
+    const auto other = open(path());
+    EXPECT_TRUE(!other || read(**other, "a") == 8U);
+    EXPECT_TRUE(other || other.error().code == ErrorCode::corrupt) << other.error().message;
+    EXPECT_EQ(read(*store, "a"), 8U);
+    EXPECT_EQ(read(*make(), "a"), 8U);
+  }
+  // While another connection keeps the index, nobody can make it anew.
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
+  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  flip_bit(path() + "-shm", 136 + std::uintmax_t{4} * (frames - 1));
+  EXPECT_EQ(code_of_reading(*store), ErrorCode::corrupt);
+  EXPECT_EQ(put(*store, "a", 9).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
+  sqlite3_close(reader);
+  EXPECT_EQ(read(*store, "a"), 8U);
+  ASSERT_TRUE(put(*store, "a", 9));
+}
+
 TEST_F(ReplacedFilesTest, AnIndexThatIsCutIsMadeAnew) {
   const auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));
@@ -363,7 +587,8 @@ TEST_F(ReplacedFilesTest, ADatabaseThatIsGoneWithItsLogIsNotMadeAnew) {
   EXPECT_EQ(read(*make(), "a"), std::nullopt);
 }
 
-TEST_F(ReplacedFilesTest, ANoteOfAnotherRegisterOrADamagedOneMeansNothing) {
+/// Nobody but a restore puts another register at a path, and it notes that.
+TEST_F(ReplacedFilesTest, ANoteOfAnotherRegisterIsProofUntilTheLockFileIsRemoved) {
   {
     const auto store = make();
     for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
@@ -372,20 +597,24 @@ TEST_F(ReplacedFilesTest, ANoteOfAnotherRegisterOrADamagedOneMeansNothing) {
   for (const char* suffix : kSuffixes) fs::remove(path() + suffix);
   ASSERT_TRUE(put(*make(), "a", 1));
   overwrite("-lock");
-  EXPECT_EQ(read(*make(), "a"), 1U);
-  ASSERT_TRUE(put(*make(), "a", 2));
-  flip_bit(path() + "-lock", 30);
-  ASSERT_TRUE(put(*make(), "a", 3));
-  std::ofstream(path() + "-lock", std::ios::trunc).close();
-  EXPECT_EQ(read(*make(), "a"), 3U);
+  EXPECT_EQ(code_of_opening(), ErrorCode::corrupt);
   fs::remove(path() + "-lock");
   ASSERT_TRUE(put(*make(), "a", 4));
   EXPECT_GT(fs::file_size(path() + "-lock"), 0U);
 }
 
+TEST_F(ReplacedFilesTest, ADamagedNoteMeansNothing) {
+  ASSERT_TRUE(put(*make(), "a", 2));
+  flip_bit(path() + "-lock", 30);
+  ASSERT_TRUE(put(*make(), "a", 3));
+  write(path() + "-lock", "");
+  EXPECT_EQ(read(*make(), "a"), 3U);
+}
+
 TEST_F(ReplacedFilesTest, AStoreOfAnOlderProgramGetsItsIdWithTheFirstCommit) {
   ASSERT_TRUE(put(*make(), "a", 1));
   as_other_program(path(), "DELETE FROM counters WHERE id=5");
+  fs::remove(path() + "-lock");  // it noted none
   EXPECT_EQ(read(*make(), "a"), 1U);
   ASSERT_TRUE(put(*make(), "a", 2));
   EXPECT_NE(as_other_program(path(), "SELECT value FROM counters WHERE id=5"), "");

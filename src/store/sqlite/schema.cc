@@ -12,18 +12,21 @@
 namespace croft::store {
 namespace {
 
-constexpr const char* kTablesOfVersion1 = R"sql(
-CREATE TABLE records(
+// As SQLite keeps them in sqlite_schema, where they are compared to the letter: they must never change.
+constexpr std::string_view kRecords = R"sql(CREATE TABLE records(
   kind INTEGER NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL, token BLOB NOT NULL, checksum INTEGER NOT NULL,
-  value BLOB NOT NULL, PRIMARY KEY(kind, name)) STRICT;
-CREATE TABLE counters(id INTEGER PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-INSERT INTO counters VALUES(1, 0), (2, 0);
-)sql";
+  value BLOB NOT NULL, PRIMARY KEY(kind, name)) STRICT)sql";
+constexpr std::string_view kCounters = "CREATE TABLE counters(id INTEGER PRIMARY KEY, value INTEGER NOT NULL) STRICT";
+/// Since version 2.
+constexpr std::string_view kChanges =
+    "CREATE TABLE changes(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, kind INTEGER NOT NULL, "
+    "name TEXT NOT NULL) STRICT";
+
+constexpr std::string_view kFirstCounters = "INSERT INTO counters VALUES(1, 0), (2, 0)";
 
 /// From version 1 to 2. Of what was before nothing is known.
-constexpr std::array kToVersion2{
-    "CREATE TABLE changes(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, kind INTEGER NOT NULL, "
-    "name TEXT NOT NULL) STRICT",
+constexpr std::array<std::string_view, 4> kToVersion2{
+    kChanges,
     "INSERT INTO counters SELECT 3, value FROM counters WHERE id=1",
     "INSERT INTO counters SELECT 4, value FROM counters WHERE id=1",
     "PRAGMA user_version=2",
@@ -49,9 +52,9 @@ constexpr std::string_view kDraftSuffix = "-new";
       "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA synchronous=OFF; "
       "PRAGMA journal_mode=MEMORY",
       kPageBytes);
-  const std::string script =
-      fmt::format("BEGIN; {} {}; {}; {}; PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;", kTablesOfVersion1,
-                  fmt::join(kToVersion2, "; "), kToVersion3, text_of(Sql::give_register_id), kApplicationId);
+  const std::string script = fmt::format(
+      "BEGIN; {}; {}; {}; {}; {}; {}; PRAGMA application_id={}; COMMIT; PRAGMA journal_mode=WAL;", kRecords, kCounters,
+      kFirstCounters, fmt::join(kToVersion2, "; "), kToVersion3, text_of(Sql::give_register_id), kApplicationId);
   if (code == SQLITE_OK) code = sqlite3_exec(db, settings.c_str(), nullptr, nullptr, nullptr);
   if (code == SQLITE_OK && !give_page_sums(db)) code = SQLITE_INTERNAL;
   if (code == SQLITE_OK) code = sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr);
@@ -91,8 +94,9 @@ std::string_view text_of(Sql sql) {
       return "SELECT value FROM counters WHERE id=1";
     case Sql::set_last_revision:
       return "UPDATE counters SET value=?1 WHERE id IN (1, 4)";
-    case Sql::count_log_restart:
-      return "UPDATE counters SET value=(value & 0xffffffff)+1 WHERE id=2";
+    case Sql::begin_log_anew:
+      return "INSERT OR REPLACE INTO counters SELECT 2, (value & 0xffffffff)+1 FROM counters WHERE id=2 "
+             "UNION ALL SELECT 6, ?1";
     case Sql::page_count:
       return "PRAGMA page_count";
     case Sql::free_page_count:
@@ -116,11 +120,26 @@ std::string_view text_of(Sql sql) {
     case Sql::forget_all_changes:
       return "DELETE FROM changes";
     case Sql::register_id:
-      return "SELECT value FROM counters WHERE id=5";
+      return "SELECT max(iif(id=5, value, 0)), max(iif(id=6, value, 0)) FROM counters";
     case Sql::give_register_id:
       return "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)";
   }
   CROFT_ASSERT(false);
+}
+
+const std::string& schema_question() {
+  static const std::string question = fmt::format(
+      "SELECT sum(CASE WHEN type='table' AND (name='records' AND sql='{}' OR name='counters' AND sql='{}') THEN 1 WHEN "
+      "type='index' AND name='sqlite_autoindex_records_1' AND sql IS NULL THEN 1 WHEN type='table' AND name='changes' "
+      "AND sql='{}' THEN 100 ELSE 10000 END) || ' ' || "
+      "max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM sqlite_schema",
+      kRecords, kCounters, kChanges);
+  return question;
+}
+
+bool is_schema_of(std::int64_t version, std::string_view answer) {
+  // One of version 1 may just be getting its new table.
+  return answer == "103" || (version < kVersionWithChanges && answer == "3");
 }
 
 Result<void> create_database(const std::string& path) {
@@ -145,7 +164,7 @@ Result<void> upgrade_tables(Database& database) {
   if (version == (has_sums ? kSchemaVersion : kVersionWithChanges)) return {};
   if (version > kSchemaVersion) return fail(newer_version_of(database.path(), version));
   if (version < kVersionWithChanges) {
-    for (const char* statement : kToVersion2) TRY_VOID(database.ask(statement));
+    for (const std::string_view statement : kToVersion2) TRY_VOID(database.ask(std::string(statement)));
   }
   if (has_sums) TRY_VOID(database.ask(kToVersion3));
   return {};

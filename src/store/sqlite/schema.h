@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,15 @@ inline constexpr std::int64_t kSchemaVersion = kVersionWithPageSums;
 inline constexpr std::int64_t kVersionWithChanges = 2;
 
 [[nodiscard]] std::string_view text_of(Sql sql);
+
+/// No value that SQLite makes or takes is longer: twice what a record may have.
+inline constexpr int kValueBytesMax = 16 << 20;
+
+/// A statement that looks at all that a database has of tables, indexes, views and triggers. Its one column: whose they
+/// are (is_schema_of), a space, the first page of the table `counters`.
+[[nodiscard]] const std::string& schema_question();
+/// They are those, to the letter, that Croft makes for this version, and no others.
+[[nodiscard]] bool is_schema_of(std::int64_t version, std::string_view answer);
 
 /// Makes a complete, empty, durable database of mode 0600 under a draft name and gives it its final one: at any moment
 /// the path names nothing or a whole database. The directory must exist and nothing may be at the path; the store's

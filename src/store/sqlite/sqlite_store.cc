@@ -288,11 +288,9 @@ Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path, 
 
 Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Deadline deadline) {
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
-  const auto note = read_commit_note(resolved);
   Database database(resolved, Database::Mode::shared, clock, deadline);
   database.believe_copied_pages();
-  TRY_VOID(database.open());
-  TRY_VOID(check_against(database, note));
+  TRY_VOID(open_checked(database));
   return verify_pages(database);
 }
 

@@ -49,9 +49,9 @@ class SqliteStore : public Store {
 
 /// Opens the store in the file `path`; of links in it the file they lead to. `clock` must outlive the store.
 /// Errors, each naming the path: not_found (no store there and none to be made; says how to make one); corrupt (empty,
-/// no database, another program's, of inconsistent files, with several hard links); newer_version; invalid_argument (no
-/// regular file, loop of links); permission_denied; read_only or storage_full (only when it is to be made);
-/// deadline_exceeded. Never waits longer than the deadline for others, and for odd files not at all.
+/// no database, another program's, of inconsistent files, with several hard links, mounted by itself); newer_version;
+/// invalid_argument (no regular file, loop of links); permission_denied; read_only or storage_full (only when it is to
+/// be made); deadline_exceeded. Never waits longer than the deadline for others, and for odd files not at all.
 [[nodiscard]] Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path,
                                                                      const SqliteOptions& options, const Clock& clock,
                                                                      Deadline deadline);

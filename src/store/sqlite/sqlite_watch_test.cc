@@ -34,6 +34,7 @@ class SqliteWatchTest : public SqliteStoreTest {
     make_without_page_sums(path());
     as_other_program(path(),
                      "BEGIN; DROP TABLE changes; DELETE FROM counters WHERE id>2; PRAGMA user_version=1; COMMIT");
+    std::filesystem::resize_file(path() + "-lock", 0);  // it noted nothing
   }
   [[nodiscard]] std::string version() const { return as_other_program(path(), "PRAGMA user_version"); }
 };
@@ -186,7 +187,8 @@ TEST_F(SqliteWatchTest, WithoutItsTableTheDatabaseIsDamaged) {
   ASSERT_TRUE(put(*store, "a", 1));
   as_other_program(path(), "DROP TABLE changes");
   EXPECT_EQ(watch->next(soon()).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(put(*make(), "a", 2).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(put(*store, "a", 2).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(error_of(open(path())).code, ErrorCode::corrupt);
 }
 
 }  // namespace

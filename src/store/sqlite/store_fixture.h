@@ -63,15 +63,15 @@ class SqliteStoreTest : public testing::Test {
     EXPECT_EQ(sqlite3_open(at.c_str(), &db), SQLITE_OK);
     // VACUUM keeps the room for checksums, so the content goes to a database without.
     EXPECT_EQ(sqlite3_exec(db, ("ATTACH '" + at + "-old' AS old").c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-    const char* const script =
-        "CREATE TABLE old.records(kind INTEGER NOT NULL, name TEXT NOT NULL, revision "
-        "INTEGER NOT NULL, token BLOB NOT NULL, checksum INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY(kind, "
-        "name)) STRICT; CREATE TABLE old.counters(id INTEGER PRIMARY KEY, value INTEGER NOT NULL) STRICT; CREATE TABLE "
-        "old.changes(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL) "
-        "STRICT; INSERT INTO old.records SELECT * FROM main.records; INSERT INTO old.counters SELECT * FROM "
-        "main.counters; INSERT INTO old.changes SELECT * FROM main.changes; PRAGMA old.user_version=2; PRAGMA "
+    std::string script = ask(at,
+                             "SELECT group_concat(replace(sql, 'CREATE TABLE ', 'CREATE TABLE old.'), '; ') FROM "
+                             "sqlite_schema WHERE type='table'",
+                             nullptr);
+    script +=
+        "; INSERT INTO old.records SELECT * FROM main.records; INSERT INTO old.counters SELECT * FROM main.counters; "
+        "INSERT INTO old.changes SELECT * FROM main.changes; PRAGMA old.user_version=2; PRAGMA "
         "old.application_id=1131573094; PRAGMA old.journal_mode=WAL";
-    EXPECT_EQ(sqlite3_exec(db, script, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    EXPECT_EQ(sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
     sqlite3_close(db);
     std::filesystem::rename(at + "-old", at);
   }

@@ -36,11 +36,8 @@ class Group {
     const auto log_reserved = reserve_log(database_);
     if (!log_reserved && log_reserved.error().code != ErrorCode::storage_full) return log_reserved;
     TRY_VOID(begin());
+    TRY_VOID(check_against(database_, note_));
     TRY(const std::int64_t last, database_.last_revision());
-    if (note_ && note_->register_id == database_.register_id() && last < note_->revision) {
-      return fail(commits_lost(database_, last, *note_));
-    }
-    if (note_) TRY_VOID(check_file_against(database_, *note_));
     revision_ = database_.told(last);
     TRY_VOID(upgrade_tables(database_));
     TRY_VOID(forget_changes_ ? forget_all_changes(database_, revision_) : begin_changes(database_));
@@ -87,11 +84,6 @@ class Group {
   /// A register that an older program made gets its id with the first commit.
   [[nodiscard]] Result<std::int64_t> register_id() {
     if (database_.register_id() != 0) return database_.register_id();
-    {
-      TRY(const auto row, database_.prepare(Sql::register_id));
-      TRY(const bool found, row->step());
-      if (found) return row->number(0);
-    }
     TRY_VOID(database_.run(Sql::give_register_id));
     return database_.number(Sql::register_id);
   }
@@ -137,7 +129,8 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   auto results = commit_together(database, group, note);
   if (!is_full(results.front())) return results;
   // A log that a reader kept from being started again may be what is full.
-  static_cast<void>(database.checkpoint());
+  const auto in_file = database.last_revision();
+  if (in_file && database.checkpoint().value_or(false)) static_cast<void>(database.begin_log_anew(*in_file));
   for (std::size_t i = 0; i < group.size(); ++i) {
     results[i] = std::move(commit_together(database, group.subspan(i, 1), note).front());
     // What watches could follow gives its room to the register.
@@ -150,14 +143,15 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
 
 Result<bool> shorten_log(Database& database, const std::function<void(std::int64_t in_file)>& note) {
   if (database.log_pages() < kLogPagesMax) return false;
+  // Before the checkpoint: where somebody removed the lock file, another may commit behind it.
+  TRY(const std::int64_t in_file, database.last_revision());
   TRY(const bool complete, database.checkpoint());
   // The next write starts the log again from its front. It must come from a process that knows of the checkpoint: one
   // that opens the store alone would take the old log for news. So it is made now.
   if (!complete) return false;
-  TRY(const std::int64_t in_file, database.last_revision());
   note(in_file);
   database.expect_in_file(in_file);
-  TRY_VOID(database.run(Sql::count_log_restart));
+  TRY_VOID(database.begin_log_anew(in_file));
   return true;
 }
 

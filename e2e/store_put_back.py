@@ -1,0 +1,235 @@
+"""Files of an earlier moment put back beside newer ones, also across a restore; a restore that is killed at each step; a
+restore beside damage: no address gets a second holder, and there is always a way out.
+
+usage: store_put_back.py BIN_DIR
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, wait_for
+
+NODE = "node-a"
+SUFFIXES = ("", "-wal", "-shm", "-lock")
+CORRUPT = 101
+MANY = 20
+
+
+class Machine:
+    """A store in a directory of its own, plugins, perhaps an agent, and who got which address."""
+
+    def __init__(self, world, name, cooldown=0):
+        self.world = world
+        self.folder = world.directory / name
+        self.folder.mkdir()
+        self.db = self.folder / "croft.db"
+        self.store = f"sqlite:{self.db}"
+        self.socket = world.directory / f"{name}.sock"
+        self.cache = world.directory / f"{name}-cni"
+        (self.cache / "results").mkdir(parents=True)
+        self.holders = {}
+        self.croft("pool", "create", "a", "--cidr", "10.79.0.0/22", "--block-size", "28", "--cooldown-seconds",
+                   str(cooldown))
+
+    def call(self, command, container, agent=False, **ipam):
+        """(CNI code, 0 for success; the addresses; the text)"""
+        config = {"cniVersion": "1.1.0", "name": "net", "ipam": {
+            "type": "croft-ipam", "store": self.store, "nodename": NODE, **ipam,
+            "agent": str(self.socket) if agent else "none"}}
+        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container,
+               "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
+        done = subprocess.run([self.world.bin / "croft-ipam"], input=json.dumps(config), env=env, capture_output=True,
+                              text=True, timeout=60, check=False)
+        answer = json.loads(done.stdout) if done.stdout.strip() else {}
+        if done.returncode != 0:
+            return answer["code"], [], answer["msg"]
+        return 0, [ip["address"].split("/")[0] for ip in answer.get("ips", [])], ""
+
+    def add(self, container, **how):
+        code, addresses, text = self.call("ADD", container, **how)
+        expect_equal(code, 0, f"ADD {container}: {text}")
+        expect(self.holders.get(addresses[0], container) == container,
+               f"two holders of {addresses[0]}: {self.holders.get(addresses[0])} and {container}")
+        self.holders[addresses[0]] = container
+        return addresses[0]
+
+    def add_until_log_begins_anew(self, name):
+        """Its header has other salts then, once something is written."""
+        def salts():
+            return self.path("-wal").read_bytes()[16:24]
+        before, count = salts(), 0
+        while salts() == before:
+            self.add(f"{name}{count}")
+            count += 1
+
+    def path(self, suffix):
+        return pathlib.Path(str(self.db) + suffix)
+
+    def croft(self, *arguments, check=True):
+        return run(self.world.bin / "croft", "--store", self.store, *arguments, check=check)
+
+    def held(self):
+        return {row["address"]: row["handle"] for row in self.world.croft(self.store, "ip", "list")
+                if row["state"] == "held"}
+
+    def note_running(self, container, address):
+        """As libcni does after an ADD."""
+        entry = {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": "net",
+                 "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/24"}]}}
+        (self.cache / "results" / f"net-{container}-eth0").write_text(json.dumps(entry))
+
+    def agent(self):
+        process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", self.socket,
+                                    "--node", NODE], stderr=subprocess.DEVNULL)
+        wait_for(lambda: process.poll() is not None or self.socket.exists(), "the agent serves")
+        return process
+
+
+def put_back(world, restored, back, removed):
+    """Older files of those names in place of the newer ones, and others removed, under an agent and alone."""
+    what = f"{'restored, ' if restored else ''}older {', '.join('croft.db' + b for b in back)}"
+    what += f", without {', '.join(removed)}" if removed else ""
+    m = Machine(world, "".join(c if c.isalnum() else "_" for c in what))
+    m.add_until_log_begins_anew("a")
+    old = {suffix: m.path(suffix).read_bytes() for suffix in SUFFIXES}
+    m.add_until_log_begins_anew("b")
+    backup = world.directory / f"{m.folder.name}.backup"
+    m.croft("store", "backup", backup)
+    if restored:
+        m.croft("store", "restore", backup)
+    agent = m.agent()
+    try:
+        for i in range(3):
+            m.add(f"n{i}", agent=i > 0)
+        for suffix in back:
+            m.path(suffix).write_bytes(old[suffix])
+        for suffix in removed:
+            m.path(suffix).unlink()
+        for by_agent in (True, False, True):
+            code, addresses, text = m.call("ADD", f"x{by_agent}", agent=by_agent)
+            expect_equal(code, CORRUPT, f"{what}: ADD {'by the agent' if by_agent else 'alone'}: {addresses} {text}")
+        expect_equal(m.croft("check", check=False).returncode, 3, f"{what}: check")
+        for name, address in {c: a for a, c in m.holders.items()}.items():
+            m.note_running(name, address)
+        expect(m.croft("store", "restore", m.db, check=False).returncode != 0, f"{what}: restore of what is left, unforced")
+        cache = ("--cni-cache", m.cache, "--node", NODE, "--force")
+        # A database and a log of two times may be no tables any more; then there is the backup.
+        if m.croft("store", "restore", m.db, *cache, check=False).returncode != 0:
+            expect("-wal" not in removed, f"{what}: restore of what is left")
+            m.croft("store", "restore", backup, *cache)
+        for i in range(20):
+            m.add(f"y{i}", agent=i % 2 == 0)
+        expect_equal({h.split(".")[1] for h in m.held().values()}, set(m.holders.values()), f"{what}: held")
+    finally:
+        agent.terminate()
+        agent.wait()
+    say(f"{what}: code 101 until it is restored")
+
+
+def older_files(world):
+    put_back(world, True, ("",), ("-wal", "-shm"))
+    put_back(world, True, ("", "-wal"), ("-shm",))
+    put_back(world, True, ("",), ())
+    put_back(world, True, ("",), ("-lock",))
+    put_back(world, False, ("",), ("-lock",))
+    put_back(world, False, ("", "-lock"), ())
+
+
+def restore_killed(world):
+    """At every call that makes something durable or gives a name: the register is the old one or the new one."""
+    m = Machine(world, "killed")
+    for i in range(MANY):
+        m.add(f"a{i}")
+    backup = world.directory / "killed.backup"
+    m.croft("store", "backup", backup)
+    in_backup = m.held()
+    for i in range(3):
+        m.add(f"b{i}")
+    now = m.held()
+    aside = world.directory / "killed-aside"
+    shutil.copytree(m.folder, aside)
+    seen = set()
+    for call in ("rename,renameat2", "unlink,unlinkat", "fsync,fdatasync", "flock"):
+        for number in range(1, 60):
+            shutil.rmtree(m.folder)
+            shutil.copytree(aside, m.folder)
+            done = run("strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                       f"inject={call}:signal=KILL:when={number}", world.bin / "croft", "--store", m.store, "store",
+                       "restore", backup, "--force", check=False)
+            held = m.held()
+            expect(held in (now, in_backup), f"killed at {call} {number}: {done}: neither the old register nor the new")
+            seen.add(held == now)
+            m.holders = {a: h.split(".")[1] for a, h in held.items()}
+            m.add("new")
+            if done.returncode == 0:
+                break
+        expect(done.returncode == 0, f"more calls of {call} than looked at")
+    expect_equal(seen, {True, False}, "killed before and after the rename")
+    say("a restore that is killed anywhere leaves the old register or the new one, and both serve")
+
+
+def damage(folder, kind, name):
+    """As a bad disk would, but with right checksums of the log's frames."""
+    script = ("import sqlite3, os, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA wal_autocheckpoint=0'); "
+              "n = c.execute('UPDATE records SET checksum=checksum+1 WHERE kind=? AND name LIKE ?', "
+              "(int(sys.argv[2]), sys.argv[3])).rowcount; c.commit(); os._exit(0 if n == 1 else 1)")
+    run(sys.executable, "-c", script, folder / "croft.db", kind, name)
+
+
+def restore_beside_damage(world):
+    """One damaged record of the backup, and something cools or runs that it is about."""
+    pools, blocks, handles = 0, 3, 5
+    for kind, name, what in ((blocks, "ipv4/10.79.%", "cools"), (blocks, "ipv4/10.79.%", "runs"), (pools, "a", "cools"),
+                             (pools, "a", "runs"), (handles, "net.c1", "runs"), (handles, "net.c1", "moved")):
+        m = Machine(world, f"damage-{kind}-{what}", cooldown=600)
+        m.croft("pool", "create", "b", "--cidr", "10.80.0.0/24", "--cooldown-seconds", "600")
+        kept = [m.add(f"c{i}", ipv4_pools=["a"]) for i in range(4)]
+        backup = world.directory / f"damage-{kind}-{what}-backup"
+        shutil.copytree(m.folder, backup)
+        damage(backup, kind, name)
+        rests = m.add("late", ipv4_pools=["a"])
+        expect_equal(m.call("DEL", "late")[0], 0, "DEL")
+        cache = []
+        if what != "cools":
+            cache = ["--cni-cache", m.cache, "--node", NODE]
+            for i, address in enumerate(kept):
+                m.note_running(f"c{i}", address if what == "runs" or i != 1 else "10.79.3.77")
+        expect(m.croft("store", "restore", backup / "croft.db", *cache, check=False).returncode != 0, "restore, unforced")
+        done = m.croft("store", "restore", backup / "croft.db", *cache, "--force", check=False)
+        expect_equal(done.returncode, 0, f"damaged {kind} {name}, {what}: {done.stdout}{done.stderr}")
+        named = {"cools": rests if kind == blocks else "", "runs": kept[1] if kind != handles else "", "moved": "10.79.3.77"}[what]
+        expect(named in done.stdout, f"{named} is named: {done.stdout}")
+        for i in range(12):
+            code, addresses, _ = m.call("ADD", f"d{i}", ipv4_pools=["b"] if kind == pools else ["a"])
+            expect_equal(code, 0, "ADD after the restore")
+            expect(not set(addresses) & {rests, *kept}, f"{addresses} is in other hands or rests")
+    say("a damaged record of a backup stops no restore that is asked for; what hangs on it is named")
+
+
+def restore_without_a_pool(world):
+    """A pool made since the backup: what cools in it nobody can get."""
+    m = Machine(world, "no-pool", cooldown=600)
+    m.add("c0")
+    backup = world.directory / "no-pool.backup"
+    m.croft("store", "backup", backup)
+    m.croft("pool", "create", "q", "--cidr", "10.80.0.0/28", "--cooldown-seconds", "600")
+    m.add("c1", ipv4_pools=["q"])
+    expect_equal(m.call("DEL", "c1")[0], 0, "DEL")
+    for arguments in (("--dry-run",), ()):
+        done = m.croft("store", "restore", backup, *arguments, check=False)
+        expect_equal(done.returncode, 0, f"restore {arguments}: {done.stdout}{done.stderr}")
+    m.add("c2")
+    say("what cools in a pool that a backup does not know stops no restore")
+
+
+def test():
+    require_programs("strace")
+    with World("put-back", sys.argv[1]) as world:
+        for part in (older_files, restore_without_a_pool, restore_beside_damage, restore_killed):
+            part(world)
+
+
+main(test, 280)
