@@ -1,4 +1,4 @@
-// The plugin through the agent and past it, in turns on one sqlite store (DESIGN §8).
+// The plugin through the agent and past it, in turns on one sqlite store (docs/promises.md#budget-block-add).
 //
 // usage: agent_bench BIN_DIR [DIRECTORY]   (the store is made in DIRECTORY, by default the current one)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the cluster allocator: in memory, and on one etcd beside Calico's own library in the same run (DESIGN §8).
+"""Measures the cluster allocator: in memory, and on one etcd beside Calico's own library in the same run
+(docs/promises.md#budgets).
 
 usage: bench/cluster.py BUILD_DIR      e.g. build/release
 """

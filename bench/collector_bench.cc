@@ -1,6 +1,6 @@
-// What a pass of the collector costs in a large cluster: 500,000 addresses on 5,000 nodes (DESIGN §8: at most 2 s and
-// 256 MiB). Asks how long a pass takes and how much memory it adds, beside what reading the store in memory alone
-// takes; a store elsewhere adds its own reading.
+// What a pass of the collector costs in a large cluster: 500,000 addresses on 5,000 nodes
+// (docs/promises.md#budget-collector: at most 2 s and 256 MiB). Asks how long a pass takes and how much memory it adds,
+// beside what reading the store in memory alone takes; a store elsewhere adds its own reading.
 //
 // collector_bench [NODES [ADDRESSES-A-NODE]]
 

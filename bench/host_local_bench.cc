@@ -1,4 +1,5 @@
-// The budgets of DESIGN §8 that concern host-local, with Debian's binary measured beside in the same run.
+// The budgets that concern host-local (docs/promises.md#budget-host-local), with Debian's binary measured beside in the
+// same run.
 //
 // usage: host_local_bench BIN_DIR [DIRECTORY]   (what is synced goes to DIRECTORY's disk, by default the current one)
 //

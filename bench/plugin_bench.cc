@@ -1,4 +1,4 @@
-// The budgets of DESIGN §8 that concern the plugin on sqlite, measured side by side in one run.
+// The budgets that concern the plugin on sqlite (docs/promises.md#budget-block-add), measured side by side in one run.
 //
 // usage: plugin_bench BIN_DIR [DIRECTORY]   (the store is made in DIRECTORY, by default the current one)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the next Service address beside Kubernetes' own allocator, doing the same work (DESIGN §8).
+"""Measures the next Service address beside Kubernetes' own allocator, doing the same work
+(docs/promises.md#budget-next-service).
 
 usage: bench/service_range.py BUILD_DIR [TURNS]     e.g. build/release; TURNS (default 3) of both, one process at a time
 

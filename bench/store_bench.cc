@@ -1,4 +1,4 @@
-// What a store costs: the question behind DESIGN §8's "one commit of the same store", which other budgets are measured
+// What a store costs: the question behind the commits of docs/promises.md#budgets, which other budgets are measured
 // against. Prints one line a measurement, with syncs and transactions counted beside the time, and the disk's own sync
 // time, because on a slow disk the syncs are what a user pays.
 //

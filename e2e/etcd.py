@@ -99,7 +99,8 @@ def what_is_stored(etcd, world):
 
 
 def round_trips(etcd, world):
-    """DESIGN §8: an ADD of a lone plugin in a block with space makes at most three requests, none of them a list of
+    """docs/promises.md#budget-round-trips: an ADD of a lone plugin in a block with space makes at most three
+    requests, none of them a list of
     blocks; a DEL too."""
     elm = Node(world, etcd.store, "elm")
     elm.add("first")

@@ -3,7 +3,7 @@
 configuration as flannel's CNI plugin makes it of that, Debian's `bridge`, and croft-ipam installed as `host-local`.
 
 For IPv4 (the form of today and that of old releases) and dual stack: addresses, files, pings between pods and to the
-gateway, DEL by the binary that added and by the other one. Then the article's example of host-local, with both
+gateway, DEL by the binary that added and by the other one. Then the worked example of host-local, with both
 binaries: its addresses, its errors. At the end the real flannel plugin, when it is there: given in CROFT_FLANNEL_CNI, installed,
 or built by Go from the module proxy, pinned.
 
@@ -37,7 +37,7 @@ SUBNET_ENV = {
 # What kube-flannel's 10-flannel.conflist gives the plugin.
 NETCONF = {"cniVersion": "0.3.1", "name": "cbr0", "type": "flannel",
            "delegate": {"hairpinMode": True, "isDefaultGateway": True}}
-# The sheet's text, byte for byte (cni sheet 6.2).
+# Byte for byte: docs/reference/node-ranges.md#delegate.
 GOLDEN_DELEGATE = (
     '{"cniVersion":"0.3.1","hairpinMode":true,"ipMasq":false,"ipam":{"ranges":[[{"subnet":"10.244.0.0/24"}]],'
     '"routes":[{"dst":"10.244.0.0/16"}],"type":"host-local"},"isDefaultGateway":true,"isGateway":true,"mtu":1450,'
@@ -199,7 +199,7 @@ def flannel_node(world, croft, debian, families, form):
     say("  DEL by both, each also of what the other added")
 
 
-# The article's example (cni sheet 6.3), which is host-local's own documentation's.
+# docs/reference/host-local.md#worked-example, which is host-local's own documentation's.
 def article(data):
     return {
         "cniVersion": "1.0.0", "name": "article",
@@ -227,7 +227,7 @@ def refusal(call, what):
 
 
 def article_example(world, installation, name):
-    say(f"the article's example, {name}")
+    say(f"the worked example, {name}")
     node, pod = world.netns("an" + name), world.netns("ap" + name)
     plugin = Plugin(installation, "host-local", node)
     data = world.directory / f"article-{name}"

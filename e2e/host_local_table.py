@@ -1,8 +1,9 @@
 """What `host-local` must answer, as a table: every row runs with the reference's binary and with Croft's.
 
 A row gives the state of the directory, the calls, for each call the exit code and the exact bytes, and the directory
-afterwards: names, contents, modes. Row numbers are those of the checklist in the project's sheet "CNI protocol and
-host-local"; rows beside the numbers are named after its sections. Where the two programs are to differ, the row says why; the
+afterwards: names, contents, modes. Row numbers are those of docs/reference/host-local.md#cases
+and docs/reference/cni.md#cases; the other rows are named after what they are about.
+Where the two programs are to differ, the row says why; the
 reasons are printed at the end.
 
 usage: host_local_table.py BIN_DIR [--only reference|croft] [--row NUMBER]
@@ -617,25 +618,25 @@ for override, works in (("true", True), ("TRUE", True), ("0", False)):
     row(119, ONE, add(R(FIRST) if works else Per(R(FIRST), same, NO_CHECK), env=env), ANY)
 got(119, ONE, FIRST, env={"netns": "/no/such/netns", "override": False})
 
-# ---- the sections before the checklist ---------------------------------------------------------------------------
+# ---- beside the numbered cases ----------------------------------------------------------------------------------
 
-# Order of the dispatcher (1.3).
+# docs/reference/cni.md#error-order
 ORDER = "cni 1.1 looks for missing variables before it looks at the values"
-bad("1.3", ONE, Per(E("required env variables [CNI_NETNS] missing", 4), E("interface name is . or ..", 4), ORDER), ifname=".",
+bad("error-order", ONE, Per(E("required env variables [CNI_NETNS] missing", 4), E("interface name is . or ..", 4), ORDER), ifname=".",
     env={"netns": ""})
-bad("1.3", ONE, "required env variables [CNI_CONTAINERID,CNI_PATH] missing", 4, container="", env={"CNI_PATH": ""})
-row("1.3", ONE, add(E("incompatible CNI versions", 1, 'config is "0.3.2", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" '
+bad("error-order", ONE, "required env variables [CNI_CONTAINERID,CNI_PATH] missing", 4, container="", env={"CNI_PATH": ""})
+row("error-order", ONE, add(E("incompatible CNI versions", 1, 'config is "0.3.2", plugin supports ["0.1.0" "0.2.0" "0.3.0" "0.3.1" '
                       '"0.4.0" "1.0.0" "1.1.0"]'), version="0.3.2"), NOTHING, only=("croft", LATER))
-row("1.3", ONE, add(starts("incompatible CNI versions", 1), version="1.0"), NOTHING)
-row("1.3", ONE, Step("add", E("unknown CNI_COMMAND: add", 4)), NOTHING)
-got("1.3", ONE, FIRST, env={"TRACEPARENT": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
-row("1.2", ONE, [add(R(FIRST), "c" * 300)], {"10.1.2.2": holder("c" * 300), **cursors("10.1.2.2")})
-bad("1.2", ONE, "invalid characters in containerID", 4, "abc\n", container="abc\n")
-row("1.1", {**ONE, "padding": "x" * (2 << 20)}, add(Per(R(FIRST), starts("", 6), "standard input is capped at 1 MiB")),
+row("error-order", ONE, add(starts("incompatible CNI versions", 1), version="1.0"), NOTHING)
+row("error-order", ONE, Step("add", E("unknown CNI_COMMAND: add", 4)), NOTHING)
+got("error-order", ONE, FIRST, env={"TRACEPARENT": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+row("environment", ONE, [add(R(FIRST), "c" * 300)], {"10.1.2.2": holder("c" * 300), **cursors("10.1.2.2")})
+bad("environment", ONE, "invalid characters in containerID", 4, "abc\n", container="abc\n")
+row("process", {**ONE, "padding": "x" * (2 << 20)}, add(Per(R(FIRST), starts("", 6), "standard input is capped at 1 MiB")),
     Per({"10.1.2.2": DUMMY, **cursors("10.1.2.2")}, NOTHING, "standard input is capped at 1 MiB"))
-got("1.1", {**ONE, "padding": "x" * 1000000}, FIRST)
+got("process", {**ONE, "padding": "x" * 1000000}, FIRST)
 
-# JSON (1.7).
+# docs/reference/cni.md#json-rules
 D = '"dataDir":"@D@"'
 for text in (f'{{"CNIVERSION":"1.0.0","NAME":"mynet","IPAM":{{{D},"RANGES":[[{{"SUBNET":"10.1.2.0/24"}}]]}}}}',
              f'{{"cniVersion":"1.0.0","name":"a","name":"mynet","ipam":{{{D}}},"ipam":{{"ranges":[[{{"subnet":"10.1.2.0/24"}}]]}}}}'
@@ -643,61 +644,61 @@ for text in (f'{{"CNIVERSION":"1.0.0","NAME":"mynet","IPAM":{{{D},"RANGES":[[{{"
              f'{{"cniVersion":"1.0.0","name":"mynet","ipam":{{{D},"type":null,"resolvConf":null,"routes":null,'
              '"ranges":[[{"subnet":"10.1.2.0/24","rangeStart":null,"rangeEnd":"","gateway":null}]]},"args":null,'
              '"runtimeConfig":null,"unknown":{"a":[1,2.5e3,true]}}'):
-    got("1.7", text.encode(), FIRST)
-bad("1.7", net(ranges=[[{"subnet": None}]]), "invalid CIDR address: ")
+    got("json-rules", text.encode(), FIRST)
+bad("json-rules", net(ranges=[[{"subnet": None}]]), "invalid CIDR address: ")
 for member, text in (("gateway", "10.1.2.010"), ("rangeStart", "2001:db8::1%eth0"), ("rangeEnd", " 10.1.2.9"),
                      ("gateway", "foo")):
-    bad("1.7", net(ranges=[[{"subnet": "10.1.2.0/24", member: text}]]), f"invalid IP address: {text}")
+    bad("json-rules", net(ranges=[[{"subnet": "10.1.2.0/24", member: text}]]), f"invalid IP address: {text}")
 for change in ({"ranges": 5}, {"ranges": [[{"subnet": 5}]]}, {"dataDir": 5}, {"routes": "x"}):
-    bad("1.7", net(**change), Per(Want(1, "code 999", lambda out, place: json.loads(out)["code"] == 999), starts(""),
+    bad("json-rules", net(**change), Per(Want(1, "code 999", lambda out, place: json.loads(out)["code"] == 999), starts(""),
                                   OWN_TEXT))
 
-# The result (1.9).
-row("1.9", net("10.1.2.0/24", routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}]),
+# docs/reference/cni.md#results
+row("results", net("10.1.2.0/24", routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}]),
     add(R(FIRST, routes=[{"dst": "10.9.0.7/8", "gw": "10.1.2.9"}, {"dst": "10.8.0.0/16"}])), ANY, versions=ALL)
 many = {"dst": "10.8.0.0/16", "gw": "10.1.2.9", "mtu": 1400, "advmss": 1360, "priority": 7, "table": 0, "scope": 0}
-row("1.9", net("10.1.2.0/24", routes=[many]), add(R(FIRST, routes=[many])), ANY, versions=ALL)
-row("1.9", net("10.1.2.0/24", routes=[{**many, "mtu": 0, "priority": 0}]),
+row("results", net("10.1.2.0/24", routes=[many]), add(R(FIRST, routes=[many])), ANY, versions=ALL)
+row("results", net("10.1.2.0/24", routes=[{**many, "mtu": 0, "priority": 0}]),
     add(R(FIRST, routes=[{k: many[k] for k in ("dst", "gw", "advmss", "table", "scope")}])), ANY, versions=LIST)
-resolv_row("1.9", "search a<b>&c\n", {"search": ["a<b>&c"]})
+resolv_row("results", "search a<b>&c\n", {"search": ["a<b>&c"]})
 
 # Sets (2.1, 2.3).
 for key in ("rangeStart", "rangeEnd", "gateway"):
-    bad("2.1", {"name": NETWORK, "ipam": {key: "10.1.2.9"}}, "no IP ranges specified")
-row("2.2", net("10.1.2.0/24", "10.1.2.0/24"), add(E("CNI version  does not support more than 1 address per family"),
+    bad("configuration", {"name": NETWORK, "ipam": {key: "10.1.2.9"}}, "no IP ranges specified")
+row("load-order", net("10.1.2.0/24", "10.1.2.0/24"), add(E("CNI version  does not support more than 1 address per family"),
                                                 version=""), NOTHING)
-bad("2.2", net("10.1.2.0/24", "10.1.3.0/31"), "invalid range set 1: Network 10.1.3.0/31 too small to allocate from")
+bad("load-order", net("10.1.2.0/24", "10.1.3.0/31"), "invalid range set 1: Network 10.1.3.0/31 too small to allocate from")
 for cidr, first, gateway, last in (("0.0.0.0/0", "0.0.0.2", "0.0.0.1", "255.255.255.254"),
                                    ("::/0", "::2", "::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")):
-    row("2.3", net(cidr), add(Per(E(FA0 + f"no IP addresses available in range set: ?01-{last}"),
+    row("ranges", net(cidr), add(Per(E(FA0 + f"no IP addresses available in range set: ?01-{last}"),
                                   R(f"{first}/0 {gateway}"), SHORT)),
         Per({}, {first: DUMMY, **cursors(first)}, SHORT))
-bad("2.3", net("192.0.2.0/24 e=192.0.2.40 s=192.0.2.40 g=192.0.2.1", ["192.0.2.0/24"]), "range set 0 overlaps with 1")
+bad("ranges", net("192.0.2.0/24 e=192.0.2.40 s=192.0.2.40 g=192.0.2.1", ["192.0.2.0/24"]), "range set 0 overlaps with 1")
 LEAVES = "a range that begins at the broadcast address and has no end leaves the subnet in the reference: refused"
-row("2.3", net("10.1.2.0/24 s=10.1.2.255"),
+row("ranges", net("10.1.2.0/24 s=10.1.2.255"),
     [add(Per(R(f"{a}/24 10.1.2.1"), E(IR0 + "RangeStart 10.1.2.255 not in network 10.1.2.0/24"), LEAVES), c)
      for c, a in (("a", "10.1.2.255"), ("b", "10.1.3.0"))],
     Per({"10.1.2.255": holder("a"), "10.1.3.0": holder("b"), **cursors("10.1.3.0")}, NOTHING, LEAVES))
-# Only the gateway of the containing range is skipped (2.6).
-row("2.6", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=10.1.2.2"]),
+# Only the gateway of the containing range is skipped (docs/reference/host-local.md#round-robin).
+row("round-robin", net(["10.1.2.0/29 e=10.1.2.3 g=10.1.2.5", "10.1.2.0/29 s=10.1.2.4 g=10.1.2.2"]),
     fill(*gw("10.1.2.5", "10.1.2.1/29", "10.1.2.2/29", "10.1.2.3/29"), *gw("10.1.2.2", "10.1.2.4/29", "10.1.2.5/29",
                                                                           "10.1.2.6/29"),
          then=FA0 + "no IP addresses available in range set: 10.1.2.1-10.1.2.3,10.1.2.4-10.1.2.6"), ANY)
 # A freed address comes again only after a whole turn; a requested one moves the cursor.
-row("2.6", net("10.1.2.0/29"), [*fill(*gw("10.1.2.1", "10.1.2.2/29", "10.1.2.3/29")), delete(container="c0"),
+row("round-robin", net("10.1.2.0/29"), [*fill(*gw("10.1.2.1", "10.1.2.2/29", "10.1.2.3/29")), delete(container="c0"),
                                 add(R("10.1.2.4/29 10.1.2.1")),
                                 add(R("10.1.2.6/29 10.1.2.1"), "b", env={"args": "IP=10.1.2.6"}),
                                 add(R("10.1.2.2/29 10.1.2.1"), "d")],
     {"10.1.2.3": holder("c1"), "10.1.2.4": DUMMY, "10.1.2.6": holder("b"), "10.1.2.2": holder("d"), **cursors("10.1.2.2")})
 
-# Routes as they come (2.1).
-row("2.1", net("10.1.2.0/24", routes=[{"gw": "1.2.3.4"}]), add(R(FIRST, routes=[{"dst": "<nil>", "gw": "1.2.3.4"}])), ANY)
-bad("2.1", net("10.1.2.0/24", routes=[{"dst": "x"}]), "invalid CIDR address: x")
-bad("2.1", net("10.1.2.0/24", routes=[{"dst": "10.0.0.0/8", "gw": "x"}]), "invalid IP address: x")
-# A symbolic link counts as its target (2.8).
-row("2.8", ONE, add(E(FA0 + "10.1.2.3 has been allocated to dummy, duplicate allocation is not allowed")), ANY,
+# Routes as they come (docs/reference/host-local.md#configuration).
+row("configuration", net("10.1.2.0/24", routes=[{"gw": "1.2.3.4"}]), add(R(FIRST, routes=[{"dst": "<nil>", "gw": "1.2.3.4"}])), ANY)
+bad("configuration", net("10.1.2.0/24", routes=[{"dst": "x"}]), "invalid CIDR address: x")
+bad("configuration", net("10.1.2.0/24", routes=[{"dst": "10.0.0.0/8", "gw": "x"}]), "invalid IP address: x")
+# A symbolic link counts as its target (docs/reference/host-local.md#matching).
+row("matching", ONE, add(E(FA0 + "10.1.2.3 has been allocated to dummy, duplicate allocation is not allowed")), ANY,
     state={"10.1.2.3": LINK}, outside={"target": DUMMY})
-row("2.8", ONE, [check(), delete()], {}, state={"10.1.2.3": LINK}, outside={"target": DUMMY})
+row("matching", ONE, [check(), delete()], {}, state={"10.1.2.3": LINK}, outside={"target": DUMMY})
 
 # Errors of the system, in Go's words.
 def system(operation, path, reason, prefix=""):
@@ -714,7 +715,7 @@ for step in (add, delete, check):
     row("OS", ONE, step(starts("")), ANY, state={"lock": DIRECTORY})
 row("OS", net("10.1.2.0/24", resolvConf="@T@"), add(E("read @T@: is a directory")), NOTHING)
 
-# ---- holes of the reference (2.13) -------------------------------------------------------------------------------
+# ---- holes of the reference (docs/reference/host-local.md#faults) -----------------------------------------------
 
 row("H1", ONE, delete(), Per({"10.1.2.2": ""}, ANY, H1), state={"10.1.2.2": ""})
 H4 = "H4: an error at the cursor leaves no reservation"
@@ -928,7 +929,7 @@ class Table:
             if one.code == other.code == 0 and not isinstance(step.want, Per) and one.out != other.out:
                 if version >= "1" and one.out and json.loads(one.out) == {"dns": {}, **json.loads(other.out)}:
                     continue
-                if version in LIST and row_.rows == "1.9":
+                if version in LIST and row_.rows == "results":
                     continue  # members of routes that cni 1.1 does not know
                 self.failed.append(f"row {row_.rows} {version} {step.command}: the programs differ: {one.out!r} and "
                                    f"{other.out!r}")

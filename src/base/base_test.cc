@@ -65,7 +65,7 @@ TEST(TimeText, Rfc3339ReadsFractionsAndOffsets) {
   }
 }
 
-TEST(TimeText, GoUtcTextIsWhatTheSheetShows) {
+TEST(TimeText, GoUtcTextIsWhatGoPrints) {
   const WallTime base = WallTime(1768471201s);
   EXPECT_EQ(go_utc_text(base + 500ms), "2026-01-15 10:00:01.5 +0000 UTC");
   EXPECT_EQ(go_utc_text(base), "2026-01-15 10:00:01 +0000 UTC");

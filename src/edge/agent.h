@@ -11,7 +11,7 @@ namespace croft::edge {
 inline constexpr const char* kDefaultAgentSocket = "/run/croft/agent.sock";
 /// What switches the agent off in the place of a path.
 inline constexpr const char* kNoAgent = "none";
-/// How long a plugin waits for its agent before it goes to the store itself (DESIGN §2).
+/// How long a plugin waits for its agent before it goes to the store itself (docs/promises.md#plugin-alone).
 inline constexpr std::chrono::milliseconds kAgentPatience{1000};
 
 /// The agent of this node, as a plugin sees it. Every Error means the same to a plugin: it goes to the store itself, be

@@ -107,7 +107,7 @@ class HostLock {
                            "nodename_file " + path);
 }
 
-/// Sheet §4.2.
+/// docs/reference/calico-ipam.md#plugin-configuration.
 [[nodiscard]] Result<std::string> node_name_of(const Call& call) {
   const CalicoNetconf& config = call.config();
   if (!config.nodename.empty()) return config.nodename;
@@ -144,8 +144,9 @@ class HostLock {
   return request;
 }
 
-/// Where virtual machines keep their addresses (sheet §3.13), the pod that runs one would need the machine's address,
-/// and its migration the same one again. This version can't see the machine, so it must not make as if.
+/// Where virtual machines keep their addresses (docs/reference/calico-ipam.md#virtual-machines), the pod that runs one
+/// would need the machine's address, and its migration the same one again. This version can't see the machine, so it
+/// must not make as if.
 [[nodiscard]] Result<void> check_no_virtual_machine(const Call& call, const engine::Context& context) {
   const core::PodIdentity& pod = call.config().pod;
   if (!call.config().is_kubernetes() || !pod.name.starts_with("virt-launcher-")) return {};
@@ -203,7 +204,8 @@ auto through_agent(const Call& call, const std::string& node, Ask ask)
   return std::get<core::Assigned>(std::move(answer));
 }
 
-/// Sheet §4.4: an address has the length of its block, one that was asked for its full length; a route to each.
+/// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
+/// length; a route to each.
 cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
   cni::AddResult result;
   for (const core::AssignedAddress& a : assigned.addresses) {
@@ -230,8 +232,8 @@ Checked<cni::AddResult> add(const Call& call) {
 
 // ---- DEL
 
-/// The handle under which Calico before 3.0 kept this container's address (sheet §4.5); nothing when it would be in the
-/// form of today's: then it may be another container's.
+/// The handle under which Calico before 3.0 kept this container's address (docs/reference/calico-ipam.md#plugin-del);
+/// nothing when it would be in the form of today's: then it may be another container's.
 std::optional<std::string> old_handle_of(const Call& call) {
   const CalicoNetconf& config = call.config();
   std::string handle =

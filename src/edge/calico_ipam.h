@@ -37,10 +37,10 @@ struct CalicoIpamWorld {
 inline constexpr std::chrono::seconds kCalicoLockWaitMax{90};
 inline constexpr std::chrono::seconds kCalicoWorkMax{90};
 
-/// The personality: Calico's configuration, handles and results on Croft's engine (block-ipam sheet §4, docs/formats/
-/// calico-ipam.md). ADD and DEL; CHECK succeeds without work; STATUS and GC need a newer version than it speaks. It
-/// reads the files that the configuration names (the node's name) and locks the one that all calls of a host share.
-/// `world` must outlive the plugin.
+/// The personality: Calico's configuration, handles and results on Croft's engine
+/// (docs/reference/calico-ipam.md#plugin, docs/formats/calico-ipam.md). ADD and DEL; CHECK succeeds without work;
+/// STATUS and GC need a newer version than it speaks. It reads the files that the configuration names (the node's name)
+/// and locks the one that all calls of a host share. `world` must outlive the plugin.
 [[nodiscard]] CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world);
 
 }  // namespace croft::edge

@@ -15,8 +15,8 @@
 #include "wire/cni_version.h"
 
 // The dispatcher of a CNI plugin: from environment and standard input to one call of a handler and one JSON document.
-// It follows the reference's order of checks (cni sheet §1.3), because the order decides which error is seen. All I/O
-// is injected; nothing here knows a store.
+// It follows the reference's order of checks (docs/reference/cni.md#error-order), because the order decides which error
+// is seen. All I/O is injected; nothing here knows a store.
 
 namespace croft::edge {
 
@@ -81,8 +81,8 @@ struct CniAnswer {
 /// Runs one CNI call. The exit code is 0, or 1 with an error object in `out`.
 ///
 /// Where it leaves the reference: CNI_NETNS is compared with the plugin's own namespace *before* ADD runs, not after
-/// (§2.13 H14). So standard output never carries two documents, and a refused ADD leaves nothing behind. For DEL it is
-/// after, as in the reference: what can be given back is, and only then comes the complaint.
+/// (docs/reference/host-local.md#h14). So standard output never carries two documents, and a refused ADD leaves nothing
+/// behind. For DEL it is after, as in the reference: what can be given back is, and only then comes the complaint.
 [[nodiscard]] CniAnswer run_cni(const CniPlugin& plugin, const CniHost& host);
 
 /// The same, and writes the answer. The sinks say whether all bytes were written. An answer that cannot be written is a

@@ -338,7 +338,7 @@ TEST(Skeleton, StdinOverTheCapIsRefused) {
             "6 error unmarshall network config: invalid JSON: more than 10000 arrays and objects inside each other");
 }
 
-// A release must not depend on pools (DESIGN §7.3).
+// A release must not depend on pools (docs/promises.md#promise-3).
 TEST(Skeleton, DelWithBrokenPoolsReachesItsHandlerAndDecodes) {
   Call call("DEL");
   call.input =

@@ -38,7 +38,8 @@ struct CroftIpamWorld {
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
 
 /// The personality `croft-ipam`: translates between CNI and the engine, decides nothing. `world` must outlive the
-/// plugin. Errors are CNI errors as DESIGN promise 7 numbers them; a refusal's `details` names each pool considered.
+/// plugin. Errors are CNI errors as docs/promises.md#cni-codes numbers them; a refusal's `details` names each pool
+/// considered.
 /// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
 /// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
 ///   gateway; without gateway /32 or /128.

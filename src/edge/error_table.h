@@ -15,7 +15,7 @@ enum class ExitCode : int {
   refused_for_safety = 5,
 };
 
-// The one table from croft::ErrorCode to the outside (DESIGN §7.7, docs/formats/cni.md).
+// The one table from croft::ErrorCode to the outside (docs/promises.md#cni-codes, docs/formats/cni.md).
 
 [[nodiscard]] wire::cni::Code cni_code_of(ErrorCode code);
 [[nodiscard]] ExitCode exit_code_of(ErrorCode code);

@@ -28,8 +28,9 @@ struct HostLocalWorld {
   std::function<void(const std::string& line)> log;
 };
 
-/// The personality `host-local`: the reference plugin's configuration, files, results and errors (cni sheet §2), all
-/// errors with code 999. `world` must outlive the plugin. Where it does better than the reference:
+/// The personality `host-local`: the reference plugin's configuration, files, results and errors
+/// (docs/reference/host-local.md), all errors with code 999. `world` must outlive the plugin. Where it does better than
+/// the reference:
 /// - an ADD that fails, for whatever reason, leaves no reservation and touches no other one;
 /// - DEL and GC need `name` and `ipam.dataDir` of the configuration and nothing else; a DEL that cannot remove a file
 ///   fails;

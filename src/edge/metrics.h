@@ -14,7 +14,8 @@ class Collectable;
 namespace croft::edge {
 
 /// What this process has seen of the ranges, for Prometheus, under the names of kube-apiserver and
-/// kube-controller-manager (services sheet §2.4, §5, §7.3). Counts are of this process, since its start.
+/// kube-controller-manager (docs/reference/service-ranges.md#metrics, #repair-metrics;
+/// docs/reference/node-ranges.md#metrics). Counts are of this process, since its start.
 ///
 ///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
 ///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses

@@ -21,8 +21,9 @@ struct AffinitiesReleased {
   std::optional<Error> failure;
 };
 
-/// Gives up all blocks of an owner, of both families, also when their pools are gone (sheet §3.12,
-/// ReleaseHostAffinities): empty ones go; others become nobody's, or stay with `must_be_empty`.
+/// Gives up all blocks of an owner, of both families, also when their pools are gone
+/// (docs/reference/calico-ipam.md#release-host-affinities): empty ones go; others become nobody's, or stay with
+/// `must_be_empty`.
 [[nodiscard]] Result<AffinitiesReleased> release_host_affinities(const Context& context,
                                                                  const core::AffinityOwner& owner, bool must_be_empty,
                                                                  bool apply = true);

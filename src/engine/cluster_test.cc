@@ -1,7 +1,7 @@
 #include "engine/affinities.h"
 #include "engine/test_world.h"
 
-// What a cluster asks of the allocator (block-ipam sheet §3.6–3.12, §9.1).
+// What a cluster asks of the allocator (docs/reference/calico-ipam.md#algorithms, #cases-allocator).
 namespace croft::engine {
 namespace {
 
@@ -63,7 +63,7 @@ class Cluster : public testing::Test, public World {
   bool bare_ = false;
 };
 
-// The example of the article on Calico's allocator.
+// A worked example that descriptions of Calico's allocator use.
 TEST_F(Cluster, AnAddressLiesInTheBlockItsMaskSays) {
   bare_pool("a", "10.10.0.0/24", 28);
   auto wanted = request("c1");

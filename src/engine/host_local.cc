@@ -64,7 +64,7 @@ std::vector<net::Address> addresses_of(const std::vector<Reservation>& reservati
   return addresses;
 }
 
-/// What a holder has: by container and interface, else by the container alone (cni sheet §2.8).
+/// What a holder has: by container and interface, else by the container alone (docs/reference/host-local.md#matching).
 [[nodiscard]] Result<std::vector<Reservation>> find_held(Reservations& reservations, const Holder& holder) {
   TRY(auto held, reservations.held_by(holder, Match::exact, Care::thorough));
   if (!held.empty()) return held;

@@ -49,7 +49,8 @@ struct ReconcileOptions {
   bool dry_run = false;  ///< only say what would be done
 };
 
-/// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics (sheet §7.3).
+/// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics
+/// (docs/reference/node-ranges.md#metrics).
 struct ClusterCidrCounts {
   std::uint64_t allocations = 0;     ///< node ranges taken
   std::uint64_t releases = 0;        ///< node ranges given back

@@ -6,8 +6,9 @@
 
 namespace croft::engine {
 
-/// Commits the writes of one plan, one by one, to a store that has no atomic commit (block-ipam sheet §3.1). `as_read`
-/// is the snapshot the plan was made from. The order, and what it is for:
+/// Commits the writes of one plan, one by one, to a store that has no atomic commit
+/// (docs/reference/calico-ipam.md#write-order). `as_read` is the snapshot the plan was made from. The order, and what
+/// it is for:
 ///
 ///   1. what the plan depends on is looked at once more;
 ///   2. claims are announced (affinity rows `pending`, new pools disabled), new blocks are made, empty, handles count

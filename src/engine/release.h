@@ -38,8 +38,8 @@ struct Collected {
   std::size_t kept_young = 0;  ///< held by nobody valid, but younger than kCollectAgeMin
 };
 
-/// CNI GC (DESIGN promise 4): releases, into cooling, what owners of this network on this node hold that are not in the
-/// list. The list is authoritative for (this network, this node) and nothing else. An allocation younger than
+/// CNI GC (docs/promises.md#cni-gc): releases, into cooling, what owners of this network on this node hold that are not
+/// in the list. The list is authoritative for (this network, this node) and nothing else. An allocation younger than
 /// kCollectAgeMin, or of unknown age, is kept: its ADD may not have reached the list yet.
 [[nodiscard]] Result<Collected> collect_attachments(const Context& context, const std::string& network,
                                                     const core::AffinityOwner& node, const ValidAttachments& valid);

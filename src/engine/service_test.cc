@@ -7,7 +7,7 @@
 #include "engine/test_services.h"
 #include "engine/test_world.h"
 
-// The Service transaction; numbers in brackets are rows of the services sheet's §9.
+// The Service transaction; numbers in brackets are rows of docs/reference/service-ranges.md#cases-services.
 
 namespace croft::engine {
 namespace {

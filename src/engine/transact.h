@@ -71,7 +71,7 @@ class Loader {
   std::map<core::Key, store::Condition> conditions_;
 };
 
-/// Tries after which a use case gives up on conflicts (block-ipam sheet §3: 100).
+/// Tries after which a use case gives up on conflicts (docs/reference/calico-ipam.md#algorithms: 100).
 inline constexpr int kTriesMax = 100;
 /// Rounds of reading within one try; a decision that asks for more has lost its way.
 inline constexpr int kReadRoundsMax = 100000;

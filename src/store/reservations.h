@@ -15,7 +15,8 @@
 #include "net/range.h"
 
 // The contract of host-local's reservations: one directory a network, shared with any plugin that keeps the rules of
-// the reference (cni sheet §2.7). It is not a Store: no revisions, no conditional commits; one lock, and files.
+// the reference (docs/reference/host-local.md#files). It is not a Store: no revisions, no conditional commits; one
+// lock, and files.
 
 namespace croft::store {
 

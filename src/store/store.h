@@ -27,7 +27,7 @@ using core::Value;
 using Revision = Strong<struct RevisionTag, std::uint64_t>;
 
 /// Names one logical commit, chosen by the caller at random. It is stored with every record the commit puts, so that a
-/// caller whose reply was lost can recognise its own write (reliability sheet §1.3).
+/// caller whose reply was lost can recognise its own write (docs/reference/reliability.md#unknown-outcomes).
 struct WriteToken {
   std::array<std::uint8_t, 16> bytes{};
   friend auto operator<=>(const WriteToken&, const WriteToken&) = default;
@@ -97,7 +97,7 @@ struct ReadAnswer {
 /// of at least kKeyWindowMax keys after it.
 [[nodiscard]] core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after);
 
-/// What became of a commit whose reply was lost (reliability sheet §1.3).
+/// What became of a commit whose reply was lost (docs/reference/reliability.md#unknown-outcomes).
 enum class Fate : std::uint8_t {
   applied,
   lost,            ///< it was not and never will be applied: another writer came first
@@ -137,8 +137,8 @@ struct WatchScope {
 
 [[nodiscard]] bool is_in(const WatchScope& scope, const Key& key);
 
-/// Follows the changes of some records, from one thread at a time. It is a hint, not a truth (promise I16 of the
-/// reliability sheet): what is decided by it is confirmed by the conditions of a commit.
+/// Follows the changes of some records, from one thread at a time. It is a hint, not a truth
+/// (docs/reference/reliability.md#i16): what is decided by it is confirmed by the conditions of a commit.
 class Watch {
  public:
   virtual ~Watch() = default;
@@ -180,7 +180,8 @@ struct Capabilities {
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 
-/// The register of who holds what: typed records with revisions, changed by compare-and-swap (DESIGN §5).
+/// The register of who holds what: typed records with revisions, changed by compare-and-swap
+/// (docs/promises.md#store-contract).
 ///
 /// A record whose bytes can't be understood (damaged, or of a newer version) is given out as core::Damaged, by reads,
 /// lists and watches alike, with a key and a revision as any other; it costs only itself. It may be deleted and

@@ -14,8 +14,8 @@
 #include "wire/cni_error.h"
 #include "wire/cni_json.h"
 
-// The network configuration of the personality `calico-ipam` (block-ipam sheet §4.2). docs/formats/calico-ipam.md has
-// the table of members and says what differs.
+// The network configuration of the personality `calico-ipam` (docs/reference/calico-ipam.md#plugin-configuration).
+// docs/formats/calico-ipam.md has the table of members and says what differs.
 
 namespace croft::wire::cni {
 
@@ -71,7 +71,7 @@ struct CalicoNetconf {
   std::optional<net::Address> requested_address;
   core::PodIdentity pod;  ///< members the runtime did not say are empty
 
-  /// Whether Kubernetes called: pod and namespace are known (§4.2).
+  /// Whether Kubernetes called: pod and namespace are known (docs/reference/calico-ipam.md#plugin-configuration).
   [[nodiscard]] bool is_kubernetes() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
   friend bool operator==(const CalicoNetconf&, const CalicoNetconf&) = default;
 };

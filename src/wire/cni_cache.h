@@ -8,7 +8,8 @@
 #include "core/block/owner.h"
 #include "net/address.h"
 
-// One file of libcni's result cache (`<cacheDir>/results/<network>-<containerID>-<ifname>`, cni sheet §1.11).
+// One file of libcni's result cache (`<cacheDir>/results/<network>-<containerID>-<ifname>`,
+// docs/reference/cni.md#result-cache).
 
 namespace croft::wire::cni {
 

@@ -50,7 +50,7 @@ using PoolChoice = std::variant<std::string, net::Prefix>;
 /// Names and CIDRs as text, in their order.
 [[nodiscard]] std::vector<std::string> texts_of(const std::vector<PoolChoice>& choices);
 
-/// The section `ipam`. Members that DESIGN gives no default are optional here and decided by `app`.
+/// The section `ipam`. Members without a default of their own are optional here and decided by `app`.
 struct IpamSection {
   std::optional<std::string> store;     ///< a store URL, unchecked
   std::optional<std::string> log_file;  ///< `log_file_path`
@@ -97,9 +97,10 @@ struct ConfigNeeds {
 
 /// Decodes a configuration. The errors name the member and its value:
 /// - code 6 or 7 for `name` and `cniVersion`, as read_network_name and read_cni_version say;
-/// - code 999 for a JSON type that does not fit (§1.7), e.g. `ipam.store: an integer (5) where a string is wanted`;
+/// - code 999 for a JSON type that does not fit (docs/reference/cni.md#json-rules), e.g. `ipam.store: an integer (5)
+///   where a string is wanted`;
 /// - code 7 for a value that is not allowed;
-/// - code 4 for CNI_ARGS, with the texts of §1.8.
+/// - code 4 for CNI_ARGS, with the texts of docs/reference/cni.md#cni-args.
 Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const std::string& args,
                                              const ConfigNeeds& needs);
 

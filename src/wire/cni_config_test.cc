@@ -77,7 +77,7 @@ TEST(Config, ReadsEveryMember) {
   EXPECT_THAT(config.ipam.pools, ElementsAre(a, b, c));
 }
 
-// §1.7
+// docs/reference/cni.md#json-rules
 TEST(Config, MembersMatchInAnyCaseAndObjectsMerge) {
   const NetworkConfig config = *decode(
       R"({"NAME":"net","Ipam":{"type":"x","store":"memory:","nodename":"a"},"ipam":{"NodeName":"b","POOLS":null,"blocK":1}})");
@@ -215,7 +215,7 @@ TEST(Config, MappedAddressesAreUnmappedAndCountOnce) {
               ElementsAre(address("10.1.2.9"), address("2001:db8::102:304")));
 }
 
-// DESIGN §7.3: a DEL never fails because of what it does not need.
+// docs/promises.md#promise-3: a DEL never fails because of what it does not need.
 TEST(Config, DelNeedsOnlyNameAndStore) {
   for (const char* ipam :
        {R"("store":"memory:","pools":5)", R"("store":"memory:","pools":[{"name":"..","cidr":"x"}])",

@@ -218,7 +218,7 @@ std::string args_refusal(std::string_view text) {
   return args ? "" : args.error().message;
 }
 
-// Row 87 and §1.8.
+// docs/reference/cni.md#cases, row 87, and #cni-args.
 TEST(Args, TextsOfTheReference) {
   EXPECT_EQ(args_refusal(""), "");
   EXPECT_EQ(args_refusal("IgnoreUnknown=True;Unk=nown"), "");

@@ -9,7 +9,8 @@
 
 namespace croft::wire::cni {
 
-/// Error codes of the CNI specification that Croft produces (sheet §1.6), and Croft's own from 100 on (DESIGN §7.7).
+/// Error codes of the CNI specification that Croft produces (docs/reference/cni.md#error-codes), and Croft's own from
+/// 100 on (docs/promises.md#cni-codes).
 enum class Code : std::uint16_t {
   incompatible_version = 1,
   invalid_environment = 4,

@@ -1,8 +1,8 @@
 #pragma once
 
-// Decoding JSON values into structs by the rules of Go's encoding/json (cni sheet §1.7): member names in any case, each
-// occurrence of a member applied in document order, so that a later scalar wins and objects merge; unknown members
-// ignored; null leaves what is there, except that it empties a list; a list replaces the one before it.
+// Decoding JSON values into structs by the rules of Go's encoding/json (docs/reference/cni.md#json-rules): member names
+// in any case, each occurrence of a member applied in document order, so that a later scalar wins and objects merge;
+// unknown members ignored; null leaves what is there, except that it empties a list; a list replaces the one before it.
 
 #include <cstdint>
 #include <optional>

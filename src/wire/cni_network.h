@@ -6,7 +6,8 @@
 #include "wire/cni_error.h"
 #include "wire/cni_json.h"
 
-// The two members of a network configuration that every personality has, read the way the dispatcher does (§1.3).
+// The two members of a network configuration that every personality has, read the way the dispatcher does
+// (docs/reference/cni.md#error-order).
 
 namespace croft::wire::cni {
 

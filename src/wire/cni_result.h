@@ -45,9 +45,10 @@ struct AddResult {
   friend bool operator==(const AddResult&, const AddResult&) = default;
 };
 
-/// The result in the form of a version (§1.9), byte for byte as the reference prints it: four blanks, no newline
-/// behind. Before 0.3.0 there is room for one address a family: the first is printed, routes of a family without
-/// address are dropped. Errors, code 999: a version that is not in kSupportedVersions; no address at all before 0.3.0.
+/// The result in the form of a version (docs/reference/cni.md#results), byte for byte as the reference prints it: four
+/// blanks, no newline behind. Before 0.3.0 there is room for one address a family: the first is printed, routes of a
+/// family without address are dropped. Errors, code 999: a version that is not in kSupportedVersions; no address at all
+/// before 0.3.0.
 Checked<std::string> print_result(const AddResult& result, std::string_view version);
 
 }  // namespace croft::wire::cni

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(EveryVersion, ResultGolden, testing::ValuesIn(kSupporte
   return name;
 });
 
-TEST(Result, GoldenBytesOfTheSheet) {
+TEST(Result, GoldenBytesOfTheReference) {
   const AddResult one{{kV4}, {}, {}};
   EXPECT_EQ(*print_result(one, "1.0.0"),
             "{\n    \"cniVersion\": \"1.0.0\",\n    \"ips\": [\n        {\n            \"address\": \"10.1.2.2/24\",\n"

@@ -18,7 +18,7 @@ inline constexpr std::array<std::string_view, 7> kSupportedVersions = {"0.1.0", 
 inline constexpr std::string_view kDefaultVersion = "0.1.0";
 inline constexpr std::string_view kNewestVersion = kSupportedVersions.back();
 
-/// Orders versions (sheet §1.5): one to three integer parts, missing ones 0, the empty text 0.1.0.
+/// Orders versions (docs/reference/cni.md#versions): one to three integer parts, missing ones 0, the empty text 0.1.0.
 struct VersionNumber {
   std::int64_t major = 0, minor = 0, micro = 0;
   friend auto operator<=>(const VersionNumber&, const VersionNumber&) = default;

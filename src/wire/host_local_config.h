@@ -15,7 +15,7 @@
 #include "wire/cni_result.h"
 
 // The network configuration of the personality `host-local`: the grammar, order of checks and error texts of the
-// reference (cni sheet §2.1–2.3).
+// reference (docs/reference/host-local.md#configuration, #load-order, #ranges).
 
 namespace croft::wire::cni {
 
@@ -47,12 +47,13 @@ struct HostLocalConfig {
 };
 
 /// Decodes what the command needs:
-/// - ADD, CHECK, STATUS: everything, with the reference's errors in its order (§2.2), code 999. `ipam.statusWhenFull`
-///   only for STATUS, `prevResult` only for CHECK.
-/// - DEL and GC need `name` and `ipam.dataDir` alone (§2.14 H10): a release must not fail because of ranges, routes or
-///   CNI_ARGS. A fault in `dataDir` itself is still an error, because the wrong directory would be answered with
-///   success; no `ipam` at all is the same fault, with the reference's text. GC reads the list of attachments besides.
-///   `set_count` is what can be counted, `sets` stays empty.
+/// - ADD, CHECK, STATUS: everything, with the reference's errors in its order
+///   (docs/reference/host-local.md#load-order), code 999. `ipam.statusWhenFull` only for STATUS, `prevResult` only for
+///   CHECK.
+/// - DEL and GC need `name` and `ipam.dataDir` alone (docs/reference/host-local.md#h10): a release must not fail
+///   because of ranges, routes or CNI_ARGS. A fault in `dataDir` itself is still an error, because the wrong directory
+///   would be answered with success; no `ipam` at all is the same fault, with the reference's text. GC reads the list
+///   of attachments besides. `set_count` is what can be counted, `sets` stays empty.
 /// Errors of `name` and `cniVersion` as read_network_name and read_cni_version say.
 Checked<HostLocalConfig> decode_host_local_config(const JsonDocument& document, const std::string& args,
                                                   Command command);

@@ -8,7 +8,8 @@
 #include "core/range/holder.h"
 #include "net/address.h"
 
-// The files of a host-local directory (cni sheet §2.7, §2.8): one a reservation, one cursor a range set, `lock`.
+// The files of a host-local directory (docs/reference/host-local.md#files, #matching): one a reservation, one cursor a
+// range set, `lock`.
 
 namespace croft::wire::host_local {
 

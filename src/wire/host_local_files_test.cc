@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-// Numbers in brackets are rows of the cni sheet's §5.
+// Numbers in brackets are rows of docs/reference/host-local.md#cases.
 
 namespace croft::wire::host_local {
 namespace {

@@ -18,7 +18,8 @@ struct SubnetEnvFamily {
   friend bool operator==(const SubnetEnvFamily&, const SubnetEnvFamily&) = default;
 };
 
-/// flannel's `/run/flannel/subnet.env` (cni sheet §6.1): the node's range for the CNI plugin on it.
+/// flannel's `/run/flannel/subnet.env` (docs/reference/node-ranges.md#subnet-env): the node's range for the CNI plugin
+/// on it.
 struct SubnetEnv {
   std::vector<SubnetEnvFamily> families;  ///< one or two: IPv4, then IPv6
   int mtu = 1450;

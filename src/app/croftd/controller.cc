@@ -29,7 +29,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Between passes when the grace, and with it the collecting, is off (sheet §6).
+/// Between passes when the grace, and with it the collecting, is off (docs/reference/calico-ipam.md#collector).
 constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
 constexpr milliseconds kIntervalMin{1};
 

@@ -10,7 +10,8 @@
 
 namespace croft::core {
 
-/// Who a block can belong to: a node, or a virtual owner such as the load balancer (sheet §1.3, `affinity`).
+/// Who a block can belong to: a node, or a virtual owner such as the load balancer
+/// (docs/reference/calico-ipam.md#block, `affinity`).
 struct AffinityOwner {
   enum class Type : std::uint8_t { host, virtual_owner } type = Type::host;
   std::string name;
@@ -22,7 +23,8 @@ struct AffinityOwner {
 /// Reads what to_string writes. Error: corrupt.
 [[nodiscard]] Result<AffinityOwner> parse_affinity_owner(const std::string& text);
 
-/// How far a claim has come (§1.4). A pending claim does not own the block; only the block decides.
+/// How far a claim has come (docs/reference/calico-ipam.md#affinity). A pending claim does not own the block; only the
+/// block decides.
 enum class AffinityState : std::uint8_t { pending, confirmed, pending_deletion };
 
 /// A node's claim on a block: one row per (owner, block), the index "blocks of this node".

@@ -101,8 +101,8 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
     const std::uint32_t held = block != nullptr ? count_of_handle(*block, handle_id) : 0;
     if (held == 0) mended.blocks.erase(text);
     if (held > 0) mended.blocks[text] = held;
-    // Somebody may have counted the handle up and be about to write the block (sheet §3.1): written anew, it makes that
-    // write fail.
+    // Somebody may have counted the handle up and be about to write the block
+    // (docs/reference/calico-ipam.md#write-order): written anew, it makes that write fail.
     if (block != nullptr && held < count) {
       writes.push_back({block_key(*cidr), stamped(*block), Guard::as_read, false});
     } else {

@@ -27,20 +27,21 @@ struct AffinityRelease {
   std::optional<SequenceNumber> sequence_number;
 };
 
-/// Decides that an owner gives a block up (sheet §3.12, releaseBlockAffinity): an empty block goes, one with addresses
-/// becomes nobody's. Works also when its pool is gone. An address that cools makes a block not empty.
+/// Decides that an owner gives a block up (docs/reference/calico-ipam.md#affinity-operations): an empty block goes, one
+/// with addresses becomes nobody's. Works also when its pool is gone. An address that cools makes a block not empty.
 [[nodiscard]] Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const AffinityRelease& release,
                                                           const Instant& now);
 
 /// What became of one block that was to be claimed.
 enum class ClaimOutcome : std::uint8_t { claimed, had_already, belongs_to_others };
 
-/// Decides the claim of one exact block of an enabled pool for an owner (sheet §3.12, ClaimAffinity). A block of nobody
-/// is not taken. Errors: invalid_argument when no enabled pool has this block.
+/// Decides the claim of one exact block of an enabled pool for an owner (docs/reference/calico-ipam.md#claim-affinity).
+/// A block of nobody is not taken. Errors: invalid_argument when no enabled pool has this block.
 [[nodiscard]] Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityOwner& owner,
                                                      const net::Prefix& cidr, const Instant& now);
 
-/// Decides that a block's ended cooldowns are written down (sheet §3.12, GarbageCollectColdIPs); false: there was none.
+/// Decides that a block's ended cooldowns are written down (docs/reference/calico-ipam.md#cold-ips); false: there was
+/// none.
 [[nodiscard]] Step<bool> plan_free_cooled(const Snapshot& snapshot, const net::Prefix& cidr, const Instant& now);
 
 /// How many blocks of one handle are looked at in one decision.

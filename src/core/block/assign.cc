@@ -23,7 +23,8 @@ using net::Address;
 using net::Family;
 using net::Prefix;
 
-/// How long a block must have been empty before another node takes it over (sheet §3.7).
+/// How long a block must have been empty before another node takes it over
+/// (docs/reference/calico-ipam.md#new-block-search).
 constexpr std::chrono::minutes kReclaimAgeMin{1};
 /// Blocks of others are read together in growing batches: the first ones often do, and a full pool has thousands.
 constexpr std::size_t kWalkBatchMin = 16;
@@ -174,7 +175,7 @@ class Assignment {
                    cause});
   }
 
-  /// Sheet §3.10.
+  /// docs/reference/calico-ipam.md#assign-ip.
   bool assign_explicit(const Address& address) {
     const Pool* pool = pools_.containing(address);
     if (pool == nullptr) {
@@ -242,7 +243,7 @@ class Assignment {
     return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, draft_.now()));
   }
 
-  /// Sheet §3.7.
+  /// docs/reference/calico-ipam.md#auto-assign.
   bool serve_automatic(Family family, std::uint32_t count) {
     Search search;
     search.family = family;
@@ -652,7 +653,7 @@ class Assignment {
     return result;
   }
 
-  /// Handle and owner metadata of sheet §4.4, plus the interface.
+  /// Handle and owner metadata as in docs/reference/calico-ipam.md#plugin-add, and the interface.
   [[nodiscard]] Attribute attribute() const {
     Attribute result;
     result.handle_id = handle_id_;

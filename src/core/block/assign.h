@@ -28,13 +28,13 @@ struct AssignRequest {
   std::vector<std::string> ipv6_pools;
   /// Addresses wanted exactly.
   std::vector<net::Address> addresses;
-  /// Whether one of these may be a reserved one, as Calico allows (sheet §3.10).
+  /// Whether one of these may be a reserved one, as Calico allows (docs/reference/calico-ipam.md#assign-ip).
   bool reserved_addresses = false;
   PoolUse use = PoolUse::workload;
   /// Of the pod's namespace, for pools with a namespaceSelector.
   std::map<std::string, std::string> namespace_labels;
-  /// The most blocks of a family the node may own in the usable pools (sheet §3.7, limits); a smaller one in the
-  /// configuration counts. 0: the configuration's alone.
+  /// The most blocks of a family the node may own in the usable pools (docs/reference/calico-ipam.md#block-limit); a
+  /// smaller one in the configuration counts. 0: the configuration's alone.
   std::uint32_t block_limit = 0;
   /// The limit when neither says anything; 0: none.
   std::uint32_t default_block_limit = 0;
@@ -43,7 +43,7 @@ struct AssignRequest {
 };
 inline constexpr std::uint32_t kCalicoBlockLimit = 20;  ///< Calico's default_block_limit
 
-/// The limit of blocks that counts for a request (sheet §3.7); 0: none.
+/// The limit of blocks that counts for a request (docs/reference/calico-ipam.md#block-limit); 0: none.
 [[nodiscard]] std::uint32_t block_limit_of(const AssignRequest& request, const IpamConfig& config);
 
 struct AssignedAddress {
@@ -70,7 +70,8 @@ inline constexpr std::size_t kAssignBlocksMax = 12;
 
 using AssignAnswer = std::variant<Assigned, Refusal>;
 
-/// Decides an assignment (block-ipam sheet §3.6–3.10, as far as DESIGN §6 does not say otherwise):
+/// Decides an assignment (docs/reference/calico-ipam.md#auto-assign, #assign-ip, as far as docs/promises.md#shapes does
+/// not say otherwise):
 /// - what the owner holds already is the answer again;
 /// - an explicit address comes from the block that contains it, made when absent;
 /// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
@@ -85,13 +86,14 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 /// A block that a node has, or its refusal.
 using EnsureAnswer = std::variant<net::Prefix, Refusal>;
 
-/// Decides that a node has a block of the family (sheet §3.12, EnsureBlock): one it owns, with room or not, else a
-/// newly claimed one. Owner and pod of the request are not looked at.
+/// Decides that a node has a block of the family (docs/reference/calico-ipam.md#ensure-block): one it owns, with room
+/// or not, else a newly claimed one. Owner and pod of the request are not looked at.
 [[nodiscard]] Step<EnsureAnswer> plan_ensure_block(const Snapshot& snapshot, const AssignRequest& request,
                                                    net::Family family, const Instant& now);
 
-/// Where a node starts to look for blocks in a pool: FNV-1 of its name, over the number of blocks (§3.9), so that nodes
-/// start at different places and the processes of one node at the same.
+/// Where a node starts to look for blocks in a pool: FNV-1 of its name, over the number of blocks
+/// (docs/reference/calico-ipam.md#rotation), so that nodes start at different places and the processes of one node at
+/// the same.
 [[nodiscard]] std::uint32_t rotation_start(const AffinityOwner& owner);
 
 }  // namespace croft::core

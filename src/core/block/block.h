@@ -46,8 +46,9 @@ struct Cooling {
   /// The last holder, for people; not a claim to the address. Empty when unknown.
   std::string previous_handle;
   SharedMap<std::string, std::string> previous_secondary;
-  /// Recorded in Calico's own way (`releasedAt`, sheet §1.6), which only a Calico that knows cool-down understands: its
-  /// cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own format.
+  /// Recorded in Calico's own way (`releasedAt`, docs/reference/calico-ipam.md#freeing), which only a Calico that knows
+  /// cool-down understands: its cooldown is the configuration's, not the pool's. Means nothing in stores of Croft's own
+  /// format.
   bool in_calicos_way = false;
   /// When other machines, or later boots of the same, first wrote the block while the address cooled: from there each
   /// counts by its own clock (cooldown_ended). One a boot, ascending, at most kClockMarksMax.
@@ -86,7 +87,7 @@ struct Cooldowns {
   }
 };
 
-/// What a block knows about the holder of one or several of its ordinals (sheet §1.3, `attributes`).
+/// What a block knows about the holder of one or several of its ordinals (docs/reference/calico-ipam.md#attributes).
 /// Either somebody holds (handle and owner maps) or the address cools (`cooling` set, the others empty).
 struct Attribute {
   std::optional<std::string> handle_id;
@@ -99,8 +100,8 @@ struct Attribute {
   friend bool operator==(const Attribute&, const Attribute&) = default;
 };
 
-/// A slice of a pool, the unit of commit. Carries every field of the sheet's §1.3, so that Calico's formats lose
-/// nothing. Never edited in place: the functions below return the changed block (STYLE-EXAMPLES §6).
+/// A slice of a pool, the unit of commit. Carries every field of docs/reference/calico-ipam.md#block, so that Calico's
+/// formats lose nothing. Never edited in place: the functions below return the changed block.
 struct Block {
   net::Prefix cidr;
   /// The owner whose affinity this is; absent: nobody's.
@@ -135,9 +136,9 @@ inline constexpr int kBlockHostBitsMax = 12;
 /// Number of addresses of a block of this prefix: 1 to 4096.
 [[nodiscard]] std::uint32_t block_size(const net::Prefix& cidr);
 
-/// A new block, all free in order 0..n-1 (§1.6). Its sequence number is the later of the wall clock in nanoseconds and
-/// one more than `high_water_mark`, so that a block made again never repeats one, also after the clock was set back.
-/// The mark is at most kHighWaterMarkMax, or the number of a block that was checked.
+/// A new block, all free in order 0..n-1 (docs/reference/calico-ipam.md#new-block). Its sequence number is the later of
+/// the wall clock in nanoseconds and one more than `high_water_mark`, so that a block made again never repeats one,
+/// also after the clock was set back. The mark is at most kHighWaterMarkMax, or the number of a block that was checked.
 [[nodiscard]] Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, const Instant& now,
                               std::optional<SequenceNumber> high_water_mark);
 
@@ -149,7 +150,8 @@ inline constexpr int kBlockHostBitsMax = 12;
 [[nodiscard]] Result<void> check_writable(const Block& block);
 
 /// Frees each ordinal whose cooldown has ended at `now`: to the tail of the free list, longest released first, sequence
-/// entry removed. Changes no sequence number: it becomes part of the next write (§1.6, block GC).
+/// entry removed. Changes no sequence number: it becomes part of the next write
+/// (docs/reference/calico-ipam.md#block-gc).
 [[nodiscard]] Block with_cooled_freed(Block block, const Cooldowns& cooldowns, const Instant& now);
 
 /// Whether the cooldown of a released address has ended, as the machine and boot of `now` can know it.
@@ -198,13 +200,15 @@ struct Taken {
 /// The attribute an ordinal points at, or null when it is free.
 [[nodiscard]] const Attribute* attribute_of(const Block& block, net::Ordinal ordinal);
 
-/// The sequence number of an allocation; 0 when the block has none for it (§1.6: absent = 0).
+/// The sequence number of an allocation; 0 when the block has none for it
+/// (docs/reference/calico-ipam.md#release-from-block).
 [[nodiscard]] SequenceNumber sequence_of(const Block& block, net::Ordinal ordinal);
 
 /// The ordinals that `owner` holds in the block, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by(const Block& block, const Owner& owner);
 
-/// Releases ordinals, each of which must be held: to cooling when a cooldown is positive, else to free (§1.6, freeing).
+/// Releases ordinals, each of which must be held: to cooling when a cooldown is positive, else to free
+/// (docs/reference/calico-ipam.md#freeing).
 [[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,
                             const Instant& now);
 
@@ -216,7 +220,8 @@ struct Taken {
 /// The ordinals that a handle holds, whoever its owners are, ascending.
 [[nodiscard]] std::vector<net::Ordinal> held_by_handle(const Block& block, const std::string& handle_id);
 
-/// The handle of addresses that Calico keeps out of use on Windows nodes (§1.6). A block with no others is empty.
+/// The handle of addresses that Calico keeps out of use on Windows nodes (docs/reference/calico-ipam.md#host-reserved).
+/// A block with no others is empty.
 inline constexpr const char* kWindowsReservedHandle = "windows-reserved-ipam-handle";
 
 /// No ordinal is taken (a cooling one is), but those reserved for Windows.

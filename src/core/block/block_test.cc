@@ -62,7 +62,7 @@ TEST(Block, SequenceStartsAboveTheHighWaterMarkWhateverTheClockSays) {
   EXPECT_GT(second.sequence_number, first.sequence_number);
 }
 
-TEST(Block, TheArticlesAddressLiesInItsBlock) {
+TEST(Block, AnAddressLiesInTheBlockItsLengthSays) {
   // Pool 10.10.0.0/24 with blocks of 28: 10.10.0.17 belongs to 10.10.0.16/28.
   EXPECT_EQ(Prefix::containing(address("10.10.0.17"), 28), kCidr);
   EXPECT_EQ(net::ordinal_of(kCidr, address("10.10.0.17")), Ordinal(1));

@@ -17,12 +17,14 @@ struct ConfigChange {
   std::optional<std::uint32_t> ip_cooldown_seconds;
 };
 
-/// The narrower of the two bounds that Calico's formats have, so that a value fits both (sheet §1.4).
+/// The narrower of the two bounds that Calico's formats have, so that a value fits both
+/// (docs/reference/calico-ipam.md#ipam-configuration).
 inline constexpr std::uint32_t kMaxBlocksPerHostMax = 1'000'000;
 inline constexpr std::uint32_t kIpCooldownSecondsMax = 1200;
 
-/// Checks switches that belong together: their bounds, and Calico's two rules (sheet §3.12, SetIPAMConfig). Errors:
-/// invalid_argument for a value out of its bounds, refused_by_configuration for values that contradict each other.
+/// Checks switches that belong together: their bounds, and Calico's two rules
+/// (docs/reference/calico-ipam.md#set-config). Errors: invalid_argument for a value out of its bounds,
+/// refused_by_configuration for values that contradict each other.
 [[nodiscard]] Result<void> check_config(const IpamConfig& config);
 
 /// Decides a change of the switches, on top of what is stored or of the defaults, members of foreign formats included.

@@ -9,7 +9,8 @@
 namespace croft::core {
 
 /// A cooling address as it is recorded beside a block: in the formats of others, whose older programs would keep an
-/// address for ever that they find cooling (DESIGN §6). The block itself shows it as free, at the tail of its order.
+/// address for ever that they find cooling (docs/promises.md#cooling). The block itself shows it as free, at the tail
+/// of its order.
 struct CoolingBeside {
   std::uint32_t ordinal = 0;
   SequenceNumber sequence_number;

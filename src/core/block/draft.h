@@ -42,7 +42,7 @@ class PoolTable {
   /// How long addresses of a block cool: its pool's cooldown, or the default when its pool is gone; in Calico's way as
   /// the configuration says.
   [[nodiscard]] Cooldowns cooldowns_of(const net::Prefix& block) const;
-  /// The defaults when there is no record (sheet §3.12, GetIPAMConfig).
+  /// The defaults when there is no record (docs/reference/calico-ipam.md#get-config).
   [[nodiscard]] const IpamConfig& config() const { return config_; }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace croft::core {
 
-/// Who holds an address: one interface of one container in one network (CNI's attachment; DESIGN §6).
+/// Who holds an address: one interface of one container in one network (CNI's attachment; docs/promises.md#owner).
 struct Owner {
   std::string network;
   std::string container_id;
@@ -26,7 +26,7 @@ struct PodIdentity {
   friend bool operator==(const PodIdentity&, const PodIdentity&) = default;
 };
 
-// Keys of the owner metadata of an allocation (sheet §1.3, `secondary`).
+// Keys of the owner metadata of an allocation (docs/reference/calico-ipam.md#attributes, `secondary`).
 inline constexpr const char* kNodeKey = "node";
 inline constexpr const char* kTimestampKey = "timestamp";
 inline constexpr const char* kPodKey = "pod";
@@ -38,11 +38,12 @@ inline constexpr const char* kInterfaceKey = "ifname";
 /// ("a","b.c").
 inline constexpr const char* kNetworkKey = "network";
 
-/// The handle of an owner: `<network>.<containerID>` (§4.4). All interfaces of a container share it.
+/// The handle of an owner: `<network>.<containerID>` (docs/reference/calico-ipam.md#handles). All interfaces of a
+/// container share it.
 [[nodiscard]] std::string handle_of(const Owner& owner);
 
 /// Whether an allocation with this handle and these attributes is the owner's. An allocation without the interface
-/// attribute matches any interface (DESIGN §6).
+/// attribute matches any interface (docs/promises.md#owner).
 [[nodiscard]] bool matches(const Owner& owner, const std::string& handle_id,
                            const std::map<std::string, std::string>& secondary);
 
@@ -52,7 +53,8 @@ inline constexpr const char* kNetworkKey = "network";
 [[nodiscard]] std::optional<Owner> owner_of(const std::string& handle_id,
                                             const std::map<std::string, std::string>& secondary);
 
-/// Index "blocks that hold addresses of this handle", with counts (§1.4). Never counts too few.
+/// Index "blocks that hold addresses of this handle", with counts (docs/reference/calico-ipam.md#handle). Never counts
+/// too few.
 struct Handle {
   std::string id;
   std::map<std::string, std::uint32_t> blocks;  ///< block CIDR as text -> number of addresses

@@ -13,13 +13,14 @@
 
 namespace croft::core {
 
-/// What a pool may be used for (block-ipam sheet §2.1, `allowedUses`).
+/// What a pool may be used for (docs/reference/calico-ipam.md#pools, `allowedUses`).
 enum class PoolUse : std::uint8_t { workload, tunnel, load_balancer };
 
-/// Whether a pool serves requests that do not name it (§2.1, `assignmentMode`).
+/// Whether a pool serves requests that do not name it (docs/reference/calico-ipam.md#pools, `assignmentMode`).
 enum class AssignmentMode : std::uint8_t { automatic, manual };
 
-/// Encapsulation of a pool's traffic (§2.1); it has no effect on assignment and is carried for the formats only.
+/// Encapsulation of a pool's traffic (docs/reference/calico-ipam.md#pools); it has no effect on assignment and is
+/// carried for the formats only.
 enum class Encapsulation : std::uint8_t { never, always, cross_subnet };
 
 /// A prefix to hand out, cut into blocks of one size. The name is the key; `cidr` and `block_length` never change.
@@ -40,10 +41,10 @@ struct Pool {
   bool nat_outgoing = false;
   bool disable_bgp_export = false;
   /// False: another system says that nothing may be assigned now (it is being deleted, or its CIDR overlaps another's;
-  /// §2.1, `status.conditions[Allocatable]`). Croft's own records don't have it.
+  /// docs/reference/calico-ipam.md#pools, `status.conditions[Allocatable]`). Croft's own records don't have it.
   bool allocatable = true;
 
-  // Croft's own; a foreign format keeps these in a record of Croft's beside the pool (DESIGN §6).
+  // Croft's own; a foreign format keeps these in a record of Croft's beside the pool (docs/promises.md#cooling).
 
   /// The address pods use as gateway, kept out of use; absent: pods get /32 or /128 without gateway.
   std::optional<net::Address> gateway;
@@ -55,10 +56,10 @@ struct Pool {
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
-/// Whether the pool gives new addresses at all (§2.1, "enabled pool").
+/// Whether the pool gives new addresses at all (docs/reference/calico-ipam.md#pools, "enabled").
 [[nodiscard]] inline bool is_enabled(const Pool& pool) { return !pool.disabled && pool.allocatable; }
 
-/// Whether the pool may be used so (§2.1, `allowedUses`).
+/// Whether the pool may be used so (docs/reference/calico-ipam.md#pools, `allowedUses`).
 [[nodiscard]] bool allows(const Pool& pool, PoolUse use);
 
 /// How the gateway of a new pool is chosen.
@@ -94,11 +95,11 @@ inline constexpr std::size_t kPoolNameBytesMax = 253;
 /// rule of Kubernetes object names, so that a pool can move there). Error: invalid_argument.
 [[nodiscard]] Result<void> check_pool_name(const std::string& name);
 
-/// A complete pool from a spec with the defaults of the sheet's §2.1 and of DESIGN §6. When no block size is given and
-/// the pool is smaller than the default block, the pool becomes one block.
-/// Errors (invalid_argument, naming the field): name, block size out of range or larger than the pool, no assignable
-/// address left beside network, gateway and broadcast, gateway outside the pool or on its network or broadcast
-/// address, cooldown out of range, overlap with link-local ranges.
+/// A complete pool from a spec with the defaults of docs/reference/calico-ipam.md#pools and of
+/// docs/promises.md#cooling. When no block size is given and the pool is smaller than the default block, the pool
+/// becomes one block. Errors (invalid_argument, naming the field): name, block size out of range or larger than the
+/// pool, no assignable address left beside network, gateway and broadcast, gateway outside the pool or on its network
+/// or broadcast address, cooldown out of range, overlap with link-local ranges.
 [[nodiscard]] Result<Pool> make_pool(const PoolSpec& spec);
 
 /// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: pool has 26, configuration says 28"),

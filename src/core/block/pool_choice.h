@@ -23,7 +23,7 @@ struct PoolRequest {
   std::string node;
   PoolUse use = PoolUse::workload;
   /// By name or CIDR, in the order of use; empty: every pool that serves the node. Asking for a pool by name overrides
-  /// its selectors and its assignment mode (sheet §3.6).
+  /// its selectors and its assignment mode (docs/reference/calico-ipam.md#pool-choice).
   std::vector<std::string> asked;
   Labels node_labels;
   Labels namespace_labels;
@@ -38,8 +38,8 @@ struct PoolChoice {
 };
 [[nodiscard]] PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request);
 
-/// Whether the owner of an empty block may keep it (sheet §3.11, ensureConsistentAffinity): always, unless its pool is
-/// there and no longer selects the owner's node. May leave the reader incomplete.
+/// Whether the owner of an empty block may keep it (docs/reference/calico-ipam.md#keep-or-give-up): always, unless its
+/// pool is there and no longer selects the owner's node. May leave the reader incomplete.
 [[nodiscard]] bool keeps_affinity(Reader& reader, const PoolTable& pools, const Block& block);
 
 }  // namespace croft::core

@@ -32,13 +32,13 @@ struct PoolsSplit {
   std::vector<net::Address> held_reserved;
 };
 
-/// Decides that a pool is replaced by parts of equal size, `split-<name>-<i>`, with the same settings (sheet §7,
-/// `split`). One commit: the pool never is missing, and the guard on its set lets no overlapping one come meanwhile.
-/// Blocks keep their size and so stay valid, each in the part that contains it, with all their addresses; a claim under
-/// way fails on the pool being gone and is decided again. So nothing has to be locked or emptied before.
-/// Errors: not_found; invalid_argument when the number is no power of two, too large, or the parts would be smaller
-/// than a block; refused_by_configuration when the pool has a gateway and nothing is said of it; already_exists for the
-/// name of a part; refused_for_safety when a new gateway is held or cooling.
+/// Decides that a pool is replaced by parts of equal size, `split-<name>-<i>`, with the same settings
+/// (docs/reference/calico-ipam.md#pool-split). One commit: the pool never is missing, and the guard on its set lets no
+/// overlapping one come meanwhile. Blocks keep their size and so stay valid, each in the part that contains it, with
+/// all their addresses; a claim under way fails on the pool being gone and is decided again. So nothing has to be
+/// locked or emptied before. Errors: not_found; invalid_argument when the number is no power of two, too large, or the
+/// parts would be smaller than a block; refused_by_configuration when the pool has a gateway and nothing is said of it;
+/// already_exists for the name of a part; refused_for_safety when a new gateway is held or cooling.
 [[nodiscard]] Step<PoolsSplit> plan_split_pool(const Snapshot& snapshot, const PoolSplit& split, const Instant& now);
 
 }  // namespace croft::core

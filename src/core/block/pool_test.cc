@@ -20,7 +20,7 @@ PoolSpec spec(const char* cidr) { return {"a", prefix(cidr), {}, {}, {}, {}}; }
 
 GatewayChoice given(const char* gateway) { return {GatewayChoice::Kind::given, address(gateway)}; }
 
-TEST(Pool, DefaultsAreThoseOfTheSheet) {
+TEST(Pool, DefaultsAreCalicos) {
   const Pool v4 = make_pool(spec("10.1.0.0/16")).value();
   EXPECT_EQ(v4.block_length, 26);
   EXPECT_EQ(v4.gateway, address("10.1.0.1"));

@@ -22,7 +22,7 @@
 
 namespace croft::core {
 
-/// Cluster-wide switches (sheet §1.4, IPAMConfig).
+/// Cluster-wide switches (docs/reference/calico-ipam.md#ipam-configuration).
 struct IpamConfig {
   bool strict_affinity = false;
   bool auto_allocate_blocks = true;

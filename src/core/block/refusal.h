@@ -35,7 +35,8 @@ enum class RefusalCause : std::uint8_t {
   address_out_of_bounds,  ///< its block is not the node's own, and affinity is strict
 };
 
-/// A request that cannot be granted, as a value: every pool considered and why it was rejected (DESIGN promise 7).
+/// A request that cannot be granted, as a value: every pool considered and why it was rejected
+/// (docs/promises.md#promise-7).
 struct Refusal {
   /// exhausted, no_pool or refused_by_configuration.
   ErrorCode code = ErrorCode::exhausted;

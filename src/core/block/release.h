@@ -11,10 +11,11 @@
 
 namespace croft::core {
 
-// An emptied block whose pool no longer selects its node is given up with the release (sheet §3.11,
-// ensureConsistentAffinity).
+// An emptied block whose pool no longer selects its node is given up with the release
+// (docs/reference/calico-ipam.md#keep-or-give-up).
 
-/// What a release did. An owner or address that held nothing is a success with nothing in it (sheet §3.11).
+/// What a release did. An owner or address that held nothing is a success with nothing in it
+/// (docs/reference/calico-ipam.md#release).
 struct Released {
   std::vector<net::Address> addresses;
   bool unfinished = false;  ///< more blocks are left than one plan takes
@@ -26,16 +27,16 @@ struct Released {
 [[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now);
 inline constexpr std::size_t kReleaseBlocksMax = 16;
 
-/// Decides the release of what a handle holds that is of the form of Calico before 3.0 (sheet §4.5): a pod's
-/// `<namespace>.<name>`, else the container's ID. Such a text may also be the handle of today's form of another
-/// network's container (`<network>.<containerID>`), or that of a node's tunnel address: only what records this very pod
-/// is meant, or what has no attributes at all, as nothing of Calico's since 3.0 or of Croft's. In batches as
-/// plan_release_owner.
+/// Decides the release of what a handle holds that is of the form of Calico before 3.0
+/// (docs/reference/calico-ipam.md#plugin-del): a pod's `<namespace>.<name>`, else the container's ID. Such a text may
+/// also be the handle of today's form of another network's container (`<network>.<containerID>`), or that of a node's
+/// tunnel address: only what records this very pod is meant, or what has no attributes at all, as nothing of Calico's
+/// since 3.0 or of Croft's. In batches as plan_release_owner.
 [[nodiscard]] Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id,
                                                      const Instant& now);
 
 /// One address to release, with what the caller believes about its holder. What is given must match, so that a late
-/// release never frees a successor (sheet §1.6, invariant 8).
+/// release never frees a successor (docs/reference/calico-ipam.md#release-from-block, #invariants 8).
 struct AddressToRelease {
   net::Address address;
   std::optional<std::string> handle_id;

@@ -37,7 +37,8 @@ struct PodFact {
 };
 
 /// What is known about nodes and pods at one moment, from outside the register: the second source without which no
-/// address is collected (DESIGN promise 4). Filled once, then only read. Packed: 500,000 pods take about 60 MiB.
+/// address is collected (docs/promises.md#promise-4). Filled once, then only read. Packed: 500,000 pods take about 60
+/// MiB.
 class Facts {
  public:
   /// The moment the lists stand for: when the source was asked.

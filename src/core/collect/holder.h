@@ -8,7 +8,7 @@
 
 namespace croft::core::collect {
 
-/// What kind of holder an allocation has, as far as collecting it goes (sheet §6).
+/// What kind of holder an allocation has, as far as collecting it goes (docs/reference/calico-ipam.md#collector-valid).
 enum class HolderKind : std::uint8_t {
   pod,     ///< names a pod and its namespace
   tunnel,  ///< of a node's daemon; lives as long as the node
@@ -34,8 +34,8 @@ enum class Doubt : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Doubt doubt);
 
 /// Decides whether an address held for a pod looks dead. What counts is the pod's own list of addresses, compared as
-/// values; never where the pod runs (sheet §8.2: #12257, #5044). `node_gone`: the node the allocation names does not
-/// exist.
+/// values; never where the pod runs (docs/reference/calico-ipam.md#upstream-faults: #12257, #5044). `node_gone`: the
+/// node the allocation names does not exist.
 [[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const net::Address& address,
                                  bool node_gone);
 

@@ -14,9 +14,9 @@
 #include "core/collect/service_use.h"
 #include "core/service/service.h"
 
-// The same for clusters that keep Service addresses as objects (services sheet §6.3). The caller reads the Services
-// before the IPAddress objects: who makes a Service makes its objects first, so an object that is missing then is
-// missing. One without a Service may belong to a Service in the making; its age tells.
+// The same for clusters that keep Service addresses as objects (docs/reference/service-ranges.md#object-repair). The
+// caller reads the Services before the IPAddress objects: who makes a Service makes its objects first, so an object
+// that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
 
 namespace croft::core::collect {
 

@@ -17,8 +17,8 @@
 namespace croft::core::collect {
 
 struct Settings {
-  /// How far the two looks are apart that something must look dead in (sheet §6: leakGracePeriod). 0: nothing is
-  /// collected, what looks dead is counted all the same.
+  /// How far the two looks are apart that something must look dead in (docs/reference/calico-ipam.md#collector:
+  /// leakGracePeriod). 0: nothing is collected, what looks dead is counted all the same.
   std::chrono::nanoseconds grace = std::chrono::minutes(15);
 };
 

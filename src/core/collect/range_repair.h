@@ -15,8 +15,8 @@
 #include "core/range/node_ports.h"
 #include "core/range/service_addresses.h"
 
-// One pass of the repair of Kubernetes' ranges (services sheet §5): makes each range anew from what the Services hold,
-// and says what was wrong with the stored one.
+// One pass of the repair of Kubernetes' ranges (docs/reference/service-ranges.md#repair): makes each range anew from
+// what the Services hold, and says what was wrong with the stored one.
 //
 // What the caller must do for it to be safe: read the records of the ranges first, all Services after that, of every
 // kind that takes from the ranges, as of a moment not before, and write a range only if its record is still the one
@@ -44,7 +44,8 @@ struct LeakedValue {
   friend bool operator==(const LeakedValue&, const LeakedValue&) = default;
 };
 /// What the passes before left of a range: ascending by value. One that a pass sees in use, or free, is forgotten; so
-/// is one that was freed. (In the reference it is remembered, and freed at once if it leaks again: sheet §10.)
+/// is one that was freed. (In the reference it is remembered, and freed at once if it leaks again:
+/// docs/reference/service-ranges.md#leak-memory.)
 using Leaks = std::vector<LeakedValue>;
 
 /// A leaked value is kept in the passes before this one.

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-// The names in brackets are the rows of the services sheet, §9.
+// The names in brackets are the rows of docs/reference/service-ranges.md#cases-repair.
 
 namespace croft::core::collect {
 namespace {
@@ -323,7 +323,7 @@ TEST(RangeRepair, BandsAreThoseOfTheRecord) {
   EXPECT_EQ(range.last.in_dynamic, (BandUse{238, 1}));
 }
 
-/// The reference's loop in the plainest form, with the quirks of the sheet's §10 mended.
+/// The reference's loop in the plainest form, with the quirks of docs/reference/service-ranges.md#quirks mended.
 struct Model {
   std::set<int> stored;
   std::map<int, int> seen;  ///< value: passes in which it looked leaked

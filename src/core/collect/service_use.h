@@ -27,9 +27,9 @@ struct ServiceUse {
 
 [[nodiscard]] ServiceUse use_of(const Service& service);
 
-/// The numbers that count as its own (services sheet §5). One that two protocols share occurs once; one that it has
-/// twice in the same protocol occurs twice. The health check's is TCP: next to a port of another protocol with that
-/// number it is left out.
+/// The numbers that count as its own (docs/reference/service-ranges.md#repair-ports). One that two protocols share
+/// occurs once; one that it has twice in the same protocol occurs twice. The health check's is TCP: next to a port of
+/// another protocol with that number it is left out.
 [[nodiscard]] std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use);
 
 }  // namespace croft::core::collect

@@ -13,7 +13,7 @@
 #include "net/range.h"
 
 // The decision of a host-local ADD, pure: which address of each range set an attachment gets, or why none
-// (cni sheet §2.5). The texts of refusals are the reference's.
+// (docs/reference/host-local.md#add). The texts of refusals are the reference's.
 
 namespace croft::core::range {
 

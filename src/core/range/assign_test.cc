@@ -9,7 +9,7 @@
 #include "core/range/round_robin.h"
 #include "core/range/test_range.h"
 
-// Numbers in brackets are rows of the cni sheet's §5.
+// Numbers in brackets are rows of docs/reference/host-local.md#cases.
 
 namespace croft::core::range {
 namespace {
@@ -196,7 +196,7 @@ TEST(Assign, RefusesASecondAddressOfTheSet) {
   EXPECT_EQ(outcome(kPlain, {}, book), Lines{"0: 10.1.2.3/24 via 10.1.2.1"});
 }
 
-// §2.13 H7
+// docs/reference/host-local.md#h7
 TEST(Assign, ARequestSkipsTheCheckForASecondAddress) {
   Book book;
   book.taken = {address("10.1.2.2")};

@@ -11,7 +11,7 @@
 
 #include "base/manual_clock.h"
 
-// The names in brackets are the rows of the services sheet, §9.
+// The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
 namespace croft::core::range {
 namespace {
@@ -285,7 +285,7 @@ TEST(BitmapRange, HowOftenEachFreeOneComesUp) {
 
 // ---------------------------------------------------------------- the bytes
 
-TEST(RangeData, TheSheetsExamples) {
+TEST(RangeData, TheExamplesOfTheReference) {
   BitmapRange services = BitmapRange::random_scan("x", 1048574);
   take_all(services, {0, 9});
   EXPECT_EQ(services.snapshot().data, bytes({0x02, 0x01}));

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Names in brackets are rows of the service-and-node-ranges sheet's §9.
+// Names in brackets are rows of docs/reference/node-ranges.md#cases.
 
 namespace croft::core::range {
 namespace {
@@ -179,7 +179,7 @@ TEST(CidrSet, TheOneBehindTheCursorAndNotTheOneGivenBack) {  // [C13]
   EXPECT_EQ(set_of("10.0.0.0/16", 24, 258).cursor(), 2U);
 }
 
-TEST(CidrSet, WhatIsExcludedStaysTaken) {  // [N2] §10
+TEST(CidrSet, WhatIsExcludedStaysTaken) {  // [N2], #excluded
   CidrSet set = set_of("127.123.234.0/24", 30);
   set.exclude("127.123.234.0/26"_prefix);
   set.exclude("127.123.234.32/27"_prefix);  // within

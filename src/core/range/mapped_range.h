@@ -13,8 +13,8 @@
 
 namespace croft::core::range {
 
-/// What a range has done and how full it is, for an exporter (services sheet §2.4): `static` is what was asked for by
-/// name, `dynamic` what take_next() chose.
+/// What a range has done and how full it is, for an exporter (docs/reference/service-ranges.md#metrics): `static` is
+/// what was asked for by name, `dynamic` what take_next() chose.
 struct RangeMetrics {
   std::uint64_t allocated = 0;
   std::uint64_t available = 0;

@@ -10,7 +10,7 @@
 #include "core/range/mapped_range.h"
 
 // The ports that Services have on every node (node ports) as kube-apiserver's bitmap keeps them. Rules and texts are
-// the reference's (services sheet §1.4, §1.5, §2.2, §2.3).
+// the reference's (docs/reference/service-ranges.md#offsets, #flags, #bands, #range-errors).
 
 namespace croft::core::range {
 

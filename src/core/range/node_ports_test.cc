@@ -8,7 +8,7 @@
 
 #include "base/manual_clock.h"
 
-// The names in brackets are the rows of the services sheet, §9.
+// The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
 namespace croft::core::range {
 namespace {
@@ -111,7 +111,7 @@ TEST(NodePorts, Metrics_P5) {
 }
 
 TEST(NodePorts, TheBytesOfAnExample) {
-  // Sheet §1.2, example B.
+  // docs/reference/service-ranges.md#example-b.
   const auto read = range_from<NodePortRange>({"30000-32767", std::string("\1\0\0\0\0\0\0\0\0\0\0", 11)});
   ASSERT_TRUE(read);
   EXPECT_EQ(taken_of(read->range), std::vector<int>{30080});

@@ -8,8 +8,8 @@
 
 namespace croft::core {
 
-/// The prefix that a node's pods get their addresses from (service-and-node-ranges sheet §7). The key says which; the
-/// record, who has it. At most one node has a prefix, because the key is made by create-if-absent.
+/// The prefix that a node's pods get their addresses from (docs/reference/node-ranges.md#contract). The key says which;
+/// the record, who has it. At most one node has a prefix, because the key is made by create-if-absent.
 struct NodeRange {
   std::string node;
   net::Prefix cidr;

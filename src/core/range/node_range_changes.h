@@ -9,9 +9,10 @@
 
 #include "core/block/snapshot.h"
 
-// Decisions about node ranges: the prefixes that nodes take their pods' addresses from (service-and-node-ranges sheet
-// §7). The records are the truth: one of each range that says who has it, and one for all of them with the cluster
-// CIDRs, which every commit here writes. So what one decision saw free, no other gives away meanwhile.
+// Decisions about node ranges: the prefixes that nodes take their pods' addresses from
+// (docs/reference/node-ranges.md#contract). The records are the truth: one of each range that says who has it, and one
+// for all of them with the cluster CIDRs, which every commit here writes. So what one decision saw free, no other gives
+// away meanwhile.
 
 namespace croft::core {
 
@@ -44,7 +45,7 @@ struct NodeRangesConfigured {
 struct NodeRangeAdded {
   net::Prefix cidr;
   net::Prefix cluster_cidr;
-  std::uint32_t tries = 0;  ///< taken ones that were passed over (sheet §7.3, metrics)
+  std::uint32_t tries = 0;  ///< taken ones that were passed over (docs/reference/node-ranges.md#metrics)
   friend bool operator==(const NodeRangeAdded&, const NodeRangeAdded&) = default;
 };
 

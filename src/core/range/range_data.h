@@ -6,9 +6,9 @@
 
 #include "core/space/dense_bitmap.h"
 
-// The bytes in which Kubernetes keeps a range (services sheet §1.3): the big-endian magnitude of one number, whose bit
-// `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte, and a beginning of the bytes
-// means nothing without their number.
+// The bytes in which Kubernetes keeps a range (docs/reference/service-ranges.md#bit-order): the big-endian magnitude of
+// one number, whose bit `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte, and a
+// beginning of the bytes means nothing without their number.
 
 namespace croft::core::range {
 

@@ -9,8 +9,9 @@
 #include "net/address.h"
 #include "net/range.h"
 
-// The order in which the addresses of a set are tried (cni sheet §2.6): a ring over all ranges of the set, from the
-// address behind the cursor round to the cursor itself, each address once, a range's own gateway never.
+// The order in which the addresses of a set are tried (docs/reference/host-local.md#round-robin): a ring over all
+// ranges of the set, from the address behind the cursor round to the cursor itself, each address once, a range's own
+// gateway never.
 
 namespace croft::core::range {
 

@@ -11,7 +11,7 @@
 #include "net/prefix.h"
 
 // The addresses of Services (ClusterIPs) as kube-apiserver's bitmaps keep them. Rules and texts are the reference's
-// (services sheet §1.4, §1.5, §2.2, §2.3).
+// (docs/reference/service-ranges.md#offsets, #flags, #bands, #range-errors).
 
 namespace croft::core::range {
 

@@ -8,7 +8,7 @@
 
 #include "base/manual_clock.h"
 
-// The names in brackets are the rows of the services sheet, §9.
+// The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
 namespace croft::core::range {
 namespace {

@@ -8,7 +8,8 @@
 #include "core/service/type_changes.h"
 #include "core/service/validation.h"
 
-// The tables of sheet §4.3. A cell is the policy's letter and the families; x: refused.
+// The tables of docs/reference/service-ranges.md#family-tables. A cell is the policy's letter and the families; x:
+// refused.
 
 namespace croft::core {
 namespace {

@@ -8,8 +8,8 @@
 
 namespace croft::core {
 
-/// Takes the node ports and the health check's port of a new Service (sheet §4.4). Ports of one number, TCP and UDP,
-/// share a node port.
+/// Takes the node ports and the health check's port of a new Service (docs/reference/service-ranges.md#node-ports).
+/// Ports of one number, TCP and UDP, share a node port.
 [[nodiscard]] std::optional<ServiceRefusal> take_node_ports(Service& service, Allocators& allocators);
 
 /// The same for a change: what it had and has no more is given back. Nothing is shared that was not shared before.

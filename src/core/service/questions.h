@@ -9,7 +9,7 @@
 #include "core/service/service.h"
 #include "net/address.h"
 
-// What is asked of a Service in several places; the words of the sheet's §4.
+// What is asked of a Service in several places; the words of docs/reference/service-ranges.md#service.
 
 namespace croft::core {
 

@@ -12,7 +12,7 @@
 namespace croft::core {
 namespace {
 
-/// What a dry run's first port is when it has none (sheet §4.4).
+/// What a dry run's first port is when it has none (docs/reference/service-ranges.md#port-operation).
 constexpr int kDryFirstPort = 32769;
 
 [[nodiscard]] NotTaken not_taken(const Error& error) { return {error.message, error.code == ErrorCode::exhausted}; }

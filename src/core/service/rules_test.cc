@@ -7,8 +7,8 @@
 #include "core/service/test_service.h"
 #include "core/service/type_changes.h"
 
-// Addresses, node ports and what a change keeps or wipes: sheet §4.1, §4.2, §4.4, §4.5. Letters and numbers in brackets
-// are rows of its §9.
+// Addresses, node ports and what a change keeps or wipes (docs/reference/service-ranges.md#service). Names in brackets
+// are rows of docs/reference/service-ranges.md#cases-services.
 
 namespace croft::core {
 namespace {

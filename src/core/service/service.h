@@ -10,8 +10,8 @@
 #include "core/block/foreign_rest.h"
 #include "net/prefix.h"
 
-// Kubernetes' Service as the allocation of its addresses and ports sees it (service-and-node-ranges sheet §4). Words
-// and defaults are those of Kubernetes' API; what is absent there is absent here.
+// Kubernetes' Service as the allocation of its addresses and ports sees it (docs/reference/service-ranges.md#service).
+// Words and defaults are those of Kubernetes' API; what is absent there is absent here.
 
 namespace croft::core {
 
@@ -69,7 +69,8 @@ struct Service {
   friend bool operator==(const Service&, const Service&) = default;
 };
 
-/// Kubernetes' IPAddress object (sheet §6.1): who holds one Service address where bitmaps are no longer used.
+/// Kubernetes' IPAddress object (docs/reference/service-ranges.md#ip-address): who holds one Service address where
+/// bitmaps are no longer used.
 struct IpAddressObject {
   std::string address;  ///< its name: the canonical text
   std::string uid;
@@ -82,7 +83,7 @@ struct IpAddressObject {
   friend bool operator==(const IpAddressObject&, const IpAddressObject&) = default;
 };
 
-/// Kubernetes' ServiceCIDR object (sheet §6.1).
+/// Kubernetes' ServiceCIDR object (docs/reference/service-ranges.md#ip-address).
 struct ServiceCidrObject {
   std::string name;
   std::string uid;

@@ -6,7 +6,7 @@
 namespace croft::core {
 
 /// What can be said of the addresses, families and the policy of a Service by themselves, before anything is allocated
-/// (sheet §4.5); nothing for ExternalName.
+/// (docs/reference/service-ranges.md#immutability); nothing for ExternalName.
 [[nodiscard]] FieldErrors check_cluster_ip_fields(const Service& service);
 
 /// Whether a Service may have this name in this namespace.

@@ -18,7 +18,7 @@ namespace croft::store {
 /// What one node knows of the register without asking: pools, reservations, configuration, its own node record, its
 /// vacancies, claim cursors and claims, the contents of its own blocks, and of everybody else's claims the keys.
 ///
-/// It is a hint (promise I16 of the reliability sheet). What it says is there may be gone, and from the keys it guesses
+/// It is a hint (docs/reference/reliability.md#i16). What it says is there may be gone, and from the keys it guesses
 /// what is not there: a block without a claim, of the length that its pool's blocks have, a handle that none of the
 /// node's own blocks mentions, a high-water mark. A decision that rests on it counts only when the conditions of its
 /// commit have held (engine/with_cache.h). Not synchronised.

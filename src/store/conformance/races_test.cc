@@ -147,7 +147,8 @@ class LossyClient {
   bool applies_;
 };
 
-// Reliability sheet 1.3: read back; token there: done; revision unchanged: the same compare and token again.
+// docs/reference/reliability.md#unknown-outcomes: read back; token there: done; revision unchanged: the same compare
+// and token again.
 TEST_P(StoreConformance, ALostReplyIsResolvedByTheToken) {
   for (const bool applied : {true, false}) {
     ASSERT_TRUE(commit({put("a", 1)}));

@@ -51,7 +51,7 @@ struct WatchUpdate {
 };
 
 /// Several watches on one stream. A watch is a hint: events can be late, and etcd 3.4 has known ways to lose one
-/// (reliability sheet §4.3), so whoever watches also lists now and then.
+/// (docs/reference/reliability.md#etcd-faults), so whoever watches also lists now and then.
 ///
 /// next() is for one thread; add() and cancel() may come from others meanwhile. A peer that is silent is asked for a
 /// sign of life; without one for ten seconds in next() the stream counts as lost.

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 class OpenStoreTest : public SqliteStoreTest {
  protected:
-  /// The error of opening, which must come within the two seconds of reliability sheet 3.5 and name the path.
+  /// The error of opening, which must come within the two seconds of docs/reference/reliability.md#missing-store and
+  /// name the path.
   Error refusal(const std::string& at, SqliteOptions options = {}) const {
     const auto start = clock_.now().since_boot;
     const Error error = error_of(open(at, options));
