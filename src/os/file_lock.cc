@@ -121,6 +121,12 @@ Result<void> FileLock::open() {
   if (!S_ISREG(s.st_mode)) {
     return fail(ErrorCode::invalid_argument, fmt::format("lock file {} is not a regular file; remove it", path_));
   }
+  if (options_.one_name && s.st_nlink > 1) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("lock file {} has {} names, and what is written into it would be written to all of them; "
+                            "remove the other names, or copy it without hard links",
+                            path_, s.st_nlink));
+  }
   file_ = std::move(file);
   return {};
 }

@@ -24,6 +24,8 @@ class FileLock {
   struct Options {
     unsigned mode = 0600;
     bool go_errors = false;  ///< errors of opening as os::path_error words them
+    /// Refuses a file with a second name: for locks that something is written into.
+    bool one_name = false;
   };
 
   explicit FileLock(std::string path) : FileLock(std::move(path), Options()) {}

@@ -206,7 +206,7 @@ SqliteRestore::SqliteRestore(std::string path, bool look_only, const Clock& cloc
       look_only_(look_only),
       draft_(path_ + std::string(look_only ? kLookSuffix : kDraftSuffix)),
       clock_(clock),
-      lock_(path_ + (look_only ? std::string(kLookLockSuffix) : std::string(kLockSuffix))) {}
+      lock_(path_ + (look_only ? std::string(kLookLockSuffix) : std::string(kLockSuffix)), {.one_name = true}) {}
 
 SqliteRestore::~SqliteRestore() {
   if (!lock_.is_held()) return;

@@ -41,7 +41,7 @@ Error nothing_there(const std::string& path) {
 }
 
 [[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
-  os::FileLock lock(path + kLockSuffix);
+  os::FileLock lock(path + kLockSuffix, {.one_name = true});
   TRY_VOID(lock.lock(clock, deadline));
   TRY(const auto there, os::file_status(path));
   if (there) return {};  // another process was quicker

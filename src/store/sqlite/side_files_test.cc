@@ -121,6 +121,19 @@ TEST_F(SideFilesTest, WhatIsNoRegularFileIsNeitherOpenedNorChanged) {
   EXPECT_EQ(read(*make(), "a"), 1U);
 }
 
+/// The note of the newest commit is written into the lock file.
+TEST_F(SideFilesTest, ALockThatIsAnothersFileIsNotWrittenInto) {
+  const std::string lock = path() + "-lock";
+  fs::remove(lock);
+  fs::create_hard_link(victim(), lock);
+  const auto store = open(path());
+  const Error refusal = store ? error_of(put(**store, "b", 2)) : store.error();
+  EXPECT_NE(refusal.message.find("has 2 names"), std::string::npos) << refusal.message;
+  std::string content;
+  std::ifstream(victim()) >> content;
+  EXPECT_EQ(content, "precious");
+}
+
 TEST_F(SideFilesTest, LinksUnderTheNamesOfDraftsAreReplacedAndNotFollowed) {
   const auto made = scratch_.file("made.db");
   for (const char* suffix : {"-new", "-new-journal", "-new-wal", "-new-shm"})

@@ -103,10 +103,13 @@ int look_at(const std::string& path, bool is_beside, std::optional<os::FileStatu
   if (!found) return SQLITE_OK;
   const bool is_regular = found->type == os::FileStatus::Type::regular;
   if (is_regular && (!is_beside || found->hard_links == 1)) return SQLITE_OK;
-  return refuse(fmt::format("{} is {}; nothing was changed: look at who put it there, and remove it", path,
-                            is_regular                                       ? "a file with several names"
-                            : found->type == os::FileStatus::Type::directory ? "a directory"
-                                                                             : "a link, pipe, socket or device"));
+  // The log itself holds what was acknowledged: its other names go, not it.
+  if (is_regular) {
+    return refuse(fmt::format("{} is a file with several names; nothing was changed: remove its other names", path));
+  }
+  return refuse(
+      fmt::format("{} is {}; nothing was changed: look at who put it there, and remove it", path,
+                  found->type == os::FileStatus::Type::directory ? "a directory" : "a link, pipe, socket or device"));
 }
 
 int refuse_journal(const std::string& path) {

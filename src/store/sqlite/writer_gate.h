@@ -15,7 +15,8 @@ namespace croft::store {
 /// processes on the store's lock file. Safe to call from several threads.
 class WriterGate {
  public:
-  WriterGate(std::string lock_path, const Clock& clock) : clock_(clock), lock_(std::move(lock_path)) {}
+  WriterGate(std::string lock_path, const Clock& clock)
+      : clock_(clock), lock_(std::move(lock_path), {.one_name = true}) {}
 
   /// Waits until nobody else is inside. The thread must not be inside. Errors: deadline_exceeded, and those of
   /// FileLock::lock.
