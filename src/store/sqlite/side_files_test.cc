@@ -127,7 +127,9 @@ TEST_F(SideFilesTest, ALockThatIsAnothersFileIsNotWrittenInto) {
   fs::remove(lock);
   fs::create_hard_link(victim(), lock);
   const auto store = open(path());
-  const Error refusal = store ? error_of(put(**store, "b", 2)) : store.error();
+  const auto done = store ? put(**store, "b", 2) : Result<Revision>(fail(store.error()));
+  ASSERT_FALSE(done);
+  const Error& refusal = done.error();
   EXPECT_NE(refusal.message.find("has 2 names"), std::string::npos) << refusal.message;
   std::string content;
   std::ifstream(victim()) >> content;
