@@ -185,6 +185,20 @@ def damage(croft):
     expect("record_unreadable: pool split-a-1" in text and "addresses held" in text, f"check: {text}")
 
 
+def closed_streams(croft):
+    """Words for a standard stream that is closed land nowhere, least of all in the lock file with the commit note."""
+    backup = croft.world.directory / "backup.db"
+    croft.text("store", "backup", str(backup))
+    with open(croft.path + "-lock", "rb") as lock:
+        note = lock.read()
+    for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        done = run("sh", "-c", f'"$0" "$@" {closed}', croft.world.bin / "croft", "--store", croft.store, "store", "restore",
+                   "--dry-run", "--force", backup, check=False)
+        expect_equal(done.returncode, 1, f"exit code with {closed}")
+        with open(croft.path + "-lock", "rb") as lock:
+            expect_equal(lock.read(), note, f"the lock file, with {closed}")
+
+
 def test():
     with World("operator", sys.argv[1]) as world:
         croft = Operator(world)
@@ -199,6 +213,7 @@ def test():
         explain(croft, node)
         split(croft, held)
         reports(croft, held)
+        closed_streams(croft)
         damage(croft)
 
 

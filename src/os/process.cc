@@ -91,7 +91,7 @@ void write_last_words_to_standard_error(std::string_view text) { static_cast<voi
 Result<void> check_open_files_limit(std::uint64_t least) {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= least) return {};
-  return fail(ErrorCode::unavailable,
+  return fail(ErrorCode::refused_by_configuration,
               fmt::format("this process may have {} files open, it needs {}: raise the limit (LimitNOFILE, ulimit -n)",
                           limit.rlim_cur, least));
 }
