@@ -64,6 +64,10 @@ Result<void> ConnectionPool::check_noted_damage(Database& database, const std::o
 
 Result<void> ConnectionPool::check_there() const {
   TRY(const auto status, os::file_status(path_));
+  // As while somebody copies another one over it. SQLite would remove the log beside it.
+  if (status && status->bytes == 0) {
+    return fail(ErrorCode::corrupt, fmt::format("{} is empty; restore it with \"croft store restore BACKUP\"", path_));
+  }
   if (status) return {};
   TRY_VOID(refuse_lost_database(path_));
   return fail(ErrorCode::unavailable,
