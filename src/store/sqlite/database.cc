@@ -378,7 +378,9 @@ bool Database::log_is_as_indexed() {
 
 bool Database::has_copied(sqlite3_file& log, std::uint32_t frames) {
   if (frames == looked_at_copied_) return true;
-  if (const auto frame = frames_.newest(counters_page_, frames)) {
+  // A page with a newer frame behind those that are copied is left as it is in the file.
+  const auto frame = frames_.newest(counters_page_, IndexedFrames::kFramesMax);
+  if (frame && *frame <= frames) {
     std::array<std::uint8_t, kPageBytes> page{};
     if (log.pMethods->xRead(&log, page.data(), kPageBytes, frame_offset(*frame - 1) + kFrameHeaderBytes) != SQLITE_OK) {
       return false;
