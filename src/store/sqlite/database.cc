@@ -370,7 +370,7 @@ bool Database::log_is_as_indexed() {
   const std::uint32_t copied = copied_frames(files_.index_memory);
   const bool finds_all = ends_so &&
                          frames_.are_found(files_.index_memory, *log, before.salt, before.last_frame, copied) &&
-                         has_copied(*log, copied);
+                         (before.last_frame > IndexedFrames::kFramesMax || has_copied(*log, copied));
   LogIndexHeader after;
   if (!read_header(files_.index_memory, after) || std::memcmp(&before, &after, sizeof before) != 0) return true;
   return finds_all;
