@@ -388,7 +388,9 @@ TEST_F(OperatorTest, ALateDeletionLeavesTheNextPoolAlone) {
   };
   for (const bool disabled_before : {false, true}) {
     pool("a", "10.1.0.0/28", 29);
-    if (disabled_before) ASSERT_TRUE(set_pool_disabled(context, "a", true));
+    if (disabled_before) {
+      ASSERT_TRUE(set_pool_disabled(context, "a", true));
+    }
     meddled.lose_reply = true;  // of the disabling, or of the deletion itself
     meddled.after_commit = disabled_before ? std::function<void()>([&] { pool("a", "10.2.0.0/28", 29); }) : anew;
     const auto deleted = delete_pool(late, "a");

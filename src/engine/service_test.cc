@@ -523,7 +523,9 @@ TEST_F(ServiceEngine, ALateChangeLeavesTheSuccessorAlone) {
     meddled.lose_reply = true;
     meddled.after_commit = [&] {
       ASSERT_EQ(remove("web"), "ok");
-      if (with_successor) ASSERT_EQ(create(service("web", core::ServiceType::node_port)), "ok");
+      if (with_successor) {
+        ASSERT_EQ(create(service("web", core::ServiceType::node_port)), "ok");
+      }
     };
     const std::string answer = said(update_service(late, service("web"), ranges));
     EXPECT_THAT(answer, HasSubstr(with_successor ? "has been modified" : "not found"));

@@ -136,6 +136,7 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
   }
   const auto known = note ? note->of(database.register_id()) : std::nullopt;
   const std::int64_t expected = std::max(in_file_by_log, known ? known->in_file : 0);
+  const std::int64_t acknowledged = known ? known->revision : 0;
   // Once on opening, and again when it must have more than was seen; before the revision on top of it, which only
   // grows.
   std::optional<std::int64_t> in_file;
@@ -143,7 +144,7 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
   TRY(const std::int64_t last, database.last_revision());
   if (note && !known) return fail(another_register(database, *note));
   if (in_file && *in_file > last) return fail(log_is_older(database, *in_file, last));
-  if (known && last < known->revision) return fail(commits_lost(database, last, known->revision, kLockSuffix));
+  if (last < acknowledged) return fail(commits_lost(database, last, acknowledged, kLockSuffix));
   if (in_file && *in_file < expected) {
     return fail(commits_lost(database, *in_file, expected, in_file_by_log == expected ? "-wal" : kLockSuffix));
   }

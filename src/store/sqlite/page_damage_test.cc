@@ -249,7 +249,9 @@ TEST_F(PageDamageTest, NoBitOfThePagesThatAPlainSqliteCopiedIsReadWrong) {
       }
       flip(path(), page * std::size_t{kPageBytes} + at, static_cast<unsigned>((at + page) % 8));
       const auto store = open(path());
-      if (!store) EXPECT_EQ(store.error().code, ErrorCode::corrupt) << store.error().message;
+      if (!store) {
+        EXPECT_EQ(store.error().code, ErrorCode::corrupt) << store.error().message;
+      }
       refused += !store || is_all_right_or_refused(**store) ? 1U : 0U;
       if (HasFailure()) FAIL() << "page " << page + 1 << " byte " << at;
     }
