@@ -108,6 +108,8 @@ def stray_name(world, etcd):
     rig.fill("d", most=10, nodes=("node-a", "node-b"))
     rig.cli("pool", "create", "b", "--cidr", "10.80.0.0/24")
     rig.cli("node", "range", "config", "--cluster-cidr=10.153.0.0/16", "--node-cidr-mask-size=24")
+    etcd.put("/calico/resources/v3/projectcalico.org/nodes/node-a", json.dumps(
+        {"kind": "Node", "apiVersion": "projectcalico.org/v3", "metadata": {"name": "node-a"}, "spec": {}}))
     rig.cli("node", "range", "assign", "node-a")
     checked = rig.cli("check", codes=(3,)).stdout
     expect("croft record remove block ipv4/10.0.0.0/8 --force" in checked, f"named by check: {checked}")

@@ -217,7 +217,7 @@ TEST_F(EtcdClientTest, DeletesWhatIsUnchanged) {
 
 TEST_F(EtcdClientTest, WhatEtcdRefusesWasNotApplied) {
   const auto etcd = client();
-  EXPECT_EQ(etcd->txn(put("large", std::string(2U << 20, 'x')), in(10s)).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(etcd->txn(put("large", std::string(2U << 20, 'x')), in(10s)).error().code, ErrorCode::storage_full);
   EXPECT_EQ(value_of(*etcd, "large"), "absent");
   TxnRequest twice = put("twice", "1");
   twice.success.emplace_back(PutRequest{"twice", "2"});
