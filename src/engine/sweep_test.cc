@@ -96,7 +96,7 @@ TEST_F(Sweep, WhatAnotherHistoryHadIsNotGone) {
   const std::string on_b = add_pod("two", "node-b", true);
   collector.pass();
   facts.remove_node("node-b");
-  store.begin_history();
+  store.begin_history_unnoticed();
   EXPECT_THAT(alarms_of(collector.pass()), ElementsAre("register_replaced", "nodes_unknown"));
   clock.advance(collector.options.settings.grace);
   const SweepReport report = collector.pass();

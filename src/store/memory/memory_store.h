@@ -55,9 +55,13 @@ class MemoryStore : public Store {
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
   [[nodiscard]] std::uint64_t history() const override { return history_; }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override { return history(); }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override {
+    return history_ += unnoticed_.exchange(0);
+  }
   /// As if the register had been put back to an older state, which the caller makes.
   void begin_history() { ++history_; }
+  /// The same where only prove_history() finds it.
+  void begin_history_unnoticed() { ++unnoticed_; }
 
  private:
   std::shared_ptr<MemoryData> data_;
@@ -66,6 +70,7 @@ class MemoryStore : public Store {
   CallCounts counts_;
   Capabilities capabilities_{.atomic_commit = true};
   std::atomic<std::uint64_t> history_{0};
+  std::atomic<std::uint64_t> unnoticed_{0};
 };
 
 }  // namespace croft::store
