@@ -228,10 +228,27 @@ def restore_without_a_pool(world):
     say("what cools in a pool that a backup does not know stops no restore")
 
 
+def restore_of_what_cooled(world):
+    """What cools in a backup may have ended cooling since, and be somebody's who runs."""
+    m = Machine(world, "cooled", cooldown=600)
+    kept = [m.add(f"c{i}") for i in range(3)]
+    expect_equal(m.call("DEL", "c0")[0], 0, "DEL")
+    backup = world.directory / "cooled.backup"
+    m.croft("store", "backup", backup)
+    m.note_running("d0", kept[0])
+    for i in (1, 2):
+        m.note_running(f"c{i}", kept[i])
+    done = m.croft("store", "restore", backup, "--cni-cache", m.cache, "--node", NODE, check=False)
+    expect_equal(done.returncode, 0, f"restore: {done.stdout}{done.stderr}")
+    expect_equal(m.held().get(kept[0]), "net.d0", "who holds what cooled")
+    m.croft("check")
+    say("who runs with an address that cools in a backup is recorded")
+
+
 def test():
     require_programs("strace")
     with World("put-back", sys.argv[1]) as world:
-        for part in (older_files, restore_without_a_pool, restore_beside_damage, restore_killed):
+        for part in (older_files, restore_without_a_pool, restore_of_what_cooled, restore_beside_damage, restore_killed):
             part(world)
 
 

@@ -331,6 +331,23 @@ TEST_F(Cluster, AnExplicitAddressObeysStrictAffinityAndTheReservationIfAsked) {
   put(core::reservation_key("r"), std::nullopt);
 }
 
+TEST_F(Cluster, AnExplicitAddressMayCoolIfAsked) {
+  bare_pool("a", "10.1.0.0/28", 30);
+  auto wanted = request("c1");
+  wanted.addresses = {ip("10.1.0.1")};
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
+  change_pool("a", [](core::Pool& a) { a.cooldown = 600s; });
+  ASSERT_TRUE(release_owner(context, wanted.owner));
+  // The cooldown of the release goes on, whatever the pool says now.
+  change_pool("a", [](core::Pool& a) { a.cooldown = 0s; });
+  wanted.owner.container_id = "c2";
+  EXPECT_THAT(add(wanted).front(), HasSubstr("cooling until"));
+  wanted.cooling_addresses = true;
+  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
+  wanted.owner.container_id = "c3";
+  EXPECT_THAT(add(wanted).front(), HasSubstr("held by net.c2"));
+}
+
 TEST_F(Cluster, EnsureBlockClaimsOnceAndAnswersTheSame) {
   bare_pool("a", "10.1.0.0/28", 30);
   bare_pool("b", "10.2.0.0/28", 30);

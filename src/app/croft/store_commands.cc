@@ -213,6 +213,7 @@ class Recorder {
     request.ipv4 = 0;
     request.addresses = wanted;
     request.reserved_addresses = true;
+    request.cooling_addresses = true;
     const auto answer = engine::assign(context_, request);
     if (!answer) return answer.error().message;
     if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) {
@@ -226,46 +227,17 @@ class Recorder {
   /// running, and does not rest.
   [[nodiscard]] Refused assign_over(const wire::cni::CacheEntry& entry, const std::vector<net::Address>& wanted,
                                     bool holds_others) {
-    TRY_VOID(set_cooldowns(/*to_zero=*/true));
-    std::optional<std::string> why;
-    const auto done = [&]() -> Result<void> {
-      if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
-      for (const net::Address& address : wanted) {
-        TRY(const engine::AddressView view, engine::show_address(context_, address));
-        if (view.state != core::AddressState::held) continue;
-        if (running_.handles.contains(view.handle_id)) {
-          why = fmt::format("{} runs and holds it too", view.handle_id);
-          return {};
-        }
-        const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
-        TRY_VOID(engine::release_addresses(context_, {in_the_way}));
+    if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
+    for (const net::Address& address : wanted) {
+      TRY(const engine::AddressView view, engine::show_address(context_, address));
+      if (view.state != core::AddressState::held) continue;
+      if (running_.handles.contains(view.handle_id)) {
+        return std::optional(fmt::format("{} runs and holds it too", view.handle_id));
       }
-      why = assign(entry, wanted);
-      return {};
-    }();
-    TRY_VOID(set_cooldowns(/*to_zero=*/false));
-    if (!done) return fail(done.error());
-    return why;
-  }
-
-  [[nodiscard]] Result<void> set_cooldowns(bool to_zero) {
-    const Deadline deadline = Deadline::after(context_.clock.now(), context_.time_limit);
-    store::ListRequest request{core::Kind::pool, "", "", store::kListLimitMax};
-    for (bool more = true; more;) {
-      TRY(store::Page page, context_.store.list(request, deadline));
-      for (store::Record& record : page.records) {
-        if (core::damage_of(record.value) != nullptr) continue;
-        auto pool = std::get<core::Pool>(std::move(record.value));
-        if (to_zero) cooldowns_.try_emplace(pool.name, pool.cooldown);
-        pool.cooldown = to_zero ? std::chrono::seconds{0} : cooldowns_.at(pool.name);
-        store::WriteToken token;
-        TRY_VOID(
-            store::update_if_revision(context_.store, record.key, std::move(pool), record.revision, token, deadline));
-      }
-      more = page.more;
-      if (more) request.after = page.records.back().key.name;
+      const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
+      TRY_VOID(engine::release_addresses(context_, {in_the_way}));
     }
-    return {};
+    return assign(entry, wanted);
   }
 
   static std::string pod_of(const wire::cni::CacheEntry& entry) {
@@ -280,7 +252,6 @@ class Recorder {
   const core::AffinityOwner node_;
   const Running& running_;
   Account& account_;
-  std::map<std::string, std::chrono::seconds> cooldowns_;
 };
 
 std::string rows_of(const char* title, const std::vector<Hold>& holds) {
@@ -402,7 +373,15 @@ class Resting {
     if (const auto released = engine::release_owner(draft_, request.owner); !released) {
       return why_unless_of_the_store(released.error());
     }
-    account_.resting += views.size();
+    for (const engine::AddressView& view : views) {
+      const auto after = engine::show_address(draft_, view.address);
+      if (!after) return fail(after.error());
+      if (after->state == core::AddressState::cooling) {
+        ++account_.resting;
+      } else {
+        note_unrested(view, fmt::format("pool {} has no cooldown in what is restored", after->pool));
+      }
+    }
     return std::string();
   }
 

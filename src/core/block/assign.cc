@@ -217,6 +217,10 @@ class Assignment {
                          RefusalCause::address_out_of_bounds);
     }
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
+    if (const Attribute* holder = attribute_of(**block, ordinal);
+        request_.cooling_addresses && holder != nullptr && holder->cooling) {
+      **block = with_freed(**block, ordinal);
+    }
     auto taken = take_address(**block, address, attribute());
     if (!taken) {
       cooling_.insert(cidr);

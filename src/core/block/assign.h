@@ -30,6 +30,8 @@ struct AssignRequest {
   std::vector<net::Address> addresses;
   /// Whether one of these may be a reserved one, as Calico allows (docs/reference/calico-ipam.md#assign-ip).
   bool reserved_addresses = false;
+  /// Whether one of these may cool: who asks knows that it is in use already.
+  bool cooling_addresses = false;
   PoolUse use = PoolUse::workload;
   /// Of the pod's namespace, for pools with a namespaceSelector.
   std::map<std::string, std::string> namespace_labels;
