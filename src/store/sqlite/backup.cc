@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::string_view kNewSuffix = "-new";
 constexpr std::string_view kDraftSuffix = "-restore";
+constexpr std::string_view kRowsSuffix = "-rows";  ///< behind a draft's name: one that its rows go into
 /// What is only looked at has a draft and a lock of its own, so that several wait for each other and nobody else does.
 constexpr std::string_view kLookSuffix = "-look";
 constexpr std::string_view kLookLockSuffix = "-look-turn";
@@ -66,6 +68,11 @@ class PlainDatabase {
   [[nodiscard]] Result<void> run(const char* sql) {
     return checked(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "write");
   }
+  [[nodiscard]] Result<void> attach(const std::string& other, const char* name) {
+    const std::unique_ptr<char, decltype(&sqlite3_free)> sql(sqlite3_mprintf("ATTACH %Q AS %s", other.c_str(), name),
+                                                             &sqlite3_free);
+    return run(sql.get());
+  }
   [[nodiscard]] Result<std::uint64_t> number(const char* sql) {
     std::uint64_t value = 0;
     const auto note = [](void* out, int, char** values, char**) {
@@ -86,6 +93,21 @@ class PlainDatabase {
     const auto in_file = revision_in_file(file, static_cast<std::uint32_t>(*page), least);
     const auto last = number("SELECT value FROM counters WHERE id=1");
     return !in_file || !last || (*in_file >= least && *in_file <= static_cast<std::int64_t>(*last));
+  }
+  /// The rows of another file in the tables of this one, which have none: one after the other, past every index. Of two
+  /// records of one name, as only damage leaves them, the later stays.
+  [[nodiscard]] Result<void> take_rows_of(const std::string& other) {
+    TRY_VOID(attach(other, "old"));
+    TRY(const std::uint64_t application, number("PRAGMA old.application_id"));
+    if (application != static_cast<std::uint64_t>(kApplicationId)) return fail(ErrorCode::corrupt, "no register");
+    // Without conditions SQLite would copy tables and indexes page by page.
+    TRY_VOID(
+        run("INSERT OR REPLACE INTO counters SELECT id, value FROM old.counters NOT INDEXED WHERE id IS NOT NULL"));
+    return run(
+        "INSERT INTO records(kind, name, revision, token, checksum, value) SELECT kind, name, revision, token, "
+        "checksum, value FROM old.records NOT INDEXED WHERE kind IS NOT NULL ON CONFLICT(kind, name) DO UPDATE SET "
+        "revision=excluded.revision, token=excluded.token, checksum=excluded.checksum, value=excluded.value WHERE "
+        "excluded.revision > revision");
   }
   /// Pages, tables and indexes fit each other.
   [[nodiscard]] Result<void> check_whole() {
@@ -135,6 +157,19 @@ class PlainDatabase {
     TRY_VOID(os::remove_file_durably(path + std::string(suffix)));
   }
   return {};
+}
+
+/// What a look that was killed has left, unless one is under way.
+void remove_left_look(const std::string& path, const Clock& clock) {
+  const std::string draft = path + std::string(kLookSuffix);
+  const std::string turn = path + std::string(kLookLockSuffix);
+  const auto left = os::file_status(turn);
+  if (!left || !*left) return;
+  os::FileLock lock(turn, {.one_name = true});
+  if (!lock.lock(clock, Deadline::after(clock.now(), std::chrono::milliseconds{0}))) return;
+  static_cast<void>(remove_with_side_files(draft));
+  static_cast<void>(remove_with_side_files(draft + std::string(kRowsSuffix)));
+  static_cast<void>(os::remove_file_durably(turn));
 }
 
 [[nodiscard]] Result<std::uint64_t> last_revision(Database& database) {
@@ -216,6 +251,7 @@ SqliteRestore::~SqliteRestore() {
 
 void SqliteRestore::remove_draft() const {
   static_cast<void>(remove_with_side_files(draft_));
+  static_cast<void>(remove_with_side_files(draft_ + std::string(kRowsSuffix)));
   static_cast<void>(os::remove_file_durably(draft_ + kLockSuffix));
 }
 
@@ -235,6 +271,7 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
   std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
+  if (!options.look_only) remove_left_look(restore->path_, clock);
   TRY_VOID(restore->make_draft(backup, options, deadline));
   return restore;
 }
@@ -259,6 +296,21 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     }
     TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
   }
+  const auto take_rows = [&]() -> Result<void> {
+    const std::string rows = draft_ + std::string(kRowsSuffix);
+    TRY_VOID(remove_with_side_files(rows));
+    TRY_VOID(create_database(rows));
+    {
+      PlainDatabase fresh;
+      TRY_VOID(fresh.open_draft(rows));
+      TRY_VOID(fresh.take_rows_of(draft_));
+    }
+    TRY_VOID(remove_with_side_files(draft_));
+    TRY_VOID(os::rename_durably(rows, draft_));
+    PlainDatabase draft;
+    TRY_VOID(draft.open_draft(draft_));
+    return draft.run("PRAGMA journal_mode=WAL");
+  };
   bool has_sums = false;
   bool has_our_tables = false;
   const auto look = [&]() -> Result<void> {
@@ -274,12 +326,20 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     TRY_VOID(draft.remake_with_page_sums());
     return draft.run("PRAGMA journal_mode=WAL");
   };
+  const auto is_to_be_mended = [&](const Result<void>& looked) {
+    return !looked && looked.error().code == ErrorCode::corrupt && options.incomplete;
+  };
   auto whole = look();
-  if (!whole && whole.error().code == ErrorCode::corrupt && options.incomplete && has_our_tables) {
-    // A database and a log of two times: pages that nobody uses, or an index that lacks some. Each record has a
-    // checksum.
+  // A database and a log of two times: pages that nobody uses, or an index that lacks some. Each record has a checksum.
+  if (is_to_be_mended(whole) && has_our_tables) {
     damaged_.clear();
     if (remake()) whole = look();
+  }
+  // An index from which nothing can be read, and what others made beside our tables, say nothing that the records
+  // don't.
+  if (is_to_be_mended(whole)) {
+    damaged_.clear();
+    if (take_rows()) whole = look();
   }
   if (!whole) {
     return fail(

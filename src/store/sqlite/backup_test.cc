@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <gmock/gmock.h>
+
 #include "store/sqlite/store_fixture.h"
 
 namespace croft::store {
@@ -74,6 +76,38 @@ TEST_F(BackupTest, ALookAtWhatARestoreWouldDoHoldsNoLock) {
   for (const auto& entry : fs::directory_iterator(scratch_.path())) {
     EXPECT_EQ(entry.path().string().find("-look"), std::string::npos) << entry.path();
   }
+}
+
+TEST_F(BackupTest, WhatALookThatWasKilledLeftIsRemoved) {
+  {
+    const auto store = make();
+    ASSERT_TRUE(put(*store, "a", 1));
+  }
+  ASSERT_TRUE(back_up());
+  for (const char* suffix : {"-look", "-look-turn", "-look-rows"}) std::ofstream(path() + suffix) << "left";
+  ASSERT_TRUE(restore());
+  for (const char* suffix : {"-look", "-look-turn", "-look-rows"}) EXPECT_FALSE(fs::exists(path() + suffix)) << suffix;
+}
+
+TEST_F(BackupTest, WhatAnalyzeNotesIsLetBeAndWhatOthersMadeIsLeftBehindWhenAsked) {
+  {
+    const auto store = make();
+    ASSERT_TRUE(put(*store, "a", 1));
+  }
+  as_other_croft(path(), "ANALYZE");
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  as_other_croft(path(), "CREATE INDEX mine ON records(value)");
+  {
+    const auto refused = SqliteRestore::begin(path(), path(), {}, clock_, soon());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::corrupt);
+    EXPECT_THAT(refused.error().message + refused.error().details, testing::HasSubstr("index mine"));
+  }
+  const auto asked = SqliteRestore::begin(path(), path(), {.incomplete = true}, clock_, soon());
+  ASSERT_TRUE(asked) << asked.error().message << asked.error().details;
+  ASSERT_TRUE((*asked)->finish(soon()));
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  EXPECT_EQ(as_other_program(path(), "SELECT count(*) FROM sqlite_schema WHERE name='mine'"), "0");
 }
 
 TEST_F(BackupTest, WhatIsThereNeedNotBeReadable) {

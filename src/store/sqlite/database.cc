@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "net/echo.h"
 #include "store/sqlite/page_checksum.h"
 #include "store/sqlite/raw_counters.h"
 #include "store/sqlite/schema.h"
@@ -201,9 +202,12 @@ Result<void> Database::check_tables(std::int64_t version) {
   const std::string text = found.value_or("");
   const std::size_t blank = text.find(' ');
   if (blank == std::string::npos || !is_schema_of(version, text.substr(0, blank))) {
-    return fail(wrong(ErrorCode::corrupt,
-                      "it has tables, views, triggers or indexes that Croft did not make; restore "
-                      "it from a backup"));
+    const auto stranger = ask(strangers_question());
+    return fail(
+        wrong(ErrorCode::corrupt,
+              fmt::format("it has tables, views, triggers or indexes that Croft did not make{}; restore it from "
+                          "a backup, or take its records along with \"croft store restore {} --force\"",
+                          stranger && *stranger ? fmt::format(" ({})", net::echo(**stranger)) : "", path_)));
   }
   counters_page_ = static_cast<std::uint32_t>(std::strtoul(text.c_str() + blank, nullptr, 10));
   return {};
@@ -240,7 +244,10 @@ Result<bool> Database::lacks_page_sums() {
 
 Result<void> Database::give_missing_page_sums() {
   if (is_read_only()) return fail(failure(SQLITE_READONLY, "write"));
-  const int code = store::give_missing_page_sums(db_);
+  int code = store::give_missing_page_sums(db_);
+  for (int i = 0; code == SQLITE_BUSY && wait_for_others(this, i) != 0; ++i) {
+    code = store::give_missing_page_sums(db_);
+  }
   if (code != SQLITE_OK) return fail(failure(code, "write"));
   return {};
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <thread>
 
 #include "store/sqlite/backup.h"
 #include "store/sqlite/page_checksum.h"
@@ -142,11 +143,38 @@ TEST_F(PageDamageTest, TheRefusalNamesPageAndRemedyAndCopiesAreRefusedToo) {
   EXPECT_EQ(put(**store, name_of(1), 7).error().code, ErrorCode::corrupt);
   EXPECT_EQ(backup_sqlite_store(path(), scratch_.file("backup"), clock_, soon()).error().code, ErrorCode::corrupt);
   EXPECT_FALSE(fs::exists(scratch_.file("backup")));
-  for (const bool incomplete : {false, true}) {
-    const auto restored =
-        SqliteRestore::begin(scratch_.file("new.db"), path(), {.incomplete = incomplete}, clock_, soon());
-    ASSERT_FALSE(restored);
-    EXPECT_EQ(restored.error().code, ErrorCode::corrupt) << restored.error().message;
+  const auto restored = SqliteRestore::begin(scratch_.file("new.db"), path(), {}, clock_, soon());
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::corrupt) << restored.error().message;
+}
+
+/// Every record is whole; only the way to them is not.
+TEST_F(PageDamageTest, AnIndexThatCannotBeReadIsMadeAnewFromTheRecordsWhenAsked) {
+  make_register();
+  const std::size_t root =
+      std::stoul(as_other_croft(path(), "SELECT rootpage FROM sqlite_schema WHERE name='sqlite_autoindex_records_1'"));
+  const std::size_t page = (root - 1) * std::size_t{kPageBytes};
+  const Content whole = content_of(path());
+  ASSERT_EQ(whole.at(page), 2) << "a page above others";
+  const std::size_t first_cell = whole.at(page + 12) * std::size_t{256} + whole.at(page + 13);
+  // The number of a page below.
+  flip(path(), page + first_cell + 3, 6);
+  EXPECT_EQ(SqliteRestore::begin(path(), path(), {}, clock_, soon()).error().code, ErrorCode::corrupt);
+  {
+    const auto restore = SqliteRestore::begin(path(), path(), {.incomplete = true}, clock_, soon());
+    ASSERT_TRUE(restore) << restore.error().message << restore.error().details;
+    EXPECT_TRUE((*restore)->damaged().empty());
+    ASSERT_TRUE((*restore)->finish(soon()));
+  }
+  {
+    const auto store = open(path());
+    ASSERT_TRUE(store) << store.error().message;
+    for (std::uint64_t n = 0; n < kNames; ++n) EXPECT_EQ(read(**store, name_of(n)), n);
+    ASSERT_TRUE(put(**store, name_of(1), 1));
+  }
+  EXPECT_TRUE(check_sqlite_pages(path(), clock_, soon()));
+  for (const auto& entry : fs::directory_iterator(fs::path(path()).parent_path())) {
+    EXPECT_EQ(entry.path().string().find("-restore"), std::string::npos) << entry.path();
   }
 }
 
@@ -302,6 +330,30 @@ TEST_F(PageDamageTest, ALogThatAPlainSqliteCopiesUnderAnOpenStoreStopsNothing) {
   }
   EXPECT_FALSE(is_all_right_or_refused(*store));
   EXPECT_TRUE(open(path(), {.verify = true}));
+}
+
+TEST_F(PageDamageTest, WhoCopiesTheLogJustNowIsWaitedFor) {
+  const auto store = make();
+  for (std::uint64_t n = 0; n < kNames; ++n) ASSERT_TRUE(put(*store, name_of(n), n));
+  as_other_program(path(), "PRAGMA wal_checkpoint(PASSIVE)");
+  ASSERT_FALSE(pages_without_sum().empty());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "SELECT count(*) FROM records", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_file* file = nullptr;
+  ASSERT_EQ(sqlite3_file_control(other, "main", SQLITE_FCNTL_FILE_POINTER, &file), SQLITE_OK);
+  constexpr int kCopyLock = 1;
+  ASSERT_EQ(file->pMethods->xShmLock(file, kCopyLock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE), SQLITE_OK);
+  std::thread copier([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    file->pMethods->xShmLock(file, kCopyLock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+  });
+  const auto late = open(path());
+  const auto read_late = late ? (*late)->get(mark_key(name_of(7)), soon()) : fail(late.error());
+  copier.join();
+  EXPECT_TRUE(read_late) << read_late.error().message;
+  EXPECT_TRUE(pages_without_sum().empty());
+  sqlite3_close(other);
 }
 
 /// Not only by who happens to read the damaged page: a node that cannot serve must be seen to be one.

@@ -131,8 +131,18 @@ const std::string& schema_question() {
   static const std::string question = fmt::format(
       "SELECT sum(CASE WHEN type='table' AND (name='records' AND sql='{}' OR name='counters' AND sql='{}') THEN 1 WHEN "
       "type='index' AND name='sqlite_autoindex_records_1' AND sql IS NULL THEN 1 WHEN type='table' AND name='changes' "
-      "AND sql='{}' THEN 100 ELSE 10000 END) || ' ' || "
+      "AND sql='{}' THEN 100 WHEN type='table' AND name IN ('sqlite_stat1', 'sqlite_stat4') THEN 0 ELSE 10000 END) || "
+      "' ' || "
       "max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM sqlite_schema",
+      kRecords, kCounters, kChanges);
+  return question;
+}
+
+const std::string& strangers_question() {
+  static const std::string question = fmt::format(
+      "SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND (name='records' AND sql='{}' OR "
+      "name='counters' AND sql='{}' OR name='changes' AND sql='{}' OR name IN ('sqlite_stat1', 'sqlite_stat4')) OR "
+      "type='index' AND name='sqlite_autoindex_records_1' AND sql IS NULL) LIMIT 1",
       kRecords, kCounters, kChanges);
   return question;
 }

@@ -27,8 +27,11 @@ inline constexpr std::int64_t kVersionWithChanges = 2;
 inline constexpr int kValueBytesMax = 16 << 20;
 
 /// A statement that looks at all that a database has of tables, indexes, views and triggers. Its one column: whose they
-/// are (is_schema_of), a space, the first page of the table `counters`.
+/// are (is_schema_of), a space, the first page of the table `counters`. What ANALYZE notes about tables may be there:
+/// it changes no answer.
 [[nodiscard]] const std::string& schema_question();
+/// One that names the first of them that is not Croft's.
+[[nodiscard]] const std::string& strangers_question();
 /// They are those, to the letter, that Croft makes for this version, and no others.
 [[nodiscard]] bool is_schema_of(std::int64_t version, std::string_view answer);
 

@@ -102,7 +102,9 @@ SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const st
     return failure;
   }
   const ErrorCode error_code = error_code_of(code);
-  const char* words = db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db);
+  // What the layer of files says past SQLite is not the connection's last error.
+  const bool is_last = db != nullptr && sqlite3_extended_errcode(db) == code;
+  const char* words = is_last ? sqlite3_errmsg(db) : sqlite3_errstr(code);
   failure.error = {
       error_code, fmt::format("cannot {} {}: {} (SQLite {}){}", doing, path, words, code, remedy_for(error_code)), {}};
   return failure;
