@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/assert.h"
 #include "net/echo.h"
@@ -269,6 +272,7 @@ class EtcdStore final : public Store {
     }
     const auto response = kv_->txn(txn, deadline, line);
     if (!response) {
+      if (response.error().code == ErrorCode::permission_denied) return fail(refused_write(response.error(), writes));
       if (!etcd::is_no_space(response.error())) return fail(response.error());
       return settle_full(writes, token, response.error(), deadline);
     }
@@ -346,6 +350,14 @@ class EtcdStore final : public Store {
     PlaceRange range{std::max(ranges->front().from, *from), std::min(ranges->front().to, *before)};
     if (range.from >= range.to) return {};
     return range;
+  }
+
+  /// etcd does not say which key its user may not write.
+  [[nodiscard]] static Error refused_write(const Error& error, std::span<const Write> writes) {
+    std::set<std::string_view> kinds;
+    for (const Write& write : writes) kinds.insert(name_of(write.key.kind));
+    return error.in(fmt::format("etcd's user may not write one of {} (its role: docs/runbooks/etcd-roles.md)",
+                                fmt::join(kinds, ", ")));
   }
 
   /// The write by which a commit is recognised: best one that names it.
