@@ -330,9 +330,9 @@ class Audit {
     const Known runtime = known(*attribute.handle_id, owner->interface_name);
     const core::PodIdentity pod = pod_of(attribute);
     if (runtime.may_live) {
-      if (runtime.entry == nullptr || runtime.entry->netns != Netns::present || pod.name.empty()) return;
+      if (runtime.entry == nullptr || pod.name.empty()) return;
       claims_[{owner->network, pod.namespace_name, pod.name, pod.uid, owner->interface_name, address.family()}].emplace(
-          owner->container_id, address);
+          owner->container_id, Holding{address, runtime.entry->netns == Netns::present});
       return;
     }
     const auto timestamp = attribute.secondary.find(core::kTimestampKey);
@@ -356,12 +356,19 @@ class Audit {
     for (const auto& [claim, holders] : claims_) {
       if (holders.size() < 2) continue;
       std::string text;
-      for (const auto& [container, address] : holders) {
-        text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, address.to_string());
+      bool all_there = true;
+      for (const auto& [container, holding] : holders) {
+        text +=
+            fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, holding.address.to_string());
+        all_there = all_there && holding.is_there;
       }
       add(FindingKind::pod_twice, fmt::format("pod {}/{}", claim.namespace_name, claim.pod),
-          fmt::format("in network {} {}, and the network namespaces of all are there", claim.network, text),
-          "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address");
+          fmt::format("in network {} {}, and {}", claim.network, text,
+                      all_there ? "the network namespaces of all are there"
+                                : "the network namespaces of some can't be told to be there or gone"),
+          all_there
+              ? "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address"
+              : "look which of them the runtime runs (`crictl pods`); `croft ip release ADDRESS` collects the other's");
       report_.findings.back().pod = {claim.pod, claim.namespace_name, claim.uid};
     }
     if (not_compared_ == 0) return;
@@ -479,6 +486,11 @@ class Audit {
     friend auto operator<=>(const Claim&, const Claim&) = default;
   };
 
+  struct Holding {
+    net::Address address;
+    bool is_there = false;  ///< its network namespace
+  };
+
   const Register& register_;
   core::Reader reader_;
   core::PoolTable pools_;
@@ -488,7 +500,7 @@ class Audit {
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;
   std::multimap<std::string, const CachedAttachment*> by_handle_;  ///< of live_
-  std::map<Claim, std::map<std::string, net::Address>> claims_;    ///< of living containers, by container
+  std::map<Claim, std::map<std::string, Holding>> claims_;         ///< of containers that may live, by container
   std::size_t not_compared_ = 0;                                   ///< addresses held, with an empty cache
   std::set<std::string> unreadable_blocks_;
   std::set<Kind> unlistable_;

@@ -31,7 +31,7 @@ struct Finding {
     reserved_held,        ///< an address is held although it is reserved
     sequence_behind,      ///< a block's sequence number is not above its high-water mark
     not_attached,         ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
-    pod_twice,            ///< two living containers of one pod hold addresses for the same interface
+    pod_twice,            ///< two containers of one pod that may live hold addresses for the same interface
     cache_empty,          ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
     record_unreadable,    ///< a record other than a block cannot be read
     record_newer,         ///< a record was written by a newer version

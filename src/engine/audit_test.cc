@@ -320,6 +320,12 @@ TEST_F(AuditTest, TwoLivingContainersOfOnePodAreNamedWithIt) {
   EXPECT_EQ(report.findings[0].kind, Finding::Kind::pod_twice);
   EXPECT_THAT(report.findings[0].what, HasSubstr("container c3 holds"));
   EXPECT_EQ(report.findings[0].pod, (core::PodIdentity{"web", "shop", "uid-1"}));
+  // In a container nobody can say what is there; still only one of them is the pod's.
+  live.entries[3].netns = CachedAttachment::Netns::unmounted;
+  report = audit(context, live).value();
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].kind, Finding::Kind::pod_twice);
+  EXPECT_THAT(report.findings[0].what, HasSubstr("can't be told to be there or gone"));
   live.entries[3].netns = CachedAttachment::Netns::gone;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);

@@ -78,12 +78,13 @@ struct Cooldowns {
   [[nodiscard]] bool calicos_way() const {
     return calicos_unknown ? own.count() == 0 : calicos.count() > 0 && calicos >= own;
   }
-  /// How long this address rests. One second more in Calico's way, which records no fractions.
+  /// How long this address rests. One second more in Calico's way, which records no fractions. There too the pool's
+  /// counts when it is longer by now: that of the configuration may be taken back, and is recorded nowhere.
   [[nodiscard]] std::chrono::seconds of(const Cooling& cooling) const {
-    if (cooling.in_calicos_way && calicos_unknown) return kUnknownCooldown;
-    return cooling.in_calicos_way && calicos.count() > 0 ? calicos + std::chrono::seconds{1}
-           : cooling.in_calicos_way                      ? std::chrono::seconds{0}
-                                                         : std::max(own, cooling.cooldown);
+    if (!cooling.in_calicos_way) return std::max(own, cooling.cooldown);
+    if (calicos_unknown) return kUnknownCooldown;
+    const std::chrono::seconds longer = std::max(own, calicos);
+    return longer.count() > 0 ? longer + std::chrono::seconds{1} : longer;
   }
 };
 

@@ -116,6 +116,17 @@ TEST(Cooldown, CalicosWayIsByTheWallClocksAndNeedsThisBootsToo) {
   EXPECT_FALSE(cooldown_ended(foreign, 30s, clock.now()));
 }
 
+/// The configuration may be taken back, or written anew without it by an older program.
+TEST(Cooldown, APoolsCountsInCalicosWayToo) {
+  Cooling cooling;
+  cooling.in_calicos_way = true;
+  EXPECT_EQ(Cooldowns(600s, 900s).of(cooling), 901s);
+  EXPECT_EQ(Cooldowns(600s, 0s).of(cooling), 601s);
+  EXPECT_EQ(Cooldowns(600s, 30s).of(cooling), 601s);
+  EXPECT_EQ(Cooldowns(0s, 30s).of(cooling), 31s);
+  EXPECT_EQ(Cooldowns(0s, 0s).of(cooling), 0s) << "nobody asks for one";
+}
+
 /// Two machines with clocks of their own: what one released the other counts from its first write on.
 TEST(Cooldown, AClockAheadEndsNothing) {
   for (const nanoseconds skew : {nanoseconds(3s), nanoseconds(600s), nanoseconds(1h)}) {
