@@ -583,6 +583,7 @@ Result<AuditReport> audit(const Context& context, const std::optional<LiveAttach
   // Of these only whether they can be read: others decide over what they say, and stop at one that is damaged.
   everything.lists.insert({Kind::node_range, ""});
   everything.lists.insert({Kind::removed_node, ""});
+  if (context.store.capabilities().foreign_writers) everything.lists.insert({Kind::block_beside, ""});
   if (!context.store.capabilities().kubernetes_services) {
     everything.lists.insert({Kind::service, ""});
     for (const auto name : {core::kServiceIps, core::kSecondaryServiceIps, core::kServiceNodePorts}) {

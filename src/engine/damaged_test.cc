@@ -1,5 +1,6 @@
 // One damaged record costs what rests on it, and no more.
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -261,6 +262,17 @@ TEST_F(Damaged, ANameThatNoBlockCanHaveIsNamedAndInNobodysWay) {
   EXPECT_TRUE(for_each_block(context, [&](const core::Block& block) { EXPECT_NE(block.cidr, any.cidr); }));
   EXPECT_TRUE(show_address(context, net::Address::parse("10.1.0.60").value()));
   EXPECT_TRUE(create_pool(context, World::spec("new", "10.9.0.0/26", 29)));
+}
+
+/// It keeps the next block of its addresses from being made.
+TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  store.damage(core::block_beside_key(prefix("10.1.0.56/29")));
+  const auto report = audit(context, std::nullopt).value();
+  const auto names_it = [](const Finding& finding) {
+    return finding.kind == Finding::Kind::record_unreadable && finding.subject.ends_with("ipv4/10.1.0.56/29");
+  };
+  EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), names_it), 1);
 }
 
 TEST_F(Damaged, IsToldOnce) {
