@@ -4,57 +4,32 @@ restore beside damage: no address gets a second holder, and there is always a wa
 usage: store_put_back.py BIN_DIR
 """
 
-import json
-import pathlib
 import shutil
-import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, wait_for
+import machine_lib
+from lib import World, expect, expect_equal, main, require_programs, run, say
+from machine_lib import CORRUPT, NODE, SUFFIXES
 
-NODE = "node-a"
-SUFFIXES = ("", "-wal", "-shm", "-lock")
-CORRUPT = 101
 MANY = 20
 
 
-class Machine:
-    """A store in a directory of its own, plugins, perhaps an agent, and who got which address."""
+class Machine(machine_lib.Machine):
+    """It knows who got which address."""
 
     def __init__(self, world, name, cooldown=0):
-        self.world = world
-        self.folder = world.directory / name
-        self.folder.mkdir()
-        self.db = self.folder / "croft.db"
-        self.store = f"sqlite:{self.db}"
-        self.socket = world.directory / f"{name}.sock"
-        self.cache = world.directory / f"{name}-cni"
-        (self.cache / "results").mkdir(parents=True)
         self.holders = {}
-        self.croft("pool", "create", "a", "--cidr", "10.79.0.0/22", "--block-size", "28", "--cooldown-seconds",
-                   str(cooldown))
-
-    def call(self, command, container, agent=False, **ipam):
-        """(CNI code, 0 for success; the addresses; the text)"""
-        config = {"cniVersion": "1.1.0", "name": "net", "ipam": {
-            "type": "croft-ipam", "store": self.store, "nodename": NODE, **ipam,
-            "agent": str(self.socket) if agent else "none"}}
-        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container,
-               "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin)}
-        done = subprocess.run([self.world.bin / "croft-ipam"], input=json.dumps(config), env=env, capture_output=True,
-                              text=True, timeout=60, check=False)
-        answer = json.loads(done.stdout) if done.stdout.strip() else {}
-        if done.returncode != 0:
-            return answer["code"], [], answer["msg"]
-        return 0, [ip["address"].split("/")[0] for ip in answer.get("ips", [])], ""
+        super().__init__(world, name, "10.79.0.0/22", 28, cooldown)
 
     def add(self, container, **how):
-        code, addresses, text = self.call("ADD", container, **how)
-        expect_equal(code, 0, f"ADD {container}: {text}")
-        expect(self.holders.get(addresses[0], container) == container,
-               f"two holders of {addresses[0]}: {self.holders.get(addresses[0])} and {container}")
-        self.holders[addresses[0]] = container
-        return addresses[0]
+        address = super().add(container, **how)
+        expect(self.holders.get(address, container) == container,
+               f"two holders of {address}: {self.holders.get(address)} and {container}")
+        self.holders[address] = container
+        return address
+
+    def croft(self, *arguments, check=True):
+        return super().croft(*arguments, check=check)
 
     def add_until_log_begins_anew(self, name):
         """Its header has other salts then, once something is written."""
@@ -64,28 +39,6 @@ class Machine:
         while salts() == before:
             self.add(f"{name}{count}")
             count += 1
-
-    def path(self, suffix):
-        return pathlib.Path(str(self.db) + suffix)
-
-    def croft(self, *arguments, check=True):
-        return run(self.world.bin / "croft", "--store", self.store, *arguments, check=check)
-
-    def held(self):
-        return {row["address"]: row["handle"] for row in self.world.croft(self.store, "ip", "list")
-                if row["state"] == "held"}
-
-    def note_running(self, container, address):
-        """As libcni does after an ADD."""
-        entry = {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": "net",
-                 "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/24"}]}}
-        (self.cache / "results" / f"net-{container}-eth0").write_text(json.dumps(entry))
-
-    def agent(self):
-        process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", self.socket,
-                                    "--node", NODE], stderr=subprocess.DEVNULL)
-        wait_for(lambda: process.poll() is not None or self.socket.exists(), "the agent serves")
-        return process
 
 
 def put_back(world, restored, back, removed):
@@ -100,8 +53,7 @@ def put_back(world, restored, back, removed):
     m.croft("store", "backup", backup)
     if restored:
         m.croft("store", "restore", backup)
-    agent = m.agent()
-    try:
+    with m.agent():
         for i in range(3):
             m.add(f"n{i}", agent=i > 0)
         for suffix in back:
@@ -126,9 +78,6 @@ def put_back(world, restored, back, removed):
         for i in range(20):
             m.add(f"y{i}", agent=i % 2 == 0)
         expect_equal({h.split(".")[1] for h in m.held().values()}, set(m.holders.values()), f"{what}: held")
-    finally:
-        agent.terminate()
-        agent.wait()
     say(f"{what}: code 101 until it is restored")
 
 
