@@ -5,9 +5,11 @@ network.
 usage: foreign_pool_change.py BIN_DIR
 """
 
+import ipaddress
 import json
 import subprocess
 import sys
+import time
 
 from etcd_lib import Etcd
 from lib import World, expect, expect_equal, main, own_environment, run, say, write_past_croft
@@ -96,9 +98,22 @@ def what_cools(world, etcd, change):
         etcd.ctl("del", "--prefix", "/calico/ipam/v2/host/")
         pool["spec"]["blockSize"] = 27
         etcd.put(POOL, json.dumps(pool))
+    if change == "length, in blocks of Calico's making":
+        for half in ipaddress.ip_network(min(rig.held)).supernet(new_prefix=26).subnets(new_prefix=27):
+            make_as_calico(etcd, str(half))
     rig.fill("d", most=40, nodes=("node-a",))
     etcd.ctl("del", "--prefix", "")
     say(f"what cools in a pool of another {change}: ok")
+
+
+def make_as_calico(etcd, cidr):
+    """A block that Calico claims for node-a, for its tunnel's address say."""
+    size = ipaddress.ip_network(cidr).num_addresses
+    name = cidr.replace("/", "-")
+    etcd.put(f"/calico/ipam/v2/host/node-a/ipv4/block/{name}", json.dumps({"state": "confirmed", "deleted": False}))
+    etcd.put(f"{BLOCKS}ipv4/block/{name}", json.dumps(
+        {"cidr": cidr, "affinity": "host:node-a", "allocations": [None] * size, "unallocated": list(range(size)),
+         "attributes": [], "deleted": False, "sequenceNumber": time.time_ns(), "sequenceNumberForAllocation": {}}))
 
 
 def stray_name(world, etcd):
@@ -191,7 +206,7 @@ def test():
         etcd = Etcd(world)
         for length in (28, 24):
             change_of_length(world, etcd, length)
-        for change in ("name", "length"):
+        for change in ("name", "length", "length, in blocks of Calico's making"):
             what_cools(world, etcd, change)
         stray_name(world, etcd)
         deleted_block(Rig(world, etcd.store, "--block-size", "26"), etcd)

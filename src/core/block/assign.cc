@@ -205,6 +205,7 @@ class Assignment {
     ask_for_rivals(reader_, pools_, *pool);
     auto block = draft_.block(cidr);
     const Overlap overlap = overlap_of(reader_, cidr);
+    if (reader_.foreign_writers()) static_cast<void>(damaged_rest(reader_, cidr));
     if (!block) return fail_with(block.error());
     if (!reader_.complete()) return false;
     if (!overlap.none()) return refuse_pool(ErrorCode::refused_by_configuration, overlap_text(cidr, overlap));
@@ -216,6 +217,10 @@ class Assignment {
                                      (*block)->affinity ? to_string(*(*block)->affinity) : "nobody"),
                          RefusalCause::address_out_of_bounds);
     }
+    auto settled = draft_.settled(**block);
+    if (!settled) return fail_with(settled.error());
+    if (!reader_.complete()) return false;
+    *block = *std::move(settled);
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
     if (const Attribute* holder = attribute_of(**block, ordinal);
         request_.cooling_addresses && holder != nullptr && holder->cooling) {
@@ -318,6 +323,9 @@ class Assignment {
         for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) {
           reader_.ask(block_key(blocks[k]));
         }
+        // Most likely the first one serves; what is asked before it gives an address comes along (settle).
+        const bool is_far = reader_.foreign_writers() && !reader_.keys_at_hand();
+        if (is_far) static_cast<void>(damaged_rest(reader_, blocks[i]));
         if (!reader_.complete()) return false;
       }
       if (!take_from_own(search, blocks[i])) return false;
@@ -354,7 +362,9 @@ class Assignment {
     }
     // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one.
     if (pools_.containing(cidr.first())->block_length != cidr.length() && is_beside_others(search, cidr)) return true;
+    const bool is_settled = settle(search, **block);
     if (!reader_.complete()) return false;
+    if (!is_settled) return true;
     if (take_all(search, *std::move(*block)) && row != nullptr && row->state != AffinityState::confirmed) {
       draft_.confirm_affinity(*row);
     }
@@ -367,6 +377,16 @@ class Assignment {
     const Overlap overlap = overlap_of(reader_, cidr);
     if (!overlap.none()) search.reasons[pools_.containing(cidr.first())] = overlap_text(cidr, overlap);
     return !overlap.none();
+  }
+
+  /// Takes in what rests beside blocks of other lengths, before anything is taken (Draft::settled). False when that is
+  /// not known. May leave the reader incomplete.
+  bool settle(Search& search, Block& block) {
+    if (free_count(block, pools_.reservations()) == 0) return true;
+    auto settled = draft_.settled(block);
+    if (settled) block = *std::move(settled);
+    if (!settled) search.reasons[pools_.containing(block.cidr.first())] = settled.error().message;
+    return settled.has_value();
   }
 
   /// Takes as much as is missing and there; true when that was something.
@@ -404,10 +424,15 @@ class Assignment {
     for (const Prefix& cidr : cooling_) {
       if (marked.size() == kAssignBlocksMax) break;
       const Block* stored = reader_.find<Block>(block_key(cidr));
-      if (stored == nullptr || with_clock_marks(*stored, draft_.now()) == *stored) continue;
-      auto block = marked.block(cidr);
+      if (stored == nullptr) continue;
+      const auto block = marked.block(cidr);
       if (!block || !*block) continue;
-      Block seen = fitted(*std::move(*block), room);
+      auto settled = marked.settled(**block);
+      if (!settled) continue;
+      Block same = *settled;
+      same.is_settled = (*block)->is_settled;
+      if (same == **block && with_clock_marks(*stored, draft_.now()) == *stored) continue;
+      Block seen = fitted(*std::move(settled), room);
       if (with_clock_marks(seen, draft_.now()) != seen) continue;  // no room for them
       if (room != kNoBytesMax) room -= std::min(room, bytes_of(seen, Bound::close));
       marked.put(std::move(seen), {});
@@ -512,7 +537,11 @@ class Assignment {
           !block.affinity_claim_time || *block.affinity_claim_time + kReclaimAgeMin <= draft_.now().wall;
       const bool is_others =
           block.affinity != request_.node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
-      if (is_others && is_old && is_empty(block) && free_count(block, pools_.reservations()) > 0) found = block;
+      const auto is_left = [&] { return is_empty(block) && free_count(block, pools_.reservations()) > 0; };
+      if (!is_others || !is_old || !is_left() || !is_known_apart(pool, block)) return true;
+      auto settled = draft_.settled(block);
+      if (settled) block = *std::move(settled);
+      if (settled && is_left()) found = block;
       return !found;
     });
     return found;
@@ -526,6 +555,7 @@ class Assignment {
     block.attributes = abandoned.attributes;
     block.unallocated = abandoned.unallocated;
     block.rest = abandoned.rest;
+    block.is_settled = abandoned.is_settled;
     return block;
   }
 
@@ -533,7 +563,9 @@ class Assignment {
   bool borrow(Search& search) {
     for (const Pool* pool : search.usable) {
       for_blocks_with_room(*pool, std::numeric_limits<std::size_t>::max(), [&](Block& block) {
-        if (block.affinity != request_.node) take_all(search, std::move(block));
+        if (block.affinity != request_.node && is_known_apart(*pool, block) && settle(search, block)) {
+          take_all(search, std::move(block));
+        }
         return search.missing > 0 && !unfinished();
       });
       if (!reader_.complete()) return false;
@@ -557,15 +589,31 @@ class Assignment {
         if (!reader_.complete()) return;
       }
       auto block = draft_.block(blocks[i]);
-      if (!block || !*block || !is_known_apart(**block)) continue;
-      if (!reader_.complete() || !visit(**block)) return;
+      if (!block || !*block) continue;
+      if (!visit(**block) || !reader_.complete()) return;
     }
   }
 
-  /// A list that was read for this decision has told. One at hand has only the blocks that somebody claims.
-  [[nodiscard]] bool is_known_apart(const Block& block) {
+  /// The store's list has told. One at hand has only the blocks that somebody claims: then one look at the store does
+  /// for the first block, mostly, and its list for all where it does not. May leave the reader incomplete.
+  [[nodiscard]] bool is_known_apart(const Pool& pool, const Block& block) {
     if (!reader_.keys_at_hand() || !reader_.foreign_writers()) return true;
-    return free_count(block, pools_.reservations()) == 0 || glance_at_overlap(reader_, block.cidr).none();
+    if (free_count(block, pools_.reservations()) == 0) return true;
+    const Listing stored = stored_blocks(reader_, pool.cidr.family());
+    const std::vector<Key>* all = reader_.snapshot().keys(stored);
+    if (all == nullptr && (!glanced_at_ || *glanced_at_ == block.cidr)) {
+      glanced_at_ = block.cidr;
+      const Overlap overlap = glance_at_overlap(reader_, block.cidr);
+      if (!reader_.complete()) return false;
+      if (overlap.none()) return true;
+    }
+    if (all == nullptr) {
+      static_cast<void>(reader_.keys(stored));
+      return false;
+    }
+    const auto [others, is_first] = others_.try_emplace(&pool);
+    if (is_first) others->second = blocks_of_other_lengths(*all, pool.cidr, pool.block_length).taken;
+    return !others->second.overlaps(block.cidr);
   }
 
   [[nodiscard]] Refusal exhaustion(const Search& search) const {
@@ -679,6 +727,10 @@ class Assignment {
   std::vector<AssignedAddress> held_;
   /// Blocks without a free address in which some cool.
   std::set<Prefix> cooling_;
+  /// The block for which the store was asked whether it overlaps, before its list was; of what is in the list, the
+  /// blocks of other lengths by pool.
+  std::optional<Prefix> glanced_at_;
+  std::map<const Pool*, net::Intervals> others_;
   Assigned answer_;
   bool fresh_ = false;
   bool crowded_ = false;  ///< the next block does not fit into the commit beside what goes into it already

@@ -120,6 +120,9 @@ struct Block {
   /// Soft delete of the Kubernetes datastore; readers treat the block as absent.
   bool deleted = false;
   ForeignRestPtr rest{};
+  /// What rests beside blocks of other lengths is in it (Draft::settled). No store records it: it is known of a block
+  /// that this process wrote last.
+  bool is_settled{};
 
   friend bool operator==(const Block&, const Block&) = default;
 };

@@ -52,7 +52,7 @@ void add_within_v6(const Prefix& block, Look& look) {
       look.keys.push_back(block_key(Prefix::containing(block.first(), length)));
     }
   }
-  if (first >= 0x1000) {  // four digits: in the order of numbers
+  if (first > 0) {  // all have as many digits: in the order of numbers, with longer ones between them
     add_window(block, Prefix::containing(block.last(), kBits), look);
   } else {
     add_window(slice.subprefix(1, kBits), slice.subprefix(0xffff, kBits), look);
@@ -79,14 +79,21 @@ bool is_there(const Reader& reader, const Key& key) {
   return found != nullptr && found->has_value();
 }
 
+/// No list of these is at hand: it is the store's own.
+Listing all_beside(net::Family family) { return all_of(Kind::block_beside, family); }
+
 /// The records beside blocks of other lengths that overlap this one, asked for.
 std::vector<Key> beside_overlapping(Reader& reader, const Prefix& block) {
-  Look look = look_at(block);
   std::vector<Key> found;
   const auto consider = [&](const Key& key) {
     const auto cidr = block_cidr_of(key);
     if (cidr && *cidr != block && cidr->overlaps(block)) found.push_back(key);
   };
+  const std::vector<Key>* all = reader.snapshot().keys(all_beside(block.family()));
+  Look look = all == nullptr ? look_at(block) : Look();
+  if (all != nullptr) {
+    for (const Key& key : *all) consider(key);
+  }
   for (Key& key : look.keys) {
     key.kind = Kind::block_beside;
     reader.ask(key);
@@ -96,8 +103,7 @@ std::vector<Key> beside_overlapping(Reader& reader, const Prefix& block) {
     window.listing.kind = Kind::block_beside;
     const KeysInWindow* seen = reader.window(window);
     if (seen == nullptr) continue;
-    // No list of these is at hand: it is the store's own.
-    const std::vector<Key>& keys = seen->more ? reader.keys(all_of(Kind::block_beside, block.family())) : seen->keys;
+    const std::vector<Key>& keys = seen->more ? reader.keys(all_beside(block.family())) : seen->keys;
     for (const Key& key : keys) consider(key);
   }
   std::sort(found.begin(), found.end());
@@ -129,26 +135,38 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
   return overlap;
 }
 
+Listing stored_blocks(const Reader& reader, net::Family family) {
+  return {Kind::block, block_names_of(family), reader.keys_at_hand()};
+}
+
 Overlap overlap_of(Reader& reader, const Prefix& block) {
   const Overlap overlap = glance_at_overlap(reader, block);
-  if (overlap.block || !overlap.unknown || reader.keys_at_hand()) return overlap;
-  for (const Key& key : reader.keys({Kind::block, block_names_of(block.family())})) {
+  if (overlap.block || !overlap.unknown) return overlap;
+  for (const Key& key : reader.keys(stored_blocks(reader, block.family()))) {
     if (const auto cidr = block_cidr_of(key); cidr && *cidr != block && cidr->overlaps(block)) return {cidr, false};
   }
   return {};
 }
 
-bool can_tell_rest(Reader& reader, const Prefix& block) {
-  const std::vector<Key> beside = beside_overlapping(reader, block);
-  return std::none_of(beside.begin(), beside.end(), [&](const Key& key) { return reader.damage(key) != nullptr; });
+void ask_for_lists(Reader& reader, net::Family family) {
+  static_cast<void>(reader.keys(stored_blocks(reader, family)));
+  static_cast<void>(reader.keys(all_beside(family)));
 }
 
-std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block) {
+const Error* damaged_rest(Reader& reader, const Prefix& block) {
+  for (const Key& key : beside_overlapping(reader, block)) {
+    if (const Error* error = reader.damage(key)) return error;
+  }
+  return nullptr;
+}
+
+std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block, std::vector<Key>* records) {
   std::vector<CoolingBeside> rest;
   for (const Key& key : beside_overlapping(reader, block)) {
     const auto* beside = reader.get<BlockBeside>(key);
     const Prefix other = cidr_of(key).value();
     if (beside == nullptr) continue;
+    if (records != nullptr) records->push_back(key);
     for (CoolingBeside one : beside->cooling) {
       if (one.ordinal >= block_size(other)) continue;  // damage that tells of no address
       const auto ordinal = net::ordinal_of(block, net::address_at(other, net::Ordinal(one.ordinal)));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "core/block/cooling_beside.h"
 #include "core/block/snapshot.h"
 #include "net/intervals.h"
@@ -25,8 +26,8 @@ namespace croft::core {
 /// decision that was begun before the second was made is not stopped by it.
 struct Overlap {
   std::optional<net::Prefix> block;  ///< one of them
-  /// There may be some: too many names lie in between to read them all. Only a list of all blocks tells, read for this
-  /// decision: one at hand has the blocks that somebody claims, and no others.
+  /// There may be some: too many names lie in between to read them all. Only the list of all blocks tells
+  /// (stored_blocks).
   bool unknown = false;
   [[nodiscard]] bool none() const { return !block && !unknown; }
 };
@@ -34,16 +35,24 @@ struct Overlap {
 /// Asks for the keys of all blocks that may contain `block`, and for the names among which those of the blocks within
 /// it are. Meaningful once the reader is complete.
 [[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block);
-/// The same, and asks for the list where that leaves it unknown. Keys at hand leave it so: what is not done therefore
-/// is decided again without them (engine/with_cache.h).
+/// The same, and asks for the list of all blocks (stored_blocks) where that leaves it unknown.
 [[nodiscard]] Overlap overlap_of(Reader& reader, const net::Prefix& block);
+
+/// The list of all blocks of a family as the store has it: one at hand has the blocks that somebody claims, and no
+/// others.
+[[nodiscard]] Listing stored_blocks(const Reader& reader, net::Family family);
 
 /// What rests by records beside blocks of other lengths that share addresses with this one (BlockBeside), with the
 /// ordinals of this block; several may name one address. Such blocks are gone: Calico deleted them, and the pool has
-/// come back with another length. May leave the reader incomplete; a damaged record ends the decision.
-[[nodiscard]] std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const net::Prefix& block);
-/// Asks for the same; false when one of the records is damaged.
-[[nodiscard]] bool can_tell_rest(Reader& reader, const net::Prefix& block);
+/// come back with another length. May leave the reader incomplete; a damaged record ends the decision. `records`, if
+/// given, gets the keys of the records.
+[[nodiscard]] std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const net::Prefix& block,
+                                                               std::vector<Key>* records = nullptr);
+/// Asks for the same; why one of the records is damaged, null when none is.
+[[nodiscard]] const Error* damaged_rest(Reader& reader, const net::Prefix& block);
+
+/// Asks for stored_blocks, and for the names of all records beside blocks: with them no look asks for names any more.
+void ask_for_lists(Reader& reader, net::Family family);
 
 /// Whether the look takes so many keys that it should be made for one candidate at a time.
 [[nodiscard]] bool is_wide_look(const net::Prefix& block);

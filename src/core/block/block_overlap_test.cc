@@ -101,6 +101,17 @@ class OverlapWorld {
     }
     reg.apply(writes);
   }
+  /// A block as another program makes it, for its own use.
+  void make_as_another(const Prefix& cidr, const std::string& on) {
+    reg.put(block_key(cidr), new_block(cidr, node(on), clock.now(), {}));
+    reg.put(affinity_key(node(on), cidr), Affinity{node(on), cidr, AffinityState::confirmed, false});
+  }
+  /// Another program writes a block, or this one has begun anew.
+  void touch_as_another(const Prefix& cidr) {
+    Block block = *reg.get<Block>(block_key(cidr));
+    block.is_settled = false;
+    reg.put(block_key(cidr), stamped(std::move(block)));
+  }
   ManualClock clock;
   TestRegister reg;
 
@@ -307,6 +318,136 @@ TEST(Overlap, WhatCoolsRestsOnInABlockOfAnotherLength) {
     EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason, HasSubstr("cooling until"));
     world.clock.advance(std::chrono::seconds{601});
     EXPECT_TRUE(world.add("e", "node-b"));
+  }
+}
+
+/// The same, but the block of the new length is made by the other program, which knows nothing of what rests.
+TEST(Overlap, WhatCoolsRestsOnInABlockThatAnotherProgramMade) {
+  for (const auto& [after, keys_at_hand, on] :
+       {std::tuple(26, false, "node-a"), std::tuple(26, true, "node-a"), std::tuple(27, false, "node-b"),
+        std::tuple(27, true, "node-b"), std::tuple(29, false, "node-a"), std::tuple(29, true, "node-b")}) {
+    SCOPED_TRACE(std::to_string(after) + on);
+    OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
+    world.set_cooldown(std::chrono::seconds{600});
+    std::set<Address> resting;
+    for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
+    for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
+    world.lose_blocks();
+    world.set_length(after);
+    for (std::uint64_t i = 0; i < std::uint64_t{1} << (after - 26); ++i) {
+      world.make_as_another(prefix("10.79.0.0/26").subprefix(i, after), "node-a");
+    }
+    auto exact = world.request("f", on);
+    exact.addresses = {*resting.begin()};
+    EXPECT_THAT(std::get<Refusal>(world.decide(exact).value()).considered.front().reason, HasSubstr("cooling until"));
+    for (int i = 0; i < 60; ++i) {
+      const auto address = world.add("d" + std::to_string(i), on);
+      ASSERT_TRUE(address) << i;
+      EXPECT_FALSE(resting.contains(*address)) << address->to_string();
+    }
+    EXPECT_FALSE(world.add("e", on));
+    world.clock.advance(std::chrono::seconds{601});
+    EXPECT_TRUE(world.add("e", on));
+  }
+}
+
+/// A block that was left empty is taken over with it.
+TEST(Overlap, WhatCoolsRestsOnInABlockThatIsTakenOver) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("10.79.0.0/27", 28, keys_at_hand);
+    world.set_cooldown(std::chrono::seconds{600});
+    const Address resting = world.add("c", "node-a").value();
+    world.del("c");
+    world.lose_blocks();
+    world.set_length(27);
+    world.make_as_another(prefix("10.79.0.0/27"), "node-a");
+    world.clock.advance(std::chrono::minutes{2});
+    for (int i = 0; i < 31; ++i) {
+      const auto address = world.add("d" + std::to_string(i), "node-b");
+      ASSERT_TRUE(address) << i;
+      EXPECT_NE(*address, resting);
+    }
+    EXPECT_FALSE(world.add("e", "node-b"));
+  }
+}
+
+/// A refusal keeps it too, with the mark of the boot that counts.
+TEST(Overlap, ARefusalTakesInWhatRests) {
+  OverlapWorld world("10.79.0.0/26", 28);
+  world.set_cooldown(std::chrono::seconds{600});
+  const Address resting = world.add("c", "node-a").value();
+  world.del("c");
+  world.lose_blocks();
+  world.set_length(26);
+  world.make_as_another(prefix("10.79.0.0/26"), "node-a");
+  auto exact = world.request("f", "node-a");
+  exact.addresses = {resting};
+  EXPECT_TRUE(std::holds_alternative<Refusal>(world.decide(exact).value()));
+  const auto* block = world.reg.get<Block>(block_key(prefix("10.79.0.0/26")));
+  EXPECT_EQ(state_of(*block, *net::ordinal_of(block->cidr, resting)), AddressState::cooling);
+}
+
+/// Asked together with the block, and not at all of a block that this process wrote: no ADD waits for it. What has
+/// ended goes.
+TEST(Overlap, WhatMayRestCostsNoRound) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld plain("10.79.0.0/26", 26, keys_at_hand);
+    ASSERT_TRUE(plain.add("a", "node-a"));
+    ASSERT_TRUE(plain.add("b", "node-a"));
+    const int rounds = plain.reg.rounds;
+
+    OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
+    world.set_cooldown(std::chrono::seconds{600});
+    ASSERT_TRUE(world.add("c", "node-a"));
+    world.del("c");
+    world.lose_blocks();
+    world.set_length(26);
+    world.make_as_another(prefix("10.79.0.0/26"), "node-a");
+    ASSERT_TRUE(world.add("d0", "node-a"));
+    world.clock.advance(std::chrono::seconds{601});
+    world.touch_as_another(prefix("10.79.0.0/26"));
+    ASSERT_TRUE(world.add("d1", "node-a"));
+    for (const auto& [key, value] : world.reg.records()) EXPECT_NE(key.kind, Kind::block_beside) << key.name;
+    ASSERT_TRUE(world.add("d2", "node-a"));
+    EXPECT_EQ(world.reg.rounds, rounds);
+    world.touch_as_another(prefix("10.79.0.0/26"));
+    ASSERT_TRUE(world.add("d3", "node-a"));
+    EXPECT_EQ(world.reg.rounds, rounds + (keys_at_hand ? 1 : 0));
+  }
+}
+
+TEST(Overlap, NothingIsTakenFromABlockUnderWhichSomethingUnknownRests) {
+  OverlapWorld world("10.79.0.0/26", 28);
+  const Key beside = block_beside_key(prefix("10.79.0.0/27"));
+  world.reg.put(beside, Damaged{Kind::block_beside, Error{ErrorCode::corrupt, "damaged", {}}});
+  world.make_as_another(prefix("10.79.0.0/28"), "node-a");
+  const auto address = world.add("c", "node-a");
+  ASSERT_TRUE(address);
+  EXPECT_FALSE(prefix("10.79.0.0/27").contains(*address));
+}
+
+/// A store's list is read once where looks don't tell, not a look for each of what may be many.
+TEST(Overlap, WhereLooksDoNotTellTheListIsReadOnce) {
+  for (const bool keys_at_hand : {false, true}) {
+    OverlapWorld world("fd00:79::/118", 127, keys_at_hand);
+    const auto put = [&](std::uint64_t i) {
+      const Prefix cidr = prefix("fd00:79::/118").subprefix(i, 127);
+      const AffinityOwner other = node("node-" + std::to_string(i));
+      world.reg.put(block_key(cidr), new_block(cidr, other, world.clock.now(), {}));
+      world.reg.put(affinity_key(other, cidr), Affinity{other, cidr, AffinityState::confirmed, false});
+    };
+    for (std::uint64_t i = 1; i < 300; ++i) put(i);
+    // The first block of all, for which names of any length have to be looked at.
+    world.reg.put(claim_cursor_key(node("node-a"), "a"), ClaimCursor{prefix("fd00:79::/118").subprefix(511, 127)});
+    EXPECT_EQ(world.add("c", "node-a"), Address::parse("fd00:79::").value());
+    EXPECT_LT(world.reg.rounds, 8);
+    put(0);
+    for (std::uint64_t i = 300; i < 512; ++i) put(i);
+    EXPECT_TRUE(world.add("d", "node-b")) << "borrowed";
+    EXPECT_LT(world.reg.rounds, 16);
+    auto exact = world.request("e", "node-b");
+    exact.addresses = {Address::parse("fd00:79::1").value()};
+    EXPECT_TRUE(std::holds_alternative<Assigned>(world.decide(exact).value()));
   }
 }
 

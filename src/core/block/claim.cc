@@ -98,7 +98,8 @@ bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const Affinity
   for (const Key& key : keys) reader.ask(key);
   if (reader.foreign_writers()) {
     reader.ask(block_beside_key(candidate));
-    if (!can_tell_rest(reader, candidate) || reader.damage(block_beside_key(candidate)) != nullptr) return false;
+    if (damaged_rest(reader, candidate) != nullptr) return false;
+    if (reader.damage(block_beside_key(candidate)) != nullptr) return false;
   }
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
   if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
@@ -163,7 +164,7 @@ class Claiming {
     if (!reader_.complete()) return {};
     start_ = blocks_.start(owner_, cursor);
     if (guess() || !reader_.complete()) return choice_;
-    keys_ = &reader_.keys({Kind::block, block_names_of(pool_.cidr.family())});
+    find_keys();
     if (!reader_.complete()) return {};
     auto [others, example] = blocks_of_other_lengths(*keys_, pool_.cidr, pool_.block_length);
     others_ = std::move(others);
@@ -177,6 +178,14 @@ class Claiming {
   }
 
  private:
+  /// The list at hand, where there is one, until a candidate that it shows as free turned out not to be: then the
+  /// store's own, once, instead of one look for each of what may be many.
+  void find_keys() {
+    const net::Family family = pool_.cidr.family();
+    const Listing stored = stored_blocks(reader_, family);
+    sees_all_ = !stored.as_stored || reader_.snapshot().keys(stored) != nullptr;
+    keys_ = &reader_.keys(sees_all_ ? stored : Listing{Kind::block, stored.name_prefix});
+  }
   [[nodiscard]] bool is_out(const net::Prefix& candidate) const {
     return taken_.contains(candidate) || wholly_reserved(candidate, pools_);
   }
@@ -186,10 +195,10 @@ class Claiming {
     const auto* mark = reader_.find<HighWaterMark>(high_water_mark_key(candidate));
     return mark == nullptr || is_credible(*mark);
   }
-  /// Whether no block of another length has addresses of the candidate, as the store itself tells. A list that was read
-  /// for this decision tells as well (others_); one at hand has only the blocks that somebody claims.
+  /// Whether no block of another length has addresses of the candidate, as the store itself tells. Its list tells as
+  /// well (others_).
   [[nodiscard]] bool is_apart(const net::Prefix& candidate) {
-    if (keys_ != nullptr && !reader_.keys_at_hand()) return true;
+    if (keys_ != nullptr && sees_all_) return true;
     return glance_at_overlap(reader_, candidate).none();
   }
   bool chosen(const net::Prefix& candidate) {
@@ -248,6 +257,10 @@ class Claiming {
     const bool apart = is_apart(candidate);
     if (!reader_.complete()) return true;
     if (free && apart) return chosen(candidate);
+    if (!sees_all_ && reader_.foreign_writers()) {
+      ask_for_lists(reader_, pool_.cidr.family());
+      return true;
+    }
     ++made_meanwhile_;
     return false;
   }
@@ -314,6 +327,7 @@ class Claiming {
   const BlockIndex blocks_;
   net::U128 start_;
   const std::vector<Key>* keys_ = nullptr;
+  bool sees_all_ = false;  ///< keys_ are the store's
   net::Intervals others_;  ///< blocks of other lengths, once the keys are read
   std::uint64_t made_meanwhile_ = 0;
   ClaimChoice choice_;

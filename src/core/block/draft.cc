@@ -117,21 +117,56 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
       }));
 }
 
+namespace {
+
+/// Of several releases of an address the first stays: that which rests longest.
+Block with_longest(Block block, std::vector<CoolingBeside> rest, const Cooldowns& cooldowns, const Instant& now) {
+  const auto end_of = [&](const CoolingBeside& one) {
+    return one.cooling.released_at.wall + cooldowns.of(one.cooling);
+  };
+  std::stable_sort(rest.begin(), rest.end(),
+                   [&](const CoolingBeside& a, const CoolingBeside& b) { return end_of(a) > end_of(b); });
+  return with_cooled_freed(with_cooling(std::move(block), rest), cooldowns, now);
+}
+
+/// How many records in which nothing rests any more go with one commit.
+constexpr std::size_t kEndedMax = 16;
+
+}  // namespace
+
 Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now) {
   if (!reader.foreign_writers()) return made;
   const net::Prefix cidr = made.cidr;
   const auto* beside = reader.get<BlockBeside>(block_beside_key(cidr));
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader, cidr);
   if (beside != nullptr) rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
+  made.is_settled = true;
   if (rest.empty()) return made;
-  // Of several releases of an address the first stays: that which rests longest.
-  const Cooldowns cooldowns = pools.cooldowns_of(cidr);
-  const auto end_of = [&](const CoolingBeside& one) {
-    return one.cooling.released_at.wall + cooldowns.of(one.cooling);
-  };
-  std::stable_sort(rest.begin(), rest.end(),
-                   [&](const CoolingBeside& a, const CoolingBeside& b) { return end_of(a) > end_of(b); });
-  return with_cooled_freed(with_cooling(std::move(made), rest), cooldowns, now);
+  return with_longest(std::move(made), std::move(rest), pools.cooldowns_of(cidr), now);
+}
+
+Result<Block> Draft::settled(Block block) {
+  if (block.is_settled || !reader_.foreign_writers() || block.unallocated.free_count() == 0) return block;
+  if (const Error* error = damaged_rest(reader_, block.cidr)) return fail(*error);
+  std::vector<Key> records;
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &records);
+  if (!reader_.complete()) return block;
+  block.is_settled = true;
+  for (const Key& key : records) {
+    const Cooldowns cooldowns = pools_.cooldowns_of(cidr_of(key).value());
+    const auto& cooling = reader_.find<BlockBeside>(key)->cooling;
+    const bool ended = std::all_of(cooling.begin(), cooling.end(), [&](const CoolingBeside& one) {
+      return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_);
+    });
+    if (ended && ended_.size() < kEndedMax) ended_.insert(key);
+  }
+  const Cooldowns cooldowns = pools_.cooldowns_of(block.cidr);
+  std::erase_if(rest,
+                [&](const CoolingBeside& one) { return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_); });
+  if (rest.empty()) return block;
+  auto [bare, own] = without_cooling(std::move(block));
+  rest.insert(rest.end(), own.begin(), own.end());
+  return with_clock_marks(with_longest(std::move(bare), std::move(rest), cooldowns, now_), now_);
 }
 
 void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool) {
@@ -305,6 +340,9 @@ std::vector<PlannedWrite> Draft::writes() {
   for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
   for (const auto& [cidr, change] : changes_) write_block(change, writes);
   write_handles(writes);
+  if (!writes.empty()) {
+    for (const Key& key : ended_) add(writes, {key, std::nullopt, Guard::as_read, false});
+  }
   std::vector<PlannedWrite> result;
   result.reserve(writes.size());
   for (auto& [key, write] : writes) result.push_back(std::move(write));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,11 @@ class Draft {
   /// no such block, a deleted one is in its place or it is unknown (the reader notes that). Error: corrupt.
   [[nodiscard]] Result<std::optional<Block>> block(const net::Prefix& cidr);
 
+  /// The same block with what rests beside blocks of other lengths, before an address of it is given out: it may have
+  /// been made by another program, which knows nothing of that (block_overlap.h). Unchanged where that is known to be
+  /// in it, and where nothing is free. May leave the reader incomplete. Error: a damaged record beside such a block.
+  [[nodiscard]] Result<Block> settled(Block block);
+
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
   void put(Block block, const std::vector<std::string>& handle_ids);
 
@@ -117,6 +123,7 @@ class Draft {
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
   std::vector<PlannedWrite> affinities_;
+  std::set<Key> ended_;  ///< records beside blocks of other lengths in which nothing rests any more
 };
 
 /// The common end of a decision that only drafts changes.

@@ -25,6 +25,8 @@ namespace croft::core {
 struct Listing {
   Kind kind = Kind::pool;
   std::string name_prefix;
+  /// Of keys: as the store has them. Else those at hand will do, where there are any (store.h, Capabilities).
+  bool as_stored{};
   friend auto operator<=>(const Listing&, const Listing&) = default;
 };
 

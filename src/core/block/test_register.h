@@ -111,7 +111,7 @@ class TestRegister {
       for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
         keys.push_back(it->first);
       }
-      if (keys_at_hand && listing.kind == Kind::block) keep_claimed(keys);
+      if (keys_at_hand && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
       snapshot.set_keys(listing, std::move(keys));
     }
     for (const KeyWindow& window : missing.windows) {

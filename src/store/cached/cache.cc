@@ -411,6 +411,7 @@ bool Cache::holds_all_of(const core::Listing& listing) const {
 }
 
 core::KeyList Cache::keys(const core::Listing& listing) {
+  if (listing.as_stored) return nullptr;
   if (listing.kind == Kind::block) {
     for (auto& [family, blocks] : claimed_blocks_) {
       if (core::block_names_of(family) == listing.name_prefix) return blocks.list();

@@ -144,6 +144,16 @@ TEST(Cache, OfABlockOfALengthThatItsPoolDoesNotHaveNothingIsGuessed) {
   }
 }
 
+/// It has the names of claims: what nobody claims is not among them.
+TEST(Cache, AListAsStoredIsNotAnswered) {
+  WithABlock world;
+  core::Missing wanted;
+  wanted.keys = {{Kind::block, core::block_names_of(sample_cidr(0).family())}};
+  EXPECT_TRUE(world.cache.answer(wanted));
+  wanted.keys = {{Kind::block, core::block_names_of(sample_cidr(0).family()), true}};
+  EXPECT_FALSE(world.cache.answer(wanted));
+}
+
 TEST(Cache, AnUnknownOutcomeIsReadAnew) {
   WithABlock world;
   const std::vector<Write> writes = {put(block(0, 2))};

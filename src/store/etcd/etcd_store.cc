@@ -139,7 +139,11 @@ class EtcdStore final : public Store {
     // All first pages in one request; what does not fit follows, as of the same moment.
     TxnRequest txn;
     const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
-    const std::size_t first_keys = std::min(keys.size(), kOpsMax / 4);
+    std::size_t first_keys = 0;
+    for (std::size_t ops = 0; first_keys < keys.size(); ++first_keys) {
+      ops += etcd::place_beside(keys[first_keys]) ? 2 : 1;
+      if (ops > kOpsMax / 2) break;
+    }
     TRY_VOID(add_gets(std::span(keys).first(first_keys), txn));
     struct Part {
       core::Listing listing;
