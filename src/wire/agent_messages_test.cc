@@ -35,6 +35,7 @@ AssignCall sample_call() {
   request.ipv6_pools = {"b"};
   request.addresses = {ip("10.0.0.9"), ip("fd00::9")};
   request.reserved_addresses = true;
+  request.cooling_addresses = true;
   request.use = core::PoolUse::tunnel;
   request.namespace_labels = {{"team", "x"}, {"", "empty"}};
   request.block_limit = 3;
@@ -72,8 +73,9 @@ TEST(AgentMessages, AssignCallSurvives) {
   EXPECT_EQ(a.block_limit, b.block_limit);
   EXPECT_EQ(a.default_block_limit, b.default_block_limit);
   EXPECT_EQ(a.partial, b.partial);
+  EXPECT_FALSE(b.cooling_addresses) << "the operator's alone: a node's call never ends a cooldown";
   // A new member breaks this line: carry it in agent.proto, too.
-  const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = b;
+  const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = b;
   static_cast<void>(m1);
 }
 
