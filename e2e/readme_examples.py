@@ -1,25 +1,35 @@
 #!/usr/bin/env python3
-"""Every network configuration in README.md works as it stands there: VERSION, ADD through its main plugin, CHECK, DEL.
-Only the places where the register and the log are kept are replaced.
+"""What the pages for users show is true: every network configuration in docs/configuration.md works as it stands there
+(VERSION, ADD through its main plugin, CHECK, DEL), and the terminal at the top of README.md shows what it would show.
 
-usage: readme_examples.py BIN_DIR
+Only the places where the register and the log are kept are replaced. In the terminal each command has to succeed, and
+its addresses have to be those that README.md shows; --terminal prints the block anew, to be put there.
+
+usage: readme_examples.py BIN_DIR [--terminal]
 """
 
+import ipaddress
 import json
+import os
 import pathlib
 import re
 import sys
 
 sys.dont_write_bytecode = True
-from lib import World, expect, expect_equal, main, require_network_namespaces, require_programs, say
+from lib import World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say
 
-README = pathlib.Path(__file__).resolve().parent.parent / "README.md"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+README, CONFIGURATION = ROOT / "README.md", ROOT / "docs" / "configuration.md"
+PLACE = "/tmp/croft"  # where the terminal of README.md keeps its register
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def examples():
-    blocks = re.findall(r"^```json\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    found = [json.loads(block) for block in blocks]
-    expect(len(found) >= 4, f"README.md has {len(found)} configurations, it should show at least four")
+    found = [json.loads(block) for block in blocks(CONFIGURATION, "json")]
+    expect(len(found) >= 4, f"{CONFIGURATION} has {len(found)} configurations, it should show at least four")
     return found
 
 
@@ -58,13 +68,65 @@ def try_example(world, number, config):
     expect_equal(held(), {}, f"{name}: addresses held after DEL")
 
 
+def commands():
+    """The terminal of README.md as (command, what it shows)."""
+    found = blocks(README, "console")
+    expect_equal(len(found), 1, "terminals in README.md")
+    parts = re.split(r"^\$ ", found[0], flags=re.MULTILINE)[1:]
+    return [re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL).groups() for part in parts]
+
+
+def type_all(world):
+    """Types each command of the terminal; yields (command, shown, printed). `cat FILE` makes the file first."""
+    here = world.directory / "terminal"
+    here.mkdir()
+    environment = {"PATH": f"{world.bin}:{os.environ['PATH']}"}
+
+    def placed(text):
+        return text.replace(PLACE, str(here / "croft"))
+
+    for command, shown in commands():
+        if made := re.fullmatch(r"cat (\S+)\n", command):
+            (here / made.group(1)).write_text(placed(shown), encoding="utf-8")
+        elif made := re.fullmatch(r"export (\w+)=(\S+)\n", command):
+            environment[made.group(1)] = placed(made.group(2))
+        printed = run("bash", "-ec", f"cd '{here}'; {placed(command)}", env=environment).stdout
+        yield command, shown, printed.replace(str(here / "croft"), PLACE)
+
+
+def addresses(text):
+    found = []
+    for word in re.findall(r"[0-9a-f.:]+(?:/\d+)?", text):
+        try:
+            found.append(str(ipaddress.ip_interface(word)) if "." in word or "::" in word else None)
+        except ValueError:
+            pass
+    return sorted({a for a in found if a})
+
+
+def print_terminal(world):
+    for command, _, printed in type_all(world):
+        say(f"$ {command}{printed}".rstrip("\n"))
+
+
+def try_terminal(world):
+    for command, shown, printed in type_all(world):
+        say(f"  {command.split()[0]}: {' '.join(addresses(printed))}")
+        expect_equal(addresses(printed), addresses(shown), f"README.md: addresses that `{command.strip()}` shows")
+        expect_equal(bool(printed), bool(shown), f"README.md: `{command.strip()}` prints anything")
+
+
 def test():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--terminal"]):
         sys.exit(__doc__)
-    found = examples()
-    require_programs("ip", "nsenter", *{config["type"] for config in found})
-    require_network_namespaces()
     with World("readme", sys.argv[1]) as world:
+        if sys.argv[2:]:
+            print_terminal(world)
+            return
+        try_terminal(world)
+        found = examples()
+        require_programs("ip", "nsenter", *{config["type"] for config in found})
+        require_network_namespaces()
         for number, config in enumerate(found):
             try_example(world, number, config)
 
