@@ -346,6 +346,7 @@ TEST_F(Cluster, AnExplicitAddressMayCoolIfAsked) {
   EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
   wanted.owner.container_id = "c3";
   EXPECT_THAT(add(wanted).front(), HasSubstr("held by net.c2"));
+  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(Cluster, EnsureBlockClaimsOnceAndAnswersTheSame) {

@@ -224,7 +224,7 @@ class Assignment {
     const net::Ordinal ordinal = *net::ordinal_of(cidr, address);
     if (const Attribute* holder = attribute_of(**block, ordinal);
         request_.cooling_addresses && holder != nullptr && holder->cooling) {
-      **block = with_freed(**block, ordinal);
+      **block = without_unused_attributes(with_freed(**block, ordinal));
     }
     auto taken = take_address(**block, address, attribute());
     if (!taken) {
