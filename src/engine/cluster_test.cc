@@ -477,6 +477,8 @@ TEST_F(BesideCalico, ABlockWhoseRestIsNotKnownIsNotClaimed) {
   store.damage(key);
   EXPECT_THAT(blocks_of(kNodeA), testing::IsEmpty());
   EXPECT_THAT(add("c1"), testing::Not(StartsWith("10.")));
+  EXPECT_THAT(findings(), ElementsAre(StartsWith("record_unreadable block_beside ipv4/10.1.0.0/30")));
+  put(key, std::nullopt);
 }
 
 TEST_F(BesideCalico, AClaimLeftPendingIsTakenUp) {

@@ -88,6 +88,7 @@ struct Account {
   std::vector<std::string> elsewhere;  ///< in no pool of the backup: nobody can get them
   std::size_t resting = 0;             ///< cooling now, free in the backup: their cooldown begins anew
   std::vector<std::string> damaged;    ///< records of the backup that are set aside
+  bool is_whole = true;                ///< what is restored was taken as it is
   std::vector<std::string> unrested;   ///< of these, and could not be kept from being given out
 
   [[nodiscard]] bool is_harmless() const {
@@ -274,7 +275,10 @@ std::string rows_of(const char* title, const std::vector<std::string>& lines) {
 }
 
 std::string text_of(const Account& account, const RestoreOptions& options) {
-  std::string text = fmt::format("{} is a whole register, as of revision {}\n", options.file, account.revision);
+  std::string text = fmt::format(
+      account.is_whole ? "{} is a whole register, as of revision {}\n"
+                       : "{} is damaged: every record that can be read was taken from it, as of revision {}\n",
+      options.file, account.revision);
   if (!account.unreadable_now.empty()) {
     text +=
         "what is there now cannot be read, so nobody can say what is lost, and what rests now may be given out at "
@@ -307,6 +311,7 @@ Json json_of(const std::vector<Hold>& holds) {
 std::string json_of(const Account& account, bool done) {
   const Json json = {{"restored", done},
                      {"revision", account.revision},
+                     {"whole", account.is_whole},
                      {"unreadableNow", account.unreadable_now},
                      {"lost", json_of(account.lost)},
                      {"recorded", json_of(account.recorded)},
@@ -415,6 +420,7 @@ class Resting {
 [[nodiscard]] Result<void> prepare(CommandLine& line, const std::string& path, const RestoreOptions& options,
                                    store::SqliteRestore& restore, Account& account) {
   account.revision = restore.revision_of_backup();
+  account.is_whole = restore.is_whole();
   for (const Error& damage : restore.damaged()) account.damaged.push_back(damage.message);
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));

@@ -330,6 +330,7 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     return !looked && looked.error().code == ErrorCode::corrupt && options.incomplete;
   };
   auto whole = look();
+  is_whole_ = whole.has_value();
   // A database and a log of two times: pages that nobody uses, or an index that lacks some. Each record has a checksum.
   if (is_to_be_mended(whole) && has_our_tables) {
     damaged_.clear();

@@ -51,6 +51,9 @@ class SqliteRestore {
   /// The path of the draft; nobody may have it open at finish().
   [[nodiscard]] const std::string& draft() const { return draft_; }
   [[nodiscard]] std::uint64_t revision_of_backup() const { return revision_; }
+  /// Whether it was taken as it is. Else pages of it are damaged or not of one time, and only its records were taken
+  /// (Options::incomplete).
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
   /// Of records that are damaged in it, each named: they stay so, and set aside.
   [[nodiscard]] const std::vector<Error>& damaged() const { return damaged_; }
 
@@ -71,6 +74,7 @@ class SqliteRestore {
   const Clock& clock_;
   os::FileLock lock_;
   std::uint64_t revision_ = 0;
+  bool is_whole_ = true;
   std::vector<Error> damaged_;
   std::int64_t new_id_ = 0;
   std::uint64_t new_revision_ = 0;

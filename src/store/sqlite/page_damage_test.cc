@@ -164,6 +164,7 @@ TEST_F(PageDamageTest, AnIndexThatCannotBeReadIsMadeAnewFromTheRecordsWhenAsked)
     const auto restore = SqliteRestore::begin(path(), path(), {.incomplete = true}, clock_, soon());
     ASSERT_TRUE(restore) << restore.error().message << restore.error().details;
     EXPECT_TRUE((*restore)->damaged().empty());
+    EXPECT_FALSE((*restore)->is_whole());
     ASSERT_TRUE((*restore)->finish(soon()));
   }
   {
