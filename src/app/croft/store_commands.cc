@@ -275,10 +275,10 @@ std::string rows_of(const char* title, const std::vector<std::string>& lines) {
 }
 
 std::string text_of(const Account& account, const RestoreOptions& options) {
-  std::string text = fmt::format(
-      account.is_whole ? "{} is a whole register, as of revision {}\n"
-                       : "{} is damaged: every record that can be read was taken from it, as of revision {}\n",
-      options.file, account.revision);
+  std::string text =
+      fmt::format("{} is {}, as of revision {}\n", options.file,
+                  account.is_whole ? "a whole register" : "damaged: every record that can be read was taken from it",
+                  account.revision);
   if (!account.unreadable_now.empty()) {
     text +=
         "what is there now cannot be read, so nobody can say what is lost, and what rests now may be given out at "
