@@ -15,7 +15,6 @@ namespace croft::app {
 namespace {
 
 using core::Service;
-using core::word_of;
 using Json = nlohmann::ordered_json;
 
 template <class List, class Print>
@@ -49,10 +48,11 @@ template <class List, class Print>
 [[nodiscard]] std::string age_text(WallTime made, WallTime now) {
   if (made == WallTime{}) return "<unknown>";
   const auto seconds = std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(now - made).count(), 0);
-  if (seconds < 120) return fmt::format("{}s", seconds);
-  if (seconds < 60 * 120) return fmt::format("{}m", seconds / 60);
-  if (seconds < 3600 * 48) return fmt::format("{}h", seconds / 3600);
-  return fmt::format("{}d", seconds / 86400);
+  constexpr std::int64_t kMinute = 60, kHour = 3600, kDay = 86400;
+  if (seconds < 2 * kMinute) return fmt::format("{}s", seconds);
+  if (seconds < 120 * kMinute) return fmt::format("{}m", seconds / kMinute);
+  if (seconds < 2 * kDay) return fmt::format("{}h", seconds / kHour);
+  return fmt::format("{}d", seconds / kDay);
 }
 
 [[nodiscard]] Json json_of_map(const std::map<std::string, std::string>& map) {

@@ -37,7 +37,7 @@ std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block) {
     if (attribute == nullptr || !attribute->cooling || attribute->cooling->in_calicos_way) continue;
     beside.push_back({ordinal, sequence_of(block, net::Ordinal(ordinal)), *attribute->cooling});
   }
-  if (beside.empty()) return {std::move(block), {}};
+  if (beside.empty()) return {std::move(block), std::move(beside)};
   std::vector<const CoolingBeside*> by_age;
   for (const CoolingBeside& one : beside) by_age.push_back(&one);
   std::stable_sort(by_age.begin(), by_age.end(), [](const CoolingBeside* a, const CoolingBeside* b) {
