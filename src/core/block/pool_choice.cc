@@ -21,8 +21,8 @@ bool selects_all(const std::string& selector) { return selector.empty() || selec
   return selector->matches(labels);
 }
 
-std::string verdict_on_selector(const Result<bool>& selected, std::string otherwise) {
-  return selected ? std::move(otherwise) : selected.error().message;
+std::string verdict_on_selector(const Result<bool>& selected, const std::string& otherwise) {
+  return selected ? otherwise : selected.error().message;
 }
 
 /// Why a pool that was not asked for by name does not serve; nothing when it does.

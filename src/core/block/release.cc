@@ -13,7 +13,8 @@ namespace {
 /// The block without what is released; nobody's when its owner may not keep it empty.
 Block released_from(Reader& reader, const PoolTable& pools, Block block, const std::vector<net::Ordinal>& ordinals,
                     const Instant& now) {
-  block = release(std::move(block), ordinals, pools.cooldowns_of(block.cidr), now);
+  const Cooldowns cooldowns = pools.cooldowns_of(block.cidr);
+  block = release(std::move(block), ordinals, cooldowns, now);
   if (is_empty(block) && !keeps_affinity(reader, pools, block)) {
     block.affinity.reset();
     block.affinity_claim_time.reset();

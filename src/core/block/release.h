@@ -49,8 +49,9 @@ struct AddressReleases {
   std::vector<net::Address> mismatched;  ///< held under another handle or sequence number: left alone
 };
 
-/// Decides the release of given addresses of one block, e.g. by an operator or a collector. `block` contains them all.
-[[nodiscard]] Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& block,
+/// Decides the release of given addresses of one block, e.g. by an operator or a collector. The block `cidr` contains
+/// them all.
+[[nodiscard]] Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& cidr,
                                                            const std::vector<AddressToRelease>& addresses,
                                                            const Instant& now);
 

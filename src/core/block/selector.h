@@ -12,7 +12,7 @@
 namespace croft::core {
 
 /// Limits that Calico does not have.
-inline constexpr std::size_t kSelectorBytesMax = 64 * 1024;
+inline constexpr std::size_t kSelectorBytesMax = std::size_t{64} * 1024;
 inline constexpr std::size_t kSelectorNestingMax = 256;  ///< parentheses open at the same time
 
 /// Calico's: the longest key of a label.
