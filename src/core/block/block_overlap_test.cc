@@ -88,6 +88,16 @@ class OverlapWorld {
     const Owner owner{"net", container, "eth0"};
     ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
   }
+  /// Four addresses cool, the blocks go, and the pool has another length; which addresses.
+  std::set<Address> rest_four_and_come_back_with(int length) {
+    set_cooldown(std::chrono::seconds{600});
+    std::set<Address> resting;
+    for (int i = 0; i < 4; ++i) resting.insert(add("c" + std::to_string(i), "node-a").value());
+    for (int i = 0; i < 4; ++i) del("c" + std::to_string(i));
+    lose_blocks();
+    set_length(length);
+    return resting;
+  }
   /// Calico deletes every block, all of which are empty to it. What Croft has beside them stays.
   void lose_blocks() {
     std::vector<PlannedWrite> writes;
@@ -301,12 +311,7 @@ TEST(Overlap, WhatCoolsRestsOnInABlockOfAnotherLength) {
        {std::pair(26, true), std::pair(27, false), std::pair(29, true), std::pair(32, false)}) {
     SCOPED_TRACE(after);
     OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
-    world.set_cooldown(std::chrono::seconds{600});
-    std::set<Address> resting;
-    for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
-    for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
-    world.lose_blocks();
-    world.set_length(after);
+    const std::set<Address> resting = world.rest_four_and_come_back_with(after);
     for (int i = 0; i < 60; ++i) {
       const auto address = world.add("d" + std::to_string(i), i < 28 ? "node-a" : "node-b");
       ASSERT_TRUE(address) << i;
@@ -328,12 +333,7 @@ TEST(Overlap, WhatCoolsRestsOnInABlockThatAnotherProgramMade) {
         std::tuple(27, true, "node-b"), std::tuple(29, false, "node-a"), std::tuple(29, true, "node-b")}) {
     SCOPED_TRACE(std::to_string(after) + on);
     OverlapWorld world("10.79.0.0/26", 28, keys_at_hand);
-    world.set_cooldown(std::chrono::seconds{600});
-    std::set<Address> resting;
-    for (int i = 0; i < 4; ++i) resting.insert(world.add("c" + std::to_string(i), "node-a").value());
-    for (int i = 0; i < 4; ++i) world.del("c" + std::to_string(i));
-    world.lose_blocks();
-    world.set_length(after);
+    const std::set<Address> resting = world.rest_four_and_come_back_with(after);
     for (std::uint64_t i = 0; i < std::uint64_t{1} << (after - 26); ++i) {
       world.make_as_another(prefix("10.79.0.0/26").subprefix(i, after), "node-a");
     }

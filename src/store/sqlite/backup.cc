@@ -177,6 +177,21 @@ void remove_left_look(const std::string& path, const Clock& clock) {
   return static_cast<std::uint64_t>(last);
 }
 
+[[nodiscard]] Result<void> put_rows_in_a_new_database(const std::string& draft) {
+  const std::string rows = draft + std::string(kRowsSuffix);
+  TRY_VOID(remove_with_side_files(rows));
+  TRY_VOID(create_database(rows));
+  {
+    PlainDatabase fresh;
+    TRY_VOID(fresh.open_draft(rows));
+    TRY_VOID(fresh.take_rows_of(draft));
+    TRY_VOID(fresh.run("DETACH old"));
+    TRY_VOID(fresh.run("PRAGMA journal_mode=WAL"));
+  }
+  TRY_VOID(remove_with_side_files(draft));
+  return os::rename_durably(rows, draft);
+}
+
 [[nodiscard]] Result<void> ask_all(Database& database, std::initializer_list<std::string> statements) {
   for (const std::string& statement : statements) TRY_VOID(database.ask(statement));
   return {};
@@ -296,27 +311,10 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     }
     TRY_VOID(draft.run("PRAGMA journal_mode=WAL"));
   }
-  const auto take_rows = [&]() -> Result<void> {
-    const std::string rows = draft_ + std::string(kRowsSuffix);
-    TRY_VOID(remove_with_side_files(rows));
-    TRY_VOID(create_database(rows));
-    {
-      PlainDatabase fresh;
-      TRY_VOID(fresh.open_draft(rows));
-      TRY_VOID(fresh.take_rows_of(draft_));
-    }
-    TRY_VOID(remove_with_side_files(draft_));
-    TRY_VOID(os::rename_durably(rows, draft_));
-    PlainDatabase draft;
-    TRY_VOID(draft.open_draft(draft_));
-    return draft.run("PRAGMA journal_mode=WAL");
-  };
   bool has_sums = false;
-  bool has_our_tables = false;
   const auto look = [&]() -> Result<void> {
     Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
-    has_our_tables = true;
     has_sums = draft.has_page_sums();
     return verify(draft, &damaged_);
   };
@@ -326,21 +324,13 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     TRY_VOID(draft.remake_with_page_sums());
     return draft.run("PRAGMA journal_mode=WAL");
   };
-  const auto is_to_be_mended = [&](const Result<void>& looked) {
-    return !looked && looked.error().code == ErrorCode::corrupt && options.incomplete;
-  };
   auto whole = look();
   is_whole_ = whole.has_value();
-  // A database and a log of two times: pages that nobody uses, or an index that lacks some. Each record has a checksum.
-  if (is_to_be_mended(whole) && has_our_tables) {
+  if (!whole && whole.error().code == ErrorCode::corrupt && options.incomplete) {
+    // A database and a log of two times, an index from which nothing can be read, what others made beside our tables:
+    // all that says nothing that the records don't, and each of them has a checksum.
     damaged_.clear();
-    if (remake()) whole = look();
-  }
-  // An index from which nothing can be read, and what others made beside our tables, say nothing that the records
-  // don't.
-  if (is_to_be_mended(whole)) {
-    damaged_.clear();
-    if (take_rows()) whole = look();
+    if (put_rows_in_a_new_database(draft_)) whole = look();
   }
   if (!whole) {
     return fail(

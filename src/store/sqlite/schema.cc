@@ -127,23 +127,30 @@ std::string_view text_of(Sql sql) {
   CROFT_ASSERT(false);
 }
 
+namespace {
+
+/// Whose a row of sqlite_schema is: 1 and 100 are Croft's, as is_schema_of counts them; 0 is SQLite's own.
+std::string owner_expression() {
+  return fmt::format(
+      "CASE WHEN type='table' AND (name='records' AND sql='{}' OR name='counters' AND sql='{}') THEN 1 WHEN "
+      "type='index' AND name='sqlite_autoindex_records_1' AND sql IS NULL THEN 1 WHEN type='table' AND name='changes' "
+      "AND sql='{}' THEN 100 WHEN type='table' AND name IN ('sqlite_stat1', 'sqlite_stat4') THEN 0 ELSE 10000 END",
+      kRecords, kCounters, kChanges);
+}
+
+}  // namespace
+
 const std::string& schema_question() {
   static const std::string question = fmt::format(
-      "SELECT sum(CASE WHEN type='table' AND (name='records' AND sql='{}' OR name='counters' AND sql='{}') THEN 1 WHEN "
-      "type='index' AND name='sqlite_autoindex_records_1' AND sql IS NULL THEN 1 WHEN type='table' AND name='changes' "
-      "AND sql='{}' THEN 100 WHEN type='table' AND name IN ('sqlite_stat1', 'sqlite_stat4') THEN 0 ELSE 10000 END) || "
-      "' ' || "
-      "max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM sqlite_schema",
-      kRecords, kCounters, kChanges);
+      "SELECT sum({}) || ' ' || max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM "
+      "sqlite_schema",
+      owner_expression());
   return question;
 }
 
 const std::string& strangers_question() {
-  static const std::string question = fmt::format(
-      "SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND (name='records' AND sql='{}' OR "
-      "name='counters' AND sql='{}' OR name='changes' AND sql='{}' OR name IN ('sqlite_stat1', 'sqlite_stat4')) OR "
-      "type='index' AND name='sqlite_autoindex_records_1' AND sql IS NULL) LIMIT 1",
-      kRecords, kCounters, kChanges);
+  static const std::string question =
+      fmt::format("SELECT type || ' ' || name FROM sqlite_schema WHERE {} > 100 LIMIT 1", owner_expression());
   return question;
 }
 
