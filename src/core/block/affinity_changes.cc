@@ -65,7 +65,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     return finish(reader, draft, ClaimOutcome::claimed);
   }
   if (mark != nullptr && !is_credible(*mark)) return damaged_mark(cidr, *mark);
-  Block made = with_rest_of_predecessor(reader, pools, new_block(cidr, owner, now, number_before(reader, cidr)), now);
+  Block made = draft.with_rest_of_predecessor(new_block(cidr, owner, now, number_before(reader, cidr)));
   if (!reader.complete()) return reader.missing();
   draft.put_claimed(std::move(made), *pool, {});
   return finish(reader, draft, ClaimOutcome::claimed);

@@ -325,7 +325,10 @@ class Assignment {
         }
         // Most likely the first one serves; what is asked before it gives an address comes along (settle).
         const bool is_far = reader_.foreign_writers() && !reader_.keys_at_hand();
-        if (is_far) static_cast<void>(damaged_rest(reader_, blocks[i]));
+        if (is_far) {
+          static_cast<void>(glance_at_overlap(reader_, blocks[i]));
+          static_cast<void>(damaged_rest(reader_, blocks[i]));
+        }
         if (!reader_.complete()) return false;
       }
       if (!take_from_own(search, blocks[i])) return false;
@@ -360,8 +363,11 @@ class Assignment {
       if (row != nullptr) draft_.drop_affinity(*row);
       return true;
     }
-    // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one.
-    if (pools_.containing(cidr.first())->block_length != cidr.length() && is_beside_others(search, cidr)) return true;
+    // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one. Or
+    // made this one, over others. A settled one of the pool's length has been looked at.
+    const bool is_of_pools_length = pools_.containing(cidr.first())->block_length == cidr.length();
+    const bool has_room = free_count(**block, pools_.reservations()) > 0;
+    if ((!is_of_pools_length || (has_room && !(*block)->is_settled)) && is_beside_others(search, cidr)) return true;
     const bool is_settled = settle(search, **block);
     if (!reader_.complete()) return false;
     if (!is_settled) return true;
@@ -384,9 +390,12 @@ class Assignment {
   bool settle(Search& search, Block& block) {
     if (free_count(block, pools_.reservations()) == 0) return true;
     auto settled = draft_.settled(block);
-    if (settled) block = *std::move(settled);
-    if (!settled) search.reasons[pools_.containing(block.cidr.first())] = settled.error().message;
-    return settled.has_value();
+    if (!settled) {
+      search.reasons[pools_.containing(block.cidr.first())] = settled.error().message;
+      return false;
+    }
+    block = *std::move(settled);
+    return true;
   }
 
   /// Takes as much as is missing and there; true when that was something.
@@ -424,7 +433,10 @@ class Assignment {
     for (const Prefix& cidr : cooling_) {
       if (marked.size() == kAssignBlocksMax) break;
       const Block* stored = reader_.find<Block>(block_key(cidr));
-      if (stored == nullptr) continue;
+      if (stored == nullptr || stored->deleted) {  // would have been claimed
+        static_cast<void>(marked.with_rest_of_predecessor(new_block(cidr, request_.node, draft_.now(), std::nullopt)));
+        continue;
+      }
       const auto block = marked.block(cidr);
       if (!block || !*block) continue;
       auto settled = marked.settled(**block);
@@ -437,7 +449,7 @@ class Assignment {
       if (room != kNoBytesMax) room -= std::min(room, bytes_of(seen, Bound::close));
       marked.put(std::move(seen), {});
     }
-    return marked.size() == 0 ? std::vector<PlannedWrite>() : marked.writes();
+    return marked.writes();
   }
 
   /// Part 3: new blocks, then those that other nodes left empty.
@@ -540,8 +552,9 @@ class Assignment {
       const auto is_left = [&] { return is_empty(block) && free_count(block, pools_.reservations()) > 0; };
       if (!is_others || !is_old || !is_left() || !is_known_apart(pool, block)) return true;
       auto settled = draft_.settled(block);
-      if (settled) block = *std::move(settled);
-      if (settled && is_left()) found = block;
+      if (!settled) return true;
+      block = *std::move(settled);
+      if (is_left()) found = block;
       return !found;
     });
     return found;
@@ -674,8 +687,7 @@ class Assignment {
     const auto* mark = reader_.get<HighWaterMark>(high_water_mark_key(cidr));
     if (!reader_.complete()) return false;
     if (mark != nullptr && !is_credible(*mark)) return fail_with(damaged_mark(cidr, *mark));
-    block = with_rest_of_predecessor(
-        reader_, pools_, new_block(cidr, request_.node, draft_.now(), number_before(reader_, cidr)), draft_.now());
+    block = draft_.with_rest_of_predecessor(new_block(cidr, request_.node, draft_.now(), number_before(reader_, cidr)));
     return reader_.complete();
   }
 

@@ -191,14 +191,20 @@ WallTime cooldown_end(const Cooling& cooling, std::chrono::seconds cooldown, con
                   later(later(cooling.released_at.wall, cooldown), unknown));
 }
 
+Cooling with_clock_mark(Cooling cooling, const Instant& now) {
+  if (now.boot == BootId{}) return cooling;  // this machine can't tell its boots apart
+  if (cooling.in_calicos_way || counted_since(cooling, now)) return cooling;
+  std::erase_if(cooling.seen, [&](const ClockMark& mark) { return mark.boot == now.boot; });  // of a moment yet to come
+  const ClockMark mark{now.boot, now.since_boot};
+  if (cooling.seen.size() < kClockMarksMax) {
+    cooling.seen.insert(std::lower_bound(cooling.seen.begin(), cooling.seen.end(), mark), mark);
+  }
+  return cooling;
+}
+
 Block with_clock_marks(Block block, const Instant& now) {
-  if (now.boot == BootId{}) return block;  // this machine can't tell its boots apart
   for (Attribute& attribute : block.attributes) {
-    if (!attribute.cooling || attribute.cooling->in_calicos_way || counted_since(*attribute.cooling, now)) continue;
-    auto& seen = attribute.cooling->seen;
-    std::erase_if(seen, [&](const ClockMark& mark) { return mark.boot == now.boot; });  // of a moment yet to come
-    const ClockMark mark{now.boot, now.since_boot};
-    if (seen.size() < kClockMarksMax) seen.insert(std::lower_bound(seen.begin(), seen.end(), mark), mark);
+    if (attribute.cooling) attribute.cooling = with_clock_mark(*std::move(attribute.cooling), now);
   }
   return block;
 }

@@ -172,6 +172,8 @@ inline constexpr int kBlockHostBitsMax = 12;
 /// their difference; Croft adds that this boot must have lasted the cooldown.
 [[nodiscard]] bool cooldown_ended(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now);
 
+/// With a mark of this boot, where another machine or boot released; the same when there is none to make.
+[[nodiscard]] Cooling with_clock_mark(Cooling cooling, const Instant& now);
 /// The block with a mark of this boot on each cooling address that another machine or boot released. Part of the next
 /// write, as with_cooled_freed; the same block when there is nothing to mark.
 [[nodiscard]] Block with_clock_marks(Block block, const Instant& now);

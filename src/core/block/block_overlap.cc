@@ -79,6 +79,20 @@ bool is_there(const Reader& reader, const Key& key) {
   return found != nullptr && found->has_value();
 }
 
+/// Names that a window has too many of lie between those of the blocks within this one: each by itself, if these are
+/// few enough.
+constexpr int kEachByItselfHostBitsMax = 7;
+
+std::vector<Key> all_within(const Prefix& block) {
+  std::vector<Key> keys;
+  for (int length = block.length() + 1; length <= net::bit_length(block.family()); ++length) {
+    for (std::uint64_t i = 0; i < std::uint64_t{1} << block.subprefix_count_log2(length); ++i) {
+      keys.push_back(block_key(block.subprefix(i, length)));
+    }
+  }
+  return keys;
+}
+
 /// No list of these is at hand: it is the store's own.
 Listing all_beside(net::Family family) { return all_of(Kind::block_beside, family); }
 
@@ -131,6 +145,14 @@ Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
     if (seen == nullptr) continue;
     for (const Key& key : seen->keys) consider(key);
     overlap.unknown = overlap.unknown || seen->more;
+  }
+  if (overlap.unknown && !overlap.block &&
+      net::bit_length(block.family()) - block.length() <= kEachByItselfHostBitsMax) {
+    overlap.unknown = false;
+    for (const Key& key : all_within(block)) {
+      reader.ask(key);
+      if (is_there(reader, key)) consider(key);
+    }
   }
   return overlap;
 }

@@ -20,7 +20,8 @@
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
 #include "core/block/release.h"
-#include "core/block/test_register.h"
+#include "core/block/test_overlap_world.h"
+#include "core/block/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -28,106 +29,6 @@ namespace {
 using net::Address;
 using net::Prefix;
 using testing::HasSubstr;
-
-Prefix prefix(const std::string& text) { return Prefix::parse(text).value(); }
-AffinityOwner node(const std::string& name) { return {AffinityOwner::Type::host, name}; }
-
-/// A pool in a store with foreign writers. `length` is that of its blocks for now.
-class OverlapWorld {
- public:
-  explicit OverlapWorld(const std::string& cidr, int length, bool keys_at_hand = false) {
-    reg.foreign_writers = true;
-    reg.keys_at_hand = keys_at_hand;
-    pool_.name = "a";
-    pool_.cidr = prefix(cidr);
-    pool_.cooldown = std::chrono::seconds{0};
-    set_length(length);
-  }
-  void set_length(int length) {
-    pool_.block_length = length;
-    reg.put(pool_key("a"), pool_);
-  }
-  AssignRequest request(const std::string& container, const std::string& on) {
-    AssignRequest request;
-    request.owner = {"net", container, "eth0"};
-    request.node = node(on);
-    request.ipv4 = pool_.cidr.family() == net::Family::v4 ? 1 : 0;
-    request.ipv6 = 1 - request.ipv4;
-    return request;
-  }
-  Result<AssignAnswer> decide(const AssignRequest& wanted) {
-    return reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, clock.now()); });
-  }
-  std::optional<Address> add(const std::string& container, const std::string& on) {
-    const auto answer = decide(request(container, on));
-    if (!answer) return {};
-    const auto* assigned = std::get_if<Assigned>(&*answer);
-    return assigned != nullptr ? std::optional(assigned->addresses.front().address) : std::nullopt;
-  }
-  std::vector<Prefix> blocks() const {
-    std::vector<Prefix> result;
-    for (const auto& [key, value] : reg.records()) {
-      if (const auto* block = std::get_if<Block>(&value)) result.push_back(block->cidr);
-    }
-    return result;
-  }
-  bool any_overlap() const {
-    const auto all = blocks();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      for (std::size_t k = 0; k < i; ++k) {
-        if (all[i].overlaps(all[k])) return true;
-      }
-    }
-    return false;
-  }
-  void set_cooldown(std::chrono::seconds cooldown) {
-    pool_.cooldown = cooldown;
-    reg.put(pool_key("a"), pool_);
-  }
-  void del(const std::string& container) {
-    const Owner owner{"net", container, "eth0"};
-    ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
-  }
-  /// Four addresses cool, the blocks go, and the pool has another length; which addresses.
-  std::set<Address> rest_four_and_come_back_with(int length) {
-    set_cooldown(std::chrono::seconds{600});
-    std::set<Address> resting;
-    for (int i = 0; i < 4; ++i) resting.insert(add("c" + std::to_string(i), "node-a").value());
-    for (int i = 0; i < 4; ++i) del("c" + std::to_string(i));
-    lose_blocks();
-    set_length(length);
-    return resting;
-  }
-  /// Calico deletes every block, all of which are empty to it. What Croft has beside them stays.
-  void lose_blocks() {
-    std::vector<PlannedWrite> writes;
-    for (const auto& [key, value] : reg.records()) {
-      if (key.kind == Kind::affinity) writes.push_back({key, std::nullopt, Guard::none, false});
-      const auto* block = std::get_if<Block>(&value);
-      if (block == nullptr) continue;
-      writes.push_back({key, std::nullopt, Guard::none, false});
-      writes.push_back(
-          {block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none, false});
-    }
-    reg.apply(writes);
-  }
-  /// A block as another program makes it, for its own use.
-  void make_as_another(const Prefix& cidr, const std::string& on) {
-    reg.put(block_key(cidr), new_block(cidr, node(on), clock.now(), {}));
-    reg.put(affinity_key(node(on), cidr), Affinity{node(on), cidr, AffinityState::confirmed, false});
-  }
-  /// Another program writes a block, or this one has begun anew.
-  void touch_as_another(const Prefix& cidr) {
-    Block block = *reg.get<Block>(block_key(cidr));
-    block.is_settled = false;
-    reg.put(block_key(cidr), stamped(std::move(block)));
-  }
-  ManualClock clock;
-  TestRegister reg;
-
- private:
-  Pool pool_;
-};
 
 class Overlap4 : public testing::TestWithParam<std::tuple<int, int, bool>> {};
 

@@ -119,7 +119,7 @@ std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) 
 
 namespace {
 
-/// Of several releases of an address the first stays: that which rests longest.
+/// Of several releases of an address that which rests longest stays; of several records of one release the first.
 Block with_longest(Block block, std::vector<CoolingBeside> rest, const Cooldowns& cooldowns, const Instant& now) {
   const auto end_of = [&](const CoolingBeside& one) {
     return one.cooling.released_at.wall + cooldowns.of(one.cooling);
@@ -129,20 +129,43 @@ Block with_longest(Block block, std::vector<CoolingBeside> rest, const Cooldowns
   return with_cooled_freed(with_cooling(std::move(block), rest), cooldowns, now);
 }
 
-/// How many records in which nothing rests any more go with one commit.
+/// How many records beside blocks in which nothing rests any more go with one commit; how many are marked, and how much
+/// is in them, so that they are small beside a block.
 constexpr std::size_t kEndedMax = 16;
+constexpr std::size_t kMarkedMax = 16;
+constexpr std::size_t kMarkedEntriesMax = 512;
 
 }  // namespace
 
-Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now) {
-  if (!reader.foreign_writers()) return made;
+Block Draft::with_rest_of_predecessor(Block made) {
+  if (!reader_.foreign_writers()) return made;
   const net::Prefix cidr = made.cidr;
-  const auto* beside = reader.get<BlockBeside>(block_beside_key(cidr));
-  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader, cidr);
-  if (beside != nullptr) rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
+  const auto* beside = reader_.get<BlockBeside>(block_beside_key(cidr));
+  std::vector<Key> records;
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &records);
+  if (!reader_.complete()) return made;
+  if (beside != nullptr) {
+    records.push_back(block_beside_key(cidr));
+    rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
+  }
   made.is_settled = true;
   if (rest.empty()) return made;
-  return with_longest(std::move(made), std::move(rest), pools.cooldowns_of(cidr), now);
+  mark(records);
+  return with_clock_marks(with_longest(std::move(made), std::move(rest), pools_.cooldowns_of(cidr), now_), now_);
+}
+
+void Draft::mark(const std::vector<Key>& records) {
+  std::size_t entries = 0;
+  for (const auto& [key, marked] : marked_) entries += marked.cooling.size();
+  for (const Key& key : records) {
+    const BlockBeside& stored = *reader_.find<BlockBeside>(key);
+    if (marked_.size() == kMarkedMax || entries + stored.cooling.size() > kMarkedEntriesMax) continue;
+    BlockBeside marked = stored;
+    for (CoolingBeside& one : marked.cooling) one.cooling = with_clock_mark(std::move(one.cooling), now_);
+    if (marked == stored) continue;
+    entries += marked.cooling.size();
+    marked_[key] = std::move(marked);
+  }
 }
 
 Result<Block> Draft::settled(Block block) {
@@ -152,6 +175,7 @@ Result<Block> Draft::settled(Block block) {
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &records);
   if (!reader_.complete()) return block;
   block.is_settled = true;
+  mark(records);
   for (const Key& key : records) {
     const Cooldowns cooldowns = pools_.cooldowns_of(cidr_of(key).value());
     const auto& cooling = reader_.find<BlockBeside>(key)->cooling;
@@ -164,8 +188,9 @@ Result<Block> Draft::settled(Block block) {
   std::erase_if(rest,
                 [&](const CoolingBeside& one) { return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_); });
   if (rest.empty()) return block;
+  // Of one release its own record comes first: it has the marks of who has seen it.
   auto [bare, own] = without_cooling(std::move(block));
-  rest.insert(rest.end(), own.begin(), own.end());
+  rest.insert(rest.begin(), own.begin(), own.end());
   return with_clock_marks(with_longest(std::move(bare), std::move(rest), cooldowns, now_), now_);
 }
 
@@ -340,6 +365,10 @@ std::vector<PlannedWrite> Draft::writes() {
   for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
   for (const auto& [cidr, change] : changes_) write_block(change, writes);
   write_handles(writes);
+  for (auto& [key, marked] : marked_) {
+    // A block's own is written with it.
+    if (!changes_.contains(cidr_of(key).value())) add(writes, {key, std::move(marked), Guard::as_read, false});
+  }
   if (!writes.empty()) {
     for (const Key& key : ended_) add(writes, {key, std::nullopt, Guard::as_read, false});
   }

@@ -71,7 +71,11 @@ class Draft {
   /// The same block with what rests beside blocks of other lengths, before an address of it is given out: it may have
   /// been made by another program, which knows nothing of that (block_overlap.h). Unchanged where that is known to be
   /// in it, and where nothing is free. May leave the reader incomplete. Error: a damaged record beside such a block.
+  /// The commit marks the records as seen, so that one count ends what rests, however often it is asked.
   [[nodiscard]] Result<Block> settled(Block block);
+  /// A new block, which is made where another program deleted one or some of other lengths, likewise. May leave the
+  /// reader incomplete. What is damaged must have been asked for before (damaged_rest).
+  [[nodiscard]] Block with_rest_of_predecessor(Block made);
 
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
   void put(Block block, const std::vector<std::string>& handle_ids);
@@ -123,7 +127,10 @@ class Draft {
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
   std::vector<PlannedWrite> affinities_;
-  std::set<Key> ended_;  ///< records beside blocks of other lengths in which nothing rests any more
+  void mark(const std::vector<Key>& records);
+
+  std::set<Key> ended_;                ///< records beside blocks of other lengths in which nothing rests any more
+  std::map<Key, BlockBeside> marked_;  ///< records beside blocks, with the clock marks that they lack
 };
 
 /// The common end of a decision that only drafts changes.
@@ -141,10 +148,6 @@ template <class Answer>
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
-
-/// A block that is made anew where another program deleted one, or some of other lengths: with what has to rest there
-/// still (BlockBeside). May leave the reader incomplete.
-[[nodiscard]] Block with_rest_of_predecessor(Reader& reader, const PoolTable& pools, Block made, const Instant& now);
 
 /// Where another pool has blocks of another length for the same addresses: asks for the set of pools, which a claim in
 /// either of them writes as it was read here (block_overlap.h). To be asked no later than whether a block overlaps.

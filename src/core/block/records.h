@@ -81,7 +81,8 @@ struct ForeignService {
 };
 
 /// What still cools in a block, as it is recorded beside the block in a store that Calico shares: it stays when Calico
-/// deletes the block, which is empty to it. Read only: the store writes it with the block. Deleted it may be.
+/// deletes the block, which is empty to it. The store writes it with the block; a decision marks it as seen, or
+/// deletes it, when it makes a block of another length there (Draft::settled).
 struct BlockBeside {
   std::vector<CoolingBeside> cooling;
   friend bool operator==(const BlockBeside&, const BlockBeside&) = default;

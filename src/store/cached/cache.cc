@@ -306,7 +306,18 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   if (!cidr) return;
   Key block = core::block_key(*cidr);
   if (++claimed_[block.name] == 1) claimed_blocks_[cidr->family()].insert(std::move(block));
+  unsettle_under(*cidr);
   if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
+}
+
+/// Another program may lay a block over one in which this process was known to be alone.
+void Cache::unsettle_under(const net::Prefix& claimed) {
+  for (const auto& [own, since] : own_) {
+    if (own == claimed || !own.overlaps(claimed)) continue;
+    const auto record = records_.find(core::block_key(own));
+    if (record == records_.end()) continue;
+    if (auto* block = std::get_if<core::Block>(&record->second.value)) block->is_settled = false;
+  }
 }
 
 void Cache::drop_affinity(const Key& key) {

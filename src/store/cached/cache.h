@@ -78,6 +78,7 @@ class Cache {
   void put(const Key& key, std::optional<Record> record);
   void put_affinity(const Key& key, std::optional<Record> record);
   void drop_affinity(const Key& key);
+  void unsettle_under(const net::Prefix& claimed);
   void put_block(const Key& key, std::optional<Record> record);
   void keep(const Key& key, std::optional<Record> record);
 

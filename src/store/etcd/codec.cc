@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
 #include "core/block/cooling_beside.h"
 #include "store/etcd/place.h"
 #include "store/etcd/revisions.h"
@@ -17,23 +18,13 @@ namespace {
 constexpr std::string_view kTokenStart = "{\"token\":\"";
 constexpr std::string_view kRecordStart = "\",\"record\":";
 constexpr std::size_t kTokenDigits = 32;
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-std::string hex_of(const WriteToken& token) {
-  std::string hex;
-  for (const std::uint8_t byte : token.bytes) {
-    hex += kHexDigits[byte >> 4];
-    hex += kHexDigits[byte & 0xf];
-  }
-  return hex;
-}
 
 /// The UID of a resource that a commit makes: the commit's own token, as a random UUID, so that it is recognised.
 std::string uid_of(const WriteToken& token) {
   WriteToken marked = token;
   marked.bytes[6] = static_cast<std::uint8_t>((marked.bytes[6] & 0x0f) | 0x40);
   marked.bytes[8] = static_cast<std::uint8_t>((marked.bytes[8] & 0x3f) | 0x80);
-  const std::string hex = hex_of(marked);
+  const std::string hex = hex_of(marked.bytes);
   return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
                      hex.substr(20));
 }
@@ -50,12 +41,10 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
       stored.substr(kTokenStart.size() + kTokenDigits, kRecordStart.size()) != kRecordStart) {
     return std::nullopt;
   }
-  const std::string_view hex = stored.substr(kTokenStart.size(), kTokenDigits);
-  if (hex.find_first_not_of(kHexDigits) != hex.npos) return std::nullopt;
+  const auto token = bytes_of_hex<kTokenDigits / 2>(stored.substr(kTokenStart.size(), kTokenDigits));
+  if (!token) return std::nullopt;
   OwnBytes own;
-  for (std::size_t i = 0; i < own.token.bytes.size(); ++i) {
-    own.token.bytes[i] = static_cast<std::uint8_t>(kHexDigits.find(hex[2 * i]) << 4 | kHexDigits.find(hex[2 * i + 1]));
-  }
+  own.token.bytes = *token;
   own.record = stored.substr(record_at, stored.size() - record_at - 1);
   return own;
 }
@@ -102,8 +91,11 @@ StoredBytes encode(const Places& places, const Value& value, const WriteToken& t
   if (const Registry* registry = places.registry_of(core::kind_of(value))) {
     return {registry->encode(value, uid_of(token), now), {}};
   }
+  if (const auto* beside = std::get_if<core::BlockBeside>(&value)) {
+    return {wire::encode_cooling_beside(beside->cooling), {}};
+  }
   if (!is_calicos(core::kind_of(value))) {
-    return {fmt::format("{}{}{}{}}}", kTokenStart, hex_of(token), kRecordStart, wire::encode_record(value)), {}};
+    return {fmt::format("{}{}{}{}}}", kTokenStart, hex_of(token.bytes), kRecordStart, wire::encode_record(value)), {}};
   }
   const wire::calico::Birth birth{uid_of(token), now};
   if (const auto* block = std::get_if<core::Block>(&value)) {
@@ -164,7 +156,7 @@ bool is_written_by(const Places& places, const Key& key, const Value& value, con
                    std::string_view stored) {
   if (const Registry* registry = places.registry_of(key.kind)) {
     if (registry->uid_in(key, stored) == uid_of(token)) return true;
-  } else if (!is_calicos(key.kind)) {
+  } else if (!is_calicos(key.kind) && key.kind != Kind::block_beside) {
     const auto own = split_own(stored);
     return own && own->token == token;
   } else if (const auto uid = wire::calico::uid_in(key, stored); uid && *uid == uid_of(token)) {
@@ -181,6 +173,7 @@ bool names_its_commit(const Places& places, const Write& write) {
     case Kind::block:
     case Kind::affinity:
     case Kind::handle:
+    case Kind::block_beside:
       return false;
     case Kind::pool:
     case Kind::reservation:

@@ -555,9 +555,6 @@ class EtcdStore final : public Store {
                                                     "kubernetes= in the store's URL",
                                                     net::echo(write.key.name)));
     }
-    if (write.key.kind == Kind::block_beside && write.value) {
-      return fail(ErrorCode::read_only, "what is beside a block is written with the block");
-    }
     if (write.condition.kind != Condition::Kind::any) {
       compared.push_back(&write.key);
       // An absent key has the revision 0 to etcd; to the contract it has none.

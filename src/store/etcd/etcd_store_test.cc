@@ -53,7 +53,7 @@ class EtcdBackend final : public ConformanceBackend {
     EXPECT_TRUE(done) << done.error().message;
   }
   [[nodiscard]] bool writes(Kind kind) const override {
-    return kind != Kind::service_cidr && kind != Kind::foreign_service && kind != Kind::block_beside;
+    return kind != Kind::service_cidr && kind != Kind::foreign_service;
   }
 
  private:

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace croft {
+
+// Bytes as hexadecimal digits in small letters, as tokens and boot ids stand in records.
+
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+template <std::size_t N>
+[[nodiscard]] std::string hex_of(const std::array<std::uint8_t, N>& bytes) {
+  std::string hex;
+  hex.reserve(2 * N);
+  for (const std::uint8_t byte : bytes) {
+    hex += kHexDigits[byte >> 4];
+    hex += kHexDigits[byte & 0xf];
+  }
+  return hex;
+}
+
+/// Nothing for what hex_of does not write.
+template <std::size_t N>
+[[nodiscard]] std::optional<std::array<std::uint8_t, N>> bytes_of_hex(std::string_view hex) {
+  if (hex.size() != 2 * N || hex.find_first_not_of(kHexDigits) != hex.npos) return std::nullopt;
+  std::array<std::uint8_t, N> bytes;
+  for (std::size_t i = 0; i < N; ++i) {
+    bytes[i] = static_cast<std::uint8_t>(kHexDigits.find(hex[2 * i]) << 4 | kHexDigits.find(hex[2 * i + 1]));
+  }
+  return bytes;
+}
+
+}  // namespace croft
