@@ -14,6 +14,12 @@ function(croft_library name)
   endif()
 endfunction()
 
+# croft_apart(file.cc...): compiled alone also with CROFT_TOGETHER. For dialects of one format, in which the same private
+# name means the same thing of another.
+function(croft_apart)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # croft_test(NAME SOURCES... [DEPS ...] [LABELS ...] [TIMEOUT s]): one gtest program, one ctest entry.
 # Tests that only `./test --full` runs carry the label `full`.
 function(croft_test name)

@@ -48,4 +48,8 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
+[[nodiscard]] inline Error invalid_argument(std::string message) {
+  return {ErrorCode::invalid_argument, std::move(message), {}};
+}
+
 }  // namespace croft

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 namespace croft::edge {
 namespace {
 
 using core::Refusal;
 using core::RefusalCause;
-
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
 Refusal refusal(RefusalCause cause, std::vector<core::PoolVerdict> considered = {}) {
   return {ErrorCode::exhausted, "Croft's summary", std::move(considered), cause};

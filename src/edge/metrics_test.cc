@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/test_services.h"
+#include "net/test_values.h"
 
 namespace croft::edge {
 namespace {
@@ -13,8 +14,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Type = core::collect::RepairFinding::Type;
-
-net::Prefix prefix(const char* text) { return *net::parse_prefix(text); }
 
 /// Services on a store in memory, a repair of their ranges, and what it has told.
 struct World : engine::Services {

@@ -20,7 +20,6 @@ namespace {
 using core::Block;
 using core::Key;
 using core::Kind;
-using core::Listing;
 using FindingKind = Finding::Kind;
 using Netns = CachedAttachment::Netns;
 

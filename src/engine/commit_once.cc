@@ -32,7 +32,7 @@ Result<store::Revision> commit_once(const Context& context, std::span<const stor
   const store::WriteToken token = new_token(context.random);
   bool is_in_doubt = false;
   for (;;) {
-    const auto committed = context.store.commit(writes, token, deadline);
+    auto committed = context.store.commit(writes, token, deadline);
     const bool is_unknown = !committed && committed.error().code == ErrorCode::unknown_outcome;
     // A conflict may be with the request before, which came after all.
     const bool may_be_with_itself = is_in_doubt && !committed && committed.error().code == ErrorCode::conflict;

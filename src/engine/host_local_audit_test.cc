@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/range/test_range.h"
+#include "net/test_values.h"
 
 namespace croft::engine {
 namespace {
@@ -17,8 +18,6 @@ using testing::Not;
 using namespace std::chrono_literals;
 using Kind = HostLocalFinding::Kind;
 using Netns = CachedAttachment::Netns;
-
-net::Address address(std::string_view text) { return net::Address::parse(text).value(); }
 
 /// A node that booted an hour ago, with one reservation of ten minutes that a test spoils in one way.
 class HostLocalAuditTest : public testing::Test {

@@ -41,7 +41,7 @@ TEST(Prefix, ReadsAndPrints) {
   EXPECT_EQ(Prefix{}.to_string(), "invalid");
 }
 
-struct Refusal {
+struct Refused {
   const char* text;
   const char* reason;
 };
@@ -52,7 +52,7 @@ constexpr const char* kBadV6Length =
     "the length of an IPv6 prefix is a decimal number from 0 to 128 without leading zeros";
 
 TEST(Prefix, RefusalsSayWhy) {
-  const Refusal cases[] = {
+  const Refused cases[] = {
       {"10.1.2.3/24", "host bits are set; the network is 10.1.2.0/24"},
       {"2001:db8::1/32", "host bits are set; the network is 2001:db8::/32"},
       {"10.0.0.0", "no \"/<length>\" at the end"},

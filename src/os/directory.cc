@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "os/system_error.h"
+#include "os/write_all.h"
 
 namespace croft::os {
 namespace {
@@ -28,16 +29,6 @@ std::int64_t ns_of(const timespec& t) { return static_cast<std::int64_t>(t.tv_se
 timespec timespec_of(std::int64_t ns) { return {.tv_sec = ns / kNsInSecond, .tv_nsec = ns % kNsInSecond}; }
 
 DirectoryStamp stamp_from(const struct stat& s) { return {{s.st_dev, s.st_ino}, ns_of(s.st_mtim), ns_of(s.st_ctim)}; }
-
-[[nodiscard]] Result<void> write_all(int fd, const std::string& path, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(path_error("write", path, errno));
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
 
 [[nodiscard]] Result<void> sync_descriptor(int fd, const std::string& path) {
   if (::fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP) return {};
@@ -225,7 +216,7 @@ Result<DraftFile> Directory::open_draft(const char* draft, unsigned mode) const 
 Result<DraftFile> Directory::create_draft(const char* draft, std::string_view content, unsigned mode) const {
   const std::string path = path_of(draft);
   TRY(DraftFile file, open_draft(draft, mode));
-  TRY_VOID(write_all(file.file_.get(), path, content));
+  if (const int why = write_all(file.file_.get(), content); why != 0) return fail(path_error("write", path, why));
   TRY_VOID(sync_descriptor(file.file_.get(), path));
   return file;
 }
@@ -253,7 +244,7 @@ Result<void> Directory::overwrite(const char* name, std::string_view content, un
   if (::fstat(file.get(), &s) != 0) return fail(path_error("stat", path, errno));
   if (!S_ISREG(s.st_mode)) return fail(path_error("write", path, EINVAL));
   // In place rather than truncated first: a file system need not free and find a block for it.
-  TRY_VOID(write_all(file.get(), path, content));
+  if (const int why = write_all(file.get(), content); why != 0) return fail(path_error("write", path, why));
   if (static_cast<std::size_t>(s.st_size) <= content.size()) return {};
   if (::ftruncate(file.get(), static_cast<off_t>(content.size())) != 0) {
     return fail(path_error("truncate", path, errno));

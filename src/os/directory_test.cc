@@ -17,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string content_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 TEST(Directory, ADraftGetsItsNameAlsoWhenAnotherCallUsesTheSameDraftName) {
   const ScratchDirectory scratch;
   const Directory directory = Directory::open(scratch.path()).value();
@@ -31,10 +25,10 @@ TEST(Directory, ADraftGetsItsNameAlsoWhenAnotherCallUsesTheSameDraftName) {
   ASSERT_TRUE(first && second);
   const auto named = directory.name_draft(*first, "a");
   if (named) {
-    EXPECT_EQ(content_of(scratch.file("a")), "first") << "never the other one's";
+    EXPECT_EQ(ScratchDirectory::content_of(scratch.file("a")), "first") << "never the other one's";
   }
   ASSERT_TRUE(directory.name_draft(*second, "b").value());
-  EXPECT_EQ(content_of(scratch.file("b")), "second");
+  EXPECT_EQ(ScratchDirectory::content_of(scratch.file("b")), "second");
 }
 
 TEST(Directory, ADraftTakesNoNameThatIsInUseAndLeavesNone) {
@@ -45,7 +39,7 @@ TEST(Directory, ADraftTakesNoNameThatIsInUseAndLeavesNone) {
     const auto draft = directory.create_draft(".draft", "new", 0600);
     EXPECT_FALSE(directory.name_draft(*draft, "a").value());
   }
-  EXPECT_EQ(content_of(scratch.file("a")), "there");
+  EXPECT_EQ(ScratchDirectory::content_of(scratch.file("a")), "there");
   EXPECT_FALSE(fs::exists(scratch.file(".draft")));
 }
 

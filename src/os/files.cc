@@ -18,6 +18,7 @@
 
 #include "os/file_descriptor.h"
 #include "os/system_error.h"
+#include "os/write_all.h"
 
 namespace croft::os {
 namespace {
@@ -61,16 +62,6 @@ FileStatus status_from(const struct statx& s) {
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-[[nodiscard]] Result<void> write_all(int fd, const std::string& path, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(system_error("write", path, errno));
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 [[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content, FileMode mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   FileDescriptor file(::open(path.c_str(), kFlags, kFileMode));
@@ -81,7 +72,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
   if (mode == FileMode::readable_by_all && ::fchmod(file.get(), kReadableByAllMode) != 0) {
     return fail(system_error("change the mode of", path, errno));
   }
-  TRY_VOID(write_all(file.get(), path, content));
+  if (const int why = write_all(file.get(), content); why != 0) return fail(system_error("write", path, why));
   if (::fsync(file.get()) != 0) return fail(system_error("sync", path, errno));
   return {};
 }

@@ -19,10 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLine = "2026-01-15 10:00:01.5 +0000 UTC ADD network=net ok us=5 address=10.0.0.1";
 
-std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 void write(const std::string& path, const std::string& text, mode_t mode = 0640) {
   std::ofstream(path) << text;
   ASSERT_EQ(::chmod(path.c_str(), mode), 0);
@@ -38,12 +34,12 @@ class LogFile : public ::testing::Test {
 
 TEST_F(LogFile, MakesItsDirectoryAndFile) {
   append_log_line(place(), kLine);
-  EXPECT_EQ(content_of(in_log("ipam.log")), std::string(kLine) + "\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("ipam.log")), std::string(kLine) + "\n");
   struct stat status {};
   ASSERT_EQ(::stat(in_log("ipam.log").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0640U);
   append_log_line(place(in_log("other.log")), std::string(kLine) + "\x1b[2J\n");
-  EXPECT_EQ(content_of(in_log("other.log")), std::string(kLine) + "\\x1b[2J\\x0a\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("other.log")), std::string(kLine) + "\\x1b[2J\\x0a\n");
 }
 
 TEST_F(LogFile, APathOutsideGoesToTheDefaultFileAndIsNamedThere) {
@@ -52,7 +48,7 @@ TEST_F(LogFile, APathOutsideGoesToTheDefaultFileAndIsNamedThere) {
        {scratch_.file("elsewhere"), in_log("../elsewhere"), in_log("./a.log"), in_log(""), in_log("no/such.log"),
         scratch_.file("log2/a.log"), std::string("relative"), directory()}) {
     append_log_line(place(path), kLine);
-    const std::string text = content_of(in_log("ipam.log"));
+    const std::string text = ScratchDirectory::content_of(in_log("ipam.log"));
     EXPECT_NE(text.find("log_file_path=\"" + path + "\" is no log of ours below"), std::string::npos) << path << text;
     fs::remove(in_log("ipam.log"));
   }
@@ -69,10 +65,10 @@ TEST_F(LogFile, FollowsNoLink) {
   fs::create_symlink(scratch_.file("victim"), in_log("link.log"));
   fs::create_hard_link(scratch_.file("victim"), in_log("hard.log"));
   for (const char* name : {"link/a.log", "link.log", "hard.log"}) append_log_line(place(in_log(name)), kLine);
-  EXPECT_EQ(content_of(scratch_.file("victim")), "");
+  EXPECT_EQ(ScratchDirectory::content_of(scratch_.file("victim")), "");
   EXPECT_TRUE(fs::is_empty(scratch_.file("target")));
   append_log_line(place(in_log("sub/a.log")), kLine);
-  EXPECT_EQ(content_of(in_log("sub/a.log")), std::string(kLine) + "\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("sub/a.log")), std::string(kLine) + "\n");
 }
 
 TEST_F(LogFile, WritesAndRotatesOwnFilesOnly) {
@@ -82,19 +78,19 @@ TEST_F(LogFile, WritesAndRotatesOwnFilesOnly) {
   write(in_log("open.log"), std::string(kLine) + "\n", 0666);
   ASSERT_EQ(::mkfifo(in_log("fifo").c_str(), 0600), 0);
   for (const char* name : {"messages", "dpkg.log", "open.log", "fifo"}) {
-    const auto before = fs::is_fifo(in_log(name)) ? std::string() : content_of(in_log(name));
+    const auto before = fs::is_fifo(in_log(name)) ? std::string() : ScratchDirectory::content_of(in_log(name));
     append_log_line(place(in_log(name)), kLine, 1);
     if (!fs::is_fifo(in_log(name))) {
-      EXPECT_EQ(content_of(in_log(name)), before) << name;
+      EXPECT_EQ(ScratchDirectory::content_of(in_log(name)), before) << name;
     }
     EXPECT_FALSE(fs::exists(in_log(name) + ".1")) << name;
   }
   append_log_line(place(in_log("own.log")), kLine);
   append_log_line(place(in_log("own.log")), kLine, 1);
-  EXPECT_EQ(content_of(in_log("own.log")), std::string(kLine) + "\n");
-  EXPECT_EQ(content_of(in_log("own.log.1")), std::string(kLine) + "\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("own.log")), std::string(kLine) + "\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("own.log.1")), std::string(kLine) + "\n");
   append_log_line(place(in_log("own.log")), kLine, 1);
-  EXPECT_EQ(content_of(in_log("own.log.1")), std::string(kLine) + "\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("own.log.1")), std::string(kLine) + "\n");
 }
 
 TEST_F(LogFile, RotatesOverNothingOfOthers) {
@@ -102,8 +98,8 @@ TEST_F(LogFile, RotatesOverNothingOfOthers) {
   write(in_log("own.log"), std::string(kLine) + "\n");
   write(in_log("own.log.1"), "somebody's\n");
   append_log_line(place(in_log("own.log")), kLine, 1);
-  EXPECT_EQ(content_of(in_log("own.log")), std::string(kLine) + "\n");
-  EXPECT_EQ(content_of(in_log("own.log.1")), "somebody's\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("own.log")), std::string(kLine) + "\n");
+  EXPECT_EQ(ScratchDirectory::content_of(in_log("own.log.1")), "somebody's\n");
 }
 
 TEST_F(LogFile, ADirectoryThatIsNoPathTurnsItOff) {

@@ -15,19 +15,10 @@
 
 #include "os/file_descriptor.h"
 #include "os/system_error.h"
+#include "os/write_all.h"
 
 namespace croft::os {
 namespace {
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -81,12 +72,14 @@ Result<std::string> read_standard_input(std::size_t bytes_max) {
 void end_process(int exit_code) { ::_exit(exit_code); }
 
 bool write_standard_output(std::string_view text, Printed how) {
-  return write_all(STDOUT_FILENO, printable(text, how));
+  return write_all(STDOUT_FILENO, printable(text, how)) == 0;
 }
 bool write_json_to_standard_output(std::string_view json) { return write_standard_output(json, Printed::json); }
-bool write_standard_error(std::string_view text) { return write_all(STDERR_FILENO, printable(text, Printed::text)); }
-void write_last_words_to_standard_output(std::string_view text) { static_cast<void>(!write_all(STDOUT_FILENO, text)); }
-void write_last_words_to_standard_error(std::string_view text) { static_cast<void>(!write_all(STDERR_FILENO, text)); }
+bool write_standard_error(std::string_view text) {
+  return write_all(STDERR_FILENO, printable(text, Printed::text)) == 0;
+}
+void write_last_words_to_standard_output(std::string_view text) { static_cast<void>(write_all(STDOUT_FILENO, text)); }
+void write_last_words_to_standard_error(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 Result<void> check_open_files_limit(std::uint64_t least) {
   struct rlimit limit {};

@@ -8,16 +8,14 @@
 namespace croft::store {
 namespace {
 
-Error bad_request(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 [[nodiscard]] Result<void> check_name(const Key& key) {
   if (key.name.empty() || key.name.size() > core::kKeyNameBytesMax) {
-    return fail(bad_request(fmt::format("name of a {} record has {} bytes; 1 to {} are allowed",
-                                        core::name_of(key.kind), key.name.size(), core::kKeyNameBytesMax)));
+    return fail(invalid_argument(fmt::format("name of a {} record has {} bytes; 1 to {} are allowed",
+                                             core::name_of(key.kind), key.name.size(), core::kKeyNameBytesMax)));
   }
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (std::any_of(key.name.begin(), key.name.end(), is_control)) {
-    return fail(bad_request(fmt::format("name of a {} record has a control character", core::name_of(key.kind))));
+    return fail(invalid_argument(fmt::format("name of a {} record has a control character", core::name_of(key.kind))));
   }
   return {};
 }
@@ -25,16 +23,16 @@ Error bad_request(std::string message) { return {ErrorCode::invalid_argument, st
 [[nodiscard]] Result<void> check_write(const Write& write) {
   TRY_VOID(check_name(write.key));
   if (write.value && core::kind_of(*write.value) != write.key.kind) {
-    return fail(bad_request(fmt::format("value of kind {} for the key {} of kind {}",
-                                        core::name_of(core::kind_of(*write.value)), write.key.name,
-                                        core::name_of(write.key.kind))));
+    return fail(invalid_argument(fmt::format("value of kind {} for the key {} of kind {}",
+                                             core::name_of(core::kind_of(*write.value)), write.key.name,
+                                             core::name_of(write.key.kind))));
   }
   if (write.value && core::damage_of(*write.value) != nullptr) {
-    return fail(bad_request(
+    return fail(invalid_argument(
         fmt::format("the {} {} is damaged and can't be written", core::name_of(write.key.kind), write.key.name)));
   }
   if (write.only_check && write.value) {
-    return fail(bad_request(fmt::format("a value for {}, which is only to be checked", write.key.name)));
+    return fail(invalid_argument(fmt::format("a value for {}, which is only to be checked", write.key.name)));
   }
   return {};
 }
@@ -43,7 +41,8 @@ Error bad_request(std::string message) { return {ErrorCode::invalid_argument, st
 
 Result<void> check_writes(std::span<const Write> writes) {
   if (writes.empty() || writes.size() > kCommitWritesMax) {
-    return fail(bad_request(fmt::format("commit of {} writes; 1 to {} are allowed", writes.size(), kCommitWritesMax)));
+    return fail(
+        invalid_argument(fmt::format("commit of {} writes; 1 to {} are allowed", writes.size(), kCommitWritesMax)));
   }
   std::vector<const Key*> keys;
   keys.reserve(writes.size());
@@ -55,14 +54,15 @@ Result<void> check_writes(std::span<const Write> writes) {
   const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const Key* a, const Key* b) { return *a == *b; });
   if (twice != keys.end()) {
     return fail(
-        bad_request(fmt::format("commit writes the {} {} twice", core::name_of((*twice)->kind), (*twice)->name)));
+        invalid_argument(fmt::format("commit writes the {} {} twice", core::name_of((*twice)->kind), (*twice)->name)));
   }
   return {};
 }
 
 Result<void> check_list(const ListRequest& request) {
   if (request.limit >= 1 && request.limit <= kListLimitMax) return {};
-  return fail(bad_request(fmt::format("list of {} records a page; 1 to {} are allowed", request.limit, kListLimitMax)));
+  return fail(
+      invalid_argument(fmt::format("list of {} records a page; 1 to {} are allowed", request.limit, kListLimitMax)));
 }
 
 }  // namespace croft::store

@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 namespace croft::wire::agent {
 namespace {
 
 net::Address ip(const char* text) { return net::Address::parse(text).value(); }
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
 AssignCall sample_call() {
   AssignCall call;

@@ -6,17 +6,10 @@
 
 #include "wire/calico_block_draft.h"
 #include "wire/calico_json.h"
+#include "wire/test_calico.h"
 
 namespace croft::wire::calico {
 namespace {
-
-std::string golden(const std::string& name) {
-  std::ifstream file(std::string(CROFT_TESTDATA) + "/calico/" + name + ".json");
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_TRUE(bytes.ends_with('\n')) << name;
-  if (!bytes.empty()) bytes.pop_back();
-  return bytes;
-}
 
 /// An empty block that is deleted, a held one of two addresses, a cooling one with everything there is.
 const std::string kBlocks[] = {

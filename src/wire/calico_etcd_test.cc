@@ -12,6 +12,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "net/test_values.h"
+#include "wire/test_calico.h"
+
 namespace croft::wire::calico {
 namespace {
 
@@ -19,33 +22,15 @@ using namespace std::chrono_literals;
 using core::AffinityOwner;
 using core::AffinityState;
 
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
-
 const BlockKey kBlockKey{prefix("10.0.0.64/30")};
 const AffinityKey kAffinityKey{{AffinityOwner::Type::host, "node-a"}, prefix("10.0.0.64/30")};
 const HandleKey kHandleKey{"k8s-pod-network.7f3c0e"};
 const Instant kNow{WallTime(1768471200900ms), 5s, {}};
 
-/// What Go's encoding/json made of the same value (docs/formats/calico.md). These files never change.
-std::string golden(const std::string& name) {
-  std::ifstream file(std::string(CROFT_TESTDATA) + "/calico/" + name + ".json");
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_TRUE(bytes.ends_with('\n')) << name;
-  if (!bytes.empty()) bytes.pop_back();
-  return bytes;
-}
-
 BlockRecord decoded(const BlockKey& key, const std::string& bytes) {
   auto record = decode_block(key, bytes);
   EXPECT_TRUE(record) << record.error().message;
   return record ? *std::move(record) : BlockRecord();
-}
-
-/// `bytes` with the only occurrence of `from` replaced.
-std::string with(std::string bytes, const std::string& from, const std::string& to) {
-  const auto at = bytes.find(from);
-  EXPECT_NE(at, bytes.npos) << from;
-  return at == bytes.npos ? bytes : bytes.replace(at, from.size(), to);
 }
 
 // ---------------------------------------------------------------- golden files
@@ -257,12 +242,6 @@ TEST(CalicoBlock, OlderAndOtherSpellingsAreReadAndWrittenAnew) {
 }
 
 // ---------------------------------------------------------------- errors
-
-struct Damage {
-  const char* from;
-  const char* to;
-  const char* message;
-};
 
 TEST(CalicoBlock, DamageIsNamed) {
   const Damage table[] = {

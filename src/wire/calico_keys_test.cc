@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
 #include "wire/calico_etcd.h"
 
 namespace croft::wire::calico {
@@ -12,8 +13,6 @@ using core::AffinityOwner;
 
 const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
 const AffinityOwner kBalancer{AffinityOwner::Type::virtual_owner, "load-balancer"};
-
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
 struct Row {
   Key key;

@@ -29,6 +29,9 @@ struct Frame {
 void begin_resource(JsonWriter& out, std::string_view kind, const std::string& name, const Metadata& metadata,
                     const std::map<std::string, std::string>& labels);
 
+/// What stands behind the spec of a resource.
+inline constexpr std::string_view kBehindSpec[] = {"status"};
+
 /// Of `members` those with these names, in this order.
 void write_some(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
 /// Of `members` those without these names, as found.

@@ -18,7 +18,6 @@ constexpr std::string_view kBgpBefore[] = {"asNumber", "ipv4Address", "ipv6Addre
 constexpr std::string_view kVxlanMac[] = {"vxlanTunnelMACAddr"};
 constexpr std::string_view kVxlanMacV6[] = {"vxlanTunnelMACAddrV6"};
 constexpr std::string_view kBehindWireguard[] = {"addresses"};
-constexpr std::string_view kBehindSpec[] = {"status"};
 
 constexpr std::string_view kIpip = "ipv4IPIPTunnelAddr";
 constexpr std::string_view kVxlan = "ipv4VXLANTunnelAddr";

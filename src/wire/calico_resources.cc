@@ -42,7 +42,6 @@ constexpr Names<Encapsulation, 3> kEncapsulations = {{
 
 // What is passed on, where Calico writes it.
 constexpr std::string_view kOldPoolMembers[] = {"ipip", "nat-outgoing"};
-constexpr std::string_view kBehindSpec[] = {"status"};
 
 template <class T, std::size_t N>
 std::string_view name_in(const Names<T, N>& names, T value) {

@@ -6,12 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
 #include "base/time_text.h"
 
 namespace croft::wire {
 namespace {
-
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 bool is_plain(char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; }
 

@@ -15,16 +15,14 @@ struct Pair {
   std::string_view text, key, value;
 };
 
-Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 Error bad_value(const Pair& pair, std::string_view why) {
-  return refused(fmt::format("ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why));
+  return invalid_argument(fmt::format("ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why));
 }
 
 [[nodiscard]] Result<Pair> split(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == text.npos || text.find('=', equals + 1) != text.npos) {
-    return fail(refused("ARGS: invalid pair " + go_quote(text)));
+    return fail(invalid_argument("ARGS: invalid pair " + go_quote(text)));
   }
   return Pair{text, text.substr(0, equals), text.substr(equals + 1)};
 }
@@ -62,8 +60,8 @@ std::string ascii_lower(std::string_view text) {
   // A field of the reference's own struct that its reader stumbles over.
   if (pair.key == "CommonArgs") {
     return fail(
-        refused("ARGS: cannot unmarshal into field 'CommonArgs' - type '*types.CommonArgs' does not implement "
-                "encoding.TextUnmarshaler"));
+        invalid_argument("ARGS: cannot unmarshal into field 'CommonArgs' - type '*types.CommonArgs' does not implement "
+                         "encoding.TextUnmarshaler"));
   }
   if (std::find(known_keys.begin(), known_keys.end(), pair.key) == known_keys.end()) return false;
   if (pair.key == "IP") {
@@ -78,7 +76,8 @@ std::string ascii_lower(std::string_view text) {
 
 Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys) {
   if (text.size() > kArgsBytesMax) {
-    return fail(refused(fmt::format("ARGS: {} bytes are too many, at most {} are read", text.size(), kArgsBytesMax)));
+    return fail(
+        invalid_argument(fmt::format("ARGS: {} bytes are too many, at most {} are read", text.size(), kArgsBytesMax)));
   }
   Args args;
   std::string unknown;
@@ -90,7 +89,7 @@ Result<Args> parse_args(std::string_view text, std::span<const std::string_view>
     if (semicolon == rest.npos) break;
     rest.remove_prefix(semicolon + 1);
   }
-  if (!unknown.empty() && !args.ignore_unknown) return fail(refused("ARGS: unknown args [" + unknown + "]"));
+  if (!unknown.empty() && !args.ignore_unknown) return fail(invalid_argument("ARGS: unknown args [" + unknown + "]"));
   return args;
 }
 

@@ -3,14 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 namespace croft::wire::cni {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-net::Address address(std::string_view text) { return net::Address::parse(text).value(); }
 
 TEST(CniCacheEntry, EverythingThatLibcniWrites) {
   const auto entry = read_whole_cache_entry(

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 /// No configuration is deeper; printing one goes as deep as it is.
-constexpr std::size_t kDepthMax = 200;
+constexpr std::size_t kConfigDepthMax = 200;
 
 std::string text_of(const Json& object, const char* name) {
   const auto member = object.find(name);
@@ -56,12 +56,12 @@ Json as_called(const Json& plugin, const Json& config, const Json& capability_ar
 
 Result<std::optional<HostLocalConfig>> find_host_local_config(std::string_view bytes, const std::string& network,
                                                               std::string_view capability_args) {
-  TRY_VOID(parse_json(bytes, {.depth_max = kDepthMax}));
+  TRY_VOID(parse_json(bytes, {.depth_max = kConfigDepthMax}));
   const Json config = Json::parse(bytes, nullptr, false);
   const Json* plugin = find_plugin(config);
   if (plugin == nullptr) return std::optional<HostLocalConfig>();
   if (!network.empty() && text_of(config, "name") != network) return std::optional<HostLocalConfig>();
-  const bool with_args = parse_json(capability_args, {.depth_max = kDepthMax}).has_value();
+  const bool with_args = parse_json(capability_args, {.depth_max = kConfigDepthMax}).has_value();
   const Json args = with_args ? Json::parse(capability_args, nullptr, false) : Json();
   TRY(const JsonDocument called, parse_json(as_called(*plugin, config, args).dump()));
   auto decoded = decode_host_local_config(called, "", Command::add);

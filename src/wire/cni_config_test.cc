@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
 #include "wire/cni_network.h"
 
 namespace croft::wire::cni {
@@ -12,9 +13,6 @@ using core::GatewayChoice;
 using net::Address;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Address address(std::string_view text) { return Address::parse(text).value(); }
-net::Prefix prefix(std::string_view text) { return net::Prefix::parse(text).value(); }
 
 Checked<NetworkConfig> decode(std::string_view text, Command command = Command::add, const std::string& args = {}) {
   return decode_network_config(*parse_network_config(text), args, needs_of(command));

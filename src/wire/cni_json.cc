@@ -112,8 +112,6 @@ class JsonBuilder {
 
 namespace {
 
-Error refused(std::string reason) { return {ErrorCode::invalid_argument, std::move(reason), {}}; }
-
 std::string with_place(const JsonBuilder& builder, std::string_view text) {
   const std::size_t at = std::min(builder.error_at(), text.size());
   if (at == 0) return builder.error();
@@ -127,17 +125,18 @@ std::string with_place(const JsonBuilder& builder, std::string_view text) {
 Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits) {
   CROFT_ASSERT(limits.bytes_max < UINT32_MAX);
   if (text.size() > limits.bytes_max) {
-    return fail(refused(fmt::format("invalid JSON: larger than {} bytes", limits.bytes_max)));
+    return fail(invalid_argument(fmt::format("invalid JSON: larger than {} bytes", limits.bytes_max)));
   }
-  if (text.starts_with("\xEF\xBB\xBF")) return fail(refused("invalid JSON: begins with a byte order mark"));
+  if (text.starts_with("\xEF\xBB\xBF")) return fail(invalid_argument("invalid JSON: begins with a byte order mark"));
   // Outside strings the parser would take a NUL for the end of the text; inside, JSON forbids it.
   if (const auto nul = text.find('\0'); nul != text.npos) {
-    return fail(refused(fmt::format("invalid JSON: NUL at byte {}", nul + 1)));
+    return fail(invalid_argument(fmt::format("invalid JSON: NUL at byte {}", nul + 1)));
   }
-  if (text.find_first_not_of(" \t\r\n") == text.npos) return fail(refused("invalid JSON: unexpected end of input"));
+  if (text.find_first_not_of(" \t\r\n") == text.npos)
+    return fail(invalid_argument("invalid JSON: unexpected end of input"));
   JsonBuilder builder(limits.depth_max);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
-    return fail(refused("invalid JSON: " + with_place(builder, text)));
+    return fail(invalid_argument("invalid JSON: " + with_place(builder, text)));
   }
   return std::move(builder).take();
 }

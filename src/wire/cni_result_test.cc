@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
 #include "wire/cni_json.h"
 #include "wire/cni_json_writer.h"
 #include "wire/cni_version.h"
@@ -16,7 +17,6 @@ using net::Address;
 using net::AddressWithLength;
 
 AddressWithLength with_length(std::string_view text) { return AddressWithLength::parse(text).value(); }
-Address address(std::string_view text) { return Address::parse(text).value(); }
 
 const AssignedAddress kV4{with_length("10.1.2.2/24"), address("10.1.2.1")};
 const AssignedAddress kV6{with_length("2001:db8::2/64"), address("2001:db8::1")};

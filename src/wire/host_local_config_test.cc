@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
 #include "wire/cni_network.h"
 
 // Numbers in brackets are rows of docs/reference/host-local.md#cases.
@@ -16,7 +17,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Address address(std::string_view text) { return Address::parse(text).value(); }
 net::AddressWithLength cidr(std::string_view text) { return net::AddressWithLength::parse(text).value(); }
 
 /// A configuration with these members in `ipam` and these behind it.

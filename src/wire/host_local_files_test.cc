@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 // Numbers in brackets are rows of docs/reference/host-local.md#cases.
 
 namespace croft::wire::host_local {
 namespace {
 
 using net::Address;
-
-Address address(std::string_view text) { return Address::parse(text).value(); }
 
 // [1, 9]
 TEST(HostLocalFiles, AReservationIsContainerAndInterface) {

@@ -42,7 +42,7 @@ constexpr Texts<core::TrafficPolicy, 3> kTrafficPolicies = {{
 constexpr Texts<net::Family, 2> kFamilies = {{{"IPv4", net::Family::v4}, {"IPv6", net::Family::v6}}};
 
 /// More than any object of use has; the bytes of one allow many more.
-constexpr int kElementsMax = 100'000;
+constexpr int kEntriesMax = 100'000;
 
 /// Takes the fields of one object. The first that can't be used is the error.
 class Taker {
@@ -74,8 +74,8 @@ class Taker {
   }
 
   [[nodiscard]] bool is_countable(int size, std::string_view field) {
-    if (size <= kElementsMax) return true;
-    reject(field, fmt::format("more than {} elements", kElementsMax));
+    if (size <= kEntriesMax) return true;
+    reject(field, fmt::format("more than {} elements", kEntriesMax));
     return false;
   }
 

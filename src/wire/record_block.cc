@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/hex.h"
 #include "core/block/pool.h"
 #include "wire/record_fields.h"
 
@@ -20,25 +21,9 @@ using core::Cooling;
 /// The largest block has 4096 addresses (core::check_block); a longer list is damage, not a reason to use memory.
 constexpr std::uint32_t kOrdinalMax = 4095;
 
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-std::string hex_of(const BootId& boot) {
-  std::string hex;
-  for (const std::uint8_t byte : boot.bytes) {
-    hex += kHexDigits[byte >> 4];
-    hex += kHexDigits[byte & 0xf];
-  }
-  return hex;
-}
-
 std::optional<BootId> boot_of(std::string_view hex) {
-  BootId boot;
-  const auto digit = [&](std::size_t i) { return kHexDigits.find(hex[i]); };
-  if (hex.size() != 2 * boot.bytes.size() || hex.find_first_not_of(kHexDigits) != hex.npos) return std::nullopt;
-  for (std::size_t i = 0; i < boot.bytes.size(); ++i) {
-    boot.bytes[i] = static_cast<std::uint8_t>(digit(2 * i) << 4 | digit(2 * i + 1));
-  }
-  return boot;
+  const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);
+  return bytes ? std::optional(BootId{*bytes}) : std::nullopt;
 }
 
 BootId read_boot(CanonicalReader& in) {
@@ -156,7 +141,7 @@ std::map<std::string, std::string> with_marks(const Cooling& cooling) {
   }
   for (std::size_t i = 0; i < cooling.seen.size(); ++i) {
     const core::ClockMark& mark = cooling.seen[i];
-    texts.insert_or_assign(std::string(kMarkKey) + hex_of(mark.boot), std::to_string(mark.since_boot.count()));
+    texts.insert_or_assign(std::string(kMarkKey) + hex_of(mark.boot.bytes), std::to_string(mark.since_boot.count()));
   }
   return texts;
 }
@@ -197,7 +182,7 @@ void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
   out.raw("\"releasedAt\":").time(cooling.released_at.wall);
   out.raw(",\"sinceBootNanoseconds\":").number(std::int64_t{cooling.released_at.since_boot.count()});
   out.raw(",\"bootID\":");
-  out.text(hex_of(cooling.released_at.boot));
+  out.text(hex_of(cooling.released_at.boot.bytes));
   out.raw(",\"previousHandle\":").text(cooling.previous_handle);
   out.raw(",\"previousSecondary\":");
   const bool has_marks = !cooling.seen.empty() || cooling.cooldown.count() > 0;

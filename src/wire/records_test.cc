@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/block/stored_size.h"
+#include "net/test_values.h"
 
 namespace croft::wire {
 namespace {
@@ -22,9 +23,6 @@ using core::Kind;
 using core::Value;
 
 constexpr std::uint64_t kAboveDouble = 1768471200000000007;  // needs more than the 53 bits of a double
-
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
-net::Address address(const char* text) { return net::Address::parse(text).value(); }
 
 core::Pool golden_pool() {
   core::Pool pool;

@@ -14,11 +14,11 @@
 namespace croft::app {
 namespace {
 
-struct Filter {
+struct BlockFilter {
   std::string pool, node;
 };
 
-[[nodiscard]] Result<int> list(CommandLine& line, const Filter& filter) {
+[[nodiscard]] Result<int> list_blocks(CommandLine& line, const BlockFilter& filter) {
   TRY(const engine::Context context, line.open());
   TRY(engine::Overview overview, engine::look(context));
   std::vector<engine::BlockView> blocks = std::move(overview.stray_blocks);
@@ -46,7 +46,7 @@ struct Filter {
   return 0;
 }
 
-const char* text_of(const core::Block& block, const std::optional<core::Affinity>& claim) {
+const char* claim_text(const core::Block& block, const std::optional<core::Affinity>& claim) {
   if (!block.affinity) return "none: nobody owns it";
   if (!claim || claim->deleted) return "missing (see `croft check`)";
   switch (claim->state) {
@@ -60,14 +60,14 @@ const char* text_of(const core::Block& block, const std::optional<core::Affinity
   return "";
 }
 
-std::string details_of(const engine::BlockView& view, const std::optional<core::Affinity>& claim) {
+std::string block_details(const engine::BlockView& view, const std::optional<core::Affinity>& claim) {
   const core::Block& block = view.block;
   std::string text;
   const auto add = [&](const char* name, const std::string& value) { text += fmt::format("{:<11}{}\n", name, value); };
   add("Block:", block.cidr.to_string());
   add("Pool:", view.pool.empty() ? "none" : view.pool);
   add("Owner:", block.affinity ? to_string(*block.affinity) : "nobody");
-  add("Claim:", text_of(block, claim));
+  add("Claim:", claim_text(block, claim));
   add("Claimed:", block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "at an unknown time");
   add("Sequence:", std::to_string(block.sequence_number.value));
   add("Usage:",
@@ -76,7 +76,7 @@ std::string details_of(const engine::BlockView& view, const std::optional<core::
   return text;
 }
 
-[[nodiscard]] Result<int> show(CommandLine& line, const std::string& text) {
+[[nodiscard]] Result<int> show_block(CommandLine& line, const std::string& text) {
   TRY(const net::Prefix cidr, prefix_argument("CIDR", text));
   TRY(const engine::Context context, line.open());
   TRY(const engine::BlockView view, engine::show_block(context, cidr));
@@ -85,7 +85,7 @@ std::string details_of(const engine::BlockView& view, const std::optional<core::
     return 0;
   }
   TRY(const auto claim, engine::claim_on(context, view.block));
-  print(details_of(view, claim) + "\n");
+  print(block_details(view, claim) + "\n");
   print(draw(view, line.in_colour()), Printed::coloured);
   return 0;
 }
@@ -96,16 +96,16 @@ void add_block_commands(CLI::App& app, CommandLine& line) {
   CLI::App* block = app.add_subcommand("block", "Blocks: slices of pools that nodes have claimed");
   block->require_subcommand(1);
   block->fallthrough();
-  const auto filter = std::make_shared<Filter>();
+  const auto filter = std::make_shared<BlockFilter>();
   CLI::App* command = block->add_subcommand("list", "All blocks with their owner and use");
   command->add_option("--pool", filter->pool, "Only blocks of this pool");
   command->add_option("--node", filter->node, "Only blocks of this node");
-  command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list(l, *filter); }; });
+  command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_blocks(l, *filter); }; });
 
   const auto cidr = std::make_shared<std::string>();
   CLI::App* showing = block->add_subcommand("show", "One block: owner, claim, use, and a picture of its addresses");
   showing->add_option("CIDR", *cidr, "The block, e.g. 10.1.0.64/26")->required();
-  showing->callback([&line, cidr] { line.run = [cidr](CommandLine& l) { return show(l, *cidr); }; });
+  showing->callback([&line, cidr] { line.run = [cidr](CommandLine& l) { return show_block(l, *cidr); }; });
 }
 
 }  // namespace croft::app

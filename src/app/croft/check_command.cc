@@ -50,7 +50,7 @@ std::string nodes_table(const std::vector<engine::NodeCount>& nodes) {
   return text;
 }
 
-std::string text_of(const engine::AuditReport& report, const CheckOptions& options) {
+std::string report_text(const engine::AuditReport& report, const CheckOptions& options) {
   std::string text;
   for (const engine::Finding& finding : report.findings) {
     text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject, finding.what,
@@ -109,7 +109,7 @@ void warn_of_unclear(const edge::CniCache& cache) {
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));
     if (!written) return fail(written.error().in("--report"));
   }
-  print(line.json() ? line.data(json_of(report.findings)) : text_of(report, options));
+  print(line.json() ? line.data(json_of(report.findings)) : report_text(report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 

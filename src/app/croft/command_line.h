@@ -40,6 +40,8 @@ struct CommandLine {
 
 /// Prints to standard output; a closed pipe ends the program quietly.
 void print(const std::string& text, Printed how = Printed::text);
+/// A line on standard error.
+void tell(const std::string& text);
 
 // Each adds one noun with its verbs.
 void add_pool_commands(CLI::App& app, CommandLine& line);

@@ -10,12 +10,12 @@
 namespace croft::app {
 namespace {
 
-const char* text_of(bool value) { return value ? "true" : "false"; }
+const char* word_of(bool value) { return value ? "true" : "false"; }
 
-std::string table_of(const core::IpamConfig& config) {
+std::string config_table(const core::IpamConfig& config) {
   Table table({"PROPERTY", "VALUE"});
-  table.add({"strictAffinity", text_of(config.strict_affinity)});
-  table.add({"autoAllocateBlocks", text_of(config.auto_allocate_blocks)});
+  table.add({"strictAffinity", word_of(config.strict_affinity)});
+  table.add({"autoAllocateBlocks", word_of(config.auto_allocate_blocks)});
   table.add({"maxBlocksPerHost", config.max_blocks_per_host == 0 ? "0 (no limit; calico-ipam: 20)"
                                                                  : std::to_string(config.max_blocks_per_host)});
   table.add({"kubeVirtVMAddressPersistence", config.kubevirt_vm_address_persistence.empty()
@@ -25,24 +25,24 @@ std::string table_of(const core::IpamConfig& config) {
   return table.to_string();
 }
 
-void show(const CommandLine& line, const core::IpamConfig& config) {
-  print(line.json() ? line.data(json_of(config)) : table_of(config));
+void show_config(const CommandLine& line, const core::IpamConfig& config) {
+  print(line.json() ? line.data(json_of(config)) : config_table(config));
 }
 
-[[nodiscard]] Result<int> show(CommandLine& line) {
+[[nodiscard]] Result<int> show_config(CommandLine& line) {
   TRY(const engine::Context context, line.open());
   TRY(const core::IpamConfig config, engine::read_config(context));
-  show(line, config);
+  show_config(line, config);
   return 0;
 }
 
-[[nodiscard]] Result<int> set(CommandLine& line, const core::ConfigChange& change) {
+[[nodiscard]] Result<int> set_config(CommandLine& line, const core::ConfigChange& change) {
   const bool any = change.strict_affinity || change.auto_allocate_blocks || change.max_blocks_per_host ||
                    change.kubevirt_vm_address_persistence || change.ip_cooldown_seconds;
   if (!any) return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
   TRY(const engine::Context context, line.open());
   TRY(const core::IpamConfig config, engine::set_config(context, change));
-  show(line, config);
+  show_config(line, config);
   return 0;
 }
 
@@ -53,7 +53,7 @@ void add_config_commands(CLI::App& app, CommandLine& line) {
   config->require_subcommand(1);
   config->fallthrough();
   config->add_subcommand("show", "The switches as they are")->callback([&line] {
-    line.run = [](CommandLine& l) { return show(l); };
+    line.run = [](CommandLine& l) { return show_config(l); };
   });
 
   const auto change = std::make_shared<core::ConfigChange>();
@@ -69,7 +69,7 @@ void add_config_commands(CLI::App& app, CommandLine& line) {
   setting->add_option("--ip-cooldown-seconds", change->ip_cooldown_seconds,
                       "Rest of an address between two holders, 0 to 1200 seconds; a pool's longer one counts");
   setting->footer("Changes nothing that is assigned already. Values that contradict each other are refused.");
-  setting->callback([&line, change] { line.run = [change](CommandLine& l) { return set(l, *change); }; });
+  setting->callback([&line, change] { line.run = [change](CommandLine& l) { return set_config(l, *change); }; });
 }
 
 }  // namespace croft::app

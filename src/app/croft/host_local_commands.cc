@@ -77,7 +77,7 @@ void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
   if (shown < entries.size()) warn(fmt::format("nor {} more cache entries", entries.size() - shown));
 }
 
-[[nodiscard]] Result<int> list(CommandLine& line, const HostLocalOptions& options) {
+[[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const engine::HostLocalDirectory directory, read_directory(place));
   TRY(const engine::SignsOfLife life, read_caches(options));
@@ -126,7 +126,7 @@ std::string summary_of(const Look& seen) {
                      seen.directory.reservations.size(), seen.life.namespaces, seen.life.attachments.size());
 }
 
-[[nodiscard]] Result<int> check(CommandLine& line, const HostLocalOptions& options) {
+[[nodiscard]] Result<int> check_directory(CommandLine& line, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const edge::FoundSets found, find_sets(options, place));
   TRY(engine::HostLocalDirectory directory, read_directory(place));
@@ -166,7 +166,7 @@ void show_plan(CommandLine& line, const HostLocalOptions& options, const Look& s
 }
 
 /// Removes what both looks proved, and says what is gone.
-[[nodiscard]] Result<Findings> remove(store::Reservations& reservations, const Findings& proven) {
+[[nodiscard]] Result<Findings> remove_reservations(store::Reservations& reservations, const Findings& proven) {
   std::vector<store::Reservation> leaks;
   for (const HostLocalFinding& finding : proven) leaks.push_back(*finding.reservation);
   const auto released = reservations.release(leaks);
@@ -203,12 +203,12 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
   warn_of_gaps(second.life);
   const Findings both = engine::proven_by_both(first, second.findings);
   TRY_VOID(brake(both, second, options.max_share));
-  TRY(const Findings removed, remove(*reservations, both));
+  TRY(const Findings removed, remove_reservations(*reservations, both));
   show_removed(line, removed, first.size());
   return static_cast<int>(edge::ExitCode::fine);
 }
 
-[[nodiscard]] Result<int> repair(CommandLine& line, const HostLocalOptions& options) {
+[[nodiscard]] Result<int> repair_directory(CommandLine& line, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(engine::HostLocalDirectory directory, read_directory(place));
   TRY(const Look first, look(line, options, place, std::move(directory), {}));
@@ -271,16 +271,18 @@ void add_host_local_commands(CLI::App& app, CommandLine& line) {
         [&line, options, run] { line.run = [options, run](CommandLine& l) { return run(l, *options); }; });
     return std::pair(command, options);
   };
-  const auto [listing, list_options] = add("list", "Who holds what, and how full the ranges are", list);
+  const auto [listing, list_options] = add("list", "Who holds what, and how full the ranges are", list_reserved);
   add_config(*listing, list_options);
   listing->footer("Changes nothing and takes no lock.");
 
-  const auto [checking, check_options] = add("check", "Compare a directory with what lives on this machine", check);
+  const auto [checking, check_options] =
+      add("check", "Compare a directory with what lives on this machine", check_directory);
   add_config(*checking, check_options);
   add_looks(*checking, check_options);
   checking->footer(std::string(kRule) + "Changes nothing. Exit code 3 when something was found.");
 
-  const auto [repairing, repair_options] = add("repair", "Remove proven leaks; without --apply only show them", repair);
+  const auto [repairing, repair_options] =
+      add("repair", "Remove proven leaks; without --apply only show them", repair_directory);
   add_looks(*repairing, repair_options);
   repairing->add_flag("--apply", repair_options->apply,
                       "Remove them: under the directory's lock, after a second look at everything");

@@ -22,7 +22,7 @@ struct ImportOptions {
   engine::MoveRequest request;
 };
 
-std::string text_of(const std::vector<net::Address>& addresses) {
+std::string addresses_text(const std::vector<net::Address>& addresses) {
   std::string text;
   for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
   return text;
@@ -51,11 +51,11 @@ std::string why_refused(std::size_t at_risk, bool back) {
                     at_risk);
 }
 
-std::string table_of(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
+std::string moved_table(const std::vector<engine::MovedHolder>& all, const ImportOptions& options) {
   using Outcome = engine::MovedHolder::Outcome;
   Table table({"ADDRESSES", "CONTAINER", "IFNAME", "OUTCOME", "REASON"});
   for (const engine::MovedHolder& moved : all) {
-    table.add({text_of(moved.addresses), moved.holder.container_id.substr(0, 13), moved.holder.interface_name,
+    table.add({addresses_text(moved.addresses), moved.holder.container_id.substr(0, 13), moved.holder.interface_name,
                std::string(name_of(moved.outcome)), moved.reason});
   }
   std::string text = all.empty() ? "" : table.to_string();
@@ -68,7 +68,7 @@ std::string table_of(const std::vector<engine::MovedHolder>& all, const ImportOp
   return text;
 }
 
-std::string json_of(const std::vector<engine::MovedHolder>& all) {
+std::string moved_json(const std::vector<engine::MovedHolder>& all) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const engine::MovedHolder& moved : all) {
     nlohmann::ordered_json addresses = nlohmann::ordered_json::array();
@@ -83,7 +83,7 @@ std::string json_of(const std::vector<engine::MovedHolder>& all) {
   return printed_json(array);
 }
 
-[[nodiscard]] Result<int> import(CommandLine& line, ImportOptions options) {
+[[nodiscard]] Result<int> import_directory(CommandLine& line, ImportOptions options) {
   engine::MoveRequest& request = options.request;
   TRY(const HostLocalPlace place, host_local_place(options.directory, request.network));
   request.network = place.network;
@@ -105,14 +105,14 @@ std::string json_of(const std::vector<engine::MovedHolder>& all) {
   TRY(auto moved, move());
   const std::size_t at_risk = count_at_risk(moved);
   if (!dry_run && !options.force && at_risk > 0) {
-    print(line.json() ? line.data(json_of(moved)) : table_of(moved, options));
+    print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
     return fail(ErrorCode::refused_for_safety, why_refused(at_risk, options.back));
   }
   if (request.dry_run != dry_run) {
     request.dry_run = dry_run;
     TRY(moved, move());
   }
-  print(line.json() ? line.data(json_of(moved)) : table_of(moved, options));
+  print(line.json() ? line.data(moved_json(moved)) : moved_table(moved, options));
   const bool clashes = count_of(moved, engine::MovedHolder::Outcome::clashes) > 0;
   const bool is_fine = !clashes && count_at_risk(moved) == 0;
   return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
@@ -137,7 +137,8 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
                       "The interface of reservations that name none (plugins before v0.8.0)");
   command->add_flag("--force", options->force, "Move what can be moved although a pool could give the rest to others");
   command->add_flag("--dry-run", options->request.dry_run, "Say what would happen and change nothing");
-  command->callback([&line, options] { line.run = [options](CommandLine& l) { return import(l, *options); }; });
+  command->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
 }
 
 }  // namespace croft::app

@@ -168,12 +168,6 @@ std::string picture_of(const SetRow& row, const std::vector<ReservationRow>& res
 
 // ---- JSON
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-Json count_json(const net::Count& count) { return count.fits_64() ? Json(count.as_64()) : Json(count.to_string()); }
-
-/// Names of files may be any bytes.
-std::string array_of(const std::vector<Json>& objects) { return printed_json(objects); }
-
 Json reservation_json(const ReservationRow& row) {
   const auto& holder = row.reservation.holder;
   const auto* cached = row.attachment;
@@ -246,7 +240,7 @@ std::string json_of(const HostLocalList& list) {
   std::vector<Json> objects;
   for (const ReservationRow& row : list.reservations) objects.push_back(reservation_json(row));
   for (const SetRow& row : list.sets) objects.push_back(set_json(row, list.source));
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string text_of(const std::vector<HostLocalFinding>& findings) {
@@ -273,7 +267,7 @@ std::string json_of(const std::vector<HostLocalFinding>& findings) {
                        {"evidence", finding.evidence},
                        {"remedy", text_or_null(finding.remedy)}});
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 }  // namespace croft::app

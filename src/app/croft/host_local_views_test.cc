@@ -5,6 +5,7 @@
 
 #include "app/croft/json_output.h"
 #include "core/range/test_range.h"
+#include "net/test_values.h"
 
 namespace croft::app {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
-
-net::Address address(std::string_view text) { return net::Address::parse(text).value(); }
 
 class HostLocalViews : public testing::Test {
  protected:

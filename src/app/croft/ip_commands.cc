@@ -12,12 +12,12 @@
 namespace croft::app {
 namespace {
 
-struct Filter {
+struct AddressFilter {
   std::string pool, node, state, pod, handle;
   bool borrowed = false;
 };
 
-std::string table_of(const std::vector<engine::AddressView>& addresses, bool wide) {
+std::string address_table(const std::vector<engine::AddressView>& addresses, bool wide) {
   Table table({"ADDRESS", "STATE", "POOL", "BLOCK", "NODE", "POD", "CONTAINER", "IFNAME", "SINCE", "UNTIL"});
   for (const engine::AddressView& a : addresses) {
     const std::string pod = a.pod.empty() ? "" : a.namespace_name + "/" + a.pod;
@@ -34,7 +34,7 @@ bool is_pod(const engine::AddressView& a, const std::string& wanted) {
   return a.pod == wanted || (!a.pod.empty() && a.namespace_name + "/" + a.pod == wanted);
 }
 
-bool is_wanted(const engine::AddressView& a, const Filter& filter) {
+bool is_wanted(const engine::AddressView& a, const AddressFilter& filter) {
   return (filter.pool.empty() || a.pool == filter.pool) && (filter.node.empty() || a.node == filter.node) &&
          (filter.state.empty() || core::name_of(a.state) == filter.state) &&
          (filter.pod.empty() || is_pod(a, filter.pod)) && (filter.handle.empty() || a.handle_id == filter.handle) &&
@@ -55,7 +55,7 @@ std::string borrowed_table(const std::vector<engine::AddressView>& addresses, st
   return text;
 }
 
-[[nodiscard]] Result<int> list(CommandLine& line, const Filter& filter) {
+[[nodiscard]] Result<int> list_addresses(CommandLine& line, const AddressFilter& filter) {
   TRY(const engine::Context context, line.open());
   TRY(std::vector<engine::AddressView> addresses, engine::list_addresses(context));
   const auto without_node =
@@ -67,12 +67,12 @@ std::string borrowed_table(const std::vector<engine::AddressView>& addresses, st
   if (line.json()) {
     print(line.data(json_of(addresses)));
   } else {
-    print(filter.borrowed ? borrowed_table(addresses, without_node) : table_of(addresses, line.wide()));
+    print(filter.borrowed ? borrowed_table(addresses, without_node) : address_table(addresses, line.wide()));
   }
   return 0;
 }
 
-std::string details_of(const engine::AddressView& a) {
+std::string address_details(const engine::AddressView& a) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<11}{}\n", name, value);
@@ -97,11 +97,11 @@ std::string details_of(const engine::AddressView& a) {
   return text;
 }
 
-[[nodiscard]] Result<int> show(CommandLine& line, const std::string& text) {
+[[nodiscard]] Result<int> show_address(CommandLine& line, const std::string& text) {
   TRY(const net::Address address, address_argument("ADDRESS", text));
   TRY(const engine::Context context, line.open());
   TRY(const engine::AddressView view, engine::show_address(context, address));
-  print(line.json() ? line.data(json_of(std::vector{view})) : details_of(view));
+  print(line.json() ? line.data(json_of(std::vector{view})) : address_details(view));
   return 0;
 }
 
@@ -112,7 +112,7 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   ip->require_subcommand(1);
   ip->fallthrough();
 
-  const auto filter = std::make_shared<Filter>();
+  const auto filter = std::make_shared<AddressFilter>();
   CLI::App* listing = ip->add_subcommand("list", "Addresses that are held, cooling or reserved");
   listing->add_option("--pool", filter->pool, "Only addresses of this pool");
   listing->add_option("--node", filter->node, "Only addresses held on this node");
@@ -121,12 +121,12 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   listing->add_flag("--borrowed", filter->borrowed, "Only addresses held on a node that does not own their block");
   listing->add_option("--state", filter->state, "Only this state")
       ->check(CLI::IsMember({"held", "cooling", "reserved", "quarantined"}));
-  listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list(l, *filter); }; });
+  listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_addresses(l, *filter); }; });
 
   const auto address = std::make_shared<std::string>();
   CLI::App* showing = ip->add_subcommand("show", "Everything about one address");
   showing->add_option("ADDRESS", *address, "The address")->required();
-  showing->callback([&line, address] { line.run = [address](CommandLine& l) { return show(l, *address); }; });
+  showing->callback([&line, address] { line.run = [address](CommandLine& l) { return show_address(l, *address); }; });
 
   add_ip_release_command(*ip, line);
 }

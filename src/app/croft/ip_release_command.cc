@@ -84,7 +84,7 @@ struct ReleaseOptions {
   return {};
 }
 
-std::string text_of(const ReleaseOutcome& outcome, bool dry_run) {
+std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   std::string text;
   const auto add = [&](const std::string& subject, const char* what) { text += fmt::format("{} {}\n", subject, what); };
   for (const auto& address : outcome.addresses.released) {
@@ -118,7 +118,7 @@ std::string text_of(const ReleaseOutcome& outcome, bool dry_run) {
   return fail(std::move(error));
 }
 
-[[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
+[[nodiscard]] Result<int> release_addresses(CommandLine& line, const ReleaseOptions& options) {
   if (options.addresses.empty() == options.reports.empty()) {
     return fail(ErrorCode::invalid_argument, "give addresses, or reports with --from-report");
   }
@@ -133,7 +133,7 @@ std::string text_of(const ReleaseOutcome& outcome, bool dry_run) {
   ReleaseOutcome outcome;
   TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
   TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
-  const std::string text = text_of(outcome, options.dry_run);
+  const std::string text = release_text(outcome, options.dry_run);
   print(line.json() ? line.data(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
   if (!outcome.addresses.mismatched.empty()) return static_cast<int>(edge::ExitCode::refused_for_safety);
   // A report may be behind; whoever names an address means one that is held.
@@ -164,7 +164,8 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
       "handle only if its record is unchanged. So nothing has to be locked, and an old report is harmless. Exit code 5 "
       "when an address was left alone for that, a report is of another store, or too much would go; 1 when an ADDRESS "
       "that was named is not held.");
-  command->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
+  command->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return release_addresses(l, *options); }; });
 }
 
 }  // namespace croft::app

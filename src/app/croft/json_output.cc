@@ -15,9 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A number where JSON's readers keep one of 64 bits exactly, else its digits as text.
-Json count_json(const net::Count& count) { return count.fits_64() ? Json(count.as_64()) : Json(count.to_string()); }
-
 Json usage_json(const engine::Usage& usage) {
   return {{"size", count_json(usage.size)},
           {"held", usage.held},
@@ -39,19 +36,9 @@ Json record_json(const core::Value& value) {
   return json;
 }
 
-std::string array_of(const std::vector<Json>& objects) { return printed_json(objects); }
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 Json map_json(const std::map<std::string, std::string>& map) {
   Json json = Json::object();
   for (const auto& [key, value] : map) json[key] = value;
-  return json;
-}
-
-Json prefixes_json(const std::vector<net::Prefix>& prefixes) {
-  Json json = Json::array();
-  for (const net::Prefix& prefix : prefixes) json.push_back(prefix.to_string());
   return json;
 }
 
@@ -173,7 +160,7 @@ std::string json_of(const std::vector<engine::PoolView>& pools, bool with_blocks
     }
     objects.push_back(std::move(json));
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string json_of(const std::vector<engine::BlockView>& blocks) {
@@ -184,7 +171,7 @@ std::string json_of(const std::vector<engine::BlockView>& blocks) {
     json["usage"] = usage_json(block.usage);
     objects.push_back(std::move(json));
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string json_of(const std::vector<engine::AddressView>& addresses) {
@@ -210,7 +197,7 @@ std::string json_of(const std::vector<engine::AddressView>& addresses) {
                        {"attributes", map_json(a.attributes)},
                        {"alternateOwner", map_json(a.alternate_owner)}});
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string json_of(const std::vector<engine::Finding>& findings) {
@@ -224,7 +211,7 @@ std::string json_of(const std::vector<engine::Finding>& findings) {
                        {"pod", text_or_null(finding.pod.name)},
                        {"podUID", text_or_null(finding.pod.uid)}});
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string json_of(const std::vector<engine::NodeView>& nodes) {
@@ -237,7 +224,7 @@ std::string json_of(const std::vector<engine::NodeView>& nodes) {
                        {"held", view.held},
                        {"borrowed", view.borrowed}});
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string json_of(const core::IpamConfig& config) {
@@ -247,7 +234,7 @@ std::string json_of(const core::IpamConfig& config) {
   json["maxBlocksPerHost"] = config.max_blocks_per_host;
   json["kubeVirtVMAddressPersistence"] = text_or_null(config.kubevirt_vm_address_persistence);
   json["ipCooldownSeconds"] = config.ip_cooldown_seconds;
-  return array_of(std::vector<Json>(1, json));
+  return printed_json(std::vector<Json>(1, json));
 }
 
 std::string json_of(const core::PoolsSplit& split) {
@@ -262,7 +249,7 @@ std::string json_of(const core::PoolsSplit& split) {
     json["heldReserved"] = std::move(held);
     objects.push_back(std::move(json));
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string json_of(const core::Explanation& explanation) {
@@ -292,7 +279,7 @@ std::string json_of(const core::Explanation& explanation) {
   json["strictAffinity"] = explanation.strict_affinity;
   json["autoAllocateBlocks"] = explanation.auto_allocate_blocks;
   json["families"] = std::move(families);
-  return array_of(std::vector<Json>(1, json));
+  return printed_json(std::vector<Json>(1, json));
 }
 
 std::string json_of(const ReleaseOutcome& outcome) {
@@ -312,7 +299,7 @@ std::string json_of(const ReleaseOutcome& outcome) {
   };
   add_handles(outcome.handles_mended, "mended");
   add_handles(outcome.handles_kept, "kept");
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 }  // namespace croft::app

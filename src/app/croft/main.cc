@@ -47,6 +47,8 @@ void print(const std::string& text, Printed how) {
   if (!os::write_standard_output(text, how)) std::exit(static_cast<int>(edge::ExitCode::error));
 }
 
+void tell(const std::string& text) { static_cast<void>(os::write_standard_error(text + "\n")); }
+
 Result<net::Address> address_argument(const std::string& name, const std::string& text) {
   auto address = net::Address::parse(text);
   if (!address) return fail(address.error().in(name));

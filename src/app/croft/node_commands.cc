@@ -31,7 +31,7 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
   return text;
 }
 
-[[nodiscard]] Result<int> list(CommandLine& line) {
+[[nodiscard]] Result<int> list_nodes(CommandLine& line) {
   TRY(const engine::Context context, line.open());
   TRY(const std::vector<engine::NodeView> nodes, engine::list_nodes(context));
   if (line.json()) {
@@ -64,7 +64,7 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
   return changes;
 }
 
-[[nodiscard]] Result<int> label(CommandLine& line, const LabelOptions& options) {
+[[nodiscard]] Result<int> label_node(CommandLine& line, const LabelOptions& options) {
   TRY(const core::LabelChanges changes, label_changes(options.changes));
   TRY(const engine::Context context, line.open());
   const auto known = engine::check_node_known(context, options.node);
@@ -82,7 +82,7 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
 }
 
 /// Says what became of blocks; the exit code when some were kept.
-[[nodiscard]] Result<int> tell(const engine::AffinitiesReleased& released, bool dry_run = false) {
+[[nodiscard]] Result<int> tell_released(const engine::AffinitiesReleased& released, bool dry_run = false) {
   for (const net::Prefix& cidr : released.released) {
     print(fmt::format("block/{} {}\n", cidr.to_string(), dry_run ? "would be given up" : "given up"));
   }
@@ -116,7 +116,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   return cidrs;
 }
 
-[[nodiscard]] Result<int> remove(CommandLine& line, const engine::NodeRemoval& removal) {
+[[nodiscard]] Result<int> remove_node(CommandLine& line, const engine::NodeRemoval& removal) {
   const std::string& name = removal.name;
   TRY(const engine::Context context, line.open());
   TRY(const std::vector<net::Prefix> had_ranges, ranges_of(context, name));
@@ -127,7 +127,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
     if (removed.affinities.failure) return fail(*removed.affinities.failure);
     return static_cast<int>(edge::ExitCode::fine);
   }
-  TRY(const int code, tell(removed.affinities));
+  TRY(const int code, tell_released(removed.affinities));
   if (removed.held > 0) {
     print(fmt::format("{} addresses stay held until the controller finds their holders gone\n", removed.held));
   }
@@ -150,7 +150,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
     case core::AffinityOutcome::not_there:
       return fail(ErrorCode::not_found, fmt::format("node {} has no claim on {}", owner.name, cidr.to_string()));
     case core::AffinityOutcome::not_empty:
-      return tell({{}, {cidr}, {}}, options.dry_run);
+      return tell_released({{}, {cidr}, {}}, options.dry_run);
     case core::AffinityOutcome::belonged_to_others:
       print(fmt::format("block/{} is another's: the stale claim {}\n", cidr.to_string(),
                         options.dry_run ? "would go" : "is gone"));
@@ -159,10 +159,10 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
     case core::AffinityOutcome::changed:
       break;
   }
-  return tell({{cidr}, {}, {}}, options.dry_run);
+  return tell_released({{cidr}, {}, {}}, options.dry_run);
 }
 
-[[nodiscard]] Result<int> release(CommandLine& line, const AffinityOptions& options) {
+[[nodiscard]] Result<int> release_affinity(CommandLine& line, const AffinityOptions& options) {
   if (options.force && options.must_be_empty) {
     return fail(ErrorCode::invalid_argument, "--force and --must-be-empty contradict each other");
   }
@@ -176,10 +176,10 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
     TRY_VOID(engine::check_node_known(context, options.node));
     print(fmt::format("node/{} has no blocks\n", options.node));
   }
-  return tell(released, options.dry_run);
+  return tell_released(released, options.dry_run);
 }
 
-[[nodiscard]] Result<int> claim(CommandLine& line, const AffinityOptions& options) {
+[[nodiscard]] Result<int> claim_affinity(CommandLine& line, const AffinityOptions& options) {
   TRY(const net::Prefix cidr, prefix_argument("CIDR", options.cidr));
   TRY(const engine::Context context, line.open());
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
@@ -206,7 +206,7 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   node->require_subcommand(1);
   node->fallthrough();
   node->add_subcommand("list", "All nodes that have a record, a block or an address")->callback([&line] {
-    line.run = list;
+    line.run = list_nodes;
   });
 
   const auto options = std::make_shared<LabelOptions>();
@@ -214,7 +214,7 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   labelling->add_option("NAME", options->node, "Name of the node")->required();
   labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to take away")->required();
   labelling->footer("Example: croft node label n1 zone=a rack-");
-  labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label(l, *options); }; });
+  labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label_node(l, *options); }; });
 
   const auto removal = std::make_shared<engine::NodeRemoval>();
   CLI::App* removing =
@@ -228,7 +228,7 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
       "told "
       "that the node is gone for good, frees them; pods that live on keep theirs as far as its list has them. Where "
       "another program keeps the records of nodes (Calico's etcd), the record and the ranges stay.");
-  removing->callback([&line, removal] { line.run = [removal](CommandLine& l) { return remove(l, *removal); }; });
+  removing->callback([&line, removal] { line.run = [removal](CommandLine& l) { return remove_node(l, *removal); }; });
   add_node_range_commands(*node, line);
 }
 
@@ -245,7 +245,8 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
                       "Also blocks that hold addresses: those become nobody's; else they are kept (exit code 5)");
   releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses; the default");
   releasing->add_flag("--dry-run", options->dry_run, "Only say what would come");
-  releasing->callback([&line, options] { line.run = [options](CommandLine& l) { return release(l, *options); }; });
+  releasing->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return release_affinity(l, *options); }; });
 
   const auto wanted = std::make_shared<AffinityOptions>();
   CLI::App* claiming = affinity->add_subcommand("claim", "Claim every block of a prefix for a node");
@@ -255,7 +256,7 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
   claiming->footer(
       "Blocks that are another's stay so; then the exit code is 5. Blocks that are nobody's are taken, with the "
       "addresses held in them.");
-  claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim(l, *wanted); }; });
+  claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim_affinity(l, *wanted); }; });
 }
 
 }  // namespace croft::app

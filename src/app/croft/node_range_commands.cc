@@ -15,11 +15,11 @@
 namespace croft::app {
 namespace {
 
-struct AssignOptions {
+struct AssignRangeOptions {
   std::string node, cidr;
 };
 
-struct ReleaseOptions {
+struct ReleaseRangeOptions {
   std::string node;
   bool force = false, dry_run = false;
 };
@@ -36,14 +36,15 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return text;
 }
 
-[[nodiscard]] Result<int> list(CommandLine& line) {
+[[nodiscard]] Result<int> list_node_ranges(CommandLine& line) {
   TRY(const engine::Context context, line.open());
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
   print(line.json() ? line.data(json_of(seen.ranges)) : table_of(seen.ranges, line.wide()));
   return 0;
 }
 
-[[nodiscard]] Result<int> show_node(CommandLine& line, const core::NodeRangesSeen& seen, const std::string& node) {
+[[nodiscard]] Result<int> show_ranges_of_node(CommandLine& line, const core::NodeRangesSeen& seen,
+                                              const std::string& node) {
   std::vector<core::NodeRangeSeen> ranges = seen.ranges;
   std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
   if (ranges.empty()) return fail(ErrorCode::not_found, fmt::format("node {} has no range", net::echo(node)));
@@ -51,15 +52,15 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return 0;
 }
 
-[[nodiscard]] Result<int> show(CommandLine& line, const std::string& node) {
+[[nodiscard]] Result<int> show_node_ranges(CommandLine& line, const std::string& node) {
   TRY(const engine::Context context, line.open());
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-  if (!node.empty()) return show_node(line, seen, node);
+  if (!node.empty()) return show_ranges_of_node(line, seen, node);
   print(line.json() ? line.data(json_of(seen)) : text_of(seen));
   return static_cast<int>(seen.collisions.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
-[[nodiscard]] Result<int> configure(CommandLine& line, const NodeRangeFlags& flags) {
+[[nodiscard]] Result<int> configure_node_ranges(CommandLine& line, const NodeRangeFlags& flags) {
   TRY(const NodeRangeFlagsRead read, read_node_range_flags(flags));
   for (const std::string& warning : read.warnings) {
     static_cast<void>(os::write_standard_error("croft: warning: " + warning + "\n"));
@@ -78,7 +79,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return 0;
 }
 
-[[nodiscard]] Result<int> assign(CommandLine& line, const AssignOptions& options) {
+[[nodiscard]] Result<int> assign_node_range(CommandLine& line, const AssignRangeOptions& options) {
   net::Prefix cidr;
   if (!options.cidr.empty()) {
     TRY(cidr, prefix_argument("--cidr", options.cidr));
@@ -95,7 +96,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return 0;
 }
 
-[[nodiscard]] Result<int> release(CommandLine& line, const ReleaseOptions& options) {
+[[nodiscard]] Result<int> release_node_range(CommandLine& line, const ReleaseRangeOptions& options) {
   TRY(const engine::Context context, line.open());
   const auto if_recorded = options.force ? core::IfRecorded::release : core::IfRecorded::refuse;
   TRY(const core::NodeRangesReleased released,
@@ -136,14 +137,14 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   range->require_subcommand(1);
   range->fallthrough();
   range->add_subcommand("list", "All ranges; -o wide: with the cluster CIDR of each")->callback([&line] {
-    line.run = list;
+    line.run = list_node_ranges;
   });
 
   const auto shown = std::make_shared<std::string>();
   CLI::App* showing = range->add_subcommand("show", "The cluster CIDRs and how full they are, or a node's ranges");
   showing->add_option("NODE", *shown, "Name of the node");
   showing->footer("Without NODE it ends with exit code 3 when two ranges collide.");
-  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show(l, *shown); }; });
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node_ranges(l, *shown); }; });
 
   const auto flags = std::make_shared<NodeRangeFlags>();
   CLI::App* configuring =
@@ -153,9 +154,10 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   configuring->footer(
       "The flags are kube-controller-manager's; more than one cluster CIDR of a family is allowed. Nodes keep the "
       "ranges they have.\nExample: croft node range config --cluster-cidr=10.244.0.0/16,fd00:244::/48");
-  configuring->callback([&line, flags] { line.run = [flags](CommandLine& l) { return configure(l, *flags); }; });
+  configuring->callback(
+      [&line, flags] { line.run = [flags](CommandLine& l) { return configure_node_ranges(l, *flags); }; });
 
-  const auto options = std::make_shared<AssignOptions>();
+  const auto options = std::make_shared<AssignRangeOptions>();
   CLI::App* assigning = range->add_subcommand("assign", "Give a node a range of each family, or say which it has");
   assigning
       ->add_option(
@@ -163,15 +165,17 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
           "Name of the node; it gets a record when it has none, but not in an etcd, where nodes are Calico's to make")
       ->required();
   assigning->add_option("--cidr", options->cidr, "Take down this range, which the node has from elsewhere");
-  assigning->callback([&line, options] { line.run = [options](CommandLine& l) { return assign(l, *options); }; });
+  assigning->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return assign_node_range(l, *options); }; });
 
-  const auto released = std::make_shared<ReleaseOptions>();
+  const auto released = std::make_shared<ReleaseRangeOptions>();
   CLI::App* releasing = range->add_subcommand("release", "Give back the ranges of a node that has no pods any more");
   releasing->add_option("NODE", released->node, "Name of the node")->required();
   releasing->add_flag("--force", released->force,
                       "Although the node has a record: nobody there has an address any more");
   releasing->add_flag("--dry-run", released->dry_run, "Say what would be given back, change nothing");
-  releasing->callback([&line, released] { line.run = [released](CommandLine& l) { return release(l, *released); }; });
+  releasing->callback(
+      [&line, released] { line.run = [released](CommandLine& l) { return release_node_range(l, *released); }; });
 
   const auto env = std::make_shared<SubnetEnvOptions>();
   CLI::App* writing = range->add_subcommand("subnet-env", "flannel's subnet.env for a node, on standard output");

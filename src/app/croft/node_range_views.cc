@@ -14,17 +14,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string array_of(const std::vector<Json>& objects) { return printed_json(objects); }
-
-Json prefixes_json(const std::vector<net::Prefix>& prefixes) {
-  Json json = Json::array();
-  for (const net::Prefix& prefix : prefixes) json.push_back(prefix.to_string());
-  return json;
-}
-
 std::uint32_t free_of(const core::ClusterCidrUse& use) { return use.size - use.taken; }
 
-std::string percent_of(const core::ClusterCidrUse& use) { return fmt::format("{:.1f}", 100.0 * use.taken / use.size); }
+std::string percent_taken(const core::ClusterCidrUse& use) {
+  return fmt::format("{:.1f}", 100.0 * use.taken / use.size);
+}
 
 /// The nodes with ranges that have no record, each once.
 std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
@@ -60,7 +54,7 @@ std::string json_of(const std::vector<core::NodeRangeSeen>& ranges) {
                        {"clusterCidr", one.cluster_cidr ? Json(one.cluster_cidr->to_string()) : Json()},
                        {"nodeRecorded", one.node_recorded}});
   }
-  return array_of(objects);
+  return printed_json(objects);
 }
 
 std::string text_of(const core::NodeRangesSeen& seen) {
@@ -68,7 +62,8 @@ std::string text_of(const core::NodeRangesSeen& seen) {
   Table table({"CLUSTER-CIDR", "NODE-LENGTH", "RANGES", "TAKEN", "EXCLUDED", "FREE", "USED%"});
   for (const core::ClusterCidrUse& use : seen.use) {
     table.add({use.cluster.cidr.to_string(), std::to_string(use.cluster.node_length), std::to_string(use.size),
-               std::to_string(use.taken), std::to_string(use.excluded), std::to_string(free_of(use)), percent_of(use)});
+               std::to_string(use.taken), std::to_string(use.excluded), std::to_string(free_of(use)),
+               percent_taken(use)});
   }
   std::string text = table.to_string();
   for (const net::Prefix& cidr : seen.set->excluded) text += fmt::format("excluded: {}\n", cidr.to_string());
@@ -115,19 +110,19 @@ std::string json_of(const core::NodeRangesSeen& seen) {
     json["collisions"].push_back(
         {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
   }
-  return array_of(std::vector<Json>(1, json));
+  return printed_json(std::vector<Json>(1, json));
 }
 
 std::string json_of(const core::NodeRangesAssigned& assigned) {
   std::vector<net::Prefix> added;
   for (const core::NodeRangeAdded& one : assigned.added) added.push_back(one.cidr);
   Json json = {{"node", assigned.node}, {"cidrs", prefixes_json(assigned.cidrs)}, {"added", prefixes_json(added)}};
-  return array_of(std::vector<Json>(1, json));
+  return printed_json(std::vector<Json>(1, json));
 }
 
 std::string json_of(const core::NodeRangesReleased& released) {
   Json json = {{"node", released.node}, {"released", prefixes_json(released.cidrs)}};
-  return array_of(std::vector<Json>(1, json));
+  return printed_json(std::vector<Json>(1, json));
 }
 
 Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,

@@ -14,14 +14,14 @@
 namespace croft::app {
 namespace {
 
-struct CreateOptions {
+struct CreatePoolOptions {
   std::string name, cidr, gateway;
   std::optional<int> block_size;
   std::optional<std::int64_t> cooldown_seconds;
   bool disabled = false;
 };
 
-[[nodiscard]] Result<core::PoolSpec> spec_of(const CreateOptions& options) {
+[[nodiscard]] Result<core::PoolSpec> spec_of(const CreatePoolOptions& options) {
   core::PoolSpec spec;
   spec.name = options.name;
   TRY(spec.cidr, prefix_argument("--cidr", options.cidr));
@@ -45,7 +45,7 @@ struct CreateOptions {
   return fail(ErrorCode::not_found, fmt::format("there is no pool \"{}\"; `croft pool list` names them", name));
 }
 
-[[nodiscard]] Result<int> create(CommandLine& line, const CreateOptions& options) {
+[[nodiscard]] Result<int> create_pool(CommandLine& line, const CreatePoolOptions& options) {
   TRY(const core::PoolSpec spec, spec_of(options));
   TRY_VOID(core::make_pool(spec));  // before a store is made for it
   TRY(const engine::Context context, line.open(true));
@@ -59,7 +59,7 @@ struct CreateOptions {
   return 0;
 }
 
-std::string table_of(const std::vector<engine::PoolView>& pools) {
+std::string pool_table(const std::vector<engine::PoolView>& pools) {
   Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED",
                "FREE"});
   for (const engine::PoolView& view : pools) {
@@ -73,19 +73,19 @@ std::string table_of(const std::vector<engine::PoolView>& pools) {
   return table.to_string();
 }
 
-[[nodiscard]] Result<int> list(CommandLine& line) {
+[[nodiscard]] Result<int> list_pools(CommandLine& line) {
   TRY(const engine::Context context, line.open());
   TRY(const engine::Overview overview, engine::look(context));
-  print(line.json() ? line.data(json_of(overview.pools)) : table_of(overview.pools));
+  print(line.json() ? line.data(json_of(overview.pools)) : pool_table(overview.pools));
   return 0;
 }
 
-struct ShowOptions {
+struct ShowPoolOptions {
   std::string name;
   bool blocks = false;
 };
 
-[[nodiscard]] Result<int> show(CommandLine& line, const ShowOptions& options) {
+[[nodiscard]] Result<int> show_pool(CommandLine& line, const ShowPoolOptions& options) {
   TRY(const engine::Context context, line.open());
   if (options.name.empty()) {
     TRY(const engine::Overview overview, engine::look(context));
@@ -97,7 +97,7 @@ struct ShowOptions {
     print(line.data(json_of(std::vector{pool}, options.blocks)));
     return 0;
   }
-  print(table_of({pool}) + "\n");
+  print(pool_table({pool}) + "\n");
   if (options.blocks) print(usage_table({{pool}, {}}, true) + "\n");
   print(draw(pool, line.in_colour()), Printed::coloured);
   return 0;
@@ -110,12 +110,12 @@ struct ShowOptions {
   return 0;
 }
 
-struct DeleteOptions {
+struct DeletePoolOptions {
   std::string name;
   bool dry_run = false;
 };
 
-[[nodiscard]] Result<int> remove(CommandLine& line, const DeleteOptions& options) {
+[[nodiscard]] Result<int> delete_pool(CommandLine& line, const DeletePoolOptions& options) {
   const std::string& name = options.name;
   TRY(const engine::Context context, line.open());
   if (options.dry_run) {
@@ -148,7 +148,7 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   pool->require_subcommand(1);
   pool->fallthrough();
 
-  const auto options = std::make_shared<CreateOptions>();
+  const auto options = std::make_shared<CreatePoolOptions>();
   CLI::App* creation = pool->add_subcommand("create", "Make a pool (and the store, when it is absent)");
   creation->add_option("NAME", options->name, "Name: lower-case letters, digits, '-' and '.'")->required();
   creation->add_option("--cidr", options->cidr, "The prefix to hand out, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
@@ -160,25 +160,25 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->add_option("--cooldown-seconds", options->cooldown_seconds,
                        "Rest of an address between two holders, 0 to 1200 seconds (default 30)");
   creation->add_flag("--disabled", options->disabled, "Hand out nothing from it yet");
-  creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create(l, *options); }; });
+  creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
 
-  pool->add_subcommand("list", "All pools with their use")->callback([&line] { line.run = list; });
-  const auto shown = std::make_shared<ShowOptions>();
+  pool->add_subcommand("list", "All pools with their use")->callback([&line] { line.run = list_pools; });
+  const auto shown = std::make_shared<ShowPoolOptions>();
   CLI::App* showing =
       pool->add_subcommand("show", "Use of all pools, or of one with a picture of its blocks: held, cooling, free");
   showing->add_option("NAME", shown->name, "Name of the pool");
   showing->add_flag("--show-blocks", shown->blocks, "Also the use of each block");
-  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show(l, *shown); }; });
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_pool(l, *shown); }; });
   add_pool_split_command(*pool, line);
   add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
   add_named(*pool, line, "enable", "Hand out from a pool again",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, false); });
-  const auto deleted = std::make_shared<DeleteOptions>();
+  const auto deleted = std::make_shared<DeletePoolOptions>();
   CLI::App* deletion = pool->add_subcommand("delete", "Delete a pool in which nothing is held or cooling");
   deletion->add_option("NAME", deleted->name, "Name of the pool")->required();
   deletion->add_flag("--dry-run", deleted->dry_run, "Only say what would come");
-  deletion->callback([&line, deleted] { line.run = [deleted](CommandLine& l) { return remove(l, *deleted); }; });
+  deletion->callback([&line, deleted] { line.run = [deleted](CommandLine& l) { return delete_pool(l, *deleted); }; });
 }
 
 }  // namespace croft::app

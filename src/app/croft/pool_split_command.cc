@@ -15,7 +15,7 @@ struct SplitOptions {
   bool dry_run = false;
 };
 
-[[nodiscard]] Result<int> split(CommandLine& line, const SplitOptions& options) {
+[[nodiscard]] Result<int> split_pool(CommandLine& line, const SplitOptions& options) {
   core::PoolSplit wanted{options.name, options.parts, core::SplitGateways::refuse};
   if (options.name.empty()) {
     TRY(const net::Prefix cidr, prefix_argument("--cidr", options.cidr));
@@ -66,7 +66,7 @@ void add_pool_split_command(CLI::App& pool, CommandLine& line) {
       if (options->cidr.empty() == options->name.empty()) {
         return fail(ErrorCode::invalid_argument, "say which pool: --name NAME or --cidr CIDR");
       }
-      return split(l, *options);
+      return split_pool(l, *options);
     };
   });
 }

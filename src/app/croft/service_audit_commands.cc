@@ -29,9 +29,7 @@ struct AuditFlags {
   std::int64_t interval_ms = std::chrono::duration_cast<milliseconds>(std::chrono::minutes(3)).count();
 };
 
-void tell(const std::string& text) { static_cast<void>(os::write_standard_error(text + "\n")); }
-
-[[nodiscard]] Result<engine::Context> open(CommandLine& line, const AuditFlags& flags) {
+[[nodiscard]] Result<engine::Context> open_store_of_services(CommandLine& line, const AuditFlags& flags) {
   if (flags.etcd_servers.empty()) return line.open();
   EtcdPlace place;
   place.endpoints = flags.etcd_servers;
@@ -43,7 +41,7 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   return engine::Context{*line.store, line.clock, line.random};
 }
 
-[[nodiscard]] Result<engine::RangeRepairOptions> options_of(const AuditFlags& flags, bool write) {
+[[nodiscard]] Result<engine::RangeRepairOptions> repair_options(const AuditFlags& flags, bool write) {
   engine::RangeRepairOptions options;
   if (!flags.cidrs.empty()) {
     TRY(options.cidrs, core::range::parse_service_cidrs(flags.cidrs));
@@ -62,9 +60,9 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   return static_cast<int>(has_findings ? edge::ExitCode::findings : edge::ExitCode::fine);
 }
 
-[[nodiscard]] Result<int> audit(CommandLine& line, const AuditFlags& flags) {
-  TRY(const engine::RangeRepairOptions options, options_of(flags, false));
-  TRY(const engine::Context context, open(line, flags));
+[[nodiscard]] Result<int> audit_services(CommandLine& line, const AuditFlags& flags) {
+  TRY(const engine::RangeRepairOptions options, repair_options(flags, false));
+  TRY(const engine::Context context, open_store_of_services(line, flags));
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   const auto findings = report.findings();
@@ -73,8 +71,8 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
 }
 
 [[nodiscard]] Result<int> show_ranges(CommandLine& line, const AuditFlags& flags) {
-  TRY(const engine::RangeRepairOptions options, options_of(flags, false));
-  TRY(const engine::Context context, open(line, flags));
+  TRY(const engine::RangeRepairOptions options, repair_options(flags, false));
+  TRY(const engine::Context context, open_store_of_services(line, flags));
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   print(line.json() ? line.data(ranges_json_of(report, flags.range))
@@ -102,9 +100,9 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   });
 }
 
-[[nodiscard]] Result<int> repair(CommandLine& line, const AuditFlags& flags) {
-  TRY(const engine::RangeRepairOptions options, options_of(flags, flags.apply));
-  TRY(const engine::Context context, open(line, flags));
+[[nodiscard]] Result<int> repair_ranges(CommandLine& line, const AuditFlags& flags) {
+  TRY(const engine::RangeRepairOptions options, repair_options(flags, flags.apply));
+  TRY(const engine::Context context, open_store_of_services(line, flags));
   const int passes = flags.passes > 0 ? flags.passes
                      : flags.apply    ? static_cast<int>(core::collect::kPassesBeforeLeakIsFreed)
                                       : 1;
@@ -149,7 +147,7 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   return ended(report, is_left);
 }
 
-void add_flags(CLI::App& command, AuditFlags& flags) {
+void add_audit_flags(CLI::App& command, AuditFlags& flags) {
   command
       .add_option("--etcd-servers", flags.etcd_servers,
                   "The etcd of a Kubernetes, instead of --store: http://10.0.0.1:2379, several separated by commas")
@@ -176,7 +174,7 @@ void add_flags(CLI::App& command, AuditFlags& flags) {
 CLI::App* add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
                    const std::shared_ptr<AuditFlags>& flags, Result<int> (*action)(CommandLine&, const AuditFlags&)) {
   CLI::App* command = service.add_subcommand(verb, help);
-  add_flags(*command, *flags);
+  add_audit_flags(*command, *flags);
   command->callback(
       [&line, flags, action] { line.run = [flags, action](CommandLine& l) { return action(l, *flags); }; });
   return command;
@@ -187,7 +185,7 @@ CLI::App* add_verb(CLI::App& service, CommandLine& line, const char* verb, const
 void add_service_audit_commands(CLI::App& service, CommandLine& line) {
   add_verb(service, line, "audit",
            "Compare the ranges with what the Services hold; writes nothing. -o wide: who holds what",
-           std::make_shared<AuditFlags>(), audit)
+           std::make_shared<AuditFlags>(), audit_services)
       ->footer(
           "Ends with exit code 3 on findings: values that leaked, that two Services hold, that lie in no range, "
           "that are not allocated.");
@@ -195,7 +193,7 @@ void add_service_audit_commands(CLI::App& service, CommandLine& line) {
   const auto flags = std::make_shared<AuditFlags>();
   CLI::App* repairing =
       add_verb(service, line, "repair", "The same, and mend what can be mended: with --apply, else nothing is written",
-               flags, repair);
+               flags, repair_ranges);
   repairing->add_flag("--apply", flags->apply, "Write, after the report; by compare-and-swap");
   repairing
       ->add_option("--passes", flags->passes,

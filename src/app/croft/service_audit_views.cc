@@ -21,8 +21,8 @@ using collect::RangeValue;
 using collect::RepairFinding;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kColumns = 64;
-constexpr std::size_t kCellsMax = kColumns * 8;
+constexpr std::size_t kMapColumns = 64;
+constexpr std::size_t kCellsMax = kMapColumns * 8;
 
 /// One line of the table of ranges: a bitmap, or a prefix of a ServiceCIDR.
 struct RangeLine {
@@ -146,7 +146,7 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   }
   std::string text;
   for (std::size_t i = 0; i < cells; ++i) {
-    if (i % kColumns == 0) text += i == 0 ? "  " : "\n  ";
+    if (i % kMapColumns == 0) text += i == 0 ? "  " : "\n  ";
     const std::uint64_t places = std::max<std::uint64_t>(size / cells, 1);
     const char* sign = count[i] == 0                ? "·"
                        : count[i] >= places         ? "█"

@@ -109,7 +109,7 @@ struct ServiceFlags {
   return {};
 }
 
-[[nodiscard]] Result<void> apply(const ServiceFlags& flags, core::Service& service) {
+[[nodiscard]] Result<void> apply_flags(const ServiceFlags& flags, core::Service& service) {
   if (flags.type) {
     TRY(service.type, wire::parse_service_type(*flags.type));
   }
@@ -131,8 +131,6 @@ struct ServiceFlags {
   if (flags.load_balancer_class) service.load_balancer_class = flags.load_balancer_class;
   return {};
 }
-
-void tell(const std::string& text) { static_cast<void>(os::write_standard_error(text + "\n")); }
 
 /// The manifests of -f, `-` for the standard input; those without a namespace get that of -n.
 [[nodiscard]] Result<std::vector<wire::ServiceManifest>> read_manifests(const ServiceFlags& flags) {
@@ -166,7 +164,7 @@ void tell(const std::string& text) { static_cast<void>(os::write_standard_error(
   return ranges;
 }
 
-[[nodiscard]] core::ServiceOptions options_of(const ServiceFlags& flags) {
+[[nodiscard]] core::ServiceOptions service_options(const ServiceFlags& flags) {
   return {flags.dry_run, flags.with_kubernetes_service};
 }
 
@@ -200,7 +198,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 [[nodiscard]] Result<int> create_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
                                      const core::Service& wanted) {
   TRY(const core::ServiceRanges ranges, ranges_of(line, context, flags));
-  TRY(const core::ServiceAnswer answer, engine::create_service(context, wanted, ranges, options_of(flags)));
+  TRY(const core::ServiceAnswer answer, engine::create_service(context, wanted, ranges, service_options(flags)));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
   return report(line, answer, "created", flags.dry_run, stored);
 }
@@ -210,12 +208,12 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
   return fail(ErrorCode::invalid_argument, "either NAME or -f FILE says which Service is meant");
 }
 
-[[nodiscard]] Result<int> create(CommandLine& line, const ServiceFlags& flags) {
+[[nodiscard]] Result<int> create_service(CommandLine& line, const ServiceFlags& flags) {
   TRY_VOID(check_arguments(flags));
   if (flags.file.empty()) {
     core::Service service;
     service.name = {flags.name_space, flags.name};
-    TRY_VOID(apply(flags, service));
+    TRY_VOID(apply_flags(flags, service));
     TRY(const engine::Context context, line.open(!flags.dry_run));
     return create_one(line, context, flags, service);
   }
@@ -232,7 +230,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 [[nodiscard]] Result<int> update_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
                                      const core::Service& wanted, const std::optional<store::Revision>& as_of) {
   TRY(const core::ServiceRanges ranges, ranges_of(line, context, flags));
-  TRY(const core::ServiceAnswer answer, engine::update_service(context, wanted, ranges, options_of(flags), as_of));
+  TRY(const core::ServiceAnswer answer, engine::update_service(context, wanted, ranges, service_options(flags), as_of));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
   return report(line, answer, "updated", flags.dry_run, stored);
 }
@@ -249,7 +247,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 }
 
 /// By flags only what they name changes; by a manifest the Service becomes what it says, as with `kubectl replace`.
-[[nodiscard]] Result<int> update(CommandLine& line, const ServiceFlags& flags) {
+[[nodiscard]] Result<int> update_service(CommandLine& line, const ServiceFlags& flags) {
   TRY_VOID(check_arguments(flags));
   if (!flags.file.empty()) {
     TRY(const auto manifests, read_manifests(flags));
@@ -268,7 +266,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
     tell(core::refuse_not_found({flags.name_space, flags.name}).to_string());
     return kRefused;
   }
-  TRY_VOID(apply(flags, stored->service));
+  TRY_VOID(apply_flags(flags, stored->service));
   return update_one(line, context, flags, stored->service, stored->revision);
 }
 
@@ -277,14 +275,14 @@ struct NameOptions {
   bool dry_run = false, all = false;
 };
 
-[[nodiscard]] Result<int> remove(CommandLine& line, const NameOptions& options) {
+[[nodiscard]] Result<int> delete_service(CommandLine& line, const NameOptions& options) {
   TRY(const engine::Context context, line.open());
   const core::ServiceName name{options.name_space, options.name};
   TRY(const core::ServiceAnswer answer, engine::delete_service(context, name, {options.dry_run, false}));
   return report(line, answer, "deleted", options.dry_run, std::nullopt);
 }
 
-[[nodiscard]] Result<int> show(CommandLine& line, const NameOptions& options) {
+[[nodiscard]] Result<int> show_service(CommandLine& line, const NameOptions& options) {
   TRY(const engine::Context context, line.open());
   TRY(const auto stored, engine::get_service(context, {options.name_space, options.name}));
   if (!stored) {
@@ -295,7 +293,7 @@ struct NameOptions {
   return 0;
 }
 
-[[nodiscard]] Result<int> list(CommandLine& line, const NameOptions& options) {
+[[nodiscard]] Result<int> list_services(CommandLine& line, const NameOptions& options) {
   TRY(const engine::Context context, line.open());
   TRY(const auto services, engine::list_services(context, options.all ? "" : options.name_space));
   print(line.json() ? line.data(json_of(services))
@@ -307,7 +305,7 @@ void add_namespace(CLI::App& command, std::string& name_space) {
   command.add_option("-n,--namespace", name_space, "Namespace of the Service")->default_val("default");
 }
 
-void add_flags(CLI::App& command, ServiceFlags& flags) {
+void add_service_flags(CLI::App& command, ServiceFlags& flags) {
   command.add_option("NAME", flags.name, "Name of the Service");
   add_namespace(command, flags.name_space);
   command.add_option("-f,--filename", flags.file,
@@ -346,7 +344,7 @@ void add_verb(CLI::App& service, CommandLine& line, const char* verb, const char
               Result<int> (*action)(CommandLine&, const ServiceFlags&)) {
   const auto flags = std::make_shared<ServiceFlags>();
   CLI::App* command = service.add_subcommand(verb, help);
-  add_flags(*command, *flags);
+  add_service_flags(*command, *flags);
   if (std::string_view(verb) == "create") {
     command->add_flag("--kubernetes-service", flags->with_kubernetes_service,
                       "When this makes the range: also Service default/kubernetes, which has its first address");
@@ -371,19 +369,19 @@ void add_service_commands(CLI::App& app, CommandLine& line) {
   CLI::App* service = app.add_subcommand("service", "Services with their addresses and node ports");
   service->require_subcommand(1);
   service->fallthrough();
-  add_verb(*service, line, "create", "Make a Service (and the store and its ranges, when absent)", create);
+  add_verb(*service, line, "create", "Make a Service (and the store and its ranges, when absent)", create_service);
   add_verb(*service, line, "update",
-           "Change what the flags name, or replace it by a manifest; what was allocated stays", update);
+           "Change what the flags name, or replace it by a manifest; what was allocated stays", update_service);
   const auto deleted = std::make_shared<NameOptions>();
   CLI::App* deletion =
-      add_named(*service, line, "delete", "Delete a Service; what it held is free again", deleted, remove);
+      add_named(*service, line, "delete", "Delete a Service; what it held is free again", deleted, delete_service);
   deletion->add_option("NAME", deleted->name, "Name of the Service")->required();
   deletion->add_flag("--dry-run", deleted->dry_run, "Change nothing");
   const auto listed = std::make_shared<NameOptions>();
-  CLI::App* listing = add_named(*service, line, "list", "The Services of a namespace, or all", listed, list);
+  CLI::App* listing = add_named(*service, line, "list", "The Services of a namespace, or all", listed, list_services);
   listing->add_flag("-A,--all-namespaces", listed->all, "Of all namespaces");
   const auto shown = std::make_shared<NameOptions>();
-  CLI::App* showing = add_named(*service, line, "show", "All there is to say of one Service", shown, show);
+  CLI::App* showing = add_named(*service, line, "show", "All there is to say of one Service", shown, show_service);
   showing->add_option("NAME", shown->name, "Name of the Service")->required();
   add_service_audit_commands(*service, line);
 }

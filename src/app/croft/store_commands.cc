@@ -50,7 +50,7 @@ constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 
 // ---------------------------------------------------------------- backup
 
-[[nodiscard]] Result<int> backup(CommandLine& line, const std::string& file) {
+[[nodiscard]] Result<int> backup_store(CommandLine& line, const std::string& file) {
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   auto copied = store::backup_sqlite_store(path, file, line.clock, Deadline::after(line.clock.now(), kCopyLimit));
@@ -274,7 +274,7 @@ std::string rows_of(const char* title, const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string text_of(const Account& account, const RestoreOptions& options) {
+std::string account_text(const Account& account, const RestoreOptions& options) {
   std::string text =
       fmt::format("{} is {}, as of revision {}\n", options.file,
                   account.is_whole ? "a whole register" : "damaged: every record that can be read was taken from it",
@@ -301,20 +301,20 @@ std::string text_of(const Account& account, const RestoreOptions& options) {
   return text;
 }
 
-Json json_of(const std::vector<Hold>& holds) {
+Json holds_json(const std::vector<Hold>& holds) {
   Json json = Json::array();
   for (const Hold& hold : holds)
     json.push_back({{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}});
   return json;
 }
 
-std::string json_of(const Account& account, bool done) {
+std::string account_json(const Account& account, bool done) {
   const Json json = {{"restored", done},
                      {"revision", account.revision},
                      {"whole", account.is_whole},
                      {"unreadableNow", account.unreadable_now},
-                     {"lost", json_of(account.lost)},
-                     {"recorded", json_of(account.recorded)},
+                     {"lost", holds_json(account.lost)},
+                     {"recorded", holds_json(account.recorded)},
                      {"unclear", account.unclear},
                      {"inNoPool", account.elsewhere},
                      {"resting", account.resting},
@@ -439,7 +439,7 @@ class Resting {
   return compare(line, path, context, node, account);
 }
 
-[[nodiscard]] Result<int> restore(CommandLine& line, const RestoreOptions& options) {
+[[nodiscard]] Result<int> restore_store(CommandLine& line, const RestoreOptions& options) {
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
@@ -452,11 +452,11 @@ class Resting {
   const bool done = !options.dry_run && !refused;
   if (done) TRY_VOID(restore->finish(deadline));
   if (line.json()) {
-    print(line.data(json_of(account, done)));
+    print(line.data(account_json(account, done)));
   } else {
-    print(text_of(account, options) + (done              ? "restored\n"
-                                       : options.dry_run ? "nothing was changed (--dry-run)\n"
-                                                         : ""));
+    print(account_text(account, options) + (done              ? "restored\n"
+                                            : options.dry_run ? "nothing was changed (--dry-run)\n"
+                                                              : ""));
   }
   if (done || options.dry_run) return static_cast<int>(edge::ExitCode::fine);
   return fail(ErrorCode::refused_for_safety, "nothing was changed: see above; --force restores all the same");
@@ -473,7 +473,7 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
   CLI::App* backing = store->add_subcommand("backup", "Write a consistent copy of the register to a new file");
   backing->add_option("file", *file, "The file to make")->required();
   backing->footer("Everything may run meanwhile, and nobody waits for it.");
-  backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup(l, *file); }; });
+  backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup_store(l, *file); }; });
 
   const auto options = std::make_shared<RestoreOptions>();
   CLI::App* restoring = store->add_subcommand("restore", "Put a backup in place of the register");
@@ -489,7 +489,8 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "Refuses what is not a whole register. Says which addresses are held now and will not be known any more; then, "
       "and when what is there cannot be read, only with --force. Agents and plugins that run go on with the restored "
       "register by themselves.");
-  restoring->callback([&line, options] { line.run = [options](CommandLine& l) { return restore(l, *options); }; });
+  restoring->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
 }
 
 }  // namespace croft::app

@@ -45,13 +45,6 @@ struct AgentOptions {
   bool reflection = false;
 };
 
-/// A text for a log: what a caller sent may hold anything.
-std::string one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
-
 class AgentProgram {
  public:
   /// `file`: as AgentWorld has it.

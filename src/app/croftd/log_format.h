@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,13 @@
 #include "base/printable.h"
 
 namespace croft::app {
+
+/// A text for a log: what others sent or wrote may hold anything.
+[[nodiscard]] inline std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
 
 /// The form of croftd's lines: time, level, whose line it is, and the text, of which nothing reaches a terminal as more
 /// than text.

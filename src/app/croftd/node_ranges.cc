@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "app/croftd/log_format.h"
+
 namespace croft::app {
 namespace {
 
@@ -14,12 +16,6 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 }
 
 }  // namespace
-
-std::string one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
 
 Result<void> NodeRanges::configure(const NodeRangeFlags& flags) {
   if (flags.cluster_cidr.empty()) {

@@ -11,9 +11,6 @@
 
 namespace croft::app {
 
-/// A text for a log: what stands in a register that others write may hold anything.
-[[nodiscard]] std::string one_line(std::string text);
-
 /// Gives nodes their ranges and takes back those of nodes that are gone, pass after pass, and says so in the log
 /// and in the metrics. References outlive it.
 class NodeRanges {

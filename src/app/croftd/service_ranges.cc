@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "app/croftd/node_ranges.h"
+#include "app/croftd/log_format.h"
 
 namespace croft::app {
 

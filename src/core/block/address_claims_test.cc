@@ -10,6 +10,7 @@
 #include "base/manual_clock.h"
 #include "core/block/pool_changes.h"
 #include "core/block/test_register.h"
+#include "net/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 using net::Prefix;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Prefix prefix(const std::string& text) { return Prefix::parse(text).value(); }
 
 /// The claims of a register with a pool 10.1.0.0/24 and blocks in it and beside it.
 class StrayBlocks : public testing::Test {

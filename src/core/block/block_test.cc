@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "core/block/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -19,10 +20,7 @@ using testing::HasSubstr;
 using namespace std::chrono_literals;
 
 const Prefix kCidr = Prefix::parse("10.10.0.16/28").value();
-const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
 const IsReserved kNothingReserved = [](const Address&) { return false; };
-
-Address address(const char* text) { return Address::parse(text).value(); }
 
 Attribute holder(const std::string& container) {
   Attribute result;

@@ -8,11 +8,10 @@
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
 #include "core/block/crowded_pool.h"
+#include "core/block/test_values.h"
 
 namespace croft::core {
 namespace {
-
-const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
 
 class Claim : public testing::Test {
  protected:

@@ -19,12 +19,12 @@ using net::Ordinal;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-const net::Prefix kCidr = net::Prefix::parse("10.10.0.16/30").value();
+const net::Prefix kBlockCidr = net::Prefix::parse("10.10.0.16/30").value();
 const Owner kOwner{"net", "a", "eth0"};
 
 /// A block of which one address was released at `now`.
 Block cooling_block(const Cooldowns& cooldowns, const Instant& now) {
-  Block block = new_block(kCidr, {}, now, {});
+  Block block = new_block(kBlockCidr, {}, now, {});
   Attribute attribute;
   attribute.handle_id = handle_of(kOwner);
   block = take_next(std::move(block), attribute, [](const net::Address&) { return false; })->block;

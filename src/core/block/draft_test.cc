@@ -13,15 +13,13 @@
 #include "core/block/assign.h"
 #include "core/block/pool_changes.h"
 #include "core/block/test_register.h"
+#include "core/block/test_values.h"
 
 namespace croft::core {
 namespace {
 
 using net::Address;
 using net::Prefix;
-
-Address address(const std::string& text) { return Address::parse(text).value(); }
-const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
 
 class OnePool : public testing::Test {
  protected:

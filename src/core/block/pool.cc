@@ -23,18 +23,16 @@ BlockLengths block_lengths(Family family) {
                               : BlockLengths{116, 128, kDefaultBlockLengthV6};
 }
 
-Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 [[nodiscard]] Result<int> choose_block_length(const PoolSpec& spec) {
   const auto [min, max, fallback] = block_lengths(spec.cidr.family());
   const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
   if (length < min || length > max) {
-    return fail(refused(fmt::format("blockSize {} of pool {} is out of range: {} to {} for {}", length, spec.name, min,
-                                    max, net::name_of(spec.cidr.family()))));
+    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is out of range: {} to {} for {}", length,
+                                             spec.name, min, max, net::name_of(spec.cidr.family()))));
   }
   if (length < spec.cidr.length()) {
-    return fail(refused(fmt::format("blockSize {} of pool {} is larger than the pool {}: give at least {}", length,
-                                    spec.name, spec.cidr.to_string(), spec.cidr.length())));
+    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is larger than the pool {}: give at least {}",
+                                             length, spec.name, spec.cidr.to_string(), spec.cidr.length())));
   }
   return length;
 }
@@ -44,12 +42,13 @@ Error refused(std::string message) { return {ErrorCode::invalid_argument, std::m
   if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
   if (choice.kind == GatewayChoice::Kind::first_address) return spec.cidr.first().next();
   if (!spec.cidr.contains(choice.address)) {
-    return fail(refused(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
-                                    choice.address.to_string(), spec.name, spec.cidr.to_string())));
+    return fail(
+        invalid_argument(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
+                                     choice.address.to_string(), spec.name, spec.cidr.to_string())));
   }
   if (choice.address == spec.cidr.first() || (spec.cidr.family() == Family::v4 && choice.address == spec.cidr.last())) {
-    return fail(refused(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
-                                    choice.address.to_string(), spec.name, spec.cidr.to_string())));
+    return fail(invalid_argument(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
+                                             choice.address.to_string(), spec.name, spec.cidr.to_string())));
   }
   return std::optional(choice.address);
 }
@@ -60,9 +59,9 @@ Error refused(std::string message) { return {ErrorCode::invalid_argument, std::m
   if (host_bits >= 3) return {};
   const std::size_t kept_out = reservation_for(pool).cidrs.size();
   if ((std::size_t{1} << host_bits) > kept_out) return {};
-  return fail(
-      refused(fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}",
-                          pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
+  return fail(invalid_argument(
+      fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}",
+                  pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
 }
 
 [[nodiscard]] Result<void> check_not_link_local(const PoolSpec& spec) {
@@ -70,8 +69,8 @@ Error refused(std::string message) { return {ErrorCode::invalid_argument, std::m
                                ? Prefix::containing(net::Address::v4(0xA9FE0000), 16)
                                : Prefix::containing(net::Address::v6({0xFE80000000000000, 0}), 10);
   if (!spec.cidr.overlaps(forbidden)) return {};
-  return fail(refused(fmt::format("cidr {} of pool {} overlaps the link-local range {}", spec.cidr.to_string(),
-                                  spec.name, forbidden.to_string())));
+  return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the link-local range {}", spec.cidr.to_string(),
+                                           spec.name, forbidden.to_string())));
 }
 
 }  // namespace
@@ -94,16 +93,16 @@ Result<void> check_pool_name(const std::string& name) {
   if (name.empty() || name.size() > kPoolNameBytesMax || !alphanumeric(name.front()) || !alphanumeric(name.back()) ||
       !std::all_of(name.begin(), name.end(), allowed)) {
     return fail(
-        refused(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
-                            "and last a letter or digit",
-                            net::echo(name), kPoolNameBytesMax)));
+        invalid_argument(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+                                     "and last a letter or digit",
+                                     net::echo(name), kPoolNameBytesMax)));
   }
   return {};
 }
 
 Result<Pool> make_pool(const PoolSpec& spec) {
   TRY_VOID(check_pool_name(spec.name));
-  if (!spec.cidr.is_valid()) return fail(refused(fmt::format("pool {} has no cidr", spec.name)));
+  if (!spec.cidr.is_valid()) return fail(invalid_argument(fmt::format("pool {} has no cidr", spec.name)));
   TRY_VOID(check_not_link_local(spec));
   Pool pool;
   pool.name = spec.name;
@@ -113,8 +112,8 @@ Result<Pool> make_pool(const PoolSpec& spec) {
   TRY(pool.gateway, choose_gateway(spec));
   pool.cooldown = spec.cooldown.value_or(kDefaultCooldown);
   if (!is_cooldown(pool.cooldown)) {
-    return fail(refused(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}", pool.cooldown.count(),
-                                    spec.name, kCooldownMax.count())));
+    return fail(invalid_argument(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}",
+                                             pool.cooldown.count(), spec.name, kCooldownMax.count())));
   }
   TRY_VOID(check_room(pool));
   return pool;

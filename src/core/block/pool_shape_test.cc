@@ -15,6 +15,7 @@
 #include "core/block/explain.h"
 #include "core/block/release.h"
 #include "core/block/test_register.h"
+#include "core/block/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -22,10 +23,6 @@ namespace {
 using net::Family;
 using net::Prefix;
 using testing::HasSubstr;
-
-const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
-
-Prefix prefix(const char* text) { return Prefix::parse(text).value(); }
 
 AssignRequest request(Family family, const std::string& container = "c1") {
   AssignRequest wanted;

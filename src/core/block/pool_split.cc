@@ -11,20 +11,18 @@
 namespace croft::core {
 namespace {
 
-Error wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 [[nodiscard]] Result<int> part_length(const Pool& pool, std::uint64_t parts) {
   if (parts < 2 || !std::has_single_bit(parts)) {
-    return fail(wrong(fmt::format("a pool is split into 2, 4, 8 … parts, not {}", parts)));
+    return fail(invalid_argument(fmt::format("a pool is split into 2, 4, 8 … parts, not {}", parts)));
   }
   if (parts > kSplitPartsMax) {
-    return fail(wrong(
+    return fail(invalid_argument(
         fmt::format("{} parts are too many for one commit: at most {}; split the parts again", parts, kSplitPartsMax)));
   }
   const int length = pool.cidr.length() + std::countr_zero(parts);
   if (length > pool.block_length) {
-    return fail(wrong(fmt::format("{} parts of pool {} ({}) would be smaller than its blocks of /{}", parts, pool.name,
-                                  pool.cidr.to_string(), pool.block_length)));
+    return fail(invalid_argument(fmt::format("{} parts of pool {} ({}) would be smaller than its blocks of /{}", parts,
+                                             pool.name, pool.cidr.to_string(), pool.block_length)));
   }
   return length;
 }
@@ -107,7 +105,7 @@ class Split {
 
   [[nodiscard]] Result<void> check_gateway(const Pool& pool, const Pool& part) {
     if (!part.cidr.contains(*part.gateway) || part.cidr.length() + 2 > net::bit_length(part.cidr.family())) {
-      return fail(wrong(fmt::format("{} is too small to have a gateway", part.cidr.to_string())));
+      return fail(invalid_argument(fmt::format("{} is too small to have a gateway", part.cidr.to_string())));
     }
     TRY(const AddressState state, state_in(draft_, pool, *part.gateway));
     if (state == AddressState::free) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/block/refusal.h"
+#include "net/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -12,9 +13,6 @@ using net::Address;
 using net::Prefix;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
-
-Prefix prefix(const char* text) { return Prefix::parse(text).value(); }
-Address address(const char* text) { return Address::parse(text).value(); }
 
 PoolSpec spec(const char* cidr) { return {"a", prefix(cidr), {}, {}, {}, {}}; }
 

@@ -15,7 +15,7 @@ namespace {
 
 // ---- tokens
 
-enum class Kind : std::uint8_t {
+enum class TokenKind : std::uint8_t {
   label,
   string_literal,
   left_brace,
@@ -47,7 +47,7 @@ constexpr std::array<std::string_view, 21> kKindNames = {
 };
 
 struct Token {
-  Kind kind = Kind::end;
+  TokenKind kind = TokenKind::end;
   std::string_view value;  ///< a key or the inside of a string, else empty
 };
 
@@ -96,11 +96,11 @@ class Tokenizer {
  public:
   explicit Tokenizer(std::string_view text) : rest_(text) {}
 
-  /// All tokens; the last one is Kind::end.
+  /// All tokens; the last one is TokenKind::end.
   [[nodiscard]] Result<std::vector<Token>> run() {
     std::vector<Token> tokens;
     for (skip_blanks(); !rest_.empty(); skip_blanks()) {
-      const bool after_label = !tokens.empty() && tokens.back().kind == Kind::label;
+      const bool after_label = !tokens.empty() && tokens.back().kind == TokenKind::label;
       TRY(const Token token, next(after_label ? tokens.back().value : std::string_view()));
       tokens.push_back(token);
     }
@@ -127,12 +127,13 @@ class Tokenizer {
     }
   }
 
-  std::optional<Kind> take_punctuation() {
+  std::optional<TokenKind> take_punctuation() {
     // `!=` before `!`.
-    constexpr std::pair<std::string_view, Kind> kPunctuation[] = {
-        {"(", Kind::left_paren}, {")", Kind::right_paren}, {"{", Kind::left_brace}, {"}", Kind::right_brace},
-        {",", Kind::comma},      {"==", Kind::equal},      {"!=", Kind::not_equal}, {"!", Kind::negate},
-        {"&&", Kind::each_of},   {"||", Kind::any_of},
+    constexpr std::pair<std::string_view, TokenKind> kPunctuation[] = {
+        {"(", TokenKind::left_paren},  {")", TokenKind::right_paren}, {"{", TokenKind::left_brace},
+        {"}", TokenKind::right_brace}, {",", TokenKind::comma},       {"==", TokenKind::equal},
+        {"!=", TokenKind::not_equal},  {"!", TokenKind::negate},      {"&&", TokenKind::each_of},
+        {"||", TokenKind::any_of},
     };
     for (const auto& [text, kind] : kPunctuation) {
       if (take(text)) return kind;
@@ -143,17 +144,17 @@ class Tokenizer {
   [[nodiscard]] Result<Token> string_literal() {
     const auto end = rest_.find(rest_.front(), 1);
     if (end == rest_.npos) return bad("unterminated string");
-    const Token token{Kind::string_literal, rest_.substr(1, end - 1)};
+    const Token token{TokenKind::string_literal, rest_.substr(1, end - 1)};
     rest_.remove_prefix(end + 1);
     return token;
   }
 
   [[nodiscard]] Result<Token> operator_after(std::string_view label) {
-    if (take_words("contains", {})) return Token{Kind::contains, {}};
-    if (take_words("starts", "with")) return Token{Kind::starts_with, {}};
-    if (take_words("ends", "with")) return Token{Kind::ends_with, {}};
-    if (take_words("not", "in")) return Token{Kind::not_in, {}};
-    if (take_words("in", {})) return Token{Kind::in, {}};
+    if (take_words("contains", {})) return Token{TokenKind::contains, {}};
+    if (take_words("starts", "with")) return Token{TokenKind::starts_with, {}};
+    if (take_words("ends", "with")) return Token{TokenKind::ends_with, {}};
+    if (take_words("not", "in")) return Token{TokenKind::not_in, {}};
+    if (take_words("in", {})) return Token{TokenKind::in, {}};
     return bad(fmt::format("expected operator after label \"{}\"", label));
   }
 
@@ -161,12 +162,12 @@ class Tokenizer {
     if (take("has(")) {
       skip_blanks();
       TRY(const std::string_view key, label_key());
-      return closed(Token{Kind::has, key}, "has(");
+      return closed(Token{TokenKind::has, key}, "has(");
     }
-    if (take("all(")) return closed(Token{Kind::all, {}}, "all(");
-    if (take("global(")) return closed(Token{Kind::global, {}}, "global(");
+    if (take("all(")) return closed(Token{TokenKind::all, {}}, "all(");
+    if (take("global(")) return closed(Token{TokenKind::global, {}}, "global(");
     TRY(const std::string_view key, label_key());
-    return Token{Kind::label, key};
+    return Token{TokenKind::label, key};
   }
 
   [[nodiscard]] Result<Token> closed(Token token, std::string_view opened) {
@@ -228,7 +229,7 @@ class SelectorParser {
       TRY_VOID(operand());
       TRY(more, after_operand());
     }
-    if (front().kind != Kind::end) return bad("unexpected content at end of selector " + rest_as_text());
+    if (front().kind != TokenKind::end) return bad("unexpected content at end of selector " + rest_as_text());
     return std::move(selector_);
   }
 
@@ -252,9 +253,9 @@ class SelectorParser {
   [[nodiscard]] Result<void> operand() {
     for (;;) {
       bool negated = false;
-      for (; front().kind == Kind::negate; ++at_) negated = !negated;
+      for (; front().kind == TokenKind::negate; ++at_) negated = !negated;
       if (negated) selector_.text_ += '!';
-      if (front().kind != Kind::left_paren) {
+      if (front().kind != TokenKind::left_paren) {
         TRY_VOID(comparison());
         close_operand(negated);
         return {};
@@ -271,11 +272,11 @@ class SelectorParser {
   [[nodiscard]] Result<bool> after_operand() {
     for (;;) {
       switch (front().kind) {
-        case Kind::each_of:
+        case TokenKind::each_of:
           selector_.text_ += " && ";
           ++at_;
           return true;
-        case Kind::any_of:
+        case TokenKind::any_of:
           close_each_of();
           selector_.text_ += " || ";
           levels_.back().each_of_begin = here();
@@ -286,7 +287,7 @@ class SelectorParser {
       }
       const Level level = close_level();
       if (levels_.empty()) return false;
-      if (front().kind != Kind::right_paren) return bad("expected )");
+      if (front().kind != TokenKind::right_paren) return bad("expected )");
       ++at_;
       close_operand(level.negated);
     }
@@ -320,13 +321,13 @@ class SelectorParser {
 
   [[nodiscard]] Result<void> comparison() {
     switch (front().kind) {
-      case Kind::all:
+      case TokenKind::all:
         return simple(Op::all, "all()");
-      case Kind::global:
+      case TokenKind::global:
         return simple(Op::global, "global()");
-      case Kind::has:
+      case TokenKind::has:
         return simple(Op::has, fmt::format("has({})", front().value));
-      case Kind::label:
+      case TokenKind::label:
         return label_comparison();
       default:
         return bad("unexpected token: " + to_string(front()));
@@ -341,21 +342,21 @@ class SelectorParser {
   }
 
   [[nodiscard]] Result<void> label_comparison() {
-    if (ahead(1).kind == Kind::end) return bad("unexpected end of string looking for op");
+    if (ahead(1).kind == TokenKind::end) return bad("unexpected end of string looking for op");
     switch (ahead(1).kind) {
-      case Kind::equal:
+      case TokenKind::equal:
         return with_string(Op::equal, "==");
-      case Kind::not_equal:
+      case TokenKind::not_equal:
         return with_string(Op::not_equal, "!=");
-      case Kind::contains:
+      case TokenKind::contains:
         return with_string(Op::contains, "contains");
-      case Kind::starts_with:
+      case TokenKind::starts_with:
         return with_string(Op::starts_with, "starts with");
-      case Kind::ends_with:
+      case TokenKind::ends_with:
         return with_string(Op::ends_with, "ends with");
-      case Kind::in:
+      case TokenKind::in:
         return with_set(Op::in, "in");
-      case Kind::not_in:
+      case TokenKind::not_in:
         return with_set(Op::not_in, "not in");
       default:
         return bad("expected == or != not: " + to_string(ahead(1)));
@@ -363,7 +364,7 @@ class SelectorParser {
   }
 
   [[nodiscard]] Result<void> with_string(Op op, std::string_view name) {
-    if (ahead(2).kind != Kind::string_literal) return bad("expected string");
+    if (ahead(2).kind != TokenKind::string_literal) return bad("expected string");
     Step step{.op = op, .key = std::string(front().value), .values = {std::string(ahead(2).value)}};
     at_ += 3;
     selector_.text_ += fmt::format("{} {} ", step.key, name);
@@ -373,16 +374,16 @@ class SelectorParser {
   }
 
   [[nodiscard]] Result<void> with_set(Op op, std::string_view name) {
-    if (ahead(2).kind != Kind::left_brace) return bad("expected set literal");
+    if (ahead(2).kind != TokenKind::left_brace) return bad("expected set literal");
     Step step{.op = op, .key = std::string(front().value)};
     at_ += 3;
-    while (front().kind == Kind::string_literal) {
+    while (front().kind == TokenKind::string_literal) {
       step.values.emplace_back(front().value);
       ++at_;
-      if (front().kind != Kind::comma) break;
+      if (front().kind != TokenKind::comma) break;
       ++at_;  // one may also follow the last value
     }
-    if (front().kind != Kind::right_brace) return bad("expected }");
+    if (front().kind != TokenKind::right_brace) return bad("expected }");
     ++at_;
     std::sort(step.values.begin(), step.values.end());
     step.values.erase(std::unique(step.values.begin(), step.values.end()), step.values.end());
@@ -431,7 +432,7 @@ Result<Selector> Selector::parse(std::string_view text) {
     return bad(fmt::format("selector is {} bytes long; at most {} are read", text.size(), kSelectorBytesMax));
   }
   TRY(auto tokens, Tokenizer(text).run());
-  if (tokens.front().kind == Kind::end) return Selector();
+  if (tokens.front().kind == TokenKind::end) return Selector();
   return SelectorParser(std::move(tokens)).run();
 }
 

@@ -20,6 +20,7 @@
 #include "core/block/assign.h"
 #include "core/block/release.h"
 #include "core/block/test_register.h"
+#include "core/block/test_values.h"
 
 namespace croft::core {
 namespace {
@@ -28,10 +29,7 @@ using net::Address;
 using net::Prefix;
 using testing::HasSubstr;
 
-const AffinityOwner kNode{AffinityOwner::Type::host, "node-a"};
 constexpr std::chrono::seconds kCooldown{600};
-
-Prefix prefix(const std::string& text) { return Prefix::parse(text).value(); }
 
 std::size_t bytes_of_all_spared(Block block) {
   for (const Spare spare : kSpares) block = without(std::move(block), spare);

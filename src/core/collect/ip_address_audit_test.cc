@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 namespace croft::core::collect {
 namespace {
 
@@ -13,8 +15,6 @@ using Type = RepairFinding::Type;
 using namespace std::chrono_literals;
 
 const WallTime kNow{std::chrono::hours(1000)};
-
-net::Address address(std::string_view text) { return *net::parse_address(text); }
 
 struct Scene {
   std::vector<IpAddressObject> objects;

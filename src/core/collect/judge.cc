@@ -313,8 +313,7 @@ Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) 
 Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before, const Settings& settings,
               const Instant& register_read, const Instant& now) {
   if (auto alarm = distrust(view, facts, before, register_read)) {
-    using Kind = Alarm::Kind;
-    const bool proves_nothing = alarm->kind == Kind::facts_incomplete || alarm->kind == Kind::facts_stale;
+    const bool proves_nothing = alarm->kind == Alarm::Kind::facts_incomplete || alarm->kind == Alarm::Kind::facts_stale;
     return keep_all(view, *std::move(alarm), proves_nothing ? before : begun_anew(facts, before, now));
   }
   return Judge(view, facts, before, settings, now).run();

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "net/test_values.h"
+
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases-repair.
 
 namespace croft::core::collect {
@@ -26,8 +28,6 @@ RangeAllocation allocation(const M& map, const std::vector<typename M::Value>& t
   for (const auto& value : taken) EXPECT_TRUE(bits.take(value));
   return {bits.snapshot().range, bits.snapshot().data, nullptr};
 }
-
-net::Address address(std::string_view text) { return *net::parse_address(text); }
 
 ServiceUse with_ips(const std::string& name, std::vector<std::string> ips) {
   Service service;

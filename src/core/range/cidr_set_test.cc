@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 // Names in brackets are rows of docs/reference/node-ranges.md#cases.
 
 namespace croft::core::range {
@@ -18,8 +20,6 @@ using Indices = std::pair<std::uint32_t, std::uint32_t>;
 CidrSet set_of(const char* cluster, int node_length, std::uint64_t cursor = 0) {
   return CidrSet::make({net::Prefix::parse(cluster).value(), node_length}, cursor).value();
 }
-
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
 std::string next(CidrSet& set) {
   const auto found = set.take_next();

@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kPortMax = 65535;
 
-Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\n\v\f\r";
   const std::size_t first = text.find_first_not_of(kBlanks);
@@ -39,7 +37,7 @@ std::string shown(std::string_view text) {
   const bool signs = text.starts_with("+-");
   if (!signs && code == std::errc() && stopped == end) return value;
   const bool number = !signs && code == std::errc::result_out_of_range && stopped == end;
-  return fail(refused(
+  return fail(invalid_argument(
       fmt::format("strconv.Atoi: parsing {}: {}", net::echo(text), number ? "value out of range" : "invalid syntax")));
 }
 
@@ -53,7 +51,7 @@ struct Ends {
   const std::size_t hyphen = value.find('-');
   const std::size_t plus = value.find('+');
   if (hyphen != value.npos && plus != value.npos) {
-    return fail(refused(fmt::format("unable to parse port range: {}", shown(value))));
+    return fail(invalid_argument(fmt::format("unable to parse port range: {}", shown(value))));
   }
   const std::size_t mark = std::min(hyphen, plus);  // npos is above all
   TRY(const std::int64_t low, atoi(value.substr(0, mark)));
@@ -72,10 +70,10 @@ Result<NodePortRange> NodePortRange::parse(std::string_view text) {
   if (value.empty()) return NodePortRange();
   TRY(const Ends ends, ends_of(value));
   if (ends.low > kPortMax || ends.high > kPortMax) {
-    return fail(refused(fmt::format("the port range cannot be greater than 65535: {}", shown(value))));
+    return fail(invalid_argument(fmt::format("the port range cannot be greater than 65535: {}", shown(value))));
   }
   if (ends.high < ends.low) {
-    return fail(refused(fmt::format("end port cannot be less than start port: {}", shown(value))));
+    return fail(invalid_argument(fmt::format("end port cannot be less than start port: {}", shown(value))));
   }
   return NodePortRange(static_cast<int>(ends.low), static_cast<std::uint32_t>(ends.high - ends.low + 1));
 }
@@ -109,12 +107,13 @@ Result<NodePortRange> parse_node_port_flag(std::string_view flag) {
 Result<void> check_kubernetes_node_port(const NodePortRange& range, int port) {
   if (port < 0 || port > kPortMax) {
     return fail(
-        refused(fmt::format("--kubernetes-service-node-port {} must be between 0 and 65535, inclusive. If 0, "
-                            "the Kubernetes master service will be of type ClusterIP",
-                            port)));
+        invalid_argument(fmt::format("--kubernetes-service-node-port {} must be between 0 and 65535, inclusive. If 0, "
+                                     "the Kubernetes master service will be of type ClusterIP",
+                                     port)));
   }
   if (port > 0 && !range.ordinal_of(port)) {
-    return fail(refused(fmt::format("kubernetes service node port range {} doesn't contain {}", range.text(), port)));
+    return fail(
+        invalid_argument(fmt::format("kubernetes service node port range {} doesn't contain {}", range.text(), port)));
   }
   return {};
 }

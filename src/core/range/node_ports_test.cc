@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "core/range/test_range.h"
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
@@ -15,11 +16,6 @@ namespace {
 
 NodePortRange port_range(std::string_view text) { return NodePortRange::parse(text).value(); }
 NodePorts ports(std::string_view text) { return NodePorts(port_range(text)); }
-
-template <class T>
-std::string message_of(const Result<T>& result) {
-  return result ? "(success)" : result.error().message;
-}
 
 std::vector<int> taken_of(const NodePorts& range) {
   std::vector<int> taken;

@@ -10,11 +10,10 @@
 
 #include "core/block/records.h"
 #include "core/block/test_register.h"
+#include "net/test_values.h"
 
 namespace croft::core {
 namespace {
-
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
 class NodeRangeChanges : public testing::Test {
  protected:

@@ -12,8 +12,6 @@ using net::AddressRange;
 using net::AddressWithLength;
 using net::Prefix;
 
-Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 /// The subnet as the reference prints it: an IPv4-mapped one with the part of its length that concerns IPv4.
 std::string text_of(const AddressWithLength& subnet) {
   if (!subnet.address.is_v4_mapped()) return subnet.to_string();
@@ -22,19 +20,20 @@ std::string text_of(const AddressWithLength& subnet) {
 }
 
 [[nodiscard]] Result<Prefix> make_subnet(const AddressWithLength& subnet) {
-  if (!subnet.address.is_valid()) return fail(refused("IP <nil> not v4 nor v6"));
+  if (!subnet.address.is_valid()) return fail(invalid_argument("IP <nil> not v4 nor v6"));
   if (subnet.length > bit_length(subnet.address.family()) - 2) {
-    return fail(refused(fmt::format("Network {} too small to allocate from", text_of(subnet))));
+    return fail(invalid_argument(fmt::format("Network {} too small to allocate from", text_of(subnet))));
   }
-  if (subnet.address.is_v4_mapped()) return fail(refused("IPNet IP and Mask version mismatch"));
+  if (subnet.address.is_v4_mapped()) return fail(invalid_argument("IPNet IP and Mask version mismatch"));
   const Prefix network = subnet.network();
   if (network.address() == subnet.address) return network;
-  return fail(refused(fmt::format("Network has host bits set. For a subnet mask of length {} the network address is {}",
-                                  subnet.length, network.address().to_string())));
+  return fail(invalid_argument(
+      fmt::format("Network has host bits set. For a subnet mask of length {} the network address is {}", subnet.length,
+                  network.address().to_string())));
 }
 
 Error outside(std::string_view member, const Address& address, const Prefix& subnet) {
-  return refused(fmt::format("{} {} not in network {}", member, address.to_string(), subnet.to_string()));
+  return invalid_argument(fmt::format("{} {} not in network {}", member, address.to_string(), subnet.to_string()));
 }
 
 /// Also false when the end is not in the subnet itself but below the start: the reference finds that here.
@@ -65,13 +64,13 @@ Result<Range> make_range(const RangeSpec& spec) {
 }
 
 Result<RangeSet> RangeSet::make(const std::vector<RangeSpec>& specs) {
-  if (specs.empty()) return fail(refused("empty range set"));
+  if (specs.empty()) return fail(invalid_argument("empty range set"));
   std::vector<Range> ranges;
   ranges.reserve(specs.size());
   for (const RangeSpec& spec : specs) {
     TRY(const Range range, make_range(spec));
     if (!ranges.empty() && ranges.front().subnet.family() != range.subnet.family()) {
-      return fail(refused("mixed address families"));
+      return fail(invalid_argument("mixed address families"));
     }
     ranges.push_back(range);
   }
@@ -79,7 +78,8 @@ Result<RangeSet> RangeSet::make(const std::vector<RangeSpec>& specs) {
     const auto b =
         std::find_if(a + 1, ranges.end(), [&](const Range& r) { return r.addresses.overlaps(a->addresses); });
     if (b == ranges.end()) continue;
-    return fail(refused(fmt::format("subnets {} and {} overlap", a->addresses.to_string(), b->addresses.to_string())));
+    return fail(
+        invalid_argument(fmt::format("subnets {} and {} overlap", a->addresses.to_string(), b->addresses.to_string())));
   }
   return RangeSet(std::move(ranges));
 }

@@ -33,8 +33,6 @@ std::optional<Prefix> cidr_of(std::string_view text) {
   return written->network();
 }
 
-Error refused(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 std::string too_large(std::string_view what, net::Family family) {
   const int bits = bit_length(family);
   return fmt::format("specified {} is too large; for {}-bit addresses, the mask must be >= {}", what, bits,
@@ -76,10 +74,11 @@ std::uint32_t service_band(const Prefix& cidr) {
 
 Result<ServiceCidr> ServiceCidr::make(const Prefix& cidr) {
   if (cidr.address().is_v4_mapped()) {
-    return fail(refused(fmt::format("service address range {} is IPv4-mapped; write it as IPv4", cidr.to_string())));
+    return fail(
+        invalid_argument(fmt::format("service address range {} is IPv4-mapped; write it as IPv4", cidr.to_string())));
   }
   if (cidr.family() == net::Family::v4 && host_bits(cidr) > kServiceHostBitsMax) {
-    return fail(refused(too_large(fmt::format("service address range {}", cidr.to_string()), cidr.family())));
+    return fail(invalid_argument(too_large(fmt::format("service address range {}", cidr.to_string()), cidr.family())));
   }
   return ServiceCidr(cidr);
 }
@@ -103,7 +102,7 @@ std::string ServiceCidr::not_in_range(const Address& address) const {
 
 Result<void> DryRunAddresses::take(const Address& address) const {
   const ServiceCidr& cidr = real_.map();
-  if (!cidr.ordinal_of(address)) return fail(refused(cidr.not_in_range(address)));
+  if (!cidr.ordinal_of(address)) return fail(invalid_argument(cidr.not_in_range(address)));
   return {};
 }
 
@@ -113,12 +112,12 @@ Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
 
   const std::size_t comma = flag.find(',');
   const auto primary = cidr_of(flag.substr(0, comma));
-  if (!primary) return fail(refused("service-cluster-ip-range[0] is not a valid cidr"));
+  if (!primary) return fail(invalid_argument("service-cluster-ip-range[0] is not a valid cidr"));
   if (address_count(*primary) < kAddressesMin) {
-    return fail(
-        refused(fmt::format("error determining service IP ranges for primary service cidr: the service cluster IP "
-                            "range must be at least {} IP addresses",
-                            kAddressesMin)));
+    return fail(invalid_argument(
+        fmt::format("error determining service IP ranges for primary service cidr: the service cluster IP "
+                    "range must be at least {} IP addresses",
+                    kAddressesMin)));
   }
   ServiceCidrs cidrs{*primary, {}, false};
   if (comma == flag.npos) {
@@ -127,7 +126,7 @@ Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
   }
   const std::string_view rest = flag.substr(comma + 1);
   const auto secondary = cidr_of(rest.substr(0, rest.find(',')));
-  if (!secondary) return fail(refused("service-cluster-ip-range[1] is not an ip net"));
+  if (!secondary) return fail(invalid_argument("service-cluster-ip-range[1] is not an ip net"));
   cidrs.secondary = *secondary;
   TRY_VOID(check_service_cidrs(cidrs, 2 + static_cast<std::size_t>(std::count(rest.begin(), rest.end(), ','))));
   return cidrs;
@@ -136,7 +135,7 @@ Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
 Result<void> check_service_cidrs(const ServiceCidrs& cidrs, std::size_t entries) {
   std::vector<std::string> found = complaints_about(cidrs, entries);
   if (found.empty()) return {};
-  Error error = refused(std::move(found.front()));
+  Error error = invalid_argument(std::move(found.front()));
   for (std::size_t i = 1; i < found.size(); ++i) {
     if (i > 1) error.details += '\n';
     error.details += found[i];

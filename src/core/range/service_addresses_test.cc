@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "core/range/test_range.h"
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
@@ -19,11 +20,6 @@ using net::Prefix;
 
 ServiceCidr cidr(std::string_view text) { return ServiceCidr::parse(text).value(); }
 ServiceAddresses addresses(std::string_view text) { return ServiceAddresses(cidr(text)); }
-
-template <class T>
-std::string message_of(const Result<T>& result) {
-  return result ? "(success)" : result.error().message;
-}
 
 std::vector<Address> taken_of(const ServiceAddresses& range) {
   std::vector<Address> taken;

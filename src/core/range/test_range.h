@@ -1,7 +1,8 @@
 #pragma once
 
-// Short ways to write range sets in tests.
+// Short ways to write range sets, and what is expected of ranges, in tests.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,5 +21,11 @@ namespace croft::core::range {
 }
 
 [[nodiscard]] inline RangeSet range_set(const std::vector<RangeSpec>& specs) { return RangeSet::make(specs).value(); }
+
+/// "(success)" where there is no error.
+template <class T>
+[[nodiscard]] std::string message_of(const Result<T>& result) {
+  return result ? "(success)" : result.error().message;
+}
 
 }  // namespace croft::core::range

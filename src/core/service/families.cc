@@ -11,8 +11,6 @@
 namespace croft::core {
 namespace {
 
-constexpr auto kPolicyField = "spec.ipFamilyPolicy";
-
 [[nodiscard]] bool has(const std::vector<net::Family>& families, net::Family family) {
   return std::find(families.begin(), families.end(), family) != families.end();
 }
@@ -45,10 +43,11 @@ void settle_reduction(Service& service, const Service& before, FieldErrors& erro
   }
   const std::string policy = printed(service.ip_family_policy);
   if (is_reduced(service.cluster_ips, ips)) {
-    errors.push_back(invalid(kPolicyField, policy, "must be 'SingleStack' to release the secondary cluster IP"));
+    errors.push_back(
+        invalid(kIpFamilyPolicyField, policy, "must be 'SingleStack' to release the secondary cluster IP"));
   }
   if (is_reduced(service.ip_families, families)) {
-    errors.push_back(invalid(kPolicyField, policy, "must be 'SingleStack' to release the secondary IP family"));
+    errors.push_back(invalid(kIpFamilyPolicyField, policy, "must be 'SingleStack' to release the secondary IP family"));
   }
 }
 
@@ -58,7 +57,7 @@ void check_single_stack(const Service& service, FieldErrors& errors) {
   const auto check = [&](std::size_t size, const char* what) {
     if (size != 2) return;
     errors.push_back(
-        invalid(kPolicyField, policy,
+        invalid(kIpFamilyPolicyField, policy,
                 fmt::format("must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified", what)));
   };
   check(service.cluster_ips.size(), "cluster IPs");
@@ -82,7 +81,7 @@ void infer_families(Service& service, const std::vector<net::Family>& cluster, F
 [[nodiscard]] FieldErrors check_cluster(const Service& service, const std::vector<net::Family>& cluster) {
   FieldErrors errors;
   if (service.ip_family_policy == IpFamilyPolicy::require_dual_stack && cluster.size() < 2) {
-    errors.push_back(invalid(kPolicyField, printed(service.ip_family_policy),
+    errors.push_back(invalid(kIpFamilyPolicyField, printed(service.ip_family_policy),
                              "this cluster is not configured for dual-stack services"));
   }
   for (std::size_t i = 0; i < service.ip_families.size(); ++i) {

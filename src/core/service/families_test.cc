@@ -77,7 +77,7 @@ Service created(const std::string& ips, char policy, const std::string& families
   return service;
 }
 
-struct Row {
+struct FamilyRow {
   const char* ips;  ///< alternatives, separated by blanks; "-" is none
   const char* policies;
   const char* cells;  ///< for no families, 4, 6, 46, 64
@@ -96,9 +96,9 @@ std::vector<std::string> words(const std::string& text) {
 
 constexpr const char* kColumns[] = {"", "4", "6", "46", "64"};
 
-void check_table(const Families& cluster, bool swap, std::initializer_list<Row> rows) {
+void check_table(const Families& cluster, bool swap, std::initializer_list<FamilyRow> rows) {
   const auto side = [&](const std::string& text) { return swap ? swapped(text) : text; };
-  for (const Row& row : rows) {
+  for (const FamilyRow& row : rows) {
     const std::vector<std::string> cells = words(row.cells);
     ASSERT_EQ(cells.size(), 5U);
     for (const std::string& ips : words(row.ips)) {
@@ -114,13 +114,13 @@ void check_table(const Families& cluster, bool swap, std::initializer_list<Row> 
   }
 }
 
-const std::initializer_list<Row> kSingleRows{
+const std::initializer_list<FamilyRow> kSingleRows{
     {"- 4 h", "-S", "S4 S4 x x x"},    {"- 4 h", "P", "P4 P4 x x x"},      {"- 4 h", "R", "x x x x x"},
     {"46 64", "-SPR", "x x x x x"},    {"s", "-R", "R46 R46 R64 R46 R64"}, {"s", "S", "S4 S4 S6 x x"},
     {"s", "P", "P46 P46 P64 P46 P64"},
 };
 
-const std::initializer_list<Row> kDualRows{
+const std::initializer_list<FamilyRow> kDualRows{
     {"- h", "-S", "S4 S4 S6 x x"},     {"- h", "P", "P46 P46 P64 P46 P64"}, {"- h", "R", "R46 R46 R64 R46 R64"},
     {"4", "-S", "S4 S4 x x x"},        {"4 46", "P", "P46 P46 x P46 x"},    {"4 46", "R", "R46 R46 x R46 x"},
     {"6", "-S", "S6 x S6 x x"},        {"6 64", "P", "P64 x P64 x P64"},    {"6 64", "R", "R64 x R64 x R64"},

@@ -18,9 +18,6 @@ using testing::IsEmpty;
 using Ips = std::vector<std::string>;
 using Ports = std::vector<std::uint16_t>;
 
-constexpr auto kTcp = ServiceProtocol::tcp;
-constexpr auto kUdp = ServiceProtocol::udp;
-
 const std::vector<net::Family> kDual{net::Family::v4, net::Family::v6};
 
 std::string text_of(const std::optional<ServiceRefusal>& refusal) { return refusal ? refusal->to_string() : "taken"; }

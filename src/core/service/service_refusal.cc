@@ -9,7 +9,7 @@
 namespace croft::core {
 namespace {
 
-[[nodiscard]] std::string_view word_of(FieldError::Type type) {
+[[nodiscard]] std::string_view body_of(FieldError::Type type) {
   switch (type) {
     case FieldError::Type::invalid:
       return "Invalid value";
@@ -34,7 +34,7 @@ template <class List, class Print>
 }  // namespace
 
 std::string FieldError::body() const {
-  std::string result(word_of(type));
+  std::string result(body_of(type));
   if (type == Type::invalid || type == Type::duplicate) result += ": " + value;
   if (!detail.empty()) result += ": " + detail;
   return result;

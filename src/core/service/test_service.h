@@ -11,6 +11,9 @@
 
 namespace croft::core {
 
+inline constexpr auto kTcp = ServiceProtocol::tcp;
+inline constexpr auto kUdp = ServiceProtocol::udp;
+
 /// Allocators that count up and remember: 10.0.0.1 and fd00::1 first, ports from 30000.
 class TestAllocators : public Allocators {
  public:

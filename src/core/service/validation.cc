@@ -15,7 +15,6 @@ namespace {
 
 constexpr auto kIpsField = "spec.clusterIPs";
 constexpr auto kFamiliesField = "spec.ipFamilies";
-constexpr auto kPolicyField = "spec.ipFamilyPolicy";
 constexpr auto kHealthField = "spec.healthCheckNodePort";
 constexpr auto kNoChange = "may not change once set";
 
@@ -84,7 +83,7 @@ void check_external_name(const Service& service, FieldErrors& errors) {
   const bool has_address = !service.cluster_ips.empty() || !service.cluster_ip.empty();
   if (has_address) errors.push_back(forbidden(kIpsField, kNotHere));
   if (!service.ip_families.empty()) errors.push_back(forbidden(kFamiliesField, kNotHere));
-  if (service.ip_family_policy) errors.push_back(forbidden(kPolicyField, kNotHere));
+  if (service.ip_family_policy) errors.push_back(forbidden(kIpFamilyPolicyField, kNotHere));
   std::string_view name = service.external_name;
   if (name.ends_with('.')) name.remove_suffix(1);
   if (name.empty()) {
@@ -220,7 +219,7 @@ void check_list_change(const List& before, const List& after, const char* field,
     errors.push_back(invalid(at(field, 0), printed(after), kNoChange));
   }
   if (before.size() > after.size() && after.size() == 1 && policy != IpFamilyPolicy::single_stack) {
-    errors.push_back(invalid(kPolicyField, printed(policy),
+    errors.push_back(invalid(kIpFamilyPolicyField, printed(policy),
                              fmt::format("must be set to 'SingleStack' when releasing the secondary {}", what)));
   }
 }

@@ -14,8 +14,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using Texts = std::vector<std::string>;
 
-constexpr auto kTcp = ServiceProtocol::tcp;
-
 /// Complete, as it is after the allocation.
 Service valid(ServiceType type = ServiceType::cluster_ip) {
   Service service = service_of(type);
@@ -38,15 +36,15 @@ Service headless() {
   return service;
 }
 
-struct Row {
+struct ChangeRow {
   const char* what;
   std::function<void(Service&)> change;
   Texts texts;
 };
 
-void check(const Service& base, std::initializer_list<Row> rows) {
+void check(const Service& base, std::initializer_list<ChangeRow> rows) {
   ASSERT_THAT(texts(check_new_service(base)), IsEmpty());
-  for (const Row& row : rows) {
+  for (const ChangeRow& row : rows) {
     Service service = base;
     row.change(service);
     EXPECT_EQ(texts(check_new_service(service)), row.texts) << row.what;

@@ -96,11 +96,11 @@ TEST(OrderedFreeListDeathTest, AnOrdinalOutsideStopsTheProcess) {
 }
 
 /// The order in a std::deque: slow, and plainly right.
-struct Model {
+struct ListModel {
   std::uint32_t size;
   std::deque<std::uint32_t> free;
 
-  explicit Model(std::uint32_t count) : size(count) {
+  explicit ListModel(std::uint32_t count) : size(count) {
     for (std::uint32_t i = 0; i < count; ++i) free.push_back(i);
   }
   [[nodiscard]] bool has(std::uint32_t value) const { return std::ranges::find(free, value) != free.end(); }
@@ -125,7 +125,7 @@ struct Command {
 };
 
 /// Gives one command to both; true when both answer the same and look the same after it.
-bool agree_after(OrderedFreeList& list, Model& model, const Command& command) {
+bool agree_after(OrderedFreeList& list, ListModel& model, const Command& command) {
   const auto accepts = [&](Ordinal ordinal) { return ordinal.value % 3 != command.value % 3; };
   bool same = true;
   switch (command.kind) {
@@ -150,7 +150,7 @@ TEST(OrderedFreeListModel, AgreesOnEverySequenceOfSixCommandsOnThreeOrdinals) {
   constexpr unsigned kSequences = 8U * 8 * 8 * 8 * 8 * 8;
   for (unsigned sequence = 0; sequence < kSequences; ++sequence) {
     OrderedFreeList list = OrderedFreeList::all_free(3);
-    Model model(3);
+    ListModel model(3);
     for (unsigned rest = sequence, step = 0; step < 6; ++step, rest /= 8) {
       ASSERT_TRUE(agree_after(list, model, kCommands[rest % 8])) << "sequence " << sequence << ", step " << step;
     }
@@ -160,7 +160,7 @@ TEST(OrderedFreeListModel, AgreesOnEverySequenceOfSixCommandsOnThreeOrdinals) {
 RC_GTEST_PROP(OrderedFreeListProperty, BehavesAsADeque, ()) {
   const std::uint32_t size = *rc::gen::element<std::uint32_t>(1, 2, 7, 63, 64, 65, 300);
   OrderedFreeList list = OrderedFreeList::all_free(size);
-  Model model(size);
+  ListModel model(size);
   const int steps = *rc::gen::inRange(1, 400);
   for (int step = 0; step < steps; ++step) {
     const Command command{*rc::gen::inRange(0, 4), *rc::gen::inRange<std::uint32_t>(0, size)};

@@ -5,13 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "net/test_values.h"
+
 namespace croft::store::etcd {
 namespace {
 
 using core::Key;
 using core::Kind;
-
-net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
 
 const std::string kBlocks = "/calico/ipam/v2/assignment/";
 

@@ -9,8 +9,8 @@ namespace croft::store::etcd {
 namespace {
 
 using std::chrono::nanoseconds;
-constexpr nanoseconds kPauseMin = std::chrono::milliseconds{50};
-constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
+constexpr nanoseconds kResumePauseMin = std::chrono::milliseconds{50};
+constexpr nanoseconds kResumePauseMax = std::chrono::seconds{2};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void ResumingWatch::pause(Deadline deadline) {
   const nanoseconds left = deadline.at_since_boot - clock_.now().since_boot;
   const nanoseconds span = std::min(pause_ / 2 + jitter / 2, left);
   if (span > nanoseconds{0}) std::this_thread::sleep_for(span);
-  pause_ = std::clamp(pause_ * 2, kPauseMin, kPauseMax);
+  pause_ = std::clamp(pause_ * 2, kResumePauseMin, kResumePauseMax);
 }
 
 /// Remembers where to resume, and gives the update the caller's id; false when it is not for the caller.

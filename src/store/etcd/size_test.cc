@@ -20,6 +20,7 @@
 
 #include "core/block/block.h"
 #include "core/block/stored_size.h"
+#include "net/test_values.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "store/etcd/codec.h"
@@ -35,8 +36,6 @@ using core::Attribute;
 using core::Block;
 using core::Bound;
 using testing::HasSubstr;
-
-net::Prefix prefix(const std::string& text) { return net::Prefix::parse(text).value(); }
 
 std::size_t stored_bytes(const Block& block) {
   const etcd::StoredBytes bytes = etcd::encode(etcd::Places(nullptr), block, {}, {});

@@ -29,10 +29,6 @@ class CorruptionTest : public SqliteStoreTest {
   /// The content in the database file itself, with an empty log.
   void fold_log() const { as_other_program(path(), "PRAGMA wal_checkpoint(TRUNCATE)"); }
 
-  static std::string content_of(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
   void put_damaged(const std::string& suffix, const std::string& content) const {
     fs::create_directories(scratch_.file("damaged"));
     for (const char* other : {"", "-wal", "-shm"}) fs::remove(scratch_.file("damaged/croft.db") + other);
@@ -82,7 +78,7 @@ class CorruptionTest : public SqliteStoreTest {
 
 TEST_F(CorruptionTest, FlippedBytesOfTheDatabase) {
   fold_log();
-  const std::string whole = content_of(path());
+  const std::string whole = os::ScratchDirectory::content_of(path());
   std::mt19937_64 random(1);
   // The file has a reserve of empty pages behind its content; those matter less.
   const std::size_t content = std::min<std::size_t>(whole.size(), 24 * 4096);
@@ -100,7 +96,7 @@ TEST_F(CorruptionTest, FlippedBytesOfTheDatabase) {
 
 TEST_F(CorruptionTest, ADatabaseCutAtAnyLength) {
   fold_log();
-  const std::string whole = content_of(path());
+  const std::string whole = os::ScratchDirectory::content_of(path());
   const std::size_t step = thorough() ? 512 : 7777;
   for (std::size_t length = 0; length < 24 * std::size_t{4096}; length += step) {
     put_damaged("", whole.substr(0, length));
@@ -111,7 +107,7 @@ TEST_F(CorruptionTest, ADatabaseCutAtAnyLength) {
 
 TEST_F(CorruptionTest, SwappedPages) {
   fold_log();
-  const std::string whole = content_of(path());
+  const std::string whole = os::ScratchDirectory::content_of(path());
   const std::size_t pages = std::min<std::size_t>(whole.size() / 4096, 14);
   ASSERT_GT(pages, 8U);
   for (std::size_t a = 0; a < pages; ++a) {
@@ -129,7 +125,7 @@ TEST_F(CorruptionTest, SwappedPages) {
 // A damaged log ends earlier: SQLite takes it for one that was cut by a crash. What is lost then is lost; it must not
 // crash, hang, or give values that were never stored.
 TEST_F(CorruptionTest, FlippedBytesOfTheLog) {
-  const std::string whole = content_of(path() + "-wal");
+  const std::string whole = os::ScratchDirectory::content_of(path() + "-wal");
   const std::size_t content = std::min<std::size_t>(whole.size(), 30 * 4120);
   const std::size_t step = thorough() ? 37 : 501;
   for (std::size_t i = 0; i < content; i += step) {

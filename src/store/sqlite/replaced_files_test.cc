@@ -107,10 +107,6 @@ class ReplacedFilesTest : public SqliteStoreTest {
     ASSERT_TRUE((*restore)->finish(soon()));
     fs::remove(backup);
   }
-  static std::string content_of(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
   static void write(const std::string& file, const std::string& content) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
   }
@@ -231,9 +227,9 @@ TEST_F(ReplacedFilesTest, ARestoreThatDidNotComeToItsEndLeavesARegister) {
   auto store = make();
   ASSERT_TRUE(put(*store, "a", 1));
   copy_to(copy());
-  const std::string old_note = content_of(path() + "-lock");
+  const std::string old_note = os::ScratchDirectory::content_of(path() + "-lock");
   restore_itself();
-  const std::string new_note = content_of(path() + "-lock");
+  const std::string new_note = os::ScratchDirectory::content_of(path() + "-lock");
   ASSERT_GE(new_note.size(), 3U * 64);
   const std::string between = old_note.substr(0, 64) + new_note.substr(64);
   write(path() + "-lock", between);
@@ -518,7 +514,7 @@ TEST_F(ReplacedFilesTest, ADatabaseCutBelowWhatWasCopiedFromTheLogIsTold) {
 TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
   const auto store = make();
   for (std::uint64_t i = 1; i <= 8; ++i) ASSERT_TRUE(put(*store, "a", i));
-  const std::string index = content_of(path() + "-shm");
+  const std::string index = os::ScratchDirectory::content_of(path() + "-shm");
   const auto word = [&](std::size_t at, auto number) {
     std::memcpy(&number, index.data() + at, sizeof number);
     return number;
