@@ -392,6 +392,7 @@ class Assignment {
     auto settled = draft_.settled(block);
     if (!settled) {
       search.reasons[pools_.containing(block.cidr.first())] = settled.error().message;
+      passed_over_ = settled.error();
       return false;
     }
     block = *std::move(settled);
@@ -470,6 +471,7 @@ class Assignment {
           break;
         }
         search.reasons.emplace(pool, choice.reason);
+        if (choice.damage) passed_over_ = choice.damage;
         if (choice.others) search.shared.insert(pool);
       }
       if (!claimed && !reclaim(search, claimed)) return false;
@@ -552,7 +554,10 @@ class Assignment {
       const auto is_left = [&] { return is_empty(block) && free_count(block, pools_.reservations()) > 0; };
       if (!is_others || !is_old || !is_left() || !is_known_apart(pool, block)) return true;
       auto settled = draft_.settled(block);
-      if (!settled) return true;
+      if (!settled) {
+        passed_over_ = settled.error();
+        return true;
+      }
       block = *std::move(settled);
       if (is_left()) found = block;
       return !found;
@@ -641,6 +646,12 @@ class Assignment {
         reason += "; " + too_large_text(large->second);
       }
       considered.push_back({pool->name, pool->cidr, std::move(reason), true});
+    }
+    if (passed_over_) {
+      return {passed_over_->code,
+              fmt::format("no {} address for node {}: {}", net::name_of(search.family), request_.node.name,
+                          passed_over_->message),
+              std::move(considered)};
     }
     const bool strict = pools_.config().strict_affinity;
     return {ErrorCode::exhausted,
@@ -747,6 +758,8 @@ class Assignment {
   bool fresh_ = false;
   bool crowded_ = false;  ///< the next block does not fit into the commit beside what goes into it already
   std::optional<Refusal> refusal_;
+  /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
+  std::optional<Error> passed_over_;
   std::optional<Error> error_;
 };
 

@@ -175,11 +175,11 @@ void ask_for_lists(Reader& reader, net::Family family) {
   static_cast<void>(reader.keys(all_beside(family)));
 }
 
-const Error* damaged_rest(Reader& reader, const Prefix& block) {
+std::optional<Key> damaged_rest(Reader& reader, const Prefix& block) {
   for (const Key& key : beside_overlapping(reader, block)) {
-    if (const Error* error = reader.damage(key)) return error;
+    if (reader.damage(key) != nullptr) return key;
   }
-  return nullptr;
+  return {};
 }
 
 std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block, std::vector<Key>* records) {

@@ -48,8 +48,8 @@ struct Overlap {
 /// given, gets the keys of the records.
 [[nodiscard]] std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const net::Prefix& block,
                                                                std::vector<Key>* records = nullptr);
-/// Asks for the same; why one of the records is damaged, null when none is.
-[[nodiscard]] const Error* damaged_rest(Reader& reader, const net::Prefix& block);
+/// Asks for the same; one of the records that is damaged, if any is. What rests there is not known.
+[[nodiscard]] std::optional<Key> damaged_rest(Reader& reader, const net::Prefix& block);
 
 /// Asks for stored_blocks, and for the names of all records beside blocks: with them no look asks for names any more.
 void ask_for_lists(Reader& reader, net::Family family);

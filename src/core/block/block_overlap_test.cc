@@ -352,6 +352,29 @@ TEST(Overlap, WhereLooksDoNotTellTheListIsReadOnce) {
   }
 }
 
+/// One record that covers all of a pool is told, at once, and as what it is.
+TEST(Overlap, WhereAllOfAPoolIsUnclearTheRecordIsNamed) {
+  for (const auto& [cidr, length, keys_at_hand] :
+       {std::tuple("10.80.0.0/20", 29, false), std::tuple("10.80.0.0/20", 29, true),
+        std::tuple("10.80.0.0/20", 32, true), std::tuple("10.80.0.0/20", 32, false),
+        std::tuple("fd00:79::/116", 126, false)}) {
+    SCOPED_TRACE(std::string(cidr) + " " + std::to_string(length));
+    OverlapWorld world(cidr, length, keys_at_hand);
+    ASSERT_TRUE(world.add("a", "node-a"));
+    for (const Prefix& block : world.blocks()) world.touch_as_another(block);
+    const Error why{ErrorCode::corrupt, "beside 10.80.0.0/20 is damaged", {}};
+    world.reg.put(block_beside_key(prefix(cidr)), Damaged{Kind::block_beside, why});
+    for (const char* on : {"node-a", "node-b"}) {
+      const auto answer = world.decide(world.request("b", on));
+      ASSERT_TRUE(answer);
+      ASSERT_TRUE(std::holds_alternative<Refusal>(*answer));
+      EXPECT_EQ(std::get<Refusal>(*answer).code, ErrorCode::corrupt);
+      EXPECT_THAT(std::get<Refusal>(*answer).summary, HasSubstr(why.message));
+      EXPECT_LT(world.reg.rounds, 12);
+    }
+  }
+}
+
 /// What rests under it is not known: the others serve.
 TEST(Overlap, ABlockUnderWhichSomethingUnknownRestsIsNotClaimed) {
   OverlapWorld world("10.79.0.0/26", 28);

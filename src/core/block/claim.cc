@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -91,16 +92,20 @@ const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwn
   return reader.foreign_writers() ? reader.find<ClaimCursor>(key) : reader.get<ClaimCursor>(key);
 }
 
+/// The damaged record of what rests there, if one is: its own, or one beside blocks of other lengths.
+std::optional<Key> damaged_beside(Reader& reader, const net::Prefix& candidate) {
+  if (!reader.foreign_writers()) return {};
+  if (reader.damage(block_beside_key(candidate)) != nullptr) return block_beside_key(candidate);
+  return damaged_rest(reader, candidate);
+}
+
 /// Asks for the block of a candidate and for all that a claim of it looks at. True when there is no such block and
 /// nothing of it is damaged.
 bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
   const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), block_key(candidate)};
   for (const Key& key : keys) reader.ask(key);
-  if (reader.foreign_writers()) {
-    reader.ask(block_beside_key(candidate));
-    if (damaged_rest(reader, candidate) != nullptr) return false;
-    if (reader.damage(block_beside_key(candidate)) != nullptr) return false;
-  }
+  if (reader.foreign_writers()) reader.ask(block_beside_key(candidate));
+  if (damaged_beside(reader, candidate)) return false;
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
   if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
   const auto* block = reader.find<Block>(keys[2]);
@@ -170,6 +175,11 @@ class Claiming {
     others_ = std::move(others);
     if (look_scattered() || look_in_order()) return reader_.complete() ? choice_ : ClaimChoice();
     ClaimChoice none = all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
+    if (!unclear_.empty()) {
+      none.damage = *reader_.damage(unclear_.begin()->second);
+      none.reason = none.damage->message;
+      return none;
+    }
     if (example) {
       none.reason += fmt::format(" (block {} is not of /{}: it keeps those out that it overlaps)", example->to_string(),
                                  pool_.block_length);
@@ -187,11 +197,23 @@ class Claiming {
     keys_ = &reader_.keys(sees_all_ ? stored : Listing{Kind::block, stored.name_prefix});
   }
   [[nodiscard]] bool is_out(const net::Prefix& candidate) const {
-    return taken_.contains(candidate) || wholly_reserved(candidate, pools_);
+    return taken_.contains(candidate) || wholly_reserved(candidate, pools_) || unclear_from(candidate.first()) ||
+           unclear_from(candidate.last());
+  }
+  /// The last address of those of a damaged record that this one is in.
+  [[nodiscard]] std::optional<net::Address> unclear_from(const net::Address& address) const {
+    for (const auto& [cidr, record] : unclear_) {
+      if (cidr.contains(address)) return cidr.last();
+    }
+    return {};
   }
   /// A mark above which no block can be made keeps its block out; the others don't suffer from it.
   [[nodiscard]] bool is_free(const net::Prefix& candidate) {
-    if (!may_be_claimed(reader_, candidate, owner_)) return false;
+    if (!may_be_claimed(reader_, candidate, owner_)) {
+      // All of a large block at once, not one candidate after the other.
+      if (const auto key = damaged_beside(reader_, candidate)) unclear_.try_emplace(cidr_of(*key).value(), *key);
+      return false;
+    }
     const auto* mark = reader_.find<HighWaterMark>(high_water_mark_key(candidate));
     return mark == nullptr || is_credible(*mark);
   }
@@ -309,7 +331,7 @@ class Claiming {
 
   /// The last address of the reservation, or of the blocks of other lengths, that an address is in.
   [[nodiscard]] std::optional<net::Address> kept_out_from(const net::Address& address) const {
-    return std::max(pools_.reserved().last_from(address), others_.last_from(address));
+    return std::max({pools_.reserved().last_from(address), others_.last_from(address), unclear_from(address)});
   }
 
   [[nodiscard]] std::uint64_t claimed_in_pool() const {
@@ -329,6 +351,8 @@ class Claiming {
   const std::vector<Key>* keys_ = nullptr;
   bool sees_all_ = false;  ///< keys_ are the store's
   net::Intervals others_;  ///< blocks of other lengths, once the keys are read
+  /// Damaged records of what rests in blocks of any length, by block.
+  std::map<net::Prefix, Key> unclear_;
   std::uint64_t made_meanwhile_ = 0;
   ClaimChoice choice_;
 };

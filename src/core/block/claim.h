@@ -15,6 +15,8 @@ struct ClaimChoice {
   std::optional<net::Prefix> block;
   std::string reason;   ///< when there is none: one clause for a verdict
   bool others = false;  ///< when there is none: other nodes have blocks of the pool
+  /// When there is none: why some could not be claimed. What rests in them is in a record that can't be read.
+  std::optional<Error> damage{};
 };
 
 /// Chooses a block that does not exist yet and has an address to give: the few after the node's last claim are guessed

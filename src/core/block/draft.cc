@@ -170,7 +170,7 @@ void Draft::mark(const std::vector<Key>& records) {
 
 Result<Block> Draft::settled(Block block) {
   if (block.is_settled || !reader_.foreign_writers() || block.unallocated.free_count() == 0) return block;
-  if (const Error* error = damaged_rest(reader_, block.cidr)) return fail(*error);
+  if (const auto key = damaged_rest(reader_, block.cidr)) return fail(*reader_.damage(*key));
   std::vector<Key> records;
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &records);
   if (!reader_.complete()) return block;

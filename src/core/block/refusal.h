@@ -38,7 +38,7 @@ enum class RefusalCause : std::uint8_t {
 /// A request that cannot be granted, as a value: every pool considered and why it was rejected
 /// (docs/promises.md#promise-7).
 struct Refusal {
-  /// exhausted, no_pool or refused_by_configuration.
+  /// exhausted, no_pool, refused_by_configuration; or that of a damaged record for which addresses were passed over.
   ErrorCode code = ErrorCode::exhausted;
   std::string summary;  ///< one line, e.g. "no IPv4 address is free for node node-a"
   std::vector<PoolVerdict> considered;
