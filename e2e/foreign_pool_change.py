@@ -106,13 +106,46 @@ def what_cools(world, etcd, change):
     say(f"what cools in a pool of another {change}: ok")
 
 
-def make_as_calico(etcd, cidr):
-    """A block that Calico claims for node-a, for its tunnel's address say."""
+def new_block_over_old(world, etcd, length):
+    """A block of the new length, which Calico claims for node-a, over one of the old length with holders of node-a."""
+    rig = Rig(world, etcd.store, "--block-size", "27")
+    pool = json.loads(etcd.get(POOL)[POOL])
+    pool["spec"]["blockSize"] = length
+    etcd.put(POOL, json.dumps(pool))
+    over = ipaddress.ip_network(f"{min(rig.held, key=ipaddress.ip_address)}/{length}", strict=False)
+    make_as_calico(etcd, str(over), node="node-c")
+    rig.fill("d", most=40, nodes=("node-c", "node-b"))
+    refused = rig.add("x", "node-c", f"IP={min(rig.held)}")
+    expect(isinstance(refused, dict), f"explicit: {refused}")
+    checked = rig.cli("check", codes=(3,)).stdout
+    expect("block_overlap" in checked, f"named by check: {checked}")
+    etcd.ctl("del", "--prefix", "")
+    say(f"a block of /{length} over holders in /27: ok")
+
+
+def damage_beside_a_large_block(world, etcd):
+    """All of a pool may rest: said at once, and as what it is."""
+    rig = Rig(world, etcd.store, "--block-size", "29")
+    etcd.put("/croft/v1/beside/block/ipv4/10.79.0.0/24", "garbage")
+    for node in ("node-a", "node-b"):
+        begun = time.monotonic()
+        refused = rig.add("x", node)
+        expect(isinstance(refused, dict) and refused["code"] == 101, f"refused: {refused}")
+        expect("beside/block/ipv4/10.79.0.0/24" in json.dumps(refused), f"the record is named: {refused}")
+        expect(time.monotonic() - begun < 5, "before a runtime gives up")
+    rig.cli("record", "remove", "block_beside", "ipv4/10.79.0.0/24", "--force")
+    expect(isinstance(rig.add("x"), str), "an ADD afterwards")
+    etcd.ctl("del", "--prefix", "")
+    say("damage beside a large block: ok")
+
+
+def make_as_calico(etcd, cidr, node="node-a"):
+    """A block that Calico claims for a node, for its tunnel's address say."""
     size = ipaddress.ip_network(cidr).num_addresses
     name = cidr.replace("/", "-")
-    etcd.put(f"/calico/ipam/v2/host/node-a/ipv4/block/{name}", json.dumps({"state": "confirmed", "deleted": False}))
+    etcd.put(f"/calico/ipam/v2/host/{node}/ipv4/block/{name}", json.dumps({"state": "confirmed", "deleted": False}))
     etcd.put(f"{BLOCKS}ipv4/block/{name}", json.dumps(
-        {"cidr": cidr, "affinity": "host:node-a", "allocations": [None] * size, "unallocated": list(range(size)),
+        {"cidr": cidr, "affinity": f"host:{node}", "allocations": [None] * size, "unallocated": list(range(size)),
          "attributes": [], "deleted": False, "sequenceNumber": time.time_ns(), "sequenceNumberForAllocation": {}}))
 
 
@@ -208,6 +241,9 @@ def test():
             change_of_length(world, etcd, length)
         for change in ("name", "length", "length, in blocks of Calico's making"):
             what_cools(world, etcd, change)
+        for length in (28, 26):
+            new_block_over_old(world, etcd, length)
+        damage_beside_a_large_block(world, etcd)
         stray_name(world, etcd)
         deleted_block(Rig(world, etcd.store, "--block-size", "26"), etcd)
         etcd.ctl("del", "--prefix", "")
