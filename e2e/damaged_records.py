@@ -30,8 +30,8 @@ def expect_plain(what, data):
 class Rig:
     """A store with pools a and b; c1 on node-a and c2 on node-b hold an address of pool a."""
 
-    def __init__(self, world, name, store):
-        self.world, self.store = world, store
+    def __init__(self, world, name, store, pools=POOLS):
+        self.world, self.store, self.pools = world, store, pools
         self.log = world.directory / f"{name}.log"
         for container, node in (("c1", "node-a"), ("c2", "node-b")):
             expect_equal(self.call("ADD", container, node)[0], 0, f"ADD of {container}")
@@ -41,7 +41,7 @@ class Rig:
         ipam = {"type": "croft-ipam", "store": self.store, "nodename": node, "agent": str(agent),
                 "log_file_path": str(self.log), "statusWhenFull": statusWhenFull}
         if pools:
-            ipam["pools"] = POOLS
+            ipam["pools"] = self.pools
         config = {"cniVersion": "1.1.0", "name": "net", "ipam": ipam}
         variables = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                      "CNI_IFNAME": ifname, "CNI_PATH": str(self.world.bin), **env}
@@ -306,6 +306,105 @@ def etcd(world):
     expect_equal(rig.call("DEL", "c1", pools=False)[0], 0, "mended, c1 is released")
 
 
+def beside_calicos(world):
+    """What Croft keeps beside an IPPool or a block of Calico's is damaged: what is advised takes nothing of Calico's."""
+    server = Etcd(world)
+    rig = Rig(world, "beside", server.store, [{"name": "a", "cidr": "10.79.0.0/24", "blockSize": 29,
+                                               "cooldownSeconds": 600}])
+    rests = rig.add("c3")
+    expect_equal(rig.call("DEL", "c3")[0], 0, "DEL")
+    held = {entry["address"]: entry["handle"] for entry in json.loads(rig.cli("ip", "list", "-o", "json").stdout)
+            if entry["state"] == "held"}
+    expect_equal(len(held), 2, f"two addresses are held: {held}")
+
+    def stored(prefix):
+        return server.get(prefix)
+
+    def findings():
+        done = rig.cli("check", "-o", "json", codes=(0, 3))
+        return json.loads(done.stdout)
+
+    def remedy_of(finding):
+        found = re.findall("`croft ([^`]+)`", finding["remedy"])
+        expect_equal(len(found), 1, f"one command: {finding}")
+        return found[0].split()
+
+    def in_use():
+        return {entry["address"]: entry["handle"] for entry in json.loads(rig.cli("ip", "list", "-o", "json").stdout)
+                if entry["state"] == "held"}
+
+    def damage(key):
+        value = stored(key)[key]
+        server.put(key, value[:-2] + "?" + value[-1])
+        return value
+
+    # Beside the pool.
+    key, calicos = "/croft/v1/beside/pool/a", stored("/calico/")
+    good = damage(key)
+    found = findings()
+    expect_equal([finding["subject"] for finding in found], ["pool a"], f"one finding: {found}")
+    expect(key in found[0]["evidence"] and "is whole" in found[0]["evidence"], f"what is damaged, and what is not: {found}")
+    expect("gateway" in found[0]["remedy"] and "cooldown" in found[0]["remedy"], f"what it costs: {found}")
+    expect_equal(rig.add("c4")["code"], 101, "an ADD")
+    said = rig.cli(*remedy_of(found[0])).stdout
+    expect("gateway" in said, f"the price is said: {said}")
+    expect_equal(stored("/calico/"), calicos, "all of Calico's is as it was")
+    expect_equal(stored(key), {}, "what was damaged is gone")
+    rig.cli("check")
+    expect("none" in rig.cli("pool", "list").stdout, "without a gateway")
+    expect(isinstance(rig.add("c4"), str), "an ADD")
+    expect_equal(rig.call("DEL", "c4", pools=False)[0], 0, "DEL")
+    # As docs/runbooks/damaged-records.md says.
+    server.put(key, '{"v":1,"cidr":"10.79.0.0/24","gateway":"10.79.0.1","cooldownSeconds":600}')
+    expect_equal(stored(key)[key], good, "written anew")
+    rig.cli("check")
+    say("beside a pool: ok")
+
+    # Beside a block, also while an agent has it in its memory.
+    key = next(key for key in stored("/croft/v1/beside/block/")
+               if json.loads(stored(key)[key])["cooling"][0]["previousHandle"].startswith("net.c3"))
+    name = key.removeprefix("/croft/v1/beside/block/")
+    calicos = stored("/calico/")
+    good = damage(key)
+    found = findings()
+    subjects = [finding["subject"] for finding in found]
+    expect_equal(subjects, [f"block_beside {name}"], f"one finding: {found}")
+    expect(key in found[0]["evidence"] and "is whole" in found[0]["evidence"], f"what is damaged, and what is not: {found}")
+    expect("given out at once" in found[0]["remedy"], f"what it costs: {found}")
+    for more in ((), ("--force",)):
+        refused = rig.cli("record", "remove", "block", name, *more, codes=(5,))
+        expect(f"record remove block_beside {name}" in refused.stderr, f"the one to remove: {refused.stderr}")
+    expect_equal(stored("/calico/"), calicos, "all of Calico's is as it was")
+    with rig.agent("node-a") as (socket_path, log):
+        expect_equal(rig.call("ADD", "c1", pools=False, agent=socket_path)[1].get("code"), 101, "its holder asks again")
+        command = remedy_of(found[0])
+        expect_equal(command, ["record", "remove", "block_beside", name, "--force"], "the remedy")
+        rig.cli(*command[:-1], codes=(5,))
+        rig.cli(*command)
+        expect_equal(stored("/calico/"), calicos, "all of Calico's is as it was")
+        expect_equal(stored(key), {}, "what was damaged is gone")
+        code, answer = rig.call("ADD", "c1", pools=False, agent=socket_path)
+        expect_equal(code, 0, f"the agent gives its holder the same: {answer}; {log.read_text()}")
+        expect("via=agent" in rig.log.read_text().splitlines()[-1], "served by the agent")
+    rig.cli("check")
+    expect_equal(in_use(), held, "who held an address holds it")
+    for i in range(12):
+        address = rig.add(f"d{i}")
+        expect(address not in held, f"{address} of {held.get(address)} is given to d{i}")
+        held[address] = f"d{i}"
+    expect(rests in held, "what rested is given out: that is the price")
+
+    # What of Calico's is damaged itself goes as ever, and what is beside it.
+    calicos = next(key for key in stored("/calico/ipam/v2/assignment/") if name.split("/")[1] in key)
+    server.put(calicos, "{")
+    server.put(key, good[:-2])
+    found = findings()
+    expect(f"record remove block {name} --force" in json.dumps(found), f"the block itself: {found}")
+    rig.cli("record", "remove", "block", name, "--force")
+    expect_equal((stored(calicos), stored(key)), ({}, {}), "both are gone")
+    say("beside a block: ok")
+
+
 def escapes(world):
     """Escape sequences by every channel there is."""
     evil = "\x1b[2J\x07\u202e\u009b31m\x7f"
@@ -361,6 +460,7 @@ def test():
         sqlite(world)
         escapes(world)
         etcd(world)
+        beside_calicos(world)
 
 
 if __name__ == "__main__":

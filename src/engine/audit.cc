@@ -65,11 +65,16 @@ class Audit {
 
  private:
   void report_unreadable() {
-    for (const auto& [key, error] : register_.unreadable) {
-      const std::string subject = std::string(core::name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
-      const auto cidr = key.kind == Kind::block ? core::block_cidr_of(key) : std::nullopt;
+    std::set<Key> told;
+    for (const auto& [read_as, error, beside] : register_.unreadable) {
+      const auto cidr = read_as.kind == Kind::block ? core::block_cidr_of(read_as) : std::nullopt;
       if (cidr) unreadable_blocks_.insert(cidr->to_string());
-      if (key.name.empty()) unlistable_.insert(key.kind);
+      if (read_as.name.empty()) unlistable_.insert(read_as.kind);
+      if (read_as.kind == Kind::pool) all_pools_known_ = false;
+      // What is damaged beside a block is a record by itself, and was read as one too.
+      const Key key = beside && cidr ? core::block_beside_key(*cidr) : read_as;
+      if (!told.insert(key).second) continue;
+      const std::string subject = std::string(core::name_of(key.kind)) + " " + (key.name.empty() ? "(all)" : key.name);
       if (error.code == ErrorCode::newer_version) {
         add(FindingKind::record_newer, subject, error.message, "upgrade Croft here");
       } else if (key.kind == Kind::block && !key.name.empty() && !cidr) {
@@ -80,6 +85,17 @@ class Audit {
             "gone: "
             "`croft record remove block " +
                 in_shell_quotes_if_needed(key.name) + " --force`");
+      } else if (beside && key.kind == Kind::pool) {
+        add(FindingKind::record_unreadable, subject, error.message,
+            fmt::format("restore it from a backup or write it anew (docs/runbooks/damaged-records.md); else `croft "
+                        "record remove pool {}` takes away that alone: the pool stays, its gateway and cooldown are "
+                        "to be set again",
+                        in_shell_quotes_if_needed(key.name)));
+      } else if (key.kind == Kind::block_beside && !key.name.empty()) {
+        add(FindingKind::record_unreadable, subject, error.message,
+            fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {} --force`; "
+                        "what rests there may then be given out at once",
+                        core::name_of(key.kind), in_shell_quotes_if_needed(key.name)));
       } else {
         add(FindingKind::record_unreadable, subject, error.message,
             fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {}{}`",
@@ -172,7 +188,8 @@ class Audit {
     }
     blocks_[block.cidr] = &block;
     const core::Pool* pool = pools_.containing(block.cidr.first());
-    if (pool == nullptr || pool->block_length != block.cidr.length()) {
+    // Of a pool that can't be read nobody knows which blocks lie in it.
+    if (pool == nullptr ? all_pools_known_ : pool->block_length != block.cidr.length()) {
       add(FindingKind::block_without_pool, subject,
           pool == nullptr ? "it lies in no pool"
                           : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length),
@@ -503,6 +520,7 @@ class Audit {
   std::size_t not_compared_ = 0;                                   ///< addresses held, with an empty cache
   std::set<std::string> unreadable_blocks_;
   std::set<Kind> unlistable_;
+  bool all_pools_known_ = true;
   std::map<std::string, NodeCount> nodes_;
   std::map<std::string, std::map<std::string, std::uint32_t>> counts_;  // handle -> block -> addresses held
   AuditReport report_;

@@ -275,6 +275,33 @@ TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
   EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), names_it), 1);
 }
 
+/// Calico's records are whole: what is advised takes nothing of theirs.
+TEST_F(Damaged, WhatIsBesideARecordThatIsWholeIsNamedByItself) {
+  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
+  const auto block = block_of("c1");
+  store.damage_beside(core::block_key(block));
+  store.damage(core::block_beside_key(block));
+  store.damage_beside(core::pool_key("other"));
+  std::vector<Finding> found = audit(context, std::nullopt).value().findings;
+  std::erase_if(found, [](const Finding& f) {
+    return f.kind != Finding::Kind::block_corrupt && f.kind != Finding::Kind::record_unreadable;
+  });
+  ASSERT_EQ(found.size(), 2U);
+  const auto& [of_pool, of_block] = std::pair(found[0], found[1]);
+  EXPECT_EQ(of_pool.kind, Finding::Kind::record_unreadable);
+  EXPECT_EQ(of_pool.subject, "pool other");
+  EXPECT_THAT(of_pool.remedy, HasSubstr("`croft record remove pool other` takes away that alone"));
+  EXPECT_THAT(of_pool.remedy, HasSubstr("gateway"));
+  EXPECT_EQ(of_block.kind, Finding::Kind::record_unreadable);
+  EXPECT_EQ(of_block.subject, "block_beside " + core::block_key(block).name);
+  EXPECT_THAT(of_block.remedy,
+              HasSubstr("`croft record remove block_beside " + core::block_key(block).name + " --force`"));
+  EXPECT_THAT(of_block.remedy, HasSubstr("given out at once"));
+  // Nobody is served by half of what is known.
+  EXPECT_FALSE(assign(context, request("c1")));
+  EXPECT_FALSE(release_owner(context, World::request("c1").owner));
+}
+
 TEST_F(Damaged, IsToldOnce) {
   store.damage(core::pool_key("four"));
   std::vector<std::string> told;

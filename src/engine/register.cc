@@ -41,7 +41,7 @@ class RegisterReader {
 
   [[nodiscard]] bool is_sound(const store::Record& record) {
     const Error* damage = core::damage_of(record.value);
-    if (damage != nullptr) result_.unreadable.push_back({record.key, *damage});
+    if (damage != nullptr) result_.unreadable.push_back({record.key, *damage, core::is_damaged_beside(record.value)});
     return damage == nullptr;
   }
 

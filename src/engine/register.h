@@ -11,7 +11,8 @@ namespace croft::engine {
 /// A record that is there and cannot be read. Without a name: the whole kind cannot even be listed.
 struct Unreadable {
   core::Key key;
-  Error error;  ///< corrupt or newer_version
+  Error error;          ///< corrupt or newer_version
+  bool beside = false;  ///< Calico's own record is whole, only what Croft keeps beside it is damaged
 };
 
 /// What was read for a look at the register that decides nothing.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "base/quoted.h"
 #include "core/block/records.h"
 #include "engine/commit_once.h"
 #include "net/echo.h"
@@ -43,6 +44,13 @@ struct RemoveOptions {
     return fail(ErrorCode::refused_for_safety,
                 "record " + subject + " is not damaged, it only can't be read here: " + damage->message);
   }
+  const bool is_beside = core::is_damaged_beside(record->value);
+  if (is_beside && *kind == core::Kind::block) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("record {} is not damaged, only what is beside it ({}): croft record remove block_beside {}",
+                    subject, damage->message, in_shell_quotes_if_needed(options.name)));
+  }
   // Whoever has a damaged node record is there all the same: the collector must not take the node for gone.
   const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
   const std::string_view loss = core::loss_without(*kind);
@@ -58,8 +66,18 @@ struct RemoveOptions {
     node.name = options.name;
     anew = std::move(node);
   }
+  if (is_beside && *kind == core::Kind::pool) {
+    anew = std::get<core::Pool>(std::get<core::Damaged>(record->value).whole);  // without what is beside it
+  }
   const store::Write write{key, std::move(anew), store::Condition::if_revision(record->revision)};
   TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
+  if (is_beside) {
+    print(
+        fmt::format("what was beside {0} removed, {0} itself stays: it has no gateway and no cooldown until they are "
+                    "set again (docs/runbooks/damaged-records.md)\n",
+                    subject));
+    return 0;
+  }
   print(is_written_anew ? fmt::format("record {} written anew, without labels; `croft node remove {}` says that the "
                                       "node is gone\n",
                                       subject, options.name)

@@ -117,6 +117,9 @@ enum class Kind : std::uint8_t {
 struct Damaged {
   Kind kind = Kind::pool;
   Error error;  ///< corrupt, newer_version, or refused_by_configuration (encrypted); names the record and the remedy
+  /// The pool or block as Calico has it, where its record is whole and only what Croft keeps beside it is damaged.
+  /// Nobody may assign or release by it: cooldown, gateway and what rests are not known.
+  std::variant<std::monostate, Pool, Block> whole{};
   friend bool operator==(const Damaged&, const Damaged&) = default;
 };
 
@@ -142,6 +145,11 @@ inline constexpr std::size_t kKindCount = std::variant_size_v<Value> - 1;  // Da
 [[nodiscard]] inline const Error* damage_of(const Value& value) {
   const auto* damaged = std::get_if<Damaged>(&value);
   return damaged != nullptr ? &damaged->error : nullptr;
+}
+/// Whether of a record only what Croft keeps beside it can't be understood.
+[[nodiscard]] inline bool is_damaged_beside(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr && !std::holds_alternative<std::monostate>(damaged->whole);
 }
 /// Whether records of a kind only say where to look first: a damaged one is as good as none, and may be replaced.
 [[nodiscard]] constexpr bool is_hint(Kind kind) { return kind == Kind::vacancy || kind == Kind::claim_cursor; }

@@ -141,9 +141,16 @@ bool Cache::is_older_than_known(const Key& key, Revision revision) const {
   return known != records_.end() && known->second.revision > revision;
 }
 
+/// What is beside a block changes without the block's revision, and without news when an operator mends it.
+bool Cache::is_damaged_beside(const Key& key) const {
+  const auto known = records_.find(key);
+  return key.kind == Kind::block && known != records_.end() && core::is_damaged_beside(known->second.value);
+}
+
 bool Cache::is_newer_than_known(const Record& record) const {
   const auto known = records_.find(record.key);
-  const bool is_same = known != records_.end() && known->second.revision == record.revision;
+  const bool is_same =
+      known != records_.end() && known->second.revision == record.revision && !is_damaged_beside(record.key);
   return !is_same && !is_older_than_known(record.key, record.revision);
 }
 
@@ -171,7 +178,7 @@ void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
 }
 
 bool Cache::wants(const Key& key) const {
-  if (records_.contains(key) && !touched_.contains(key)) return false;
+  if (records_.contains(key) && !touched_.contains(key) && !is_damaged_beside(key)) return false;
   if (key.kind == Kind::handle) return mentions_.contains(key.name);
   const auto cidr = key.kind == Kind::block ? block_of(key) : std::nullopt;
   return cidr && own_.contains(*cidr);
@@ -380,7 +387,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       if (!is_held && affinity_names_.contains(key.name)) return {};
       return find(key);
     case Known::own_blocks: {
-      if (touched_.contains(key)) return {};
+      if (touched_.contains(key) || is_damaged_beside(key)) return {};
       const auto cidr = block_of(key);
       if (is_held) return find(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};

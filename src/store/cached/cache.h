@@ -68,6 +68,7 @@ class Cache {
   [[nodiscard]] std::optional<Record> find(const Key& key) const;
   [[nodiscard]] bool is_older_than_known(const Key& key, Revision revision) const;
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
+  [[nodiscard]] bool is_damaged_beside(const Key& key) const;
   [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;
   /// Whether a claim has a condition on the block and what is beside it: the pools over it have blocks of this length.

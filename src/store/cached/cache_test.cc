@@ -154,6 +154,23 @@ TEST(Cache, AListAsStoredIsNotAnswered) {
   EXPECT_FALSE(world.cache.answer(wanted));
 }
 
+/// Its revision stays when what is beside it is mended or taken away, and nobody watches that.
+TEST(Cache, ABlockBesideWhichSomethingIsDamagedIsReadEachTime) {
+  WithABlock world;
+  Record damaged = block(11, 1);
+  const auto whole = std::get<core::Block>(damaged.value);
+  damaged.value = core::Damaged{core::Kind::block, Error{ErrorCode::corrupt, "damaged", {}}, whole};
+  EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(11))}));
+  ReadAnswer read;
+  read.records = {damaged};
+  world.cache.learn(read);
+  EXPECT_FALSE(world.cache.record(kBlock)) << "it is asked for";
+  EXPECT_TRUE(world.cache.unknown(8).records.empty() || !world.cache.unknown(8).records.contains(kBlock));
+  read.records = {block(11, 1)};
+  world.cache.learn(read);
+  EXPECT_EQ(world.held(), 1U);
+}
+
 TEST(Cache, AnUnknownOutcomeIsReadAnew) {
   WithABlock world;
   const std::vector<Write> writes = {put(block(0, 2))};

@@ -69,17 +69,28 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
   return record;
 }
 
-[[nodiscard]] Result<Value> with_beside(Value value, const std::optional<std::string>& beside) {
+/// In the place of a pool or block beside which something is damaged.
+template <class Whole>
+core::Damaged damaged_beside(const Key& key, Whole whole, Error error) {
+  error.message += fmt::format("; Calico's own record of {} {} is whole", core::name_of(key.kind), key.name);
+  return {key.kind, std::move(error), std::move(whole)};
+}
+
+Value with_beside(const Key& key, Value value, const std::optional<std::string>& beside) {
   if (!beside) return value;
   if (auto* block = std::get_if<core::Block>(&value)) {
-    TRY(const auto cooling, wire::decode_cooling_beside("cooling beside " + block->cidr.to_string(), *beside));
     // One that contradicts itself is damaged, whatever is beside it.
-    if (core::check_block(*block)) value = core::with_cooling(std::move(*block), cooling);
-  } else if (auto* pool = std::get_if<core::Pool>(&value)) {
-    TRY(const wire::PoolBeside known, wire::decode_pool_beside("record beside pool " + pool->name, *beside));
-    if (known.cidr == pool->cidr) {
-      pool->gateway = known.gateway;
-      pool->cooldown = known.cooldown;
+    if (!core::check_block(*block)) return value;
+    auto cooling = wire::decode_cooling_beside(*place_beside(key), *beside);
+    if (!cooling) return damaged_beside(key, std::move(*block), std::move(cooling).error());
+    return core::with_cooling(std::move(*block), *cooling);
+  }
+  if (auto* pool = std::get_if<core::Pool>(&value)) {
+    auto known = wire::decode_pool_beside(*place_beside(key), *beside);
+    if (!known) return damaged_beside(key, std::move(*pool), std::move(known).error());
+    if (known->cidr == pool->cidr) {
+      pool->gateway = known->gateway;
+      pool->cooldown = known->cooldown;
     }
   }
   return value;
@@ -122,7 +133,7 @@ namespace {
   } else if (is_calicos(key.kind)) {
     auto value = wire::calico::decode_value(key, kv.value);
     if (!value) return fail(value.error().in(kv.key));
-    TRY(record.value, with_beside(*std::move(value), beside));
+    record.value = with_beside(key, *std::move(value), beside);
   } else {
     TRY(record, decode_own(key, kv));
   }

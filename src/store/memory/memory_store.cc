@@ -86,10 +86,19 @@ class MemoryData {
 
   void damage(const Key& key, ErrorCode code) {
     const std::lock_guard lock(mutex_);
-    ++last_revision_.value;
     Error error{code, fmt::format("record {} {} is damaged", core::name_of(key.kind), key.name), {}};
-    apply({key, core::Damaged{key.kind, std::move(error)}, Condition::always(), false}, {});
-    changed_.notify_all();
+    damage(key, core::Damaged{key.kind, std::move(error)});
+  }
+
+  void damage_beside(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    Error error{
+        ErrorCode::corrupt, fmt::format("what is beside {} {} is damaged", core::name_of(key.kind), key.name), {}};
+    core::Damaged damaged{key.kind, std::move(error)};
+    const Value before = entries_.at(key).value;
+    if (const auto* pool = std::get_if<core::Pool>(&before)) damaged.whole = *pool;
+    if (const auto* block = std::get_if<core::Block>(&before)) damaged.whole = *block;
+    damage(key, std::move(damaged));
   }
 
   void forget_history() {
@@ -132,6 +141,12 @@ class MemoryData {
 
  private:
   using Entries = std::map<Key, Entry>;
+
+  void damage(const Key& key, core::Damaged damaged) {
+    ++last_revision_.value;
+    apply({key, std::move(damaged), Condition::always(), false}, {});
+    changed_.notify_all();
+  }
 
   static Record record_of(const Entries::value_type& e) {
     return {e.first, e.second.value, e.second.revision, e.second.token};
@@ -336,6 +351,8 @@ void MemoryStore::set_capabilities(Capabilities capabilities) {
 }
 
 void MemoryStore::damage(const Key& key, ErrorCode code) { data_->damage(key, code); }
+
+void MemoryStore::damage_beside(const Key& key) { data_->damage_beside(key); }
 
 void MemoryStore::forget_history() { data_->forget_history(); }
 

@@ -27,6 +27,8 @@ class MemoryStore : public Store {
 
   /// From now on the record of a key, which is made if need be, can't be understood.
   void damage(const Key& key, ErrorCode code = ErrorCode::corrupt);
+  /// From now on what is beside the record of a pool or block, which is there, can't be understood.
+  void damage_beside(const Key& key);
   /// Forgets past changes, as a compaction does: watches that have not seen them get too_old.
   void forget_history();
   /// What capabilities() says, for tests of code that must do without. Without atomic_commit a commit of several writes
