@@ -1,6 +1,7 @@
 #include "store/sqlite/backup.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
@@ -25,11 +26,12 @@ namespace croft::store {
 namespace {
 
 constexpr std::string_view kNewSuffix = "-new";
-constexpr std::string_view kDraftSuffix = "-restore";
 constexpr std::string_view kRowsSuffix = "-rows";  ///< behind a draft's name: one that its rows go into
 /// What is only looked at has a draft and a lock of its own, so that several wait for each other and nobody else does.
 constexpr std::string_view kLookSuffix = "-look";
 constexpr std::string_view kLookLockSuffix = "-look-turn";
+/// How long a restore waits for readers of the old register, so that its log may go.
+constexpr std::chrono::milliseconds kReadersMax{200};
 
 /// A connection without the settings of a store, through the same layer of files.
 class PlainDatabase {
@@ -254,13 +256,15 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
 SqliteRestore::SqliteRestore(std::string path, bool look_only, const Clock& clock)
     : path_(std::move(path)),
       look_only_(look_only),
-      draft_(path_ + std::string(look_only ? kLookSuffix : kDraftSuffix)),
+      draft_(path_ + std::string(look_only ? kLookSuffix : kRestoreDraftSuffix)),
       clock_(clock),
       lock_(path_ + (look_only ? std::string(kLookLockSuffix) : std::string(kLockSuffix)), {.one_name = true}) {}
 
 SqliteRestore::~SqliteRestore() {
   if (!lock_.is_held()) return;
-  remove_draft();
+  // While the log is set aside it says that what has the path is not the register (refuse_unfinished_restore).
+  const auto aside = os::file_status(path_ + kLogAsideSuffix);
+  if (look_only_ || (aside && !*aside)) remove_draft();
   if (look_only_) static_cast<void>(os::remove_file_durably(lock_.path()));
 }
 
@@ -286,6 +290,7 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
   std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
+  TRY_VOID(restore->end_unfinished(deadline));
   if (!options.look_only) remove_left_look(restore->path_, clock);
   TRY_VOID(restore->make_draft(backup, options, deadline));
   return restore;
@@ -364,25 +369,51 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
   return {};
 }
 
-std::uint64_t SqliteRestore::last_revision_here(Deadline deadline) const {
+Result<void> SqliteRestore::end_unfinished(Deadline deadline) const {
+  const auto is_left = [&] { return os::file_status(path_ + kLogAsideSuffix); };
+  TRY(const auto left, is_left());
+  if (!left) return {};
+  os::FileLock of_store(path_ + kLockSuffix, {.one_name = true});
+  if (look_only_) TRY_VOID(of_store.lock(clock_, deadline));
+  TRY(const auto still_left, is_left());
+  return still_left ? put_log_back() : Result<void>();
+}
+
+/// The draft is there until it has its place, and as long the log belongs to what has it.
+Result<void> SqliteRestore::put_log_back() const {
+  TRY(const auto draft, os::file_status(path_ + kRestoreDraftSuffix));
+  if (!draft) return os::remove_file_durably(path_ + kLogAsideSuffix);
+  TRY_VOID(os::remove_file_durably(path_ + "-shm"));
+  return os::rename_durably(path_ + kLogAsideSuffix, path_ + "-wal");
+}
+
+SqliteRestore::Here SqliteRestore::look_here(Deadline deadline) const {
   const auto note = read_commit_note(path_);
-  const std::uint64_t noted = note ? static_cast<std::uint64_t>(note->revision) : 0;
+  Here result{note ? static_cast<std::uint64_t>(note->revision) : 0, false};
   const auto status = os::file_status(path_);
-  if (!status || !*status) return noted;
+  if (!status || !*status) return result;
   Database here(path_, Database::Mode::shared, clock_, deadline);
   here.believe_copied_pages();  // they go
-  if (!here.open()) return noted;
-  const auto last = last_revision(here);
-  // What is in the log goes into the database, so that the log may go: the old register stays whole to the last moment.
-  static_cast<void>(here.checkpoint());
-  return std::max(noted, last.value_or(0));
+  if (!here.open()) return result;
+  result.revision = std::max(result.revision, last_revision(here).value_or(0));
+  // What is refused stays as it is: a checkpoint would hide that database and log are not of one time.
+  if (!check_against(here, note)) return result;
+  const Deadline readers_are_gone = Deadline::after(clock_.now(), kReadersMax);
+  for (;;) {
+    const auto complete = here.checkpoint();
+    result.needs_no_log = complete && *complete;
+    if (!complete || *complete || readers_are_gone.passed(clock_.now())) return result;
+    sqlite3_sleep(5);
+  }
 }
 
 Result<void> SqliteRestore::renew_draft(Deadline deadline) {
   Database draft(draft_, Database::Mode::shared, clock_, deadline);
   TRY_VOID(draft.open());
   TRY(const std::uint64_t last, last_revision(draft));
-  new_revision_ = std::max(last, last_revision_here(deadline)) + 1;
+  const Here here = look_here(deadline);
+  new_revision_ = std::max(last, here.revision) + 1;
+  needs_no_log_ = here.needs_no_log;
   TRY_VOID(draft.run(Sql::begin_write));
   TRY_VOID(upgrade_tables(draft));
   TRY_VOID(ask_all(draft, {"DELETE FROM changes",
@@ -393,6 +424,27 @@ Result<void> SqliteRestore::renew_draft(Deadline deadline) {
   TRY(const bool complete, draft.checkpoint());
   if (complete) return {};
   return fail(ErrorCode::unavailable, fmt::format("somebody has {} open; try again", draft_));
+}
+
+/// The old log must be gone before the new database has the name: it would be applied to it. Where the old database
+/// is less without it, it is kept until then: whoever opens it meanwhile is refused, and begin() puts it back.
+Result<void> SqliteRestore::take_place() {
+  TRY(const auto log, os::file_status(path_ + "-wal"));
+  const bool keeps_log = log && !needs_no_log_;
+  Result<void> done;
+  if (keeps_log) {
+    done = os::rename_durably(path_ + "-wal", path_ + kLogAsideSuffix);
+  } else {
+    done = os::remove_file_durably(path_ + "-wal");
+  }
+  if (done) done = os::remove_file_durably(path_ + "-shm");
+  if (done) done = os::rename_durably(draft_, path_);
+  const auto draft = os::file_status(draft_);
+  const bool has_place = draft && !*draft;
+  if (!done && !has_place && keeps_log) static_cast<void>(put_log_back());
+  // What fails behind the rename may be undone by a power cut.
+  if (!done) return done;
+  return os::remove_file_durably(path_ + kLogAsideSuffix);
 }
 
 Result<void> SqliteRestore::finish(Deadline deadline) {
@@ -406,9 +458,7 @@ Result<void> SqliteRestore::finish(Deadline deadline) {
   note.next_revision = note.revision;
   lock_.note(encode_next_note(note), kNextNoteAt);
   TRY_VOID(os::sync_file(lock_.path()));
-  // The old log must be gone before the new database has the name: it would be applied to it.
-  for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path_ + suffix));
-  TRY_VOID(os::rename_durably(draft_, path_));
+  TRY_VOID(take_place());
   lock_.note(encode_commit_note(note));
   lock_.note(encode_file_note(note), kCommitNoteBytes);
   return make_room(path_, static_cast<std::int64_t>(new_revision_), clock_, deadline);

@@ -155,6 +155,7 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
 Result<std::optional<CommitNote>> open_checked(Database& database) {
   auto note = read_commit_note(database.path());
   TRY_VOID(database.open());
+  TRY_VOID(refuse_unfinished_restore(database.path()));
   auto checked = check_against(database, note);
   if (!checked && note && !note->of(database.register_id())) {
     // A restore may have ended between the two.

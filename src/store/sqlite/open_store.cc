@@ -70,6 +70,18 @@ Result<void> make_room(const std::string& path, std::int64_t in_file, const Cloc
   return database.run(Sql::commit);
 }
 
+Result<void> refuse_unfinished_restore(const std::string& path) {
+  TRY(const auto aside, os::file_status(path + kLogAsideSuffix));
+  if (!aside) return {};
+  TRY(const auto draft, os::file_status(path + kRestoreDraftSuffix));
+  if (!draft) return {};  // it has its place
+  return fail(ErrorCode::corrupt,
+              fmt::format("a restore of {0} has not ended, and commits that are not in it are in {0}{1}; nothing is "
+                          "handed out. Restore a backup with \"croft --store sqlite:{0} store restore BACKUP\", or "
+                          "what was here, all of it, with \"croft --store sqlite:{0} store restore {0} --force\"",
+                          path, kLogAsideSuffix));
+}
+
 Result<void> refuse_lost_database(const std::string& path) {
   // Commits that would be applied to a new database.
   TRY(const auto log, os::file_status(path + "-wal"));
