@@ -6,6 +6,7 @@ usage: store_put_back.py BIN_DIR
 
 import shutil
 import sys
+import time
 
 import machine_lib
 from lib import World, expect, expect_equal, main, require_programs, run, say
@@ -88,6 +89,32 @@ def older_files(world):
     put_back(world, True, ("",), ("-lock",))
     put_back(world, False, ("",), ("-lock",))
     put_back(world, False, ("", "-lock"), ())
+
+
+def restore_after_a_look(world):
+    """Another program was the last to close the register, and its pages have no checksum of Croft's: a restore holds the
+    lock that giving them one needs."""
+    look = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM records').fetchall()"
+    for is_damaged in (False, True):
+        m = Machine(world, f"look-{is_damaged}", cooldown=600)
+        for i in range(MANY):
+            m.add(f"c{i}")
+        backup = world.directory / f"look-{is_damaged}.backup"
+        m.croft("store", "backup", backup)
+        m.add("late")
+        run(sys.executable, "-c", look, m.db)
+        if is_damaged:
+            content = bytearray(m.path("").read_bytes())
+            at = content.rindex(b"10.79.")
+            content[at] ^= 1
+            m.path("").write_bytes(content)
+        started = time.monotonic()
+        done = m.croft("store", "restore", backup, "--force", check=False)
+        expect_equal(done.returncode, 0, f"restore after a look, damaged: {is_damaged}: {done.stdout}{done.stderr}")
+        expect(time.monotonic() - started < 60, "a restore waits for the lock that it has")
+        expect(("late" in done.stdout) != is_damaged, f"what is lost is named where it can be read: {done.stdout}")
+        expect_equal(len(m.held()), MANY, "held")
+    say("a restore reads what another program has copied, and waits for nobody")
 
 
 def restore_killed(world):
@@ -197,7 +224,8 @@ def restore_of_what_cooled(world):
 def test():
     require_programs("strace")
     with World("put-back", sys.argv[1]) as world:
-        for part in (older_files, restore_without_a_pool, restore_of_what_cooled, restore_beside_damage, restore_killed):
+        for part in (older_files, restore_without_a_pool, restore_of_what_cooled, restore_beside_damage,
+                     restore_after_a_look, restore_killed):
             part(world)
 
 

@@ -396,13 +396,13 @@ class Resting {
 };
 
 /// Compares what is there with the draft, when the draft has what runs.
-[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const engine::Context& draft,
-                                   const std::string& node, Account& account) {
+[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const store::SqliteOptions& how,
+                                   const engine::Context& draft, const std::string& node, Account& account) {
   TRY(const auto then, engine::list_addresses(draft));
   const auto status = os::file_status(path);
   if (status && !*status) return {};
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  auto store = store::open_sqlite_store(path, {.create = false, .verify = true}, line.clock, deadline);
+  auto store = store::open_sqlite_store(path, how, line.clock, deadline);
   auto now = store ? engine::list_addresses({**store, line.clock, line.random, kCopyLimit})
                    : Result<std::vector<engine::AddressView>>(fail(store.error()));
   if (!now) {
@@ -436,7 +436,7 @@ class Resting {
     Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
     TRY_VOID(recorder.record_all());
   }
-  return compare(line, path, context, node, account);
+  return compare(line, path, {.verify = true, .lock_is_held = !options.dry_run}, context, node, account);
 }
 
 [[nodiscard]] Result<int> restore(CommandLine& line, const RestoreOptions& options) {

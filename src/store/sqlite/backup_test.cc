@@ -78,6 +78,24 @@ TEST_F(BackupTest, ALookAtWhatARestoreWouldDoHoldsNoLock) {
   }
 }
 
+/// A plain SQLite that is the last to close the register copies its log, and the pages have no checksum of ours then.
+/// Who reads on gives them one, under the lock: who restores has that himself.
+TEST_F(BackupTest, WhoRestoresReadsWhatIsThereThoughAnotherProgramHasCopiedItsLog) {
+  {
+    const auto store = make();
+    for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(put(*store, "a" + std::to_string(i), i));
+  }
+  ASSERT_TRUE(back_up());
+  as_other_program(path(), "SELECT count(*) FROM records");
+  const auto restore = SqliteRestore::begin(path(), backup(), {}, clock_, soon());
+  ASSERT_TRUE(restore) << restore.error().message;
+  const auto there = open_sqlite_store(path(), {.verify = true, .lock_is_held = true}, clock_, soon());
+  ASSERT_TRUE(there) << there.error().message;
+  EXPECT_EQ(read(**there, "a7"), 7U);
+  ASSERT_TRUE((*restore)->finish(soon()));
+  EXPECT_EQ(read(*make(), "a7"), 7U);
+}
+
 TEST_F(BackupTest, WhatALookThatWasKilledLeftIsRemoved) {
   {
     const auto store = make();

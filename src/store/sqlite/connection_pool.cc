@@ -82,6 +82,7 @@ Result<void> ConnectionPool::open_sound(Database& database) {
 
 Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met) {
   auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
+  if (gate_.lock_is_held_by_caller()) database->believe_copied_pages();
   auto opened = open_sound(*database);
   if (opened) {
     slot.database = std::move(database);
