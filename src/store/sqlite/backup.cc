@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <initializer_list>
-#include <memory>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +17,7 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/raw_counters.h"
+#include "store/sqlite/salvage.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/transaction.h"
@@ -70,11 +71,6 @@ class PlainDatabase {
   [[nodiscard]] Result<void> run(const char* sql) {
     return checked(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "write");
   }
-  [[nodiscard]] Result<void> attach(const std::string& other, const char* name) {
-    const std::unique_ptr<char, decltype(&sqlite3_free)> sql(sqlite3_mprintf("ATTACH %Q AS %s", other.c_str(), name),
-                                                             &sqlite3_free);
-    return run(sql.get());
-  }
   [[nodiscard]] Result<std::uint64_t> number(const char* sql) {
     std::uint64_t value = 0;
     const auto note = [](void* out, int, char** values, char**) {
@@ -96,21 +92,7 @@ class PlainDatabase {
     const auto last = number("SELECT value FROM counters WHERE id=1");
     return !in_file || !last || (*in_file >= least && *in_file <= static_cast<std::int64_t>(*last));
   }
-  /// The rows of another file in the tables of this one, which have none: one after the other, past every index. Of two
-  /// records of one name, as only damage leaves them, the later stays.
-  [[nodiscard]] Result<void> take_rows_of(const std::string& other) {
-    TRY_VOID(attach(other, "old"));
-    TRY(const std::uint64_t application, number("PRAGMA old.application_id"));
-    if (application != static_cast<std::uint64_t>(kApplicationId)) return fail(ErrorCode::corrupt, "no register");
-    // Without conditions SQLite would copy tables and indexes page by page.
-    TRY_VOID(
-        run("INSERT OR REPLACE INTO counters SELECT id, value FROM old.counters NOT INDEXED WHERE id IS NOT NULL"));
-    return run(
-        "INSERT INTO records(kind, name, revision, token, checksum, value) SELECT kind, name, revision, token, "
-        "checksum, value FROM old.records NOT INDEXED WHERE kind IS NOT NULL ON CONFLICT(kind, name) DO UPDATE SET "
-        "revision=excluded.revision, token=excluded.token, checksum=excluded.checksum, value=excluded.value WHERE "
-        "excluded.revision > revision");
-  }
+  [[nodiscard]] sqlite3* handle() const { return db_; }
   /// Pages, tables and indexes fit each other.
   [[nodiscard]] Result<void> check_whole() {
     std::string verdict;
@@ -179,19 +161,24 @@ void remove_left_look(const std::string& path, const Clock& clock) {
   return static_cast<std::uint64_t>(last);
 }
 
-[[nodiscard]] Result<void> put_rows_in_a_new_database(const std::string& draft) {
+/// Puts what can be read of a draft into a new database of the same name; what can't, as take_records tells.
+[[nodiscard]] Result<std::vector<Error>> put_rows_in_a_new_database(const std::string& draft) {
   const std::string rows = draft + std::string(kRowsSuffix);
+  std::vector<Error> lost;
   TRY_VOID(remove_with_side_files(rows));
   TRY_VOID(create_database(rows));
   {
+    PlainDatabase damaged;
+    TRY_VOID(damaged.open(draft, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW));
+    damaged.believe_pages(PageBelief::unchecked);
     PlainDatabase fresh;
     TRY_VOID(fresh.open_draft(rows));
-    TRY_VOID(fresh.take_rows_of(draft));
-    TRY_VOID(fresh.run("DETACH old"));
+    TRY(lost, take_records(damaged.handle(), fresh.handle()));
     TRY_VOID(fresh.run("PRAGMA journal_mode=WAL"));
   }
   TRY_VOID(remove_with_side_files(draft));
-  return os::rename_durably(rows, draft);
+  TRY_VOID(os::rename_durably(rows, draft));
+  return lost;
 }
 
 [[nodiscard]] Result<void> ask_all(Database& database, std::initializer_list<std::string> statements) {
@@ -335,7 +322,9 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     // A database and a log of two times, an index from which nothing can be read, what others made beside our tables:
     // all that says nothing that the records don't, and each of them has a checksum.
     damaged_.clear();
-    if (put_rows_in_a_new_database(draft_)) whole = look();
+    auto lost = put_rows_in_a_new_database(draft_);
+    whole = lost ? look() : Result<void>(fail(lost.error()));
+    if (lost) std::move(lost->begin(), lost->end(), std::back_inserter(damaged_));
   }
   if (!whole) {
     return fail(

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -229,6 +231,132 @@ TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
   EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
   ASSERT_TRUE(restore({.incomplete = true}));
   EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+// ---------------------------------------------------------------- what is damaged, record by record
+
+/// A backup with damage in its bytes.
+class DamagedBackupTest : public BackupTest {
+ protected:
+  static constexpr std::size_t kPage = 4096;
+  static constexpr char kTableLeaf = 0x0d;
+  static constexpr char kIndexLeaf = 0x0a;
+
+  void make_backup(std::uint64_t records) {
+    {
+      const auto store = make();
+      for (std::uint64_t i = 0; i < records; ++i) ASSERT_TRUE(put(*store, name(i), i));
+    }
+    ASSERT_TRUE(back_up());
+    std::ifstream in(backup(), std::ios::binary);
+    whole_ = std::string(std::istreambuf_iterator<char>(in), {});
+    records_ = records;
+  }
+  static std::string name(std::uint64_t i) { return "name-" + std::to_string(100 + i); }
+  /// Where a name is, in a page of this kind.
+  [[nodiscard]] std::size_t place_of(const std::string& what, char kind) const {
+    for (std::size_t at = whole_.find(what); at != std::string::npos; at = whole_.find(what, at + 1)) {
+      if (whole_[at / kPage * kPage] == kind) return at;
+    }
+    ADD_FAILURE() << what << " is in no such page";
+    return 0;
+  }
+  [[nodiscard]] std::size_t counters_page() const {
+    return static_cast<std::size_t>(
+        std::stoul(as_other_croft(path(), "SELECT rootpage FROM sqlite_schema WHERE name='counters'")) - 1);
+  }
+  /// What comes of a restore of these bytes, looked at: readable, set aside and missing records.
+  struct Outcome {
+    std::uint64_t readable = 0, wrong = 0;
+    std::set<std::string> set_aside, missing;
+    std::vector<std::string> told;
+    std::uint64_t revision = 0;
+  };
+  [[nodiscard]] Outcome restore_of(const std::string& bytes) const {
+    std::ofstream(backup(), std::ios::binary | std::ios::trunc) << bytes;
+    Outcome outcome;
+    const auto look = SqliteRestore::begin(path(), backup(), {.incomplete = true, .look_only = true}, clock_, soon());
+    EXPECT_TRUE(look) << look.error().message << look.error().details;
+    if (!look) return outcome;
+    for (const Error& error : (*look)->damaged()) outcome.told.push_back(error.message);
+    outcome.revision = (*look)->revision_of_backup();
+    const auto store = make_at((*look)->draft());
+    for (std::uint64_t i = 0; i < records_; ++i) {
+      const auto record = store->get(mark_key(name(i)), soon());
+      EXPECT_TRUE(record);
+      if (!record) continue;
+      if (!*record) {
+        outcome.missing.insert(name(i));
+      } else if (core::damage_of((*record)->value) != nullptr) {
+        outcome.set_aside.insert(name(i));
+      } else {
+        ++outcome.readable;
+        if (std::get<core::HighWaterMark>((*record)->value).sequence_number.value != i) ++outcome.wrong;
+      }
+    }
+    EXPECT_EQ(outcome.wrong, 0U);
+    return outcome;
+  }
+
+  std::string whole_;
+  std::uint64_t records_ = 0;
+};
+
+/// '3' and '7' are one bit apart.
+TEST_F(DamagedBackupTest, ADamagedNameTakesNothingFromTheRecordThatHasIt) {
+  make_backup(10);
+  std::string bytes = whole_;
+  bytes[place_of(name(7), kTableLeaf) + name(7).size() - 1] ^= 4;
+  const Outcome by_index = restore_of(bytes);
+  EXPECT_EQ(by_index.readable, 10U) << "the index has the name";
+  bytes[place_of(name(7), kIndexLeaf) + name(7).size() - 1] ^= 4;
+  const Outcome lost = restore_of(bytes);
+  EXPECT_EQ(lost.readable, 9U);
+  EXPECT_THAT(lost.missing, testing::ElementsAre(name(7)));
+  EXPECT_THAT(lost.told, testing::Contains(testing::HasSubstr("one more record")));
+}
+
+TEST_F(DamagedBackupTest, AFlippedBitInTheHeadOfARowCostsThatRowAtMost) {
+  make_backup(10);
+  const std::size_t at = place_of(name(5), kTableLeaf);
+  for (std::size_t byte = at - 10; byte < at + 2; ++byte) {
+    for (const int bit : {0, 3, 7}) {
+      std::string bytes = whole_;
+      bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << bit));
+      const Outcome outcome = restore_of(bytes);
+      EXPECT_GE(outcome.readable, 9U) << "byte " << byte - at << " bit " << bit;
+      EXPECT_THAT(outcome.missing, testing::IsEmpty()) << "byte " << byte - at << " bit " << bit;
+    }
+  }
+}
+
+TEST_F(DamagedBackupTest, APageOfZeroesCostsItsRecordsAndTheyAreSetAside) {
+  make_backup(300);
+  std::string bytes = whole_;
+  for (const std::uint64_t i : {100U, 200U}) {
+    bytes.replace(place_of(name(i), kTableLeaf) / kPage * kPage, kPage, kPage, '\0');
+  }
+  const Outcome outcome = restore_of(bytes);
+  EXPECT_GT(outcome.readable, 150U);
+  EXPECT_TRUE(outcome.set_aside.contains(name(100)) && outcome.set_aside.contains(name(200)));
+  EXPECT_THAT(outcome.missing, testing::IsEmpty());
+  EXPECT_EQ(outcome.told.size(), outcome.set_aside.size());
+}
+
+TEST_F(DamagedBackupTest, DamagedCountersCostNoRecord) {
+  make_backup(10);
+  const std::size_t page = counters_page() * kPage;
+  std::string bytes = whole_;
+  bytes.replace(page, kPage, kPage, '\0');
+  EXPECT_EQ(restore_of(bytes).readable, 10U);
+  EXPECT_EQ(restore_of(bytes).revision, 10U);
+  for (std::size_t i = whole_.find_last_not_of('\0', page + kPage - 9); i > page + kPage - 60; --i) {
+    bytes = whole_;
+    bytes[i] ^= 16;
+    const Outcome outcome = restore_of(bytes);
+    EXPECT_EQ(outcome.readable, 10U) << i - page;
+    EXPECT_GE(outcome.revision, 10U) << i - page;
+  }
 }
 
 }  // namespace

@@ -185,7 +185,9 @@ Result<void> verify(Database& database, std::vector<Error>* damaged) {
         if (damage != nullptr && damaged == nullptr) return fail(*damage);
         if (damage != nullptr) damaged->push_back(*damage);
       }
-      const auto is_newer = [&](const Record& r) { return r.revision > database.told(last); };
+      const auto is_newer = [&](const Record& r) {
+        return core::damage_of(r.value) == nullptr && r.revision > database.told(last);
+      };
       if (std::any_of(page.records.begin(), page.records.end(), is_newer)) {
         return fail(ErrorCode::corrupt,
                     fmt::format("{} has records of a revision that was never given; restore it from "
