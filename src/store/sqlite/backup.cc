@@ -181,6 +181,34 @@ void remove_left_look(const std::string& path, const Clock& clock) {
   return lost;
 }
 
+/// Of a backup what was said of its draft, and without the remedies of a store: nobody has asked to restore it in
+/// place.
+std::string told_of_backup(std::string text, const std::string& draft, const std::string& backup) {
+  text.resize(std::min(text.size(), text.find("; ")));
+  for (std::size_t at = text.find(draft); at != std::string::npos; at = text.find(draft, at + backup.size())) {
+    text.replace(at, draft.size(), backup);
+  }
+  return text;
+}
+
+/// A live register of its own is no backup of another one: whoever was told to restore it in its place has forgotten
+/// --store.
+[[nodiscard]] Result<void> refuse_other_register(const std::string& path, const std::string& backup) {
+  TRY(const std::string file, os::resolved_path(backup));
+  if (file == path) return {};
+  TRY_VOID(refuse_unfinished_restore(file));
+  const auto ours = read_commit_note(path);
+  const auto theirs = read_commit_note(file);
+  if (!ours || !theirs || theirs->of(ours->register_id) || ours->of(theirs->register_id)) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("{0} is itself a register, and another one than {1}: {0}{2} says so. To restore it in its own "
+                  "place: \"croft --store sqlite:{0} store restore {0}\". To put it in place of {1} all the "
+                  "same: copy {0} and {0}-wal to a directory of their own, without {0}{2}, and restore that "
+                  "copy",
+                  file, path, kLockSuffix));
+}
+
 [[nodiscard]] Result<void> ask_all(Database& database, std::initializer_list<std::string> statements) {
   for (const std::string& statement : statements) TRY_VOID(database.ask(statement));
   return {};
@@ -216,9 +244,10 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
     if (copied) {
       copied = copy.check_whole();
       if (!copied && copied.error().code == ErrorCode::corrupt) {
-        copied = fail(ErrorCode::corrupt, fmt::format("{} cannot be backed up: {}; restore a backup with \"croft store "
-                                                      "restore BACKUP\"",
-                                                      resolved, copied.error().message));
+        copied =
+            fail(ErrorCode::corrupt, fmt::format("{0} cannot be backed up: {1}; restore a backup with \"croft --store "
+                                                 "sqlite:{0} store restore BACKUP\"",
+                                                 resolved, copied.error().message));
       }
     }
     // No mode that needs files beside it.
@@ -275,6 +304,7 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   TRY(std::string resolved, os::resolved_path(path));
   TRY(const auto there, os::file_status(resolved));
   if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
+  TRY_VOID(refuse_other_register(resolved, backup));
   std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
   TRY_VOID(restore->end_unfinished(deadline));
@@ -294,7 +324,13 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     source.believe_pages(options.incomplete ? PageBelief::unchecked : PageBelief::copied_too);
     PlainDatabase draft;
     TRY_VOID(draft.open_draft(draft_));
-    TRY_VOID(draft.copy_from(source, deadline, clock_));
+    if (const auto copied = draft.copy_from(source, deadline, clock_); !copied) {
+      if (copied.error().code != ErrorCode::corrupt) return fail(copied.error());
+      return fail(Error{ErrorCode::corrupt,
+                        fmt::format("{} is not a whole register{}", backup,
+                                    options.incomplete ? "" : ". With --force what can be read of it is taken"),
+                        told_of_backup(copied.error().message, draft_, backup)});
+    }
     if (!options.incomplete && !source.fits_its_log()) {
       return fail(ErrorCode::corrupt,
                   fmt::format("{0} and its log {0}-wal are not of one time: it is not the whole register. With --force "
@@ -326,11 +362,13 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     whole = lost ? look() : Result<void>(fail(lost.error()));
     if (lost) std::move(lost->begin(), lost->end(), std::back_inserter(damaged_));
   }
+  for (Error& damage : damaged_) damage.message = told_of_backup(std::move(damage.message), draft_, backup);
   if (!whole) {
-    return fail(
-        whole.error().code == ErrorCode::corrupt
-            ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
-            : whole.error());
+    if (whole.error().code != ErrorCode::corrupt) return fail(whole.error());
+    return fail(Error{ErrorCode::corrupt,
+                      fmt::format("{} is not a whole register{}", backup,
+                                  options.incomplete ? "" : ". With --force what can be read of it is taken"),
+                      told_of_backup(whole.error().message, draft_, backup)});
   }
   if (!damaged_.empty() && !options.incomplete) {
     return fail(Error{ErrorCode::corrupt,

@@ -164,6 +164,46 @@ TEST_F(BackupTest, WhatIsNoWholeRegisterIsRefusedAndNothingIsTouched) {
   EXPECT_FALSE(fs::exists(path() + "-restore"));
 }
 
+/// Who was told to restore it, and forgot which store he means.
+TEST_F(BackupTest, AnotherLiveRegisterIsNoBackup) {
+  const std::string other = scratch_.file("other/croft.db");
+  ASSERT_TRUE(put(*make_at(other), "a", 1));
+  ASSERT_TRUE(put(*make(), "b", 1));
+  for (const bool force : {false, true}) {
+    const auto refused = SqliteRestore::begin(path(), other, {.incomplete = force}, clock_, soon());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_THAT(refused.error().message,
+                testing::HasSubstr("croft --store sqlite:" + other + " store restore " + other));
+  }
+  EXPECT_EQ(read(*make(), "b"), 1U);
+  fs::copy_file(other, backup());
+  fs::copy_file(other + "-wal", backup() + "-wal");
+  ASSERT_TRUE(restore());
+  EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+TEST_F(BackupTest, ARefusalNamesTheBackupAndNoDraft) {
+  ASSERT_TRUE(put(*make(), "a", 1));
+  ASSERT_TRUE(back_up());
+  as_other_croft(backup(), "PRAGMA journal_mode=MEMORY; CREATE TABLE notes(x)");
+  for (const bool look_only : {false, true}) {
+    const auto refused = SqliteRestore::begin(path(), backup(), {.look_only = look_only}, clock_, soon());
+    ASSERT_FALSE(refused);
+    const std::string text = refused.error().message + refused.error().details;
+    EXPECT_THAT(text, testing::AllOf(testing::HasSubstr(backup()), testing::HasSubstr("notes"),
+                                     testing::HasSubstr("--force"), testing::Not(testing::HasSubstr("croft.db-"))));
+  }
+}
+
+TEST_F(BackupTest, WhatRefusesALiveRegisterNamesItsStore) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  as_other_croft(path(), "CREATE TABLE notes(x)");
+  EXPECT_THAT(error_of(open(path())).message,
+              testing::HasSubstr("croft --store sqlite:" + path() + " store restore " + path() + " --force"));
+}
+
 /// One damaged record is set aside by whoever reads it: it must not be the end of all others.
 TEST_F(BackupTest, DamagedRecordsAreTakenAlongWhenAsked) {
   {

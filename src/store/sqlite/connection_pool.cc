@@ -66,7 +66,8 @@ Result<void> ConnectionPool::check_there() const {
   TRY(const auto status, os::file_status(path_));
   // As while somebody copies another one over it. SQLite would remove the log beside it.
   if (status && status->bytes == 0) {
-    return fail(ErrorCode::corrupt, fmt::format("{} is empty; restore it with \"croft store restore BACKUP\"", path_));
+    return fail(ErrorCode::corrupt,
+                fmt::format("{0} is empty; restore it with \"croft --store sqlite:{0} store restore BACKUP\"", path_));
   }
   if (status) return {};
   TRY_VOID(refuse_lost_database(path_));

@@ -155,7 +155,7 @@ class RestoreCrashTest : public SqliteStoreTest {
       sqlite3* db = nullptr;
       sqlite3_open(store().c_str(), &db);
       sqlite3_exec(db, "BEGIN; SELECT count(*) FROM records", nullptr, nullptr, nullptr);
-      static_cast<void>(::write(ready[1], "r", 1));
+      if (::write(ready[1], "r", 1) != 1) ::_exit(1);
       for (;;) ::pause();
     }
     char byte = 0;

@@ -162,9 +162,10 @@ Result<void> verify_pages(Database& database) {
     return fail(database.failure(kRefused, "read"));
   }
   if (verdict != "ok") {
-    return fail(ErrorCode::corrupt,
-                fmt::format("{} is damaged: {}; restore a backup with \"croft store restore BACKUP\"", database.path(),
-                            verdict));
+    return fail(
+        ErrorCode::corrupt,
+        fmt::format("{0} is damaged: {1}; restore a backup with \"croft --store sqlite:{0} store restore BACKUP\"",
+                    database.path(), verdict));
   }
   return {};
 }
