@@ -85,7 +85,7 @@ def older_copy_in_place(world):
             code, _, text = m.call("ADD", f"d{agent}", agent=agent)
             expect_equal(code, CORRUPT, f"ADD on a register that lost commits ({text})")
         done = m.croft("check")
-        expect(done.returncode == 3 and "register_damaged" in done.stdout and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
+        expect(done.returncode == 3 and "register_damaged" in done.stdout and "store restore" in done.stdout + done.stderr, f"check: {done}")
         # What is left is taken only with --force, and then everything serves again.
         expect_equal(m.croft("store", "restore", m.db).returncode != 0, True, "restore of what is left, unforced")
         m.note_running("c2", "10.79.0.1")
@@ -122,9 +122,9 @@ def flipped_bit(world):
     with m.agent_or_refusal():
         expect_equal(m.call("ADD", "d")[0], CORRUPT, "ADD beside an agent")
     found = m.croft("check", "-o", "json")
-    expect(found.returncode == 3 and "croft store restore" in found.stdout and json.loads(found.stdout), f"{found}")
+    expect(found.returncode == 3 and "store restore" in found.stdout and json.loads(found.stdout), f"{found}")
     done = m.croft("check")
-    expect(done.returncode == 3 and "register_damaged" in done.stdout and "croft store restore" in done.stdout + done.stderr, f"check: {done}")
+    expect(done.returncode == 3 and "register_damaged" in done.stdout and "store restore" in done.stdout + done.stderr, f"check: {done}")
     say("one flipped bit in -wal: code 101, and check says so")
 
 
@@ -166,7 +166,7 @@ def flipped_name(world):
         page = f"page {at // PAGE + 1} of {m.db}"
         code, addresses, text = m.call("ADD", "d", agent=False)
         expect_equal((code, addresses), (CORRUPT, []), f"ADD with a flipped bit at {at}")
-        expect(page in text and "croft store restore" in text, text)
+        expect(page in text and "store restore" in text, text)
         code, addresses, text = m.call("ADD", "c3", agent=False)
         expect(code == CORRUPT or [held.get(a) for a in addresses] == ["c3"], f"c3 with a flipped bit at {at}: {addresses} {text}")
         for arguments in (("check",), ("store", "backup", world.directory / f"backup-{at}"),
@@ -282,7 +282,7 @@ def log_of_an_earlier_time(world):
         shutil.copyfile(str(aside / "croft.db") + suffix, m.path(suffix))
     for command, container, expected in (("ADD", "x", CORRUPT), ("ADD", "b3", CORRUPT), ("DEL", "b3", CORRUPT), ("STATUS", "x", 50)):
         code, _, text = m.call(command, container, agent=False)
-        expect(code == expected and "croft store restore" in text, f"{command} {container}: {code} {text}")
+        expect(code == expected and "store restore" in text, f"{command} {container}: {code} {text}")
     done = m.croft("check")
     expect(done.returncode == 3 and "register_damaged" in done.stdout, f"check: {done}")
     backup = world.directory / "oldlog-backup"

@@ -6,6 +6,7 @@ usage: store_put_back.py BIN_DIR
 
 import shutil
 import sys
+import time
 
 import machine_lib
 from lib import World, expect, expect_equal, main, require_programs, run, say
@@ -88,6 +89,84 @@ def older_files(world):
     put_back(world, True, ("",), ("-lock",))
     put_back(world, False, ("",), ("-lock",))
     put_back(world, False, ("", "-lock"), ())
+
+
+def restore_without_a_block(world):
+    """Damage took a block: what else names it tells that somebody held addresses there."""
+    m = Machine(world, "no-block")
+    for i in range(3):
+        m.add(f"c{i}")
+    copy = world.directory / "no-block-copy"
+    shutil.copytree(m.folder, copy)
+    shutil.rmtree(m.folder)
+    m.folder.mkdir()
+    take = ("import sqlite3, os, sys; c = sqlite3.connect(sys.argv[1]); c.execute('DELETE FROM records WHERE kind=3'); "
+            "c.commit(); os._exit(0)")
+    run(sys.executable, "-c", take, copy / "croft.db")
+    damage(copy, 5, "net.c1")
+    done = m.croft("store", "restore", copy / "croft.db", "--force", check=False)
+    expect_equal(done.returncode, 0, f"restore: {done.stdout}{done.stderr}")
+    expect("/28: affinity host/" in done.stdout and "handle net.c0 (1)" in done.stdout, f"it is named: {done.stdout}")
+    say("a block that is gone and named is told")
+
+
+def restore_after_a_look(world):
+    """Another program was the last to close the register, and its pages have no checksum of Croft's: a restore holds the
+    lock that giving them one needs."""
+    look = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM records').fetchall()"
+    for is_damaged in (False, True):
+        m = Machine(world, f"look-{is_damaged}", cooldown=600)
+        for i in range(MANY):
+            m.add(f"c{i}")
+        backup = world.directory / f"look-{is_damaged}.backup"
+        m.croft("store", "backup", backup)
+        m.add("late")
+        run(sys.executable, "-c", look, m.db)
+        if is_damaged:
+            content = bytearray(m.path("").read_bytes())
+            at = content.rindex(b"10.79.")
+            content[at] ^= 1
+            m.path("").write_bytes(content)
+        started = time.monotonic()
+        done = m.croft("store", "restore", backup, "--force", check=False)
+        expect_equal(done.returncode, 0, f"restore after a look, damaged: {is_damaged}: {done.stdout}{done.stderr}")
+        expect(time.monotonic() - started < 60, "a restore waits for the lock that it has")
+        expect(("held now and not in" in done.stdout) != is_damaged, f"what is lost is named where it can be read: {done.stdout}")
+        expect_equal(len(m.held()), MANY, "held")
+    say("a restore reads what another program has copied, and waits for nobody")
+
+
+def restore_of_a_shorter_cooldown(world):
+    """What rests now would rest less long in what is restored: that is a loss, and told."""
+    m = Machine(world, "shorter", cooldown=1)
+    backup = world.directory / "shorter.backup"
+    m.croft("store", "backup", backup)
+    m.croft("pool", "delete", "a")
+    m.croft("pool", "create", "a", "--cidr", "10.79.0.0/22", "--block-size", "28", "--cooldown-seconds", "600")
+    address = m.add("c0")
+    expect_equal(m.call("DEL", "c0")[0], 0, "DEL")
+    done = m.croft("store", "restore", backup, check=False)
+    expect(done.returncode == 5 and f"{address}: rests until" in done.stdout, f"restore: {done}")
+    done = m.croft("store", "restore", backup, "--force", check=False)
+    expect(done.returncode == 0 and f"{address}: rests until" in done.stdout, f"restore --force: {done}")
+    say("a cooldown that a restore would shorten is told before")
+
+
+def restore_in_another_place(world):
+    """The remedy of a refused register restores that one, and not the one that a forgotten --store means."""
+    m, other = Machine(world, "refused"), Machine(world, "default")
+    kept = [m.add(f"c{i}") for i in range(4)]
+    others = {other.add(f"d{i}") for i in range(3)}
+    run(sys.executable, "-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('CREATE TABLE notes(x)')", m.db)
+    code, _, text = m.call("ADD", "c9")
+    remedy = f"--store {m.store} store restore {m.db} --force"
+    expect(code == CORRUPT and remedy in text, f"ADD: {code} {text}")
+    done = other.croft("store", "restore", m.db, "--force", check=False)
+    expect(done.returncode != 0 and f"--store {m.store}" in done.stderr, f"restore elsewhere: {done}")
+    expect_equal(set(other.held()), others, "the other register")
+    run(world.bin / "croft", *remedy.split())
+    expect_equal(set(m.held()), set(kept), "held")
+    say("a remedy names the store that it is for")
 
 
 def restore_killed(world):
@@ -197,7 +276,9 @@ def restore_of_what_cooled(world):
 def test():
     require_programs("strace")
     with World("put-back", sys.argv[1]) as world:
-        for part in (older_files, restore_without_a_pool, restore_of_what_cooled, restore_beside_damage, restore_killed):
+        for part in (older_files, restore_without_a_pool, restore_of_what_cooled, restore_beside_damage,
+                     restore_without_a_block, restore_after_a_look, restore_of_a_shorter_cooldown, restore_in_another_place,
+                     restore_killed):
             part(world)
 
 

@@ -89,7 +89,8 @@ struct Account {
   std::size_t resting = 0;             ///< cooling now, free in the backup: their cooldown begins anew
   std::vector<std::string> damaged;    ///< records of the backup that are set aside
   bool is_whole = true;                ///< what is restored was taken as it is
-  std::vector<std::string> unrested;   ///< of these, and could not be kept from being given out
+  std::vector<std::string> unrested;   ///< of these, and may be given out sooner than now, or at once
+  std::vector<std::string> missing;    ///< blocks that damaged records were about: named in what is restored, and gone
 
   [[nodiscard]] bool is_harmless() const {
     return unreadable_now.empty() && lost.empty() && unclear.empty() && unrested.empty();
@@ -288,13 +289,14 @@ std::string account_text(const Account& account, const RestoreOptions& options) 
   text += rows_of("held now and not in what is restored: the register will not know of them", account.lost);
   text += rows_of("running and not in the backup, recorded as held", account.recorded);
   text += rows_of("damaged in what is restored, and set aside", account.damaged);
+  text += rows_of("not there, though what is restored names it: nobody knows who held its addresses", account.missing);
   text += rows_of("running, and could not be recorded", account.unclear);
   text += rows_of("running, in no pool of the backup", account.elsewhere);
   if (account.resting > 0) {
     text += fmt::format("{} addresses that rest now and are free in the backup begin their cooldown anew\n",
                         account.resting);
   }
-  text += rows_of("resting now, and may be given out at once", account.unrested);
+  text += rows_of("resting now, and may be given out at once or sooner than now", account.unrested);
   if (options.cache_directory.empty()) {
     text += "without --cni-cache the addresses of pods made since the backup may be given out again\n";
   }
@@ -319,7 +321,8 @@ std::string account_json(const Account& account, bool done) {
                      {"inNoPool", account.elsewhere},
                      {"resting", account.resting},
                      {"notResting", account.unrested},
-                     {"damaged", account.damaged}};
+                     {"damaged", account.damaged},
+                     {"missing", account.missing}};
   return printed_json(json);
 }
 
@@ -341,6 +344,7 @@ class Resting {
         if (then.error().code != ErrorCode::not_found) note_unrested(view, then.error().message);
         continue;
       }
+      if (then->state == core::AddressState::cooling && then->until < view.until) note_sooner(view, *then);
       const bool is_to_rest = then->state == core::AddressState::free && !then->pool.empty();
       if (is_to_rest) by_block[*view.block].push_back(view);
     }
@@ -358,6 +362,10 @@ class Resting {
  private:
   void note_unrested(const engine::AddressView& view, const std::string& why) {
     account_.unrested.push_back(fmt::format("{}: {}", view.address.to_string(), why));
+  }
+  /// Its pool had another cooldown then. Both are texts of one form.
+  void note_sooner(const engine::AddressView& view, const engine::AddressView& then) {
+    note_unrested(view, fmt::format("rests until {}, and in what is restored only until {}", view.until, then.until));
   }
   [[nodiscard]] static Result<std::string> why_unless_of_the_store(const Error& error) {
     if (is_of_the_store(error)) return fail(error);
@@ -383,6 +391,7 @@ class Resting {
       if (!after) return fail(after.error());
       if (after->state == core::AddressState::cooling) {
         ++account_.resting;
+        if (after->until < view.until) note_sooner(view, *after);
       } else {
         note_unrested(view, fmt::format("pool {} has no cooldown in what is restored", after->pool));
       }
@@ -395,14 +404,52 @@ class Resting {
   Account& account_;
 };
 
+/// Calls `use` for each record of a kind.
+template <class Use>
+[[nodiscard]] Result<void> for_each_record(store::Store& store, core::Kind kind, Deadline deadline, Use use) {
+  store::ListRequest request;
+  request.kind = kind;
+  for (bool more = true; more;) {
+    TRY(const store::Page page, store.list(request, deadline));
+    for (const store::Record& record : page.records) use(record);
+    more = page.more;
+    if (more) request.after = page.records.back().key.name;
+  }
+  return {};
+}
+
+/// Blocks that affinities and handles of a damaged register name, and that are not in it any more.
+[[nodiscard]] Result<void> name_missing_blocks(store::Store& draft, Deadline deadline, Account& account) {
+  std::set<std::string> there;
+  TRY_VOID(for_each_record(draft, core::Kind::block, deadline, [&](const store::Record& record) {
+    if (const auto cidr = core::cidr_of(record.key)) there.insert(cidr->to_string());
+  }));
+  std::map<std::string, std::string> named;
+  TRY_VOID(for_each_record(draft, core::Kind::affinity, deadline, [&](const store::Record& record) {
+    if (const auto cidr = core::cidr_of(record.key)) named.emplace(cidr->to_string(), "affinity " + record.key.name);
+  }));
+  TRY_VOID(for_each_record(draft, core::Kind::handle, deadline, [&](const store::Record& record) {
+    const auto* const handle = std::get_if<core::Handle>(&record.value);
+    if (handle == nullptr) return;
+    for (const auto& [cidr, count] : handle->blocks) {
+      std::string& who = named[cidr];
+      who += fmt::format("{}handle {} ({})", who.empty() ? "" : ", ", handle->id, count);
+    }
+  }));
+  for (const auto& [cidr, who] : named) {
+    if (!there.contains(cidr)) account.missing.push_back(fmt::format("block {}: {}", cidr, who));
+  }
+  return {};
+}
+
 /// Compares what is there with the draft, when the draft has what runs.
-[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const engine::Context& draft,
-                                   const std::string& node, Account& account) {
+[[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const store::SqliteOptions& how,
+                                   const engine::Context& draft, const std::string& node, Account& account) {
   TRY(const auto then, engine::list_addresses(draft));
   const auto status = os::file_status(path);
   if (status && !*status) return {};
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  auto store = store::open_sqlite_store(path, {.create = false, .verify = true}, line.clock, deadline);
+  auto store = store::open_sqlite_store(path, how, line.clock, deadline);
   auto now = store ? engine::list_addresses({**store, line.clock, line.random, kCopyLimit})
                    : Result<std::vector<engine::AddressView>>(fail(store.error()));
   if (!now) {
@@ -424,6 +471,7 @@ class Resting {
   for (const Error& damage : restore.damaged()) account.damaged.push_back(damage.message);
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
+  if (!account.is_whole || !account.damaged.empty()) TRY_VOID(name_missing_blocks(*draft, deadline, account));
   engine::Context context{*draft, line.clock, line.random, kCopyLimit};
   std::string node = options.node;
   if (node.empty()) {
@@ -436,7 +484,7 @@ class Resting {
     Recorder recorder(context, {core::AffinityOwner::Type::host, node}, *running, account);
     TRY_VOID(recorder.record_all());
   }
-  return compare(line, path, context, node, account);
+  return compare(line, path, {.verify = true, .lock_is_held = !options.dry_run}, context, node, account);
 }
 
 [[nodiscard]] Result<int> restore_store(CommandLine& line, const RestoreOptions& options) {

@@ -1,9 +1,10 @@
 #include "store/sqlite/backup.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <initializer_list>
-#include <memory>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/raw_counters.h"
+#include "store/sqlite/salvage.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/transaction.h"
@@ -25,11 +27,12 @@ namespace croft::store {
 namespace {
 
 constexpr std::string_view kNewSuffix = "-new";
-constexpr std::string_view kDraftSuffix = "-restore";
 constexpr std::string_view kRowsSuffix = "-rows";  ///< behind a draft's name: one that its rows go into
 /// What is only looked at has a draft and a lock of its own, so that several wait for each other and nobody else does.
 constexpr std::string_view kLookSuffix = "-look";
 constexpr std::string_view kLookLockSuffix = "-look-turn";
+/// How long a restore waits for readers of the old register, so that its log may go.
+constexpr std::chrono::milliseconds kReadersMax{200};
 
 /// A connection without the settings of a store, through the same layer of files.
 class PlainDatabase {
@@ -68,11 +71,6 @@ class PlainDatabase {
   [[nodiscard]] Result<void> run(const char* sql) {
     return checked(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "write");
   }
-  [[nodiscard]] Result<void> attach(const std::string& other, const char* name) {
-    const std::unique_ptr<char, decltype(&sqlite3_free)> sql(sqlite3_mprintf("ATTACH %Q AS %s", other.c_str(), name),
-                                                             &sqlite3_free);
-    return run(sql.get());
-  }
   [[nodiscard]] Result<std::uint64_t> number(const char* sql) {
     std::uint64_t value = 0;
     const auto note = [](void* out, int, char** values, char**) {
@@ -94,21 +92,7 @@ class PlainDatabase {
     const auto last = number("SELECT value FROM counters WHERE id=1");
     return !in_file || !last || (*in_file >= least && *in_file <= static_cast<std::int64_t>(*last));
   }
-  /// The rows of another file in the tables of this one, which have none: one after the other, past every index. Of two
-  /// records of one name, as only damage leaves them, the later stays.
-  [[nodiscard]] Result<void> take_rows_of(const std::string& other) {
-    TRY_VOID(attach(other, "old"));
-    TRY(const std::uint64_t application, number("PRAGMA old.application_id"));
-    if (application != static_cast<std::uint64_t>(kApplicationId)) return fail(ErrorCode::corrupt, "no register");
-    // Without conditions SQLite would copy tables and indexes page by page.
-    TRY_VOID(
-        run("INSERT OR REPLACE INTO counters SELECT id, value FROM old.counters NOT INDEXED WHERE id IS NOT NULL"));
-    return run(
-        "INSERT INTO records(kind, name, revision, token, checksum, value) SELECT kind, name, revision, token, "
-        "checksum, value FROM old.records NOT INDEXED WHERE kind IS NOT NULL ON CONFLICT(kind, name) DO UPDATE SET "
-        "revision=excluded.revision, token=excluded.token, checksum=excluded.checksum, value=excluded.value WHERE "
-        "excluded.revision > revision");
-  }
+  [[nodiscard]] sqlite3* handle() const { return db_; }
   /// Pages, tables and indexes fit each other.
   [[nodiscard]] Result<void> check_whole() {
     std::string verdict;
@@ -177,19 +161,52 @@ void remove_left_look(const std::string& path, const Clock& clock) {
   return static_cast<std::uint64_t>(last);
 }
 
-[[nodiscard]] Result<void> put_rows_in_a_new_database(const std::string& draft) {
+/// Puts what can be read of a draft into a new database of the same name; what can't, as take_records tells.
+[[nodiscard]] Result<std::vector<Error>> put_rows_in_a_new_database(const std::string& draft) {
   const std::string rows = draft + std::string(kRowsSuffix);
+  std::vector<Error> lost;
   TRY_VOID(remove_with_side_files(rows));
   TRY_VOID(create_database(rows));
   {
+    PlainDatabase damaged;
+    TRY_VOID(damaged.open(draft, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW));
+    damaged.believe_pages(PageBelief::unchecked);
     PlainDatabase fresh;
     TRY_VOID(fresh.open_draft(rows));
-    TRY_VOID(fresh.take_rows_of(draft));
-    TRY_VOID(fresh.run("DETACH old"));
+    TRY(lost, take_records(damaged.handle(), fresh.handle()));
     TRY_VOID(fresh.run("PRAGMA journal_mode=WAL"));
   }
   TRY_VOID(remove_with_side_files(draft));
-  return os::rename_durably(rows, draft);
+  TRY_VOID(os::rename_durably(rows, draft));
+  return lost;
+}
+
+/// Of a backup what was said of its draft, and without the remedies of a store: nobody has asked to restore it in
+/// place.
+std::string told_of_backup(std::string text, const std::string& draft, const std::string& backup) {
+  text.resize(std::min(text.size(), text.find("; ")));
+  for (std::size_t at = text.find(draft); at != std::string::npos; at = text.find(draft, at + backup.size())) {
+    text.replace(at, draft.size(), backup);
+  }
+  return text;
+}
+
+/// A live register of its own is no backup of another one: whoever was told to restore it in its place has forgotten
+/// --store.
+[[nodiscard]] Result<void> refuse_other_register(const std::string& path, const std::string& backup) {
+  TRY(const std::string file, os::resolved_path(backup));
+  if (file == path) return {};
+  TRY_VOID(refuse_unfinished_restore(file));
+  const auto ours = read_commit_note(path);
+  const auto theirs = read_commit_note(file);
+  if (!ours || !theirs || theirs->of(ours->register_id) || ours->of(theirs->register_id)) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("{0} is itself a register, and another one than {1}: {0}{2} says so. To restore it in its own "
+                  "place: \"croft --store sqlite:{0} store restore {0}\". To put it in place of {1} all the "
+                  "same: copy {0} and {0}-wal to a directory of their own, without {0}{2}, and restore that "
+                  "copy",
+                  file, path, kLockSuffix));
 }
 
 [[nodiscard]] Result<void> ask_all(Database& database, std::initializer_list<std::string> statements) {
@@ -227,9 +244,10 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
     if (copied) {
       copied = copy.check_whole();
       if (!copied && copied.error().code == ErrorCode::corrupt) {
-        copied = fail(ErrorCode::corrupt, fmt::format("{} cannot be backed up: {}; restore a backup with \"croft store "
-                                                      "restore BACKUP\"",
-                                                      resolved, copied.error().message));
+        copied =
+            fail(ErrorCode::corrupt, fmt::format("{0} cannot be backed up: {1}; restore a backup with \"croft --store "
+                                                 "sqlite:{0} store restore BACKUP\"",
+                                                 resolved, copied.error().message));
       }
     }
     // No mode that needs files beside it.
@@ -254,13 +272,15 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
 SqliteRestore::SqliteRestore(std::string path, bool look_only, const Clock& clock)
     : path_(std::move(path)),
       look_only_(look_only),
-      draft_(path_ + std::string(look_only ? kLookSuffix : kDraftSuffix)),
+      draft_(path_ + std::string(look_only ? kLookSuffix : kRestoreDraftSuffix)),
       clock_(clock),
       lock_(path_ + (look_only ? std::string(kLookLockSuffix) : std::string(kLockSuffix)), {.one_name = true}) {}
 
 SqliteRestore::~SqliteRestore() {
   if (!lock_.is_held()) return;
-  remove_draft();
+  // While the log is set aside it says that what has the path is not the register (refuse_unfinished_restore).
+  const auto aside = os::file_status(path_ + kLogAsideSuffix);
+  if (look_only_ || (aside && !*aside)) remove_draft();
   if (look_only_) static_cast<void>(os::remove_file_durably(lock_.path()));
 }
 
@@ -284,8 +304,10 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   TRY(std::string resolved, os::resolved_path(path));
   TRY(const auto there, os::file_status(resolved));
   if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
+  TRY_VOID(refuse_other_register(resolved, backup));
   std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
+  TRY_VOID(restore->end_unfinished(deadline));
   if (!options.look_only) remove_left_look(restore->path_, clock);
   TRY_VOID(restore->make_draft(backup, options, deadline));
   return restore;
@@ -302,7 +324,13 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     source.believe_pages(options.incomplete ? PageBelief::unchecked : PageBelief::copied_too);
     PlainDatabase draft;
     TRY_VOID(draft.open_draft(draft_));
-    TRY_VOID(draft.copy_from(source, deadline, clock_));
+    if (const auto copied = draft.copy_from(source, deadline, clock_); !copied) {
+      if (copied.error().code != ErrorCode::corrupt) return fail(copied.error());
+      return fail(Error{ErrorCode::corrupt,
+                        fmt::format("{} is not a whole register{}", backup,
+                                    options.incomplete ? "" : ". With --force what can be read of it is taken"),
+                        told_of_backup(copied.error().message, draft_, backup)});
+    }
     if (!options.incomplete && !source.fits_its_log()) {
       return fail(ErrorCode::corrupt,
                   fmt::format("{0} and its log {0}-wal are not of one time: it is not the whole register. With --force "
@@ -330,13 +358,17 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     // A database and a log of two times, an index from which nothing can be read, what others made beside our tables:
     // all that says nothing that the records don't, and each of them has a checksum.
     damaged_.clear();
-    if (put_rows_in_a_new_database(draft_)) whole = look();
+    auto lost = put_rows_in_a_new_database(draft_);
+    whole = lost ? look() : Result<void>(fail(lost.error()));
+    if (lost) std::move(lost->begin(), lost->end(), std::back_inserter(damaged_));
   }
+  for (Error& damage : damaged_) damage.message = told_of_backup(std::move(damage.message), draft_, backup);
   if (!whole) {
-    return fail(
-        whole.error().code == ErrorCode::corrupt
-            ? Error{ErrorCode::corrupt, fmt::format("{} is not a whole register", backup), whole.error().message}
-            : whole.error());
+    if (whole.error().code != ErrorCode::corrupt) return fail(whole.error());
+    return fail(Error{ErrorCode::corrupt,
+                      fmt::format("{} is not a whole register{}", backup,
+                                  options.incomplete ? "" : ". With --force what can be read of it is taken"),
+                      told_of_backup(whole.error().message, draft_, backup)});
   }
   if (!damaged_.empty() && !options.incomplete) {
     return fail(Error{ErrorCode::corrupt,
@@ -364,25 +396,51 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
   return {};
 }
 
-std::uint64_t SqliteRestore::last_revision_here(Deadline deadline) const {
+Result<void> SqliteRestore::end_unfinished(Deadline deadline) const {
+  const auto is_left = [&] { return os::file_status(path_ + kLogAsideSuffix); };
+  TRY(const auto left, is_left());
+  if (!left) return {};
+  os::FileLock of_store(path_ + kLockSuffix, {.one_name = true});
+  if (look_only_) TRY_VOID(of_store.lock(clock_, deadline));
+  TRY(const auto still_left, is_left());
+  return still_left ? put_log_back() : Result<void>();
+}
+
+/// The draft is there until it has its place, and as long the log belongs to what has it.
+Result<void> SqliteRestore::put_log_back() const {
+  TRY(const auto draft, os::file_status(path_ + kRestoreDraftSuffix));
+  if (!draft) return os::remove_file_durably(path_ + kLogAsideSuffix);
+  TRY_VOID(os::remove_file_durably(path_ + "-shm"));
+  return os::rename_durably(path_ + kLogAsideSuffix, path_ + "-wal");
+}
+
+SqliteRestore::Here SqliteRestore::look_here(Deadline deadline) const {
   const auto note = read_commit_note(path_);
-  const std::uint64_t noted = note ? static_cast<std::uint64_t>(note->revision) : 0;
+  Here result{note ? static_cast<std::uint64_t>(note->revision) : 0, false};
   const auto status = os::file_status(path_);
-  if (!status || !*status) return noted;
+  if (!status || !*status) return result;
   Database here(path_, Database::Mode::shared, clock_, deadline);
   here.believe_copied_pages();  // they go
-  if (!here.open()) return noted;
-  const auto last = last_revision(here);
-  // What is in the log goes into the database, so that the log may go: the old register stays whole to the last moment.
-  static_cast<void>(here.checkpoint());
-  return std::max(noted, last.value_or(0));
+  if (!here.open()) return result;
+  result.revision = std::max(result.revision, last_revision(here).value_or(0));
+  // What is refused stays as it is: a checkpoint would hide that database and log are not of one time.
+  if (!check_against(here, note)) return result;
+  const Deadline readers_are_gone = Deadline::after(clock_.now(), kReadersMax);
+  for (;;) {
+    const auto complete = here.checkpoint();
+    result.needs_no_log = complete && *complete;
+    if (!complete || *complete || readers_are_gone.passed(clock_.now())) return result;
+    sqlite3_sleep(5);
+  }
 }
 
 Result<void> SqliteRestore::renew_draft(Deadline deadline) {
   Database draft(draft_, Database::Mode::shared, clock_, deadline);
   TRY_VOID(draft.open());
   TRY(const std::uint64_t last, last_revision(draft));
-  new_revision_ = std::max(last, last_revision_here(deadline)) + 1;
+  const Here here = look_here(deadline);
+  new_revision_ = std::max(last, here.revision) + 1;
+  needs_no_log_ = here.needs_no_log;
   TRY_VOID(draft.run(Sql::begin_write));
   TRY_VOID(upgrade_tables(draft));
   TRY_VOID(ask_all(draft, {"DELETE FROM changes",
@@ -393,6 +451,27 @@ Result<void> SqliteRestore::renew_draft(Deadline deadline) {
   TRY(const bool complete, draft.checkpoint());
   if (complete) return {};
   return fail(ErrorCode::unavailable, fmt::format("somebody has {} open; try again", draft_));
+}
+
+/// The old log must be gone before the new database has the name: it would be applied to it. Where the old database
+/// is less without it, it is kept until then: whoever opens it meanwhile is refused, and begin() puts it back.
+Result<void> SqliteRestore::take_place() {
+  TRY(const auto log, os::file_status(path_ + "-wal"));
+  const bool keeps_log = log && !needs_no_log_;
+  Result<void> done;
+  if (keeps_log) {
+    done = os::rename_durably(path_ + "-wal", path_ + kLogAsideSuffix);
+  } else {
+    done = os::remove_file_durably(path_ + "-wal");
+  }
+  if (done) done = os::remove_file_durably(path_ + "-shm");
+  if (done) done = os::rename_durably(draft_, path_);
+  const auto draft = os::file_status(draft_);
+  const bool has_place = draft && !*draft;
+  if (!done && !has_place && keeps_log) static_cast<void>(put_log_back());
+  // What fails behind the rename may be undone by a power cut.
+  if (!done) return done;
+  return os::remove_file_durably(path_ + kLogAsideSuffix);
 }
 
 Result<void> SqliteRestore::finish(Deadline deadline) {
@@ -406,9 +485,7 @@ Result<void> SqliteRestore::finish(Deadline deadline) {
   note.next_revision = note.revision;
   lock_.note(encode_next_note(note), kNextNoteAt);
   TRY_VOID(os::sync_file(lock_.path()));
-  // The old log must be gone before the new database has the name: it would be applied to it.
-  for (const char* suffix : {"-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path_ + suffix));
-  TRY_VOID(os::rename_durably(draft_, path_));
+  TRY_VOID(take_place());
   lock_.note(encode_commit_note(note));
   lock_.note(encode_file_note(note), kCommitNoteBytes);
   return make_room(path_, static_cast<std::int64_t>(new_revision_), clock_, deadline);

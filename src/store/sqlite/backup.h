@@ -27,8 +27,10 @@ struct RegisterCopy {
 /// Options::look_only).
 ///
 /// begin() makes a draft beside the store, a store of its own, which may be changed through open_sqlite_store; finish()
-/// gives it its place. Programs that have the old one open notice (ConnectionPool). A crash before the end of finish()
-/// leaves the old register, or one that is refused as older than its note; then begin again.
+/// gives it its place. Programs that have the old one open notice (ConnectionPool). After a crash or a failure before
+/// the end of finish() there is the new register, or the whole old one: with its log, or with all of it in the
+/// database, or, where that could not be, with the log set aside. Then it is refused (refuse_unfinished_restore), and
+/// begin() puts the log back first.
 class SqliteRestore {
  public:
   struct Options {
@@ -65,7 +67,16 @@ class SqliteRestore {
   SqliteRestore(std::string path, bool look_only, const Clock& clock);
   [[nodiscard]] Result<void> make_draft(const std::string& backup, const Options& options, Deadline deadline);
   [[nodiscard]] Result<void> renew_draft(Deadline deadline);
-  [[nodiscard]] std::uint64_t last_revision_here(Deadline deadline) const;
+  /// Mends what a restore has left that ended in between.
+  [[nodiscard]] Result<void> end_unfinished(Deadline deadline) const;
+  [[nodiscard]] Result<void> put_log_back() const;
+  [[nodiscard]] Result<void> take_place();
+  /// What is to be replaced.
+  struct Here {
+    std::uint64_t revision = 0;  ///< as far as anything tells
+    bool needs_no_log = false;   ///< all of it is in the database
+  };
+  [[nodiscard]] Here look_here(Deadline deadline) const;
   void remove_draft() const;
 
   const std::string path_;
@@ -78,6 +89,7 @@ class SqliteRestore {
   std::vector<Error> damaged_;
   std::int64_t new_id_ = 0;
   std::uint64_t new_revision_ = 0;
+  bool needs_no_log_ = false;
 };
 
 }  // namespace croft::store

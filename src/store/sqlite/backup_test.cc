@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -78,6 +80,24 @@ TEST_F(BackupTest, ALookAtWhatARestoreWouldDoHoldsNoLock) {
   }
 }
 
+/// A plain SQLite that is the last to close the register copies its log, and the pages have no checksum of ours then.
+/// Who reads on gives them one, under the lock: who restores has that himself.
+TEST_F(BackupTest, WhoRestoresReadsWhatIsThereThoughAnotherProgramHasCopiedItsLog) {
+  {
+    const auto store = make();
+    for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(put(*store, "a" + std::to_string(i), i));
+  }
+  ASSERT_TRUE(back_up());
+  as_other_program(path(), "SELECT count(*) FROM records");
+  const auto restore = SqliteRestore::begin(path(), backup(), {}, clock_, soon());
+  ASSERT_TRUE(restore) << restore.error().message;
+  const auto there = open_sqlite_store(path(), {.verify = true, .lock_is_held = true}, clock_, soon());
+  ASSERT_TRUE(there) << there.error().message;
+  EXPECT_EQ(read(**there, "a7"), 7U);
+  ASSERT_TRUE((*restore)->finish(soon()));
+  EXPECT_EQ(read(*make(), "a7"), 7U);
+}
+
 TEST_F(BackupTest, WhatALookThatWasKilledLeftIsRemoved) {
   {
     const auto store = make();
@@ -142,6 +162,46 @@ TEST_F(BackupTest, WhatIsNoWholeRegisterIsRefusedAndNothingIsTouched) {
   EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
   EXPECT_EQ(read(*store, "a7"), 7U);
   EXPECT_FALSE(fs::exists(path() + "-restore"));
+}
+
+/// Who was told to restore it, and forgot which store he means.
+TEST_F(BackupTest, AnotherLiveRegisterIsNoBackup) {
+  const std::string other = scratch_.file("other/croft.db");
+  ASSERT_TRUE(put(*make_at(other), "a", 1));
+  ASSERT_TRUE(put(*make(), "b", 1));
+  for (const bool force : {false, true}) {
+    const auto refused = SqliteRestore::begin(path(), other, {.incomplete = force}, clock_, soon());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+    EXPECT_THAT(refused.error().message,
+                testing::HasSubstr("croft --store sqlite:" + other + " store restore " + other));
+  }
+  EXPECT_EQ(read(*make(), "b"), 1U);
+  fs::copy_file(other, backup());
+  fs::copy_file(other + "-wal", backup() + "-wal");
+  ASSERT_TRUE(restore());
+  EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+TEST_F(BackupTest, ARefusalNamesTheBackupAndNoDraft) {
+  ASSERT_TRUE(put(*make(), "a", 1));
+  ASSERT_TRUE(back_up());
+  as_other_croft(backup(), "PRAGMA journal_mode=MEMORY; CREATE TABLE notes(x)");
+  for (const bool look_only : {false, true}) {
+    const auto refused = SqliteRestore::begin(path(), backup(), {.look_only = look_only}, clock_, soon());
+    ASSERT_FALSE(refused);
+    const std::string text = refused.error().message + refused.error().details;
+    EXPECT_THAT(text, testing::AllOf(testing::HasSubstr(backup()), testing::HasSubstr("notes"),
+                                     testing::HasSubstr("--force"), testing::Not(testing::HasSubstr("croft.db-"))));
+  }
+}
+
+TEST_F(BackupTest, WhatRefusesALiveRegisterNamesItsStore) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  as_other_croft(path(), "CREATE TABLE notes(x)");
+  EXPECT_THAT(error_of(open(path())).message,
+              testing::HasSubstr("croft --store sqlite:" + path() + " store restore " + path() + " --force"));
 }
 
 /// One damaged record is set aside by whoever reads it: it must not be the end of all others.
@@ -211,6 +271,132 @@ TEST_F(BackupTest, ACopyThatIsOlderThanItsOwnNoteIsTakenOnlyWhenAsked) {
   EXPECT_EQ(restore().error().code, ErrorCode::corrupt);
   ASSERT_TRUE(restore({.incomplete = true}));
   EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+// ---------------------------------------------------------------- what is damaged, record by record
+
+/// A backup with damage in its bytes.
+class DamagedBackupTest : public BackupTest {
+ protected:
+  static constexpr std::size_t kPage = 4096;
+  static constexpr char kTableLeaf = 0x0d;
+  static constexpr char kIndexLeaf = 0x0a;
+
+  void make_backup(std::uint64_t records) {
+    {
+      const auto store = make();
+      for (std::uint64_t i = 0; i < records; ++i) ASSERT_TRUE(put(*store, name(i), i));
+    }
+    ASSERT_TRUE(back_up());
+    std::ifstream in(backup(), std::ios::binary);
+    whole_ = std::string(std::istreambuf_iterator<char>(in), {});
+    records_ = records;
+  }
+  static std::string name(std::uint64_t i) { return "name-" + std::to_string(100 + i); }
+  /// Where a name is, in a page of this kind.
+  [[nodiscard]] std::size_t place_of(const std::string& what, char kind) const {
+    for (std::size_t at = whole_.find(what); at != std::string::npos; at = whole_.find(what, at + 1)) {
+      if (whole_[at / kPage * kPage] == kind) return at;
+    }
+    ADD_FAILURE() << what << " is in no such page";
+    return 0;
+  }
+  [[nodiscard]] std::size_t counters_page() const {
+    return static_cast<std::size_t>(
+        std::stoul(as_other_croft(path(), "SELECT rootpage FROM sqlite_schema WHERE name='counters'")) - 1);
+  }
+  /// What comes of a restore of these bytes, looked at: readable, set aside and missing records.
+  struct Outcome {
+    std::uint64_t readable = 0, wrong = 0;
+    std::set<std::string> set_aside, missing;
+    std::vector<std::string> told;
+    std::uint64_t revision = 0;
+  };
+  [[nodiscard]] Outcome restore_of(const std::string& bytes) const {
+    std::ofstream(backup(), std::ios::binary | std::ios::trunc) << bytes;
+    Outcome outcome;
+    const auto look = SqliteRestore::begin(path(), backup(), {.incomplete = true, .look_only = true}, clock_, soon());
+    EXPECT_TRUE(look) << look.error().message << look.error().details;
+    if (!look) return outcome;
+    for (const Error& error : (*look)->damaged()) outcome.told.push_back(error.message);
+    outcome.revision = (*look)->revision_of_backup();
+    const auto store = make_at((*look)->draft());
+    for (std::uint64_t i = 0; i < records_; ++i) {
+      const auto record = store->get(mark_key(name(i)), soon());
+      EXPECT_TRUE(record);
+      if (!record) continue;
+      if (!*record) {
+        outcome.missing.insert(name(i));
+      } else if (core::damage_of((*record)->value) != nullptr) {
+        outcome.set_aside.insert(name(i));
+      } else {
+        ++outcome.readable;
+        if (std::get<core::HighWaterMark>((*record)->value).sequence_number.value != i) ++outcome.wrong;
+      }
+    }
+    EXPECT_EQ(outcome.wrong, 0U);
+    return outcome;
+  }
+
+  std::string whole_;
+  std::uint64_t records_ = 0;
+};
+
+/// '3' and '7' are one bit apart.
+TEST_F(DamagedBackupTest, ADamagedNameTakesNothingFromTheRecordThatHasIt) {
+  make_backup(10);
+  std::string bytes = whole_;
+  bytes[place_of(name(7), kTableLeaf) + name(7).size() - 1] ^= 4;
+  const Outcome by_index = restore_of(bytes);
+  EXPECT_EQ(by_index.readable, 10U) << "the index has the name";
+  bytes[place_of(name(7), kIndexLeaf) + name(7).size() - 1] ^= 4;
+  const Outcome lost = restore_of(bytes);
+  EXPECT_EQ(lost.readable, 9U);
+  EXPECT_THAT(lost.missing, testing::ElementsAre(name(7)));
+  EXPECT_THAT(lost.told, testing::Contains(testing::HasSubstr("one more record")));
+}
+
+TEST_F(DamagedBackupTest, AFlippedBitInTheHeadOfARowCostsThatRowAtMost) {
+  make_backup(10);
+  const std::size_t at = place_of(name(5), kTableLeaf);
+  for (std::size_t byte = at - 10; byte < at + 2; ++byte) {
+    for (const int bit : {0, 3, 7}) {
+      std::string bytes = whole_;
+      bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << bit));
+      const Outcome outcome = restore_of(bytes);
+      EXPECT_GE(outcome.readable, 9U) << "byte " << byte - at << " bit " << bit;
+      EXPECT_THAT(outcome.missing, testing::IsEmpty()) << "byte " << byte - at << " bit " << bit;
+    }
+  }
+}
+
+TEST_F(DamagedBackupTest, APageOfZeroesCostsItsRecordsAndTheyAreSetAside) {
+  make_backup(300);
+  std::string bytes = whole_;
+  for (const std::uint64_t i : {100U, 200U}) {
+    bytes.replace(place_of(name(i), kTableLeaf) / kPage * kPage, kPage, kPage, '\0');
+  }
+  const Outcome outcome = restore_of(bytes);
+  EXPECT_GT(outcome.readable, 150U);
+  EXPECT_TRUE(outcome.set_aside.contains(name(100)) && outcome.set_aside.contains(name(200)));
+  EXPECT_THAT(outcome.missing, testing::IsEmpty());
+  EXPECT_EQ(outcome.told.size(), outcome.set_aside.size());
+}
+
+TEST_F(DamagedBackupTest, DamagedCountersCostNoRecord) {
+  make_backup(10);
+  const std::size_t page = counters_page() * kPage;
+  std::string bytes = whole_;
+  bytes.replace(page, kPage, kPage, '\0');
+  EXPECT_EQ(restore_of(bytes).readable, 10U);
+  EXPECT_EQ(restore_of(bytes).revision, 10U);
+  for (std::size_t i = whole_.find_last_not_of('\0', page + kPage - 9); i > page + kPage - 60; --i) {
+    bytes = whole_;
+    bytes[i] ^= 16;
+    const Outcome outcome = restore_of(bytes);
+    EXPECT_EQ(outcome.readable, 10U) << i - page;
+    EXPECT_GE(outcome.revision, 10U) << i - page;
+  }
 }
 
 }  // namespace

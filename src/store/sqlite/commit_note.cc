@@ -61,7 +61,9 @@ Error commits_lost(const Database& database, std::int64_t revision, std::int64_t
       ErrorCode::corrupt,
       fmt::format("{0} is at revision {1}, but revision {2} was acknowledged ({0}{3} says so): commits are lost, and "
                   "nothing is handed out. Its log {0}-wal is damaged, or a file was put back by hand. Restore a "
-                  "backup with \"croft store restore BACKUP\", or what is left with \"croft store restore {0}\"",
+                  "backup with \"croft --store sqlite:{0} store restore BACKUP\", or what is left with \"croft --store "
+                  "sqlite:{0} store "
+                  "restore {0}\"",
                   database.path(), revision, acknowledged, witness),
       {}};
 }
@@ -69,8 +71,9 @@ Error commits_lost(const Database& database, std::int64_t revision, std::int64_t
 Error another_register(const Database& database, const CommitNote& note) {
   return {ErrorCode::corrupt,
           fmt::format("{0} is not the register that was here: that one is named in {0}{1} and was at revision {2}. A "
-                      "file was put back by hand, and nothing is handed out. Restore a backup with \"croft store "
-                      "restore BACKUP\", or this one with \"croft store restore {0}\"; where nothing that the other "
+                      "file was put back by hand, and nothing is handed out. Restore a backup with \"croft --store "
+                      "sqlite:{0} store restore BACKUP\", or this one with \"croft --store sqlite:{0} store restore "
+                      "{0}\"; where nothing that the other "
                       "gave out is in use, remove {0}{1}",
                       database.path(), kLockSuffix, note.revision),
           {}};
@@ -79,10 +82,11 @@ Error another_register(const Database& database, const CommitNote& note) {
 Error log_is_older(const Database& database, std::int64_t in_file, std::int64_t with_log) {
   return {
       ErrorCode::corrupt,
-      fmt::format("{0} itself has revision {1}, but with its log {0}-wal it is at revision {2}: a log of an earlier "
-                  "time was put back by hand. Nothing is handed out: restore a backup with \"croft store restore "
-                  "BACKUP\", or what is left with \"croft store restore {0} --force\"",
-                  database.path(), in_file, with_log),
+      fmt::format(
+          "{0} itself has revision {1}, but with its log {0}-wal it is at revision {2}: a log of an earlier "
+          "time was put back by hand. Nothing is handed out: restore a backup with \"croft --store sqlite:{0} store "
+          "restore BACKUP\", or what is left with \"croft --store sqlite:{0} store restore {0} --force\"",
+          database.path(), in_file, with_log),
       {}};
 }
 
@@ -155,6 +159,7 @@ Result<void> check_against(Database& database, const std::optional<CommitNote>& 
 Result<std::optional<CommitNote>> open_checked(Database& database) {
   auto note = read_commit_note(database.path());
   TRY_VOID(database.open());
+  TRY_VOID(refuse_unfinished_restore(database.path()));
   auto checked = check_against(database, note);
   if (!checked && note && !note->of(database.register_id())) {
     // A restore may have ended between the two.

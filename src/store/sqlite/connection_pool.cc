@@ -66,7 +66,8 @@ Result<void> ConnectionPool::check_there() const {
   TRY(const auto status, os::file_status(path_));
   // As while somebody copies another one over it. SQLite would remove the log beside it.
   if (status && status->bytes == 0) {
-    return fail(ErrorCode::corrupt, fmt::format("{} is empty; restore it with \"croft store restore BACKUP\"", path_));
+    return fail(ErrorCode::corrupt,
+                fmt::format("{0} is empty; restore it with \"croft --store sqlite:{0} store restore BACKUP\"", path_));
   }
   if (status) return {};
   TRY_VOID(refuse_lost_database(path_));
@@ -82,6 +83,7 @@ Result<void> ConnectionPool::open_sound(Database& database) {
 
 Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, Obstacle& met) {
   auto database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
+  if (gate_.lock_is_held_by_caller()) database->believe_copied_pages();
   auto opened = open_sound(*database);
   if (opened) {
     slot.database = std::move(database);

@@ -205,8 +205,9 @@ Result<void> Database::check_tables(std::int64_t version) {
     const auto stranger = ask(strangers_question());
     return fail(
         wrong(ErrorCode::corrupt,
-              fmt::format("it has tables, views, triggers or indexes that Croft did not make{}; restore it from "
-                          "a backup, or take its records along with \"croft store restore {} --force\"",
+              fmt::format("it has tables, views, triggers or indexes that Croft did not make{0}; restore it from "
+                          "a backup, or take its records along with \"croft --store sqlite:{1} store restore {1} "
+                          "--force\"",
                           stranger && *stranger ? fmt::format(" ({})", net::echo(**stranger)) : "", path_)));
   }
   counters_page_ = static_cast<std::uint32_t>(std::strtoul(text.c_str() + blank, nullptr, 10));
@@ -282,8 +283,9 @@ Result<std::int64_t> Database::number(Sql sql) {
 Result<std::int64_t> Database::last_revision() {
   TRY(const std::int64_t last, number(Sql::last_revision));
   if (last >= 0 && last < kRevisionMax) return last;
-  return fail(ErrorCode::corrupt, fmt::format("{}: its last revision is {}, which no register reaches; nothing is "
-                                              "handed out. Restore a backup with \"croft store restore BACKUP\"",
+  return fail(ErrorCode::corrupt, fmt::format("{0}: its last revision is {1}, which no register reaches; nothing is "
+                                              "handed out. Restore a backup with \"croft --store sqlite:{0} store "
+                                              "restore BACKUP\"",
                                               path_, last));
 }
 

@@ -70,22 +70,36 @@ Result<void> make_room(const std::string& path, std::int64_t in_file, const Cloc
   return database.run(Sql::commit);
 }
 
+Result<void> refuse_unfinished_restore(const std::string& path) {
+  TRY(const auto aside, os::file_status(path + kLogAsideSuffix));
+  if (!aside) return {};
+  TRY(const auto draft, os::file_status(path + kRestoreDraftSuffix));
+  if (!draft) return {};  // it has its place
+  return fail(ErrorCode::corrupt,
+              fmt::format("a restore of {0} has not ended, and commits that are not in it are in {0}{1}; nothing is "
+                          "handed out. Restore a backup with \"croft --store sqlite:{0} store restore BACKUP\", or "
+                          "what was here, all of it, with \"croft --store sqlite:{0} store restore {0}\"",
+                          path, kLogAsideSuffix));
+}
+
 Result<void> refuse_lost_database(const std::string& path) {
   // Commits that would be applied to a new database.
   TRY(const auto log, os::file_status(path + "-wal"));
   if (log && log->bytes > 0) {
-    return fail(ErrorCode::corrupt, fmt::format("store {0} is gone, but its log {0}-wal is there; restore it with "
-                                                "\"croft store restore BACKUP\", or remove the log and {0}{1} to start "
-                                                "with nothing",
-                                                path, kLockSuffix));
+    return fail(ErrorCode::corrupt,
+                fmt::format("store {0} is gone, but its log {0}-wal is there; restore it with "
+                            "\"croft --store sqlite:{0} store restore BACKUP\", or remove the log and {0}{1} to start "
+                            "with nothing",
+                            path, kLockSuffix));
   }
   const auto note = read_commit_note(path);
   if (!note) return {};
-  return fail(ErrorCode::corrupt,
-              fmt::format("store {0} is gone, and {0}{1} says that it had acknowledged {2} commits; "
-                          "restore it with \"croft store restore BACKUP\", or remove {0}{1} to start "
-                          "with nothing",
-                          path, kLockSuffix, note->revision));
+  return fail(
+      ErrorCode::corrupt,
+      fmt::format("store {0} is gone, and {0}{1} says that it had acknowledged {2} commits; "
+                  "restore it with \"croft --store sqlite:{0} store restore BACKUP\", or remove {0}{1} to start "
+                  "with nothing",
+                  path, kLockSuffix, note->revision));
 }
 
 Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options, const Clock& clock,

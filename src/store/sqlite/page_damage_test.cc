@@ -139,7 +139,7 @@ TEST_F(PageDamageTest, TheRefusalNamesPageAndRemedyAndCopiesAreRefusedToo) {
   const Error error = (*store)->get(mark_key(name_of(1)), soon()).error();
   EXPECT_EQ(error.code, ErrorCode::corrupt);
   EXPECT_NE(error.message.find("page " + std::to_string(index) + " of " + path()), std::string::npos) << error.message;
-  EXPECT_NE(error.message.find("croft store restore"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("store restore"), std::string::npos) << error.message;
   EXPECT_EQ(put(**store, name_of(1), 7).error().code, ErrorCode::corrupt);
   EXPECT_EQ(backup_sqlite_store(path(), scratch_.file("backup"), clock_, soon()).error().code, ErrorCode::corrupt);
   EXPECT_FALSE(fs::exists(scratch_.file("backup")));

@@ -23,15 +23,8 @@ Error error_of(const Database& database, const Key& key, std::string_view what) 
           {}};
 }
 
-/// What is stored as the checksum of a record; SQLite's numbers are signed.
 std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view token, std::string_view value) {
-  Checksum sum;
-  sum.add(std::uint64_t{wire::number_of(key.kind)});
-  sum.add(key.name);
-  sum.add(static_cast<std::uint64_t>(revision));
-  sum.add(token);
-  sum.add(value);
-  return static_cast<std::int64_t>(sum.value());
+  return row_checksum(wire::number_of(key.kind), key.name, revision, token, value);
 }
 
 /// The value in the columns revision, token, checksum, value from `first_column` on.
@@ -150,6 +143,17 @@ std::int64_t overhead_of(const Key& key) {
 }
 
 }  // namespace
+
+std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision, std::string_view token,
+                          std::string_view value) {
+  Checksum sum;
+  sum.add(std::uint64_t{kind});
+  sum.add(name);
+  sum.add(static_cast<std::uint64_t>(revision));
+  sum.add(token);
+  sum.add(value);
+  return static_cast<std::int64_t>(sum.value());
+}
 
 Result<std::optional<Record>> read_record(Database& database, const Key& key) {
   TRY(const auto row, database.prepare(Sql::get));

@@ -16,6 +16,10 @@ namespace croft::store {
 [[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request);
 [[nodiscard]] Result<KeyPage> read_key_page(Database& database, const ListRequest& request);
 
+/// What is stored as the checksum of a record; SQLite's numbers are signed.
+[[nodiscard]] std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision,
+                                        std::string_view token, std::string_view value);
+
 /// Everything, in the order of core::Missing; all of one moment inside a transaction.
 [[nodiscard]] Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted);
 

@@ -571,7 +571,7 @@ TEST_F(ReplacedFilesTest, OneFlippedBitInTheLogIsToldAtTheNextOpening) {
   flip_bit(path() + "-wal", at);
   const Error error = error_of(open(path()));
   EXPECT_EQ(error.code, ErrorCode::corrupt);
-  EXPECT_NE(error.message.find("croft store restore"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("store restore"), std::string::npos) << error.message;
   EXPECT_EQ(error_of(open(path(), {.create = true})).code, ErrorCode::corrupt);
 }
 

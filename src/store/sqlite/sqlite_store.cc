@@ -58,9 +58,9 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
 
 class SqliteStoreImpl final : public SqliteStore {
  public:
-  SqliteStoreImpl(const std::string& path, const Clock& clock)
+  SqliteStoreImpl(const std::string& path, const Clock& clock, bool lock_is_held)
       : clock_(clock),
-        gate_(path + kLockSuffix, clock),
+        gate_(path + kLockSuffix, clock, lock_is_held),
         connections_(path, clock, gate_),
         queue_(
             gate_, clock, [this](std::span<PendingCommit* const> group) { return apply_group(group); },
@@ -160,6 +160,7 @@ class SqliteStoreImpl final : public SqliteStore {
 
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
+    CROFT_ASSERT(!gate_.lock_is_held_by_caller());
     TRY_VOID(check_writes(writes));
     PendingCommit pending{encode(writes), token, deadline, std::nullopt};
     TRY_VOID(check_sizes(pending.writes));
@@ -281,7 +282,7 @@ class SqliteStoreImpl final : public SqliteStore {
 Result<std::unique_ptr<SqliteStore>> open_sqlite_store(const std::string& path, const SqliteOptions& options,
                                                        const Clock& clock, Deadline deadline) {
   TRY(const std::string resolved, find_or_create(path, options, clock, deadline));
-  auto store = std::make_unique<SqliteStoreImpl>(resolved, clock);
+  auto store = std::make_unique<SqliteStoreImpl>(resolved, clock, options.lock_is_held);
   TRY_VOID(store->open(options, deadline));
   return std::unique_ptr<SqliteStore>(std::move(store));
 }

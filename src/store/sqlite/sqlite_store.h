@@ -15,6 +15,9 @@ struct SqliteOptions {
   bool create = false;
   /// Read the whole database once on opening and look for damage: for long-lived programs, not for a plugin.
   bool verify = false;
+  /// For who holds the store's lock, as SqliteRestore does: only reads, waits for no lock, and mends nothing. Pages
+  /// that another program copied from the log are read as they are (vfs.h): ask for `verify` too.
+  bool lock_is_held = false;
 };
 
 /// How often a store did what costs time; for tests, metrics and benchmarks.

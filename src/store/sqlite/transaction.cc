@@ -162,9 +162,10 @@ Result<void> verify_pages(Database& database) {
     return fail(database.failure(kRefused, "read"));
   }
   if (verdict != "ok") {
-    return fail(ErrorCode::corrupt,
-                fmt::format("{} is damaged: {}; restore a backup with \"croft store restore BACKUP\"", database.path(),
-                            verdict));
+    return fail(
+        ErrorCode::corrupt,
+        fmt::format("{0} is damaged: {1}; restore a backup with \"croft --store sqlite:{0} store restore BACKUP\"",
+                    database.path(), verdict));
   }
   return {};
 }
@@ -185,7 +186,9 @@ Result<void> verify(Database& database, std::vector<Error>* damaged) {
         if (damage != nullptr && damaged == nullptr) return fail(*damage);
         if (damage != nullptr) damaged->push_back(*damage);
       }
-      const auto is_newer = [&](const Record& r) { return r.revision > database.told(last); };
+      const auto is_newer = [&](const Record& r) {
+        return core::damage_of(r.value) == nullptr && r.revision > database.told(last);
+      };
       if (std::any_of(page.records.begin(), page.records.end(), is_newer)) {
         return fail(ErrorCode::corrupt,
                     fmt::format("{} has records of a revision that was never given; restore it from "

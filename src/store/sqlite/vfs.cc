@@ -218,8 +218,8 @@ int read_database(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
     return refuse(
         fmt::format(
             "page {0} of {1} is damaged: it is not what was written there; nothing is handed out. Restore a backup "
-            "with \"croft store restore BACKUP\"; if only another program has written to {1}, take what is in it with "
-            "\"croft store restore {1} --force\"",
+            "with \"croft --store sqlite:{1} store restore BACKUP\"; if only another program has written to {1}, take "
+            "what is in it with \"croft --store sqlite:{1} store restore {1} --force\"",
             page, ours.path),
         Refusal::Kind::damage);
   }
@@ -284,6 +284,10 @@ int map_nothing(sqlite3_file*, sqlite3_int64, int, void** memory) {
 
 // ---------------------------------------------------------------- the log
 
+std::string_view database_of_log(std::string_view log) {
+  return log.ends_with(kLogSuffix) ? log.substr(0, log.size() - kLogSuffix.size()) : log;
+}
+
 /// SQLite checks frames when it rebuilds the index, and believes the index from then on.
 int read_log(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
   const OpenFile& ours = ours_of(file);
@@ -301,9 +305,9 @@ int read_log(sqlite3_file* file, void* data, int count, sqlite3_int64 at) {
   if (!is_right_frame(bytes.data() + sum_at, bytes.data() + before)) {
     return refuse(
         fmt::format(
-            "frame {} of {} is damaged: it is not what was written there; nothing is handed out. Stop what has the "
-            "store open and restore a backup with \"croft store restore BACKUP\"",
-            frames_before + 1, ours.path),
+            "frame {0} of {1} is damaged: it is not what was written there; nothing is handed out. Stop what has the "
+            "store open and restore a backup with \"croft --store sqlite:{2} store restore BACKUP\"",
+            frames_before + 1, ours.path, database_of_log(ours.path)),
         Refusal::Kind::damage);
   }
   std::memcpy(data, bytes.data() + before + kFrameHeaderBytes, kPageBytes);

@@ -40,6 +40,7 @@ Result<void> WriterGate::enter(Deadline deadline) {
                 fmt::format("another thread of this process writes to the store and did not finish in time ({})",
                             lock_.path()));
   }
+  if (lock_is_held_) return {};
   auto locked = lock_.lock(clock_, deadline);
   if (!locked) leave();
   return locked;
@@ -47,7 +48,7 @@ Result<void> WriterGate::enter(Deadline deadline) {
 
 Result<void> WriterGate::follow_lock_file(Deadline deadline) {
   CROFT_ASSERT(is_inside());
-  if (lock_.is_held() && lock_.is_at_path()) return {};
+  if (lock_is_held_ || (lock_.is_held() && lock_.is_at_path())) return {};
   lock_.unlock();
   return lock_.lock(clock_, deadline);
 }

@@ -15,8 +15,9 @@ namespace croft::store {
 /// processes on the store's lock file. Safe to call from several threads.
 class WriterGate {
  public:
-  WriterGate(std::string lock_path, const Clock& clock)
-      : clock_(clock), lock_(std::move(lock_path), {.one_name = true}) {}
+  /// With `lock_is_held` the caller holds the lock already, elsewhere: it is not taken here, and nothing is noted.
+  WriterGate(std::string lock_path, const Clock& clock, bool lock_is_held = false)
+      : clock_(clock), lock_is_held_(lock_is_held), lock_(std::move(lock_path), {.one_name = true}) {}
 
   /// Waits until nobody else is inside. The thread must not be inside. Errors: deadline_exceeded, and those of
   /// FileLock::lock.
@@ -31,6 +32,7 @@ class WriterGate {
 
   /// The lock file, for notes; the thread must be inside.
   [[nodiscard]] const os::FileLock& lock() const { return lock_; }
+  [[nodiscard]] bool lock_is_held_by_caller() const { return lock_is_held_; }
 
   /// This thread entered and did not leave.
   [[nodiscard]] bool is_inside() const;
@@ -39,6 +41,7 @@ class WriterGate {
   [[nodiscard]] bool wait_for_threads(Deadline deadline);
 
   const Clock& clock_;
+  const bool lock_is_held_;
   mutable std::mutex mutex_;  ///< guards occupied_ and occupant_
   std::condition_variable left_;
   bool occupied_ = false;
