@@ -325,7 +325,11 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, const Options&
     PlainDatabase draft;
     TRY_VOID(draft.open_draft(draft_));
     if (const auto copied = draft.copy_from(source, deadline, clock_); !copied) {
-      if (copied.error().code != ErrorCode::corrupt) return fail(copied.error());
+      // What is wrong with a file beside it is no damage, and has its own remedy.
+      const Refusal refusal = refusal_of_files();
+      const bool is_of_name = refusal.kind == Refusal::Kind::name && !refusal.what.empty() &&
+                              copied.error().message.ends_with(refusal.what);
+      if (copied.error().code != ErrorCode::corrupt || is_of_name) return fail(copied.error());
       return fail(Error{ErrorCode::corrupt,
                         fmt::format("{} is not a whole register{}", backup,
                                     options.incomplete ? "" : ". With --force what can be read of it is taken"),

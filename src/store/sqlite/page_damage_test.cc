@@ -453,9 +453,12 @@ TEST_F(PageDamageTest, CountersThatNoRegisterReachesAreRefusedBeforeAnythingIsHa
     EXPECT_EQ(error_of(open(at)).code, ErrorCode::corrupt);
     EXPECT_EQ(backup_sqlite_store(at, at + "-other", clock_, soon()).error().code, ErrorCode::corrupt);
     as_other_program(at + "-backup", std::string("UPDATE counters SET value=") + value + " WHERE id=1");
-    const auto restored = SqliteRestore::begin(at, at + "-backup", {.incomplete = true}, clock_, soon());
-    ASSERT_FALSE(restored);
-    EXPECT_EQ(restored.error().code, ErrorCode::corrupt) << restored.error().message;
+    const auto refused = SqliteRestore::begin(at, at + "-backup", {}, clock_, soon());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::corrupt) << refused.error().message;
+    const auto forced = SqliteRestore::begin(at, at + "-backup", {.incomplete = true}, clock_, soon());
+    ASSERT_TRUE(forced) << forced.error().message;
+    EXPECT_EQ((*forced)->revision_of_backup(), 1U) << "as the records have it";
   }
 }
 
