@@ -128,7 +128,9 @@ std::string go_utc_text(WallTime time) {
   const auto whole = std::chrono::floor<seconds>(time);
   const Parts p = split(whole);
   std::string fraction;
-  if (const auto rest = (time - whole).count(); rest != 0) {
+  // Not their difference: the second in which time begins began before it.
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  if (const auto rest = (time.time_since_epoch().count() % kSecond + kSecond) % kSecond; rest != 0) {
     fraction = fmt::format(".{:09}", rest);
     fraction.erase(fraction.find_last_not_of('0') + 1);
   }
@@ -144,6 +146,13 @@ Result<WallTime> parse_go_utc_text(std::string_view text) {
     return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a time of the form written to blocks", text));
   }
   return *time;
+}
+
+WallTime rounded_up_to_seconds(WallTime time) {
+  constexpr std::chrono::nanoseconds kSecond = seconds{1};
+  const std::chrono::nanoseconds past = time.time_since_epoch() % kSecond;  // below zero before 1970
+  const bool is_last = time.time_since_epoch() > std::chrono::nanoseconds::max() - kSecond;
+  return time - past + (past.count() > 0 && !is_last ? kSecond : std::chrono::nanoseconds{0});
 }
 
 }  // namespace croft

@@ -21,4 +21,7 @@ namespace croft {
 /// Reads what go_utc_text writes. Error: invalid_argument naming the text.
 [[nodiscard]] Result<WallTime> parse_go_utc_text(std::string_view text);
 
+/// The next whole second, as other programs write times; of the last second there is, it is the one before.
+[[nodiscard]] WallTime rounded_up_to_seconds(WallTime time);
+
 }  // namespace croft

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/time_text.h"
 #include "core/block/block_overlap.h"
 #include "core/block/claim.h"
 
@@ -60,7 +61,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
   if (*block) {
     // Nobody's: what is held in it stays held, and its owner is found again.
     (*block)->affinity = owner;
-    (*block)->affinity_claim_time = std::chrono::ceil<std::chrono::seconds>(now.wall);
+    (*block)->affinity_claim_time = rounded_up_to_seconds(now.wall);
     draft.put_claimed(*std::move(*block), *pool, {});
     return finish(reader, draft, ClaimOutcome::claimed);
   }

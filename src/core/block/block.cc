@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/time_text.h"
 #include "core/block/names.h"
 #include "core/block/pool.h"
 
@@ -115,7 +116,7 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
                 std::optional<SequenceNumber> high_water_mark) {
   Block block;
   block.cidr = cidr;
-  if (owner) block.affinity_claim_time = std::chrono::ceil<std::chrono::seconds>(now.wall);
+  if (owner) block.affinity_claim_time = rounded_up_to_seconds(now.wall);
   block.affinity = std::move(owner);
   const std::uint32_t size = block_size(cidr);
   block.allocations.resize(size);

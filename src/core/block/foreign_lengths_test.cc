@@ -126,7 +126,8 @@ RC_GTEST_PROP(ForeignLengths, NothingHasTwoHoldersAndWhatCoolsEnds, (bool keys_a
     if (!address) return false;
     RC_ASSERT(!is_live(*address));
     const auto before = released.find(*address);
-    RC_ASSERT(before == released.end() || world.clock.now().wall - before->second >= kCooldown);
+    const bool has_rested = before == released.end() || world.clock.now().wall - before->second >= kCooldown;
+    RC_ASSERT(has_rested);
     live[container] = *address;
     return true;
   };
