@@ -148,7 +148,7 @@ void fill(store::Store& store, const Cluster& cluster, const Instant& now) {
       if (pod % kPerBlock != kPerBlock - 1 && pod != cluster.per_node - 1) continue;
       put(store, core::affinity_key(owner, cidr), core::Affinity{owner, cidr, core::AffinityState::confirmed, false});
       put(store, core::block_key(cidr), *std::move(block));
-      block.reset();
+      block = std::nullopt;
     }
   }
 }

@@ -30,13 +30,13 @@ namespace {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-const os::SystemClock wall_clock;
+const os::SystemClock kWallClock;
 DiskWatch& watch = install_watching_vfs();
 
-Deadline soon() { return Deadline::after(wall_clock.now(), std::chrono::seconds{60}); }
+Deadline soon() { return Deadline::after(kWallClock.now(), std::chrono::seconds{60}); }
 
 std::unique_ptr<SqliteStore> open_store(const std::string& path) {
-  auto store = open_sqlite_store(path, {.create = true}, wall_clock, soon());
+  auto store = open_sqlite_store(path, {.create = true}, kWallClock, soon());
   if (store) return *std::move(store);
   std::fprintf(stderr, "%s\n", store.error().message.c_str());
   std::exit(1);

@@ -95,7 +95,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 'p':
       try_resource(rest, [](const std::string& name, std::string_view b) {
-        const auto record = decode_pool(name, b);
+        auto record = decode_pool(name, b);
         if (record) {
           CROFT_ASSERT(record->pool.block_length >= record->pool.cidr.length());
           CROFT_ASSERT(!record->rest.block_size_too_large || !record->is_allocatable());

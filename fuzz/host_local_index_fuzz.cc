@@ -31,24 +31,24 @@ const croft::os::DirectoryStamp kStamp{{1, 2}, 3, 4};
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const croft::os::ScratchDirectory scratch;
-  static const croft::ManualClock clock;
-  static const std::string path = hostlocal::index_path(scratch.file("."), "net");
-  static const std::string sound = [] {
+  static const croft::os::ScratchDirectory kScratch;
+  static const croft::ManualClock kClock;
+  static const std::string kPath = hostlocal::index_path(kScratch.file("."), "net");
+  static const std::string kSound = [] {
     hostlocal::ScannedView view;
     for (std::uint32_t i = 0; i < kCount; ++i) view.see_address(Address::v4(kFirst + i));
     for (std::uint32_t i = 0; i < kCount; ++i) view.see_content(Address::v4(kFirst + i), kHash + i);
-    CROFT_ASSERT(hostlocal::write_index(scratch.file("."), "net", view, kStamp, clock.now()));
-    std::ifstream in(path, std::ios::binary);
+    CROFT_ASSERT(hostlocal::write_index(kScratch.file("."), "net", view, kStamp, kClock.now()));
+    std::ifstream in(kPath, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {});
   }();
-  std::string bytes = sound;
+  std::string bytes = kSound;
   for (; size >= 3; data += 3, size -= 3) bytes[(data[0] * 256U + data[1]) % bytes.size()] = static_cast<char>(data[2]);
   if (size == 1) bytes.resize(bytes.size() * data[0] / 256);
-  std::ofstream(path, std::ios::binary | std::ios::trunc)
+  std::ofstream(kPath, std::ios::binary | std::ios::trunc)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  const auto index = hostlocal::IndexView::open(path, kStamp, clock);
-  if (bytes == sound) CROFT_ASSERT(index != nullptr && index->reservation_count() == kCount);
+  const auto index = hostlocal::IndexView::open(kPath, kStamp, kClock);
+  if (bytes == kSound) CROFT_ASSERT(index != nullptr && index->reservation_count() == kCount);
   if (index == nullptr) return 0;
   static_cast<void>(index->next_free(Address::v4(kFirst), Address::v4(kFirst + 252)));
   static_cast<void>(index->with_hash(kHash));

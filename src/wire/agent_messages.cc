@@ -326,7 +326,7 @@ void fill(pb::Assigned& out, const core::Assigned& assigned) {
 
 [[nodiscard]] Result<core::Assigned> assigned_of(const pb::Assigned& in) {
   core::Assigned assigned;
-  TRY_VOID(check_count("assigned.addresses", in.addresses(), 2 * kCountMax + kAddressesMax));
+  TRY_VOID(check_count("assigned.addresses", in.addresses(), std::size_t{2} * kCountMax + kAddressesMax));
   for (const pb::AssignedAddress& one : in.addresses()) {
     TRY(core::AssignedAddress address, assigned_address_of(one));
     assigned.addresses.push_back(std::move(address));

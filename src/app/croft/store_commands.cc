@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "app/croft/command_line.h"
@@ -404,44 +405,6 @@ class Resting {
   Account& account_;
 };
 
-/// Calls `use` for each record of a kind.
-template <class Use>
-[[nodiscard]] Result<void> for_each_record(store::Store& store, core::Kind kind, Deadline deadline, Use use) {
-  store::ListRequest request;
-  request.kind = kind;
-  for (bool more = true; more;) {
-    TRY(const store::Page page, store.list(request, deadline));
-    for (const store::Record& record : page.records) use(record);
-    more = page.more;
-    if (more) request.after = page.records.back().key.name;
-  }
-  return {};
-}
-
-/// Blocks that affinities and handles of a damaged register name, and that are not in it any more.
-[[nodiscard]] Result<void> name_missing_blocks(store::Store& draft, Deadline deadline, Account& account) {
-  std::set<std::string> there;
-  TRY_VOID(for_each_record(draft, core::Kind::block, deadline, [&](const store::Record& record) {
-    if (const auto cidr = core::cidr_of(record.key)) there.insert(cidr->to_string());
-  }));
-  std::map<std::string, std::string> named;
-  TRY_VOID(for_each_record(draft, core::Kind::affinity, deadline, [&](const store::Record& record) {
-    if (const auto cidr = core::cidr_of(record.key)) named.emplace(cidr->to_string(), "affinity " + record.key.name);
-  }));
-  TRY_VOID(for_each_record(draft, core::Kind::handle, deadline, [&](const store::Record& record) {
-    const auto* const handle = std::get_if<core::Handle>(&record.value);
-    if (handle == nullptr) return;
-    for (const auto& [cidr, count] : handle->blocks) {
-      std::string& who = named[cidr];
-      who += fmt::format("{}handle {} ({})", who.empty() ? "" : ", ", handle->id, count);
-    }
-  }));
-  for (const auto& [cidr, who] : named) {
-    if (!there.contains(cidr)) account.missing.push_back(fmt::format("block {}: {}", cidr, who));
-  }
-  return {};
-}
-
 /// Compares what is there with the draft, when the draft has what runs.
 [[nodiscard]] Result<void> compare(CommandLine& line, const std::string& path, const store::SqliteOptions& how,
                                    const engine::Context& draft, const std::string& node, Account& account) {
@@ -471,8 +434,13 @@ template <class Use>
   for (const Error& damage : restore.damaged()) account.damaged.push_back(damage.message);
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
   TRY(const auto draft, store::open_sqlite_store(restore.draft(), {}, line.clock, deadline));
-  if (!account.is_whole || !account.damaged.empty()) TRY_VOID(name_missing_blocks(*draft, deadline, account));
   engine::Context context{*draft, line.clock, line.random, kCopyLimit};
+  if (!account.is_whole || !account.damaged.empty()) {
+    TRY(const auto missing, engine::missing_blocks(context));
+    for (const engine::MissingBlock& block : missing) {
+      account.missing.push_back(fmt::format("block {}: {}", block.cidr.to_string(), fmt::join(block.named_by, ", ")));
+    }
+  }
   std::string node = options.node;
   if (node.empty()) {
     TRY(node, os::host_name());

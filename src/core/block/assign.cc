@@ -77,6 +77,8 @@ class Assignment {
     /// A block with free addresses whose record has no room for one more holder, by pool.
     std::map<const Pool*, Prefix> too_large;
     std::set<const Pool*> shared;  ///< pools in which other nodes have blocks too
+    /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
+    std::optional<Error> passed_over;
   };
 
   bool decide() {
@@ -392,7 +394,7 @@ class Assignment {
     auto settled = draft_.settled(block);
     if (!settled) {
       search.reasons[pools_.containing(block.cidr.first())] = settled.error().message;
-      passed_over_ = settled.error();
+      search.passed_over = settled.error();
       return false;
     }
     block = *std::move(settled);
@@ -434,8 +436,8 @@ class Assignment {
     for (const Prefix& cidr : cooling_) {
       if (marked.size() == kAssignBlocksMax) break;
       const Block* stored = reader_.find<Block>(block_key(cidr));
-      if (stored == nullptr || stored->deleted) {  // would have been claimed
-        static_cast<void>(marked.with_rest_of_predecessor(new_block(cidr, request_.node, draft_.now(), std::nullopt)));
+      if (stored == nullptr || stored->deleted) {  // everything rests in what would have been made here
+        marked.mark_rest_of_predecessor(cidr);
         continue;
       }
       const auto block = marked.block(cidr);
@@ -471,7 +473,7 @@ class Assignment {
           break;
         }
         search.reasons.emplace(pool, choice.reason);
-        if (choice.damage) passed_over_ = choice.damage;
+        if (choice.damage) search.passed_over = choice.damage;
         if (choice.others) search.shared.insert(pool);
       }
       if (!claimed && !reclaim(search, claimed)) return false;
@@ -532,7 +534,7 @@ class Assignment {
     const std::size_t look_max =
         pools_.config().strict_affinity ? std::numeric_limits<std::size_t>::max() : kReclaimLookMax;
     for (const Pool* pool : search.usable) {
-      const auto found = find_abandoned(*pool, look_max);
+      const auto found = find_abandoned(search, *pool, look_max);
       if (!reader_.complete()) return false;
       if (!found) continue;
       Block block = taken_over(*found);
@@ -544,7 +546,7 @@ class Assignment {
     return true;
   }
 
-  std::optional<Block> find_abandoned(const Pool& pool, std::size_t look_max) {
+  std::optional<Block> find_abandoned(Search& search, const Pool& pool, std::size_t look_max) {
     std::optional<Block> found;
     for_blocks_with_room(pool, look_max, [&](Block& block) {
       const bool is_old =
@@ -553,13 +555,7 @@ class Assignment {
           block.affinity != request_.node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
       const auto is_left = [&] { return is_empty(block) && free_count(block, pools_.reservations()) > 0; };
       if (!is_others || !is_old || !is_left() || !is_known_apart(pool, block)) return true;
-      auto settled = draft_.settled(block);
-      if (!settled) {
-        passed_over_ = settled.error();
-        return true;
-      }
-      block = *std::move(settled);
-      if (is_left()) found = block;
+      if (settle(search, block) && is_left()) found = block;
       return !found;
     });
     return found;
@@ -647,10 +643,10 @@ class Assignment {
       }
       considered.push_back({pool->name, pool->cidr, std::move(reason), true});
     }
-    if (passed_over_) {
-      return {passed_over_->code,
+    if (search.passed_over) {
+      return {search.passed_over->code,
               fmt::format("no {} address for node {}: {}", net::name_of(search.family), request_.node.name,
-                          passed_over_->message),
+                          search.passed_over->message),
               std::move(considered)};
     }
     const bool strict = pools_.config().strict_affinity;
@@ -683,7 +679,7 @@ class Assignment {
       return choice.block;
     }
     for (const Pool* pool : search.usable) {
-      const auto found = find_abandoned(*pool, std::numeric_limits<std::size_t>::max());
+      const auto found = find_abandoned(search, *pool, std::numeric_limits<std::size_t>::max());
       if (!reader_.complete()) return {};
       if (!found) continue;
       fresh_ = true;
@@ -758,8 +754,6 @@ class Assignment {
   bool fresh_ = false;
   bool crowded_ = false;  ///< the next block does not fit into the commit beside what goes into it already
   std::optional<Refusal> refusal_;
-  /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
-  std::optional<Error> passed_over_;
   std::optional<Error> error_;
 };
 

@@ -375,6 +375,34 @@ TEST(Overlap, WhereAllOfAPoolIsUnclearTheRecordIsNamed) {
   }
 }
 
+/// Damage that one family steps around is not why the other has nothing.
+TEST(Overlap, EachFamilyIsRefusedForItsOwnReason) {
+  OverlapWorld world("10.80.0.0/28", 29);
+  ASSERT_TRUE(world.add("a", "node-a"));
+  const Prefix own = world.blocks().front();
+  world.touch_as_another(own);
+  const Key beside = block_beside_key(Prefix::containing(own.first(), 30));
+  world.reg.put(beside, Damaged{Kind::block_beside, Error{ErrorCode::corrupt, "damaged", {}}});
+  Pool six;
+  six.name = "six";
+  six.cidr = prefix("fd00:80::/126");
+  six.block_length = 126;
+  six.cooldown = std::chrono::seconds{0};
+  world.reg.put(pool_key("six"), six);
+  const auto ask = [&](const std::string& container, std::uint32_t ipv4) {
+    auto wanted = world.request(container, "node-a");
+    wanted.ipv4 = ipv4;
+    wanted.ipv6 = 1;
+    return world.decide(wanted).value();
+  };
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(std::holds_alternative<Assigned>(ask("s" + std::to_string(i), 0)));
+  const AssignAnswer both = ask("both", 1);
+  ASSERT_TRUE(std::holds_alternative<Refusal>(both));
+  EXPECT_EQ(std::get<Refusal>(both).code, ErrorCode::exhausted) << std::get<Refusal>(both).summary;
+  EXPECT_TRUE(world.add("four", "node-a"));
+  EXPECT_FALSE(own.contains(*world.add("five", "node-a"))) << "the test needs the damage to be in the way";
+}
+
 /// What rests under it is not known: the others serve.
 TEST(Overlap, ABlockUnderWhichSomethingUnknownRestsIsNotClaimed) {
   OverlapWorld world("10.79.0.0/26", 28);

@@ -137,21 +137,31 @@ constexpr std::size_t kMarkedEntriesMax = 512;
 
 }  // namespace
 
-Block Draft::with_rest_of_predecessor(Block made) {
-  if (!reader_.foreign_writers()) return made;
-  const net::Prefix cidr = made.cidr;
+std::vector<CoolingBeside> Draft::rest_of_predecessor(const net::Prefix& cidr) {
   const auto* beside = reader_.get<BlockBeside>(block_beside_key(cidr));
   std::vector<Key> records;
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &records);
-  if (!reader_.complete()) return made;
+  if (!reader_.complete()) return {};
   if (beside != nullptr) {
     records.push_back(block_beside_key(cidr));
     rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
   }
+  mark(records);
+  return rest;
+}
+
+Block Draft::with_rest_of_predecessor(Block made) {
+  if (!reader_.foreign_writers()) return made;
+  const net::Prefix cidr = made.cidr;
+  std::vector<CoolingBeside> rest = rest_of_predecessor(cidr);
+  if (!reader_.complete()) return made;
   made.is_settled = true;
   if (rest.empty()) return made;
-  mark(records);
   return with_clock_marks(with_longest(std::move(made), std::move(rest), pools_.cooldowns_of(cidr), now_), now_);
+}
+
+void Draft::mark_rest_of_predecessor(const net::Prefix& cidr) {
+  if (reader_.foreign_writers()) static_cast<void>(rest_of_predecessor(cidr));
 }
 
 void Draft::mark(const std::vector<Key>& records) {

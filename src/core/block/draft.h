@@ -76,6 +76,8 @@ class Draft {
   /// A new block, which is made where another program deleted one or some of other lengths, likewise. May leave the
   /// reader incomplete. What is damaged must have been asked for before (damaged_rest).
   [[nodiscard]] Block with_rest_of_predecessor(Block made);
+  /// Only the marks of that: for who makes no block, because all of it rests. May leave the reader incomplete.
+  void mark_rest_of_predecessor(const net::Prefix& cidr);
 
   /// Replaces the working copy. `handle_ids` are the handles whose count in this block may have changed.
   void put(Block block, const std::vector<std::string>& handle_ids);
@@ -122,13 +124,15 @@ class Draft {
   void write_handles(Writes& writes);
   [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
 
+  /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.
+  [[nodiscard]] std::vector<CoolingBeside> rest_of_predecessor(const net::Prefix& cidr);
+  void mark(const std::vector<Key>& records);
+
   Reader& reader_;
   const PoolTable& pools_;
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
   std::vector<PlannedWrite> affinities_;
-  void mark(const std::vector<Key>& records);
-
   std::set<Key> ended_;                ///< records beside blocks of other lengths in which nothing rests any more
   std::map<Key, BlockBeside> marked_;  ///< records beside blocks, with the clock marks that they lack
 };

@@ -217,7 +217,7 @@ class EtcdStore final : public Store {
       auto& found = lists[part.listing];
       TRY_VOID(collect(
           part.listing, part.range, first, moment, deadline,
-          [&](const KeyValue& kv, Key key) -> Result<void> {
+          [&](const KeyValue& kv, const Key& key) -> Result<void> {
             const auto known = beside.find(key);
             TRY(Record record,
                 etcd::decode(places_, key, kv, known == beside.end() ? std::nullopt : std::optional(known->second),

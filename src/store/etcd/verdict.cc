@@ -69,7 +69,6 @@ Verdict on_answer(const os::GrpcStatus& status, bool writes) {
       return refused(ErrorCode::invalid_argument, status);
     case GrpcCode::not_found:
     case GrpcCode::already_exists:
-      return refused(ErrorCode::invalid_argument, status);
     case GrpcCode::unimplemented:
       return refused(ErrorCode::invalid_argument, status);
     case GrpcCode::permission_denied:

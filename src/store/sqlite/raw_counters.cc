@@ -54,8 +54,9 @@ class Bytes {
 std::optional<std::int64_t> integer(Bytes& bytes, std::uint64_t type) {
   constexpr std::array<std::size_t, 7> kSizes{0, 1, 2, 3, 4, 6, 8};
   if (type == 8 || type == 9) return static_cast<std::int64_t>(type - 8);
-  if (type == 0 || type >= kSizes.size()) return {};
+  if (type >= kSizes.size()) return {};
   const std::size_t size = kSizes[type];
+  if (size == 0) return {};
   const std::uint64_t value = bytes.big_endian(size);
   const int unused = static_cast<int>(64 - 8 * size);
   return static_cast<std::int64_t>(value << unused) >> unused;

@@ -141,17 +141,17 @@ std::string owner_expression() {
 }  // namespace
 
 const std::string& schema_question() {
-  static const std::string question = fmt::format(
+  static const std::string kQuestion = fmt::format(
       "SELECT sum({}) || ' ' || max(CASE WHEN type='table' AND name='counters' THEN rootpage ELSE 0 END) FROM "
       "sqlite_schema",
       owner_expression());
-  return question;
+  return kQuestion;
 }
 
 const std::string& strangers_question() {
-  static const std::string question =
+  static const std::string kQuestion =
       fmt::format("SELECT type || ' ' || name FROM sqlite_schema WHERE {} > 100 LIMIT 1", owner_expression());
-  return question;
+  return kQuestion;
 }
 
 bool is_schema_of(std::int64_t version, std::string_view answer) {

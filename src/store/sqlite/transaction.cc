@@ -33,7 +33,7 @@ class Group {
 
   /// Applies all and commits. On failure nothing was applied, unless the error is unknown_outcome.
   [[nodiscard]] Result<void> run() {
-    const auto log_reserved = reserve_log(database_);
+    auto log_reserved = reserve_log(database_);
     if (!log_reserved && log_reserved.error().code != ErrorCode::storage_full) return log_reserved;
     TRY_VOID(begin());
     TRY_VOID(check_against(database_, note_));

@@ -408,8 +408,8 @@ OpenFile* database_of(sqlite3* db) {
 }  // namespace
 
 const char* croft_vfs() {
-  static const bool registered = register_vfs();
-  CROFT_ASSERT(registered);
+  static const bool kRegistered = register_vfs();
+  CROFT_ASSERT(kRegistered);
   return kName;
 }
 

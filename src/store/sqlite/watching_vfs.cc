@@ -68,8 +68,8 @@ bool install() {
 }  // namespace
 
 DiskWatch& install_watching_vfs() {
-  static const bool installed = install();
-  CROFT_ASSERT(installed);
+  static const bool kInstalled = install();
+  CROFT_ASSERT(kInstalled);
   return watch;
 }
 
