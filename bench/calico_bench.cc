@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "wire/calico_etcd.h"
+#include "wire/calico/etcd.h"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include <fmt/core.h>
 
 #include "base/manual_clock.h"
-#include "core/range/bitmap_range.h"
+#include "core/service/bitmap_range.h"
 
 namespace {
 

@@ -23,7 +23,7 @@
 #include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/sqlite/watching_vfs.h"
-#include "wire/records.h"
+#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/agent_messages.h"
+#include "wire/agent/messages.h"
 
 namespace {
 

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/beside_calico.h"
-#include "wire/calico_etcd.h"
-#include "wire/calico_resources.h"
+#include "wire/calico/beside.h"
+#include "wire/calico/etcd.h"
+#include "wire/calico/resources.h"
 
 namespace {
 

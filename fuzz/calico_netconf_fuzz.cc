@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/calico_netconf.h"
-#include "wire/cni_environment.h"
-#include "wire/cni_network.h"
+#include "wire/calico/netconf.h"
+#include "wire/cni/environment.h"
+#include "wire/cni/network.h"
 
 namespace cni = croft::wire::cni;
 

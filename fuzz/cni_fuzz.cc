@@ -17,13 +17,13 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "core/block/affinity.h"
+#include "core/register/affinity.h"
 #include "edge/cni_skeleton.h"
 #include "edge/error_table.h"
-#include "wire/cni_args.h"
-#include "wire/cni_config.h"
-#include "wire/cni_json_decode.h"
-#include "wire/cni_text.h"
+#include "wire/cni/args.h"
+#include "wire/cni/config.h"
+#include "wire/json/decode.h"
+#include "wire/text/go_text.h"
 
 namespace {
 

@@ -29,8 +29,8 @@
 #include "core/block/assign.h"
 #include "core/block/node_changes.h"
 #include "core/block/release.h"
-#include "core/block/test_register.h"
 #include "core/collect/judge.h"
+#include "core/register/test_register.h"
 
 namespace {
 

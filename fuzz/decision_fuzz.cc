@@ -24,8 +24,8 @@
 #include "core/block/explain.h"
 #include "core/block/pool_changes.h"
 #include "core/block/release.h"
-#include "core/block/stored_size.h"
-#include "core/block/test_register.h"
+#include "core/register/stored_size.h"
+#include "core/register/test_register.h"
 
 namespace {
 

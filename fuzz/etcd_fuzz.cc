@@ -22,7 +22,7 @@
 #include "os/endpoint.h"
 #include "os/grpc_frame.h"
 #include "os/http2_connection.h"
-#include "wire/etcd_api.h"
+#include "wire/etcd/api.h"
 
 namespace {
 

@@ -17,16 +17,16 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "core/range/round_robin.h"
-#include "wire/cni_network.h"
-#include "wire/host_local_config.h"
-#include "wire/host_local_files.h"
-#include "wire/resolv_conf.h"
+#include "core/host_local/round_robin.h"
+#include "wire/cni/network.h"
+#include "wire/cni/resolv_conf.h"
+#include "wire/host_local/config.h"
+#include "wire/host_local/files.h"
 
 namespace {
 
-using croft::core::range::Range;
-using croft::core::range::RangeSet;
+using croft::core::host_local::Range;
+using croft::core::host_local::RangeSet;
 using croft::net::Address;
 using namespace croft::wire::cni;
 using namespace croft::wire::host_local;
@@ -41,7 +41,7 @@ void check_range(const Range& range, const RangeSet& set) {
 
 /// The ring has every address of the set once: as many stretches as ranges, or one more where the cursor cuts one.
 void check_ring(const RangeSet& set, const std::optional<Address>& cursor) {
-  const auto ring = croft::core::range::ring_of(set, cursor);
+  const auto ring = croft::core::host_local::ring_of(set, cursor);
   CROFT_ASSERT(ring.size() >= set.ranges().size() && ring.size() <= set.ranges().size() + 1);
   for (const auto& stretch : ring) CROFT_ASSERT(set.ranges()[stretch.range].addresses.contains(stretch.addresses));
   if (cursor && set.contains(*cursor)) CROFT_ASSERT(ring.back().addresses.last() == *cursor);

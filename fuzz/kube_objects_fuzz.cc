@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "wire/kube_objects.h"
+#include "wire/kube/objects.h"
 
 namespace {
 

@@ -19,9 +19,9 @@
 
 #include "base/assert.h"
 #include "bytes.h"
-#include "core/block/test_register.h"
-#include "core/range/cidr_set.h"
-#include "core/range/node_range_changes.h"
+#include "core/node_range/cidr_set.h"
+#include "core/node_range/node_range_changes.h"
+#include "core/register/test_register.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include "app/croft/json_output.h"
 #include "app/croft/service_views.h"
 #include "base/assert.h"
-#include "wire/service_manifest.h"
-#include "wire/yaml_documents.h"
+#include "wire/manifests/service_manifest.h"
+#include "wire/manifests/yaml_documents.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
-#include "core/range/node_range_changes.h"
+#include "core/node_range/node_range_changes.h"
 
 namespace croft::app {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "wire/agent_messages.h"
+#include "wire/agent/messages.h"
 
 namespace croft::edge {
 

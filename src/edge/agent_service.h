@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "store/store.h"
-#include "wire/agent_messages.h"
+#include "wire/agent/messages.h"
 
 namespace croft::edge {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/quoted.h"
-#include "core/block/names.h"
+#include "core/register/names.h"
 #include "edge/calico_messages.h"
 #include "edge/decision_log.h"
 #include "edge/error_table.h"

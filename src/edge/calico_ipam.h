@@ -10,7 +10,7 @@
 #include "edge/cni_skeleton.h"
 #include "edge/croft_ipam.h"
 #include "store/store.h"
-#include "wire/calico_netconf.h"
+#include "wire/calico/netconf.h"
 
 namespace croft::edge {
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
-#include "core/block/block.h"
+#include "core/register/block.h"
 #include "engine/assign.h"
 #include "engine/inspect.h"
 #include "engine/pools.h"

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "edge/error_table.h"
-#include "wire/cni_network.h"
+#include "wire/cni/network.h"
 
 namespace croft::edge {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "wire/cni_environment.h"
-#include "wire/cni_error.h"
-#include "wire/cni_json.h"
-#include "wire/cni_result.h"
-#include "wire/cni_version.h"
+#include "wire/cni/environment.h"
+#include "wire/cni/error.h"
+#include "wire/cni/result.h"
+#include "wire/cni/version.h"
+#include "wire/json/document.h"
 
 // The dispatcher of a CNI plugin: from environment and standard input to one call of a handler and one JSON document.
 // It follows the reference's order of checks (docs/reference/cni.md#error-order), because the order decides which error

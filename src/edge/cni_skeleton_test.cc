@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "net/address_with_length.h"
-#include "wire/cni_config.h"
+#include "wire/cni/config.h"
 
 namespace croft::edge {
 namespace {
@@ -132,7 +132,7 @@ TEST(Skeleton, ACommandWithoutHandlerSucceedsSilently) {
   }
 }
 
-// Rows 72 to 76 as the runtime sees them; the cases are in wire/cni_environment_test.cc.
+// Rows 72 to 76 as the runtime sees them; the cases are in wire/cni/environment_test.cc.
 TEST(Skeleton, AnInvalidEnvironmentIsRefusedBeforeStdinIsRead) {
   Call call;
   call.environment.container_id = "some-%%container-id";

@@ -16,7 +16,7 @@
 #include "engine/damage_telling.h"
 #include "engine/pools.h"
 #include "engine/release.h"
-#include "wire/cni_config.h"
+#include "wire/cni/config.h"
 
 namespace croft::edge {
 namespace {

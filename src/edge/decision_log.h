@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "core/block/owner.h"
+#include "core/register/owner.h"
 #include "net/address.h"
 
 namespace croft::edge {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "wire/cni_error.h"
+#include "wire/cni/error.h"
 
 namespace croft::edge {
 

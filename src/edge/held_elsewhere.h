@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "core/block/affinity.h"
-#include "core/block/owner.h"
+#include "core/register/affinity.h"
+#include "core/register/owner.h"
 #include "store/store.h"
 
 namespace croft::edge {

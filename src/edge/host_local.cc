@@ -9,8 +9,8 @@
 #include "edge/decision_log.h"
 #include "engine/host_local.h"
 #include "os/directory.h"
-#include "wire/host_local_config.h"
-#include "wire/resolv_conf.h"
+#include "wire/cni/resolv_conf.h"
+#include "wire/host_local/config.h"
 
 namespace croft::edge {
 namespace {
@@ -67,7 +67,7 @@ class Decision {
   TRY(const auto reservations, world.make_reservations(config.data_dir, config.name));
   TRY(const auto picks,
       engine::assign_from_ranges(*reservations, {holder, config.sets, config.requested_addresses}, world.warn));
-  for (const core::range::Pick& pick : picks) result.ips.push_back({pick.address, pick.gateway});
+  for (const core::host_local::Pick& pick : picks) result.ips.push_back({pick.address, pick.gateway});
   result.routes = config.routes;
   return result;
 }

@@ -10,8 +10,8 @@
 #include "net/echo.h"
 #include "os/directory.h"
 #include "os/network_namespaces.h"
-#include "wire/cni_cache.h"
-#include "wire/host_local_files.h"
+#include "wire/cni/cache.h"
+#include "wire/host_local/files.h"
 
 namespace croft::edge {
 namespace {

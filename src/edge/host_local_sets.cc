@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "os/directory.h"
-#include "wire/cni_cache.h"
-#include "wire/cni_config_search.h"
+#include "wire/cni/cache.h"
+#include "wire/host_local/config_search.h"
 
 namespace croft::edge {
 namespace {

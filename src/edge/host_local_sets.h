@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "core/range/range_set.h"
+#include "core/host_local/range_set.h"
 
 namespace croft::edge {
 
@@ -17,9 +17,9 @@ struct SetSources {
 };
 
 struct FoundSets {
-  std::vector<core::range::RangeSet> sets;  ///< empty: no configuration was found
-  std::string source;                       ///< the file they are from
-  std::vector<std::string> unusable;        ///< files that could not be used, and why; the first few
+  std::vector<core::host_local::RangeSet> sets;  ///< empty: no configuration was found
+  std::string source;                            ///< the file they are from
+  std::vector<std::string> unusable;             ///< files that could not be used, and why; the first few
 };
 
 /// The range sets of a network: of the file that was given, else of the newest entry of the runtime's cache (`results`)

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "core/range/mapped_range.h"
+#include "core/service/mapped_range.h"
 #include "engine/node_range.h"
 #include "engine/range_repair.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/time_text.h"
 #include "os/files.h"
-#include "wire/facts.h"
+#include "wire/facts/facts.h"
 
 namespace croft::edge {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace croft::edge {
 
-/// Facts out of a file (wire/facts.h), read anew each time it is asked. Whoever knows the cluster keeps the file
+/// Facts out of a file (wire/facts/facts.h), read anew each time it is asked. Whoever knows the cluster keeps the file
 /// current and replaces it in one step. A file older than `age_max` or from the future, by the time it says or else by
 /// when it was last written, is marked incomplete: its pods may be others by now. Errors: those of reading, naming the
 /// file and the member.

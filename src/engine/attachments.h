@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/block/owner.h"
+#include "core/register/owner.h"
 #include "engine/transact.h"
 #include "net/address.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/block/block.h"
-#include "core/block/owner.h"
+#include "core/register/block.h"
+#include "core/register/owner.h"
 #include "engine/cached_attachment.h"
 #include "engine/release.h"
 #include "engine/transact.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "core/block/owner.h"
+#include "core/register/owner.h"
 #include "net/address.h"
 
 namespace croft::engine {

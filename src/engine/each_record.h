@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "base/result.h"
-#include "core/block/records.h"
-#include "core/block/snapshot.h"
+#include "core/register/records.h"
+#include "core/register/snapshot.h"
 #include "engine/transact.h"
 #include "store/store.h"
 

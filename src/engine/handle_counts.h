@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/block/block.h"
+#include "core/register/block.h"
 #include "engine/transact.h"
 
 namespace croft::engine {

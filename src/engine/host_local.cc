@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "core/range/round_robin.h"
+#include "core/host_local/round_robin.h"
 
 namespace croft::engine {
 namespace {
 
-using core::range::Decision;
-using core::range::Pick;
-using core::range::RangeSet;
+using core::host_local::Decision;
+using core::host_local::Pick;
+using core::host_local::RangeSet;
 using store::Care;
 using store::Holder;
 using store::Match;
@@ -19,7 +19,7 @@ using store::Reservation;
 using store::Reservations;
 
 /// What a decision asks, answered from the files.
-class LockedTaken final : public core::range::Taken {
+class LockedTaken final : public core::host_local::Taken {
  public:
   LockedTaken(Reservations& reservations, const Holder& asker, const std::function<void(const std::string&)>& warn)
       : reservations_(reservations), asker_(asker), warn_(warn) {}
@@ -97,7 +97,8 @@ Result<std::vector<Pick>> assign_from_ranges(Reservations& reservations, const R
   constexpr int kTriesMax = 16;
   for (int attempt = 0; attempt < kTriesMax; ++attempt) {
     LockedTaken taken(reservations, request.holder, warn);
-    TRY(Decision decision, core::range::assign(request.sets, {request.holder.container_id, request.requested}, taken));
+    TRY(Decision decision,
+        core::host_local::assign(request.sets, {request.holder.container_id, request.requested}, taken));
     const auto wanted = to_reserve(decision.picks);
     if (decision.refusal) {
       TRY_VOID(reservations.move_cursors(wanted));
@@ -180,7 +181,7 @@ Result<void> check_not_full(Reservations& reservations, const std::vector<RangeS
     const auto next_free = [&](const net::AddressRange& range) -> Result<std::optional<net::Address>> {
       return reservations.next_free(range);
     };
-    TRY(const auto free, core::range::find_free(sets[i], std::nullopt, next_free));
+    TRY(const auto free, core::host_local::find_free(sets[i], std::nullopt, next_free));
     if (free) continue;
     return fail(ErrorCode::exhausted, fmt::format("failed to allocate for range {}: no IP addresses available in "
                                                   "range set: {}",

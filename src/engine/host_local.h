@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/range/assign.h"
-#include "core/range/range_set.h"
+#include "core/host_local/assign.h"
+#include "core/host_local/range_set.h"
 #include "net/address.h"
 #include "store/reservations.h"
 
@@ -21,15 +21,15 @@ namespace croft::engine {
 /// What a host-local ADD wants.
 struct RangeRequest {
   store::Holder holder;
-  const std::vector<core::range::RangeSet>& sets;
+  const std::vector<core::host_local::RangeSet>& sets;
   std::vector<net::Address> requested;
 };
 
-/// Gives the holder an address of each set, on disk. Errors: the refusals of core::range::assign, as errors; those of
-/// `reservations`. After an error nothing is reserved that was not before; the cursors of the sets before the one that
-/// failed have moved, as in the reference. `warn` takes what the reference writes to standard error and goes on after
-/// (a cursor that cannot be read).
-[[nodiscard]] Result<std::vector<core::range::Pick>> assign_from_ranges(
+/// Gives the holder an address of each set, on disk. Errors: the refusals of core::host_local::assign, as errors; those
+/// of `reservations`. After an error nothing is reserved that was not before; the cursors of the sets before the one
+/// that failed have moved, as in the reference. `warn` takes what the reference writes to standard error and goes on
+/// after (a cursor that cannot be read).
+[[nodiscard]] Result<std::vector<core::host_local::Pick>> assign_from_ranges(
     store::Reservations& reservations, const RangeRequest& request,
     const std::function<void(const std::string& line)>& warn);
 
@@ -45,7 +45,7 @@ struct RangeRequest {
 /// `previous`. Errors: not_found (text of the reference) when it has nothing; refused_by_configuration naming the
 /// address else.
 [[nodiscard]] Result<void> check_ranges(store::Reservations& reservations, const store::Holder& holder,
-                                        const std::vector<core::range::RangeSet>& sets,
+                                        const std::vector<core::host_local::RangeSet>& sets,
                                         const std::vector<net::Address>& previous);
 
 /// A reservation younger than this is kept by a collection: the list of the living may be older than it.
@@ -66,6 +66,6 @@ struct CollectedReservations {
 
 /// Whether each set has a free address. Error: exhausted, with the text of the refusal.
 [[nodiscard]] Result<void> check_not_full(store::Reservations& reservations,
-                                          const std::vector<core::range::RangeSet>& sets);
+                                          const std::vector<core::host_local::RangeSet>& sets);
 
 }  // namespace croft::engine

@@ -13,7 +13,7 @@
 namespace croft::engine {
 namespace {
 
-using core::range::RangeSet;
+using core::host_local::RangeSet;
 using store::Holder;
 using store::Reservation;
 using Kind = HostLocalFinding::Kind;

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/range/range_set.h"
+#include "core/host_local/range_set.h"
 #include "engine/cached_attachment.h"
 #include "net/address.h"
 #include "store/reservations.h"
@@ -80,7 +80,7 @@ struct HostLocalAudit {
   const HostLocalDirectory& directory;
   const SignsOfLife& life;
   /// Empty: not known; then nothing is said about ranges.
-  const std::vector<core::range::RangeSet>& sets;
+  const std::vector<core::host_local::RangeSet>& sets;
   Instant now;
   std::chrono::seconds grace{60};
 };

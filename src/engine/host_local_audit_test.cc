@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/range/test_range.h"
+#include "core/host_local/test_range_sets.h"
 #include "net/test_values.h"
 
 namespace croft::engine {
@@ -54,7 +54,7 @@ class HostLocalAuditTest : public testing::Test {
   Instant now_;
   HostLocalDirectory directory_;
   SignsOfLife life_;
-  std::vector<core::range::RangeSet> sets_;
+  std::vector<core::host_local::RangeSet> sets_;
 };
 
 TEST_F(HostLocalAuditTest, NothingSpeaksForTheHolder) {

@@ -13,7 +13,7 @@
 namespace croft::engine {
 namespace {
 
-using core::range::Holder;
+using core::host_local::Holder;
 using store::Reservation;
 using store::Reservations;
 using Outcome = MovedHolder::Outcome;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/block/affinity.h"
-#include "core/range/holder.h"
+#include "core/host_local/holder.h"
+#include "core/register/affinity.h"
 #include "engine/transact.h"
 #include "net/address.h"
 #include "store/reservations.h"
@@ -29,7 +29,7 @@ struct MovedHolder {
     left,     ///< not touched; `reason` says why
     clashes,  ///< the other side has it for somebody else, or refused: nothing was changed; `reason` says why
   } outcome = Outcome::left;
-  core::range::Holder holder;
+  core::host_local::Holder holder;
   std::vector<net::Address> addresses;
   std::string reason;
   /// A pool that is not disabled may give one of the addresses to somebody else while the holder lives: it stays in the

@@ -10,7 +10,7 @@ namespace croft::engine {
 namespace {
 
 using namespace net::literals;
-using core::range::Holder;
+using core::host_local::Holder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/range/test_range.h"
+#include "core/host_local/test_range_sets.h"
 #include "engine/test_reservations.h"
 
 namespace croft::engine {
@@ -11,9 +11,9 @@ namespace {
 
 using namespace net::literals;
 using namespace std::chrono_literals;
-using core::range::range_set;
-using core::range::RangeSet;
-using core::range::spec;
+using core::host_local::range_set;
+using core::host_local::RangeSet;
+using core::host_local::spec;
 using net::Address;
 using store::Holder;
 using testing::ElementsAre;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/block/block.h"
-#include "core/block/pool.h"
+#include "core/register/block.h"
+#include "core/register/pool.h"
 #include "engine/transact.h"
 #include "net/count.h"
 

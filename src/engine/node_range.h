@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/collect/brake.h"
-#include "core/range/node_range_changes.h"
+#include "core/node_range/node_range_changes.h"
 #include "engine/transact.h"
 
-// Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit (core/range/
-// node_range_changes.h), but for reconcile, which makes several.
+// Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit
+// (core/node_range/node_range_changes.h), but for reconcile, which makes several.
 
 namespace croft::engine {
 

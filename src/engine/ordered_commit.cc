@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/assert.h"
-#include "core/range/range_bytes.h"
+#include "core/service/range_bytes.h"
 #include "engine/commit_once.h"
 #include "engine/each_record.h"
 #include "engine/handle_counts.h"

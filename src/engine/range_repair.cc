@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "core/block/address_claims.h"
+#include "core/register/address_claims.h"
 #include "engine/commit_once.h"
 #include "engine/each_record.h"
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/collect/ip_address_audit.h"
-#include "core/collect/range_repair.h"
+#include "core/audit/ip_address_audit.h"
+#include "core/audit/range_repair.h"
 #include "engine/transact.h"
 
 // The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. What is decided, and why it
-// harms nobody, is in core/collect/range_repair.h.
+// harms nobody, is in core/audit/range_repair.h.
 
 namespace croft::engine {
 
@@ -83,7 +83,7 @@ struct RangeRepairReport {
 inline constexpr int kRepairTriesMax = 4;
 
 /// One pass. One range has one set of holders: Services of the store's own kind and of the other are read. A range that
-/// is made, or moved, is refused where somebody else claims its addresses (core/block/address_claims.h).
+/// is made, or moved, is refused where somebody else claims its addresses (core/register/address_claims.h).
 /// `before_write`, if given, sees what was found before each try that writes. Errors: those of reading, which then name
 /// what could not be seen; not_found where a Kubernetes is to be and nothing of it is. What
 /// goes wrong later is in the report's failures, and `memory` is then as before for that range.

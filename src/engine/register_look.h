@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "core/block/records.h"
 #include "core/collect/brake.h"
 #include "core/collect/register_view.h"
+#include "core/register/records.h"
 #include "engine/transact.h"
 
 namespace croft::engine {

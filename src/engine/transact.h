@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/block/snapshot.h"
+#include "core/register/snapshot.h"
 #include "store/store.h"
 
 namespace croft::engine {

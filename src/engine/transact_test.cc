@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/block/records.h"
-#include "core/block/snapshot.h"
+#include "core/register/records.h"
+#include "core/register/snapshot.h"
 #include "engine/test_world.h"
 
 namespace croft::engine {

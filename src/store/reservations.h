@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/range/assign.h"
-#include "core/range/holder.h"
+#include "core/host_local/assign.h"
+#include "core/host_local/holder.h"
 #include "net/address.h"
 #include "net/range.h"
 
@@ -20,7 +20,7 @@
 
 namespace croft::store {
 
-using core::range::Holder;
+using core::host_local::Holder;
 
 /// A reservation as it was read.
 struct Reservation {
@@ -69,7 +69,7 @@ class Reservations {
 
   /// The reservations of a holder, by address. Each was read from its file just now.
   [[nodiscard]] virtual Result<std::vector<Reservation>> held_by(const Holder& holder, Match match, Care care) = 0;
-  /// As core::range::Taken. Empty files of a crashed plugin count as free.
+  /// As core::host_local::Taken. Empty files of a crashed plugin count as free.
   [[nodiscard]] virtual Result<std::optional<net::Address>> next_free(const net::AddressRange& range) = 0;
   [[nodiscard]] virtual Result<bool> is_taken(const net::Address& address) = 0;
   /// nullopt when there is no cursor or it is no address. An error when it cannot be read.

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/strong.h"
-#include "core/block/records.h"
-#include "core/block/snapshot.h"
-#include "core/block/stored_size.h"
+#include "core/register/records.h"
+#include "core/register/snapshot.h"
+#include "core/register/stored_size.h"
 
 namespace croft::store {
 

@@ -99,7 +99,8 @@ struct Look {
 };
 
 [[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
-                                engine::HostLocalDirectory directory, const std::vector<core::range::RangeSet>& sets) {
+                                engine::HostLocalDirectory directory,
+                                const std::vector<core::host_local::RangeSet>& sets) {
   TRY(engine::SignsOfLife life, read_caches(options));
   edge::look_at_namespaces(options.in_container, life);
   Look seen{std::move(directory), std::move(life), {}};

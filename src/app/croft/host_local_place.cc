@@ -4,7 +4,7 @@
 
 #include "net/echo.h"
 #include "os/files.h"
-#include "wire/cni_environment.h"
+#include "wire/cni/environment.h"
 
 namespace croft::app {
 namespace {

@@ -14,8 +14,8 @@ namespace croft::app {
 namespace {
 
 using core::AddressState;
-using core::range::Range;
-using core::range::RangeSet;
+using core::host_local::Range;
+using core::host_local::RangeSet;
 using engine::HostLocalDirectory;
 using engine::HostLocalFinding;
 using Json = nlohmann::ordered_json;

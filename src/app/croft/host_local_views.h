@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/range/range_set.h"
+#include "core/host_local/range_set.h"
 #include "engine/host_local_audit.h"
 #include "net/count.h"
 
@@ -22,8 +22,8 @@ struct ReservationRow {
 /// One range set and its use. Empty files do not count as used.
 struct SetRow {
   std::size_t set = 0;
-  const core::range::RangeSet* ranges = nullptr;  ///< nullptr: not known; then only `used` and the cursor are
-  net::Count size;                                ///< addresses that can be given out: without the ranges' gateways
+  const core::host_local::RangeSet* ranges = nullptr;  ///< nullptr: not known; then only `used` and the cursor are
+  net::Count size;  ///< addresses that can be given out: without the ranges' gateways
   std::uint64_t used = 0;
   std::optional<engine::HostLocalDirectory::Cursor> cursor;
 
@@ -41,7 +41,7 @@ struct HostLocalList {
 
 [[nodiscard]] HostLocalList list_of(const engine::HostLocalDirectory& directory,
                                     const std::vector<engine::CachedAttachment>& attachments,
-                                    const std::string& network, const std::vector<core::range::RangeSet>& sets,
+                                    const std::string& network, const std::vector<core::host_local::RangeSet>& sets,
                                     WallTime now);
 
 /// The reservations, the sets, and a picture of each set. `wide`: whole container IDs, times and namespaces.

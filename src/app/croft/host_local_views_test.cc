@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/croft/json_output.h"
-#include "core/range/test_range.h"
+#include "core/host_local/test_range_sets.h"
 #include "net/test_values.h"
 
 namespace croft::app {
@@ -38,8 +38,8 @@ class HostLocalViews : public testing::Test {
 
   engine::HostLocalDirectory directory_;
   std::vector<engine::CachedAttachment> attachments_;
-  std::vector<core::range::RangeSet> sets_{core::range::range_set({core::range::spec("10.1.0.0/28")}),
-                                           core::range::range_set({core::range::spec("fd00::/64")})};
+  std::vector<core::host_local::RangeSet> sets_{core::host_local::range_set({core::host_local::spec("10.1.0.0/28")}),
+                                                core::host_local::range_set({core::host_local::spec("fd00::/64")})};
 };
 
 TEST_F(HostLocalViews, Table) {

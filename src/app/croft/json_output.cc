@@ -8,7 +8,7 @@
 
 #include "app/croft/json_text.h"
 #include "base/time_text.h"
-#include "wire/records.h"
+#include "wire/records/records.h"
 
 namespace croft::app {
 namespace {

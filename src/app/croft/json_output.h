@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "core/block/explain.h"
-#include "core/block/pool.h"
 #include "core/block/pool_split.h"
 #include "core/block/release.h"
+#include "core/register/pool.h"
 #include "engine/audit.h"
 #include "engine/inspect.h"
 #include "engine/nodes.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/node_range.h"
-#include "wire/subnet_env.h"
+#include "wire/flannel/subnet_env.h"
 
 namespace croft::app {
 

@@ -10,7 +10,7 @@
 
 #include "app/croft/command_line.h"
 #include "base/quoted.h"
-#include "core/block/records.h"
+#include "core/register/records.h"
 #include "engine/commit_once.h"
 #include "net/echo.h"
 

@@ -10,8 +10,8 @@
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "wire/service_manifest.h"
-#include "wire/yaml_documents.h"
+#include "wire/manifests/service_manifest.h"
+#include "wire/manifests/yaml_documents.h"
 
 namespace croft::app {
 namespace {

@@ -28,7 +28,7 @@
 #include "os/process.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
-#include "wire/cni_cache.h"
+#include "wire/cni/cache.h"
 
 namespace croft::app {
 namespace {

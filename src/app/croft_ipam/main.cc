@@ -10,7 +10,7 @@
 #include "app/croft_ipam/personalities.h"
 #include "edge/cni_skeleton.h"
 #include "os/process.h"
-#include "wire/cni_json.h"
+#include "wire/json/document.h"
 
 namespace {
 

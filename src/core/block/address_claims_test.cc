@@ -1,4 +1,4 @@
-#include "core/block/address_claims.h"
+#include "core/register/address_claims.h"
 
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include "base/manual_clock.h"
 #include "core/block/pool_changes.h"
-#include "core/block/test_register.h"
+#include "core/register/test_register.h"
 #include "net/test_values.h"
 
 namespace croft::core {

@@ -14,7 +14,7 @@
 #include "core/block/draft.h"
 #include "core/block/own_blocks.h"
 #include "core/block/pool_choice.h"
-#include "core/block/stored_size.h"
+#include "core/register/stored_size.h"
 
 namespace croft::core {
 namespace {

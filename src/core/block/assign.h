@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "core/block/owner.h"
 #include "core/block/refusal.h"
-#include "core/block/snapshot.h"
+#include "core/register/owner.h"
+#include "core/register/snapshot.h"
 #include "net/address.h"
 
 namespace croft::core {

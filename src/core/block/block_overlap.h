@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "core/block/cooling_beside.h"
-#include "core/block/snapshot.h"
+#include "core/register/cooling_beside.h"
+#include "core/register/snapshot.h"
 #include "net/intervals.h"
 #include "net/prefix.h"
 

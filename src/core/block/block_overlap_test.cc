@@ -21,7 +21,7 @@
 #include "core/block/assign.h"
 #include "core/block/release.h"
 #include "core/block/test_overlap_world.h"
-#include "core/block/test_values.h"
+#include "core/register/test_values.h"
 
 namespace croft::core {
 namespace {

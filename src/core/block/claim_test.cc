@@ -8,7 +8,7 @@
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
 #include "core/block/crowded_pool.h"
-#include "core/block/test_values.h"
+#include "core/register/test_values.h"
 
 namespace croft::core {
 namespace {

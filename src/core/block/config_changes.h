@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/block/snapshot.h"
+#include "core/register/snapshot.h"
 
 namespace croft::core {
 

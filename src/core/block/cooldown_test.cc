@@ -9,8 +9,8 @@
 
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
-#include "core/block/block.h"
-#include "core/block/pool.h"
+#include "core/register/block.h"
+#include "core/register/pool.h"
 
 namespace croft::core {
 namespace {

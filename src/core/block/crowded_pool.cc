@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/block/records.h"
+#include "core/register/records.h"
 
 namespace croft::core {
 namespace {

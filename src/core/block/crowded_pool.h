@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/block/pool.h"
-#include "core/block/snapshot.h"
+#include "core/register/pool.h"
+#include "core/register/snapshot.h"
 #include "net/prefix.h"
 
 namespace croft::core {

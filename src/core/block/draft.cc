@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "core/block/address_claims.h"
 #include "core/block/block_overlap.h"
-#include "core/block/cooling_beside.h"
-#include "core/block/stored_size.h"
+#include "core/register/address_claims.h"
+#include "core/register/cooling_beside.h"
+#include "core/register/stored_size.h"
 
 namespace croft::core {
 

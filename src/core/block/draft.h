@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/block/snapshot.h"
+#include "core/register/snapshot.h"
 #include "net/intervals.h"
 
 namespace croft::core {

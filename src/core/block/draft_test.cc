@@ -12,8 +12,8 @@
 #include "core/block/affinity_changes.h"
 #include "core/block/assign.h"
 #include "core/block/pool_changes.h"
-#include "core/block/test_register.h"
-#include "core/block/test_values.h"
+#include "core/register/test_register.h"
+#include "core/register/test_values.h"
 
 namespace croft::core {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "core/block/records.h"
-#include "core/block/snapshot.h"
+#include "core/register/records.h"
+#include "core/register/snapshot.h"
 
 namespace croft::core {
 

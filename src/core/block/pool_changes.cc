@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/block/address_claims.h"
 #include "core/block/draft.h"
+#include "core/register/address_claims.h"
 #include "net/echo.h"
 
 namespace croft::core {

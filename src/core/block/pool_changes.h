@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "core/block/snapshot.h"
+#include "core/register/snapshot.h"
 
 namespace croft::core {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/block/selector.h"
+#include "core/register/selector.h"
 
 namespace croft::core {
 namespace {

@@ -14,8 +14,8 @@
 #include "core/block/crowded_pool.h"
 #include "core/block/explain.h"
 #include "core/block/release.h"
-#include "core/block/test_register.h"
-#include "core/block/test_values.h"
+#include "core/register/test_register.h"
+#include "core/register/test_values.h"
 
 namespace croft::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/block/pool.h"
+#include "core/register/pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/block/stored_size.h"
+#include "core/register/stored_size.h"
 
 #include <rapidcheck.h>
 
@@ -19,8 +19,8 @@
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
 #include "core/block/release.h"
-#include "core/block/test_register.h"
-#include "core/block/test_values.h"
+#include "core/register/test_register.h"
+#include "core/register/test_values.h"
 
 namespace croft::core {
 namespace {

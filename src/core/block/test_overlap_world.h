@@ -14,8 +14,8 @@
 #include "base/manual_clock.h"
 #include "core/block/assign.h"
 #include "core/block/release.h"
-#include "core/block/test_register.h"
-#include "core/block/test_values.h"
+#include "core/register/test_register.h"
+#include "core/register/test_values.h"
 
 namespace croft::core {
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "core/block/records.h"
 #include "core/collect/holder.h"
 #include "core/collect/judge.h"
+#include "core/register/records.h"
 
 namespace croft::core::collect {
 namespace {

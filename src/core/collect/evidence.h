@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/block/block.h"
 #include "core/collect/facts.h"
 #include "core/collect/memory.h"
+#include "core/register/block.h"
 #include "net/address.h"
 
 namespace croft::core::collect {

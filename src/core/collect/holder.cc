@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/block/names.h"
+#include "core/register/names.h"
 
 namespace croft::core::collect {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/block/block.h"
 #include "core/collect/facts.h"
+#include "core/register/block.h"
 
 namespace croft::core::collect {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "core/block/records.h"
+#include "core/register/records.h"
 
 namespace croft::core::collect {
 namespace {

@@ -1,7 +1,7 @@
 #include <functional>
 
-#include "core/block/names.h"
 #include "core/collect/test_scene.h"
+#include "core/register/names.h"
 
 namespace croft::core::collect {
 namespace {

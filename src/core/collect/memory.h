@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "base/clock.h"
-#include "core/block/block.h"
+#include "core/register/block.h"
 #include "net/prefix.h"
 
 namespace croft::core::collect {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/block/affinity.h"
-#include "core/block/block.h"
-#include "core/block/records.h"
 #include "core/collect/holder.h"
+#include "core/register/affinity.h"
+#include "core/register/block.h"
+#include "core/register/records.h"
 
 namespace croft::core::collect {
 

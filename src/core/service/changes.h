@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "core/block/snapshot.h"
+#include "core/register/service.h"
+#include "core/register/snapshot.h"
 #include "core/service/range_changes.h"
-#include "core/service/service.h"
 #include "core/service/service_refusal.h"
 
 // What becomes of a Service and of the ranges when one is made, changed or deleted

@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "core/register/service.h"
 #include "core/service/allocators.h"
-#include "core/service/service.h"
 #include "core/service/service_refusal.h"
 
 namespace croft::core {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/service/service.h"
+#include "core/register/service.h"
 #include "core/service/service_refusal.h"
 
 namespace croft::core {

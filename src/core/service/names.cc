@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/block/names.h"
+#include "core/register/names.h"
 
 namespace croft::core::service_names {
 namespace {

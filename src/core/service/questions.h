@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/service/service.h"
+#include "core/register/service.h"
 #include "net/address.h"
 
 // What is asked of a Service in several places; the words of docs/reference/service-ranges.md#service.

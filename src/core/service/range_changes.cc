@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/block/address_claims.h"
+#include "core/register/address_claims.h"
 #include "core/service/questions.h"
 #include "net/echo.h"
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "core/block/snapshot.h"
-#include "core/range/allocation.h"
-#include "core/range/node_ports.h"
-#include "core/range/service_addresses.h"
+#include "core/register/allocation.h"
+#include "core/register/service.h"
+#include "core/register/snapshot.h"
 #include "core/service/allocators.h"
-#include "core/service/service.h"
+#include "core/service/node_ports.h"
+#include "core/service/service_addresses.h"
 
 namespace croft::core {
 
@@ -21,8 +21,8 @@ struct ServiceRanges {
   range::ServiceCidrs cidrs;
   range::NodePortRange node_ports;
   /// A range without a record is made by the first use of any, from what the stored Services of either kind hold,
-  /// unless somebody else claims its addresses (core/block/address_claims.h) or Kubernetes keeps them as objects. Not
-  /// where another program makes them: there its absence is an error.
+  /// unless somebody else claims its addresses (core/register/address_claims.h) or Kubernetes keeps them as objects.
+  /// Not where another program makes them: there its absence is an error.
   bool may_make = false;
 };
 
@@ -31,7 +31,7 @@ struct ServiceRanges {
 class RangeChanges : public Allocators {
  public:
   /// `ranges` may be null: then nothing can be taken, only given back. A dry run sees addresses and ports as Kubernetes
-  /// shows them to one (core/range/service_addresses.h, node_ports.h), and writes nothing.
+  /// shows them to one (core/service/service_addresses.h, node_ports.h), and writes nothing.
   RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& random, bool dry_run);
 
   [[nodiscard]] const std::vector<net::Family>& families() const override { return families_; }

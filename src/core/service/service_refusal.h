@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/service/service.h"
+#include "core/register/service.h"
 
 namespace croft::core {
 

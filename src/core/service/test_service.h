@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/register/service.h"
 #include "core/service/allocators.h"
-#include "core/service/service.h"
 #include "core/service/service_refusal.h"
 
 namespace croft::core {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/service/service.h"
+#include "core/register/service.h"
 
 namespace croft::core {
 

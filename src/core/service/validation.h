@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/service/service.h"
+#include "core/register/service.h"
 #include "core/service/service_refusal.h"
 
 namespace croft::core {

@@ -31,52 +31,6 @@ std::vector<std::string> without(const std::vector<std::string_view>& ids,
   return {rest.begin(), rest.end()};
 }
 
-/// How much is known of the records of a kind.
-enum class Known : std::uint8_t {
-  all,          ///< every one
-  own_names,    ///< those whose names begin with the node's
-  own_node,     ///< the node's own record
-  claims,       ///< the names of all, and the node's own whole
-  own_blocks,   ///< those the node has a claim on
-  own_handles,  ///< those that a block of the node's mentions
-  absent_mark,  ///< that there is none of a block without a claim
-  nothing,
-};
-
-Known known_of(Kind kind) {
-  switch (kind) {
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::ipam_config:
-      return Known::all;
-    case Kind::vacancy:
-    case Kind::claim_cursor:
-      return Known::own_names;
-    case Kind::node:
-      return Known::own_node;
-    case Kind::affinity:
-      return Known::claims;
-    case Kind::block:
-      return Known::own_blocks;
-    case Kind::handle:
-      return Known::own_handles;
-    case Kind::high_water_mark:
-    case Kind::block_beside:
-      return Known::absent_mark;
-    case Kind::pool_set:
-    case Kind::range_allocation:
-    case Kind::service:
-    case Kind::ip_address:
-    case Kind::service_cidr:
-    case Kind::node_range:
-    case Kind::node_range_set:
-    case Kind::removed_node:
-    case Kind::foreign_service:
-      return Known::nothing;
-  }
-  return Known::nothing;
-}
-
 /// A name that is none of a block, affinity …: then nothing is known by it.
 std::optional<net::Prefix> block_of(const Key& key) {
   const auto cidr = core::cidr_of(key);
@@ -112,21 +66,21 @@ WatchScope Cache::scope() const {
 }
 
 bool Cache::is_watched(const Key& key) const {
-  switch (known_of(key.kind)) {
-    case Known::all:
-    case Known::claims:
+  switch (core::traits_of(key.kind).followed) {
+    case core::Followed::all:
+    case core::Followed::claims:
       return true;
-    case Known::own_names:
+    case core::Followed::own_names:
       return is_own_name(key.name);
-    case Known::own_node:
+    case core::Followed::own_node:
       return key == core::node_key(node_.name);
-    case Known::own_blocks: {
+    case core::Followed::own_blocks: {
       const auto cidr = block_of(key);
       return cidr && own_.contains(*cidr);
     }
-    case Known::own_handles:
-    case Known::absent_mark:
-    case Known::nothing:
+    case core::Followed::own_handles:
+    case core::Followed::absent_mark:
+    case core::Followed::nothing:
       return false;
   }
   return false;
@@ -270,24 +224,24 @@ void Cache::doubt(std::span<const Write> writes) {
 // ---------------------------------------------------------------- keeping
 
 void Cache::put(const Key& key, std::optional<Record> record) {
-  switch (known_of(key.kind)) {
-    case Known::all:
+  switch (core::traits_of(key.kind).followed) {
+    case core::Followed::all:
       return keep(key, std::move(record));
-    case Known::own_names:
+    case core::Followed::own_names:
       if (is_own_name(key.name)) keep(key, std::move(record));
       return;
-    case Known::own_node:
+    case core::Followed::own_node:
       if (key == core::node_key(node_.name)) keep(key, std::move(record));
       return;
-    case Known::claims:
+    case core::Followed::claims:
       return record ? put_affinity(key, std::move(record)) : drop_affinity(key);
-    case Known::own_blocks:
+    case core::Followed::own_blocks:
       return put_block(key, std::move(record));
-    case Known::own_handles:
+    case core::Followed::own_handles:
       if (!record || mentions_.contains(key.name)) keep(key, std::move(record));
       return;
-    case Known::absent_mark:
-    case Known::nothing:
+    case core::Followed::absent_mark:
+    case core::Followed::nothing:
       return;
   }
 }
@@ -374,35 +328,35 @@ std::optional<Record> Cache::find(const Key& key) const {
 
 std::optional<std::optional<Record>> Cache::record(const Key& key) const {
   const bool is_held = records_.contains(key);
-  switch (known_of(key.kind)) {
-    case Known::all:
+  switch (core::traits_of(key.kind).followed) {
+    case core::Followed::all:
       return find(key);
-    case Known::own_node:
+    case core::Followed::own_node:
       if (key != core::node_key(node_.name)) return {};
       return find(key);
-    case Known::own_names:
+    case core::Followed::own_names:
       if (!is_own_name(key.name)) return {};
       return find(key);
-    case Known::claims:
+    case core::Followed::claims:
       if (!is_held && affinity_names_.contains(key.name)) return {};
       return find(key);
-    case Known::own_blocks: {
+    case core::Followed::own_blocks: {
       if (touched_.contains(key) || is_damaged_beside(key)) return {};
       const auto cidr = block_of(key);
       if (is_held) return find(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
       return std::optional<Record>();
     }
-    case Known::own_handles:
+    case core::Followed::own_handles:
       if (!is_held && mentions_.contains(key.name)) return {};
       return find(key);
-    case Known::absent_mark: {
+    case core::Followed::absent_mark: {
       // Only one without a claim is likely to be absent; whoever claims it has a condition on the mark.
       const auto cidr = block_of(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
       return std::optional<Record>();
     }
-    case Known::nothing:
+    case core::Followed::nothing:
       return {};
   }
   return {};
@@ -417,11 +371,11 @@ bool Cache::is_of_pools_length(const net::Prefix& block) const {
 }
 
 bool Cache::holds_all_of(const core::Listing& listing) const {
-  switch (known_of(listing.kind)) {
-    case Known::all:
+  switch (core::traits_of(listing.kind).followed) {
+    case core::Followed::all:
       return true;
-    case Known::claims:
-    case Known::own_names:
+    case core::Followed::claims:
+    case core::Followed::own_names:
       return is_own_name(listing.name_prefix);
     default:
       return false;

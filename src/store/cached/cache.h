@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/block/affinity.h"
+#include "core/register/affinity.h"
 #include "net/prefix.h"
 #include "store/cached/shared_keys.h"
 #include "store/store.h"

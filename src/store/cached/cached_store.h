@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "core/block/affinity.h"
+#include "core/register/affinity.h"
 #include "store/cached/cache.h"
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/block/snapshot.h"
+#include "core/register/snapshot.h"
 
 namespace croft::store {
 

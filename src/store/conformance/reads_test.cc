@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/block/pool.h"
+#include "core/register/pool.h"
 #include "store/conformance/conformance.h"
 
 namespace croft::store {

@@ -1,4 +1,4 @@
-#include "core/block/pool.h"
+#include "core/register/pool.h"
 #include "store/conformance/conformance.h"
 
 namespace croft::store {

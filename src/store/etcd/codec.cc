@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "core/block/cooling_beside.h"
+#include "core/register/cooling_beside.h"
 #include "store/etcd/place.h"
 #include "store/etcd/revisions.h"
-#include "wire/beside_calico.h"
-#include "wire/records.h"
+#include "wire/calico/beside.h"
+#include "wire/records/records.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -8,8 +8,8 @@
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/store.h"
-#include "wire/calico_records.h"
-#include "wire/etcd_api.h"
+#include "wire/calico/records.h"
+#include "wire/etcd/api.h"
 
 // The bytes of records in etcd: Calico's and Kubernetes' in their own form, Croft's with their write token.
 namespace croft::store::etcd {

@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "net/echo.h"
-#include "wire/cni_text.h"
-#include "wire/kube_objects.h"
+#include "wire/kube/objects.h"
+#include "wire/text/go_text.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "wire/etcd_api.h"
+#include "wire/etcd/api.h"
 
 namespace croft::store::etcd {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "wire/calico_etcd.h"
-#include "wire/etcd_api.h"
+#include "wire/calico/etcd.h"
+#include "wire/etcd/api.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -51,25 +51,10 @@ std::vector<std::string> affinity_prefixes(std::string_view parts) {
 
 }  // namespace
 
-bool is_calicos(Kind kind) {
-  switch (kind) {
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::ipam_config:
-    case Kind::block:
-    case Kind::affinity:
-    case Kind::handle:
-    case Kind::node:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_calicos(Kind kind) { return core::traits_of(kind).system == core::System::calico; }
 
 Result<void> Places::check_kind(Kind kind) const {
-  const bool needs_registry = kind == Kind::range_allocation || kind == Kind::ip_address ||
-                              kind == Kind::service_cidr || kind == Kind::foreign_service;
-  if (!needs_registry || registry_ != nullptr) return {};
+  if (core::traits_of(kind).system != core::System::kubernetes || registry_ != nullptr) return {};
   return fail(ErrorCode::invalid_argument,
               fmt::format("this program has no part for Kubernetes' records in etcd ({}): use croft or croftd",
                           core::name_of(kind)));
@@ -106,22 +91,9 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
       return affinity_prefixes(parts);
     case Kind::handle:
       return {calico::handles_prefix() + listing.name_prefix};
-    case Kind::vacancy:
-    case Kind::claim_cursor:
-    case Kind::high_water_mark:
-    case Kind::pool_set:
-    case Kind::range_allocation:
-    case Kind::service:
-    case Kind::ip_address:
-    case Kind::service_cidr:
-    case Kind::node_range:
-    case Kind::node_range_set:
-    case Kind::removed_node:
-    case Kind::foreign_service:
-    case Kind::block_beside:
+    default:
       return {root_of(listing.kind) + listing.name_prefix};
   }
-  CROFT_ASSERT(false);
 }
 
 Result<std::string> Places::place_of(const core::Key& key) const {

@@ -1,4 +1,4 @@
-// How large a block becomes in etcd, against what core believes (core/block/stored_size.h).
+// How large a block becomes in etcd, against what core believes (core/register/stored_size.h).
 
 #include <rapidcheck.h>
 
@@ -18,8 +18,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/block/block.h"
-#include "core/block/stored_size.h"
+#include "core/register/block.h"
+#include "core/register/stored_size.h"
 #include "net/test_values.h"
 #include "os/clock.h"
 #include "os/random.h"
@@ -27,7 +27,7 @@
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
 #include "store/etcd/place.h"
-#include "wire/calico_records.h"
+#include "wire/calico/records.h"
 
 namespace croft::store {
 namespace {

@@ -12,8 +12,8 @@
 #include "os/file_lock.h"
 #include "store/hostlocal/index.h"
 #include "store/hostlocal/scanned_view.h"
-#include "wire/cni_environment.h"
-#include "wire/host_local_files.h"
+#include "wire/cni/environment.h"
+#include "wire/host_local/files.h"
 
 namespace croft::store::hostlocal {
 namespace {

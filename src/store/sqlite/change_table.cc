@@ -7,7 +7,7 @@
 
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/schema.h"
-#include "wire/records.h"
+#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "store/sqlite/change_table.h"
 #include "store/sqlite/checksum.h"
-#include "wire/records.h"
+#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

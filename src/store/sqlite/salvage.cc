@@ -12,12 +12,12 @@
 
 #include <fmt/format.h>
 
-#include "core/block/records.h"
+#include "core/register/records.h"
 #include "net/echo.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/schema.h"
 #include "store/store.h"
-#include "wire/records.h"
+#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

@@ -14,7 +14,7 @@
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/sqlite_watch.h"
 #include "store/sqlite/transaction.h"
-#include "wire/records.h"
+#include "wire/records/records.h"
 
 namespace croft::store {
 namespace {

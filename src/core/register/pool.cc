@@ -1,0 +1,164 @@
+#include "core/register/pool.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+namespace {
+
+using net::Family;
+using net::Prefix;
+
+struct BlockLengths {
+  int min, max, fallback;
+};
+
+BlockLengths block_lengths(Family family) {
+  return family == Family::v4 ? BlockLengths{20, 32, kDefaultBlockLengthV4}
+                              : BlockLengths{116, 128, kDefaultBlockLengthV6};
+}
+
+[[nodiscard]] Result<int> choose_block_length(const PoolSpec& spec) {
+  const auto [min, max, fallback] = block_lengths(spec.cidr.family());
+  const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
+  if (length < min || length > max) {
+    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is out of range: {} to {} for {}", length,
+                                             spec.name, min, max, net::name_of(spec.cidr.family()))));
+  }
+  if (length < spec.cidr.length()) {
+    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is larger than the pool {}: give at least {}",
+                                             length, spec.name, spec.cidr.to_string(), spec.cidr.length())));
+  }
+  return length;
+}
+
+[[nodiscard]] Result<std::optional<net::Address>> choose_gateway(const PoolSpec& spec) {
+  const GatewayChoice choice = spec.gateway.value_or(GatewayChoice{});
+  if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
+  if (choice.kind == GatewayChoice::Kind::first_address) return spec.cidr.first().next();
+  if (!spec.cidr.contains(choice.address)) {
+    return fail(
+        invalid_argument(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
+                                     choice.address.to_string(), spec.name, spec.cidr.to_string())));
+  }
+  if (choice.address == spec.cidr.first() || (spec.cidr.family() == Family::v4 && choice.address == spec.cidr.last())) {
+    return fail(invalid_argument(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
+                                             choice.address.to_string(), spec.name, spec.cidr.to_string())));
+  }
+  return std::optional(choice.address);
+}
+
+[[nodiscard]] Result<void> check_room(const Pool& pool) {
+  // Network, gateway and broadcast leave something from 8 addresses on; below that, count.
+  const int host_bits = net::bit_length(pool.cidr.family()) - pool.cidr.length();
+  if (host_bits >= 3) return {};
+  const std::size_t kept_out = reservation_for(pool).cidrs.size();
+  if ((std::size_t{1} << host_bits) > kept_out) return {};
+  return fail(invalid_argument(
+      fmt::format("cidr {} of pool {} is too small: no address is left beside network, gateway{}",
+                  pool.cidr.to_string(), pool.name, pool.cidr.family() == Family::v4 ? " and broadcast" : "")));
+}
+
+[[nodiscard]] Result<void> check_not_link_local(const PoolSpec& spec) {
+  const Prefix forbidden = spec.cidr.family() == Family::v4
+                               ? Prefix::containing(net::Address::v4(0xA9FE0000), 16)
+                               : Prefix::containing(net::Address::v6({0xFE80000000000000, 0}), 10);
+  if (!spec.cidr.overlaps(forbidden)) return {};
+  return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the link-local range {}", spec.cidr.to_string(),
+                                           spec.name, forbidden.to_string())));
+}
+
+}  // namespace
+
+bool allows(const Pool& pool, PoolUse use) {
+  return std::find(pool.allowed_uses.begin(), pool.allowed_uses.end(), use) != pool.allowed_uses.end();
+}
+
+bool is_block_length(const net::Prefix& cidr, int length) {
+  if (!cidr.is_valid()) return false;
+  const auto [min, max, fallback] = block_lengths(cidr.family());
+  return length >= std::max(min, cidr.length()) && length <= max;
+}
+
+bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 && cooldown <= kCooldownMax; }
+
+Result<void> check_pool_name(const std::string& name) {
+  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };
+  if (name.empty() || name.size() > kPoolNameBytesMax || !alphanumeric(name.front()) || !alphanumeric(name.back()) ||
+      !std::all_of(name.begin(), name.end(), allowed)) {
+    return fail(
+        invalid_argument(fmt::format("pool name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+                                     "and last a letter or digit",
+                                     net::echo(name), kPoolNameBytesMax)));
+  }
+  return {};
+}
+
+Result<Pool> make_pool(const PoolSpec& spec) {
+  TRY_VOID(check_pool_name(spec.name));
+  if (!spec.cidr.is_valid()) return fail(invalid_argument(fmt::format("pool {} has no cidr", spec.name)));
+  TRY_VOID(check_not_link_local(spec));
+  Pool pool;
+  pool.name = spec.name;
+  pool.cidr = spec.cidr;
+  pool.disabled = spec.disabled.value_or(false);
+  TRY(pool.block_length, choose_block_length(spec));
+  TRY(pool.gateway, choose_gateway(spec));
+  pool.cooldown = spec.cooldown.value_or(kDefaultCooldown);
+  if (!is_cooldown(pool.cooldown)) {
+    return fail(invalid_argument(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}",
+                                             pool.cooldown.count(), spec.name, kCooldownMax.count())));
+  }
+  TRY_VOID(check_room(pool));
+  return pool;
+}
+
+std::string disagreement(const Pool& pool, const PoolSpec& spec) {
+  std::string text;
+  const auto differs = [&](std::string_view field, std::string_view has, std::string_view wants) {
+    text +=
+        fmt::format("{}{}: the pool has {}, the configuration says {}", text.empty() ? "" : "; ", field, has, wants);
+  };
+  if (spec.cidr != pool.cidr) differs("cidr", pool.cidr.to_string(), spec.cidr.to_string());
+  if (spec.block_length && *spec.block_length != pool.block_length) {
+    differs("blockSize", std::to_string(pool.block_length), std::to_string(*spec.block_length));
+  }
+  if (spec.gateway && spec.cidr == pool.cidr) {
+    const auto text_of = [](const std::optional<net::Address>& gateway) {
+      return gateway ? gateway->to_string() : std::string("none");
+    };
+    const auto wanted = choose_gateway(spec);
+    const std::string wanted_text = wanted ? text_of(*wanted) : spec.gateway->address.to_string();
+    if (text_of(pool.gateway) != wanted_text) differs("gateway", text_of(pool.gateway), wanted_text);
+  }
+  if (spec.cooldown && *spec.cooldown != pool.cooldown) {
+    differs("cooldownSeconds", std::to_string(pool.cooldown.count()), std::to_string(spec.cooldown->count()));
+  }
+  if (spec.disabled && *spec.disabled != pool.disabled) {
+    differs("disabled", pool.disabled ? "true" : "false", *spec.disabled ? "true" : "false");
+  }
+  return text;
+}
+
+std::string reservation_name_of(const Pool& pool) { return "pool-" + pool.name; }
+
+Reservation reservation_for(const Pool& pool) {
+  const int bits = net::bit_length(pool.cidr.family());
+  std::vector<net::Address> addresses = {pool.cidr.first()};
+  if (pool.gateway) addresses.push_back(*pool.gateway);
+  if (pool.cidr.family() == Family::v4) addresses.push_back(pool.cidr.last());
+  std::sort(addresses.begin(), addresses.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  Reservation reservation;
+  reservation.name = reservation_name_of(pool);
+  for (const auto& address : addresses) reservation.cidrs.push_back(Prefix::containing(address, bits));
+  return reservation;
+}
+
+}  // namespace croft::core

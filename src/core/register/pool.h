@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/register/foreign_rest.h"
+#include "net/address.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+
+/// What a pool may be used for (docs/reference/calico-ipam.md#pools, `allowedUses`).
+enum class PoolUse : std::uint8_t { workload, tunnel, load_balancer };
+
+/// Whether a pool serves requests that do not name it (docs/reference/calico-ipam.md#pools, `assignmentMode`).
+enum class AssignmentMode : std::uint8_t { automatic, manual };
+
+/// Encapsulation of a pool's traffic (docs/reference/calico-ipam.md#pools); it has no effect on assignment and is
+/// carried for the formats only.
+enum class Encapsulation : std::uint8_t { never, always, cross_subnet };
+
+/// A prefix to hand out, cut into blocks of one size. The name is the key; `cidr` and `block_length` never change.
+/// An aggregate: make_pool() is the way to a valid one.
+struct Pool {
+  std::string name;
+  net::Prefix cidr;
+  /// Prefix length of the blocks: 20..32 for IPv4, 116..128 for IPv6 (`blockSize` in every outside format).
+  int block_length = 0;
+  /// True: no new addresses; held ones stay valid and can be released.
+  bool disabled = false;
+  std::string node_selector = "all()";
+  std::string namespace_selector;
+  std::vector<PoolUse> allowed_uses = {PoolUse::workload, PoolUse::tunnel};
+  AssignmentMode assignment_mode = AssignmentMode::automatic;
+  Encapsulation ipip_mode = Encapsulation::never;
+  Encapsulation vxlan_mode = Encapsulation::never;
+  bool nat_outgoing = false;
+  bool disable_bgp_export = false;
+  /// False: another system says that nothing may be assigned now (it is being deleted, or its CIDR overlaps another's;
+  /// docs/reference/calico-ipam.md#pools, `status.conditions[Allocatable]`). Croft's own records don't have it.
+  bool allocatable = true;
+
+  // Croft's own; a foreign format keeps these in a record of Croft's beside the pool (docs/promises.md#cooling).
+
+  /// The address pods use as gateway, kept out of use; absent: pods get /32 or /128 without gateway.
+  std::optional<net::Address> gateway;
+  /// How long a released address rests before it is assignable again; 0 means not at all.
+  std::chrono::seconds cooldown{30};
+
+  ForeignRestPtr rest{};
+
+  friend bool operator==(const Pool&, const Pool&) = default;
+};
+
+/// Whether the pool gives new addresses at all (docs/reference/calico-ipam.md#pools, "enabled").
+[[nodiscard]] inline bool is_enabled(const Pool& pool) { return !pool.disabled && pool.allocatable; }
+
+/// Whether the pool may be used so (docs/reference/calico-ipam.md#pools, `allowedUses`).
+[[nodiscard]] bool allows(const Pool& pool, PoolUse use);
+
+/// How the gateway of a new pool is chosen.
+struct GatewayChoice {
+  enum class Kind : std::uint8_t { first_address, none, given } kind = Kind::first_address;
+  net::Address address;  ///< only with Kind::given
+  friend bool operator==(const GatewayChoice&, const GatewayChoice&) = default;
+};
+
+/// What a person or a network configuration says about a pool. Absent members were not said.
+struct PoolSpec {
+  std::string name;
+  net::Prefix cidr;
+  std::optional<int> block_length;
+  std::optional<GatewayChoice> gateway;
+  std::optional<std::chrono::seconds> cooldown;
+  std::optional<bool> disabled;
+  friend bool operator==(const PoolSpec&, const PoolSpec&) = default;
+};
+
+inline constexpr int kDefaultBlockLengthV4 = 26;
+inline constexpr int kDefaultBlockLengthV6 = 122;
+inline constexpr std::chrono::seconds kDefaultCooldown{30};
+inline constexpr std::chrono::seconds kCooldownMax{1200};
+inline constexpr std::size_t kPoolNameBytesMax = 253;
+
+/// Whether a pool of this CIDR may be cut into blocks of this length.
+[[nodiscard]] bool is_block_length(const net::Prefix& cidr, int length);
+/// Whether a pool may have this cooldown.
+[[nodiscard]] bool is_cooldown(std::chrono::seconds cooldown);
+
+/// Checks a pool name: 1 to 253 bytes of lower-case letters, digits, `-` and `.`, first and last alphanumeric (the
+/// rule of Kubernetes object names, so that a pool can move there). Error: invalid_argument.
+[[nodiscard]] Result<void> check_pool_name(const std::string& name);
+
+/// A complete pool from a spec with the defaults of docs/reference/calico-ipam.md#pools and of
+/// docs/promises.md#cooling. When no block size is given and the pool is smaller than the default block, the pool
+/// becomes one block. Errors (invalid_argument, naming the field): name, block size out of range or larger than the
+/// pool, no assignable address left beside network, gateway and broadcast, gateway outside the pool or on its network
+/// or broadcast address, cooldown out of range, overlap with link-local ranges.
+[[nodiscard]] Result<Pool> make_pool(const PoolSpec& spec);
+
+/// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: pool has 26, configuration says 28"),
+/// or empty when they agree. Members not given agree with anything.
+[[nodiscard]] std::string disagreement(const Pool& pool, const PoolSpec& spec);
+
+/// Addresses that are never handed out automatically. `name` is the key.
+struct Reservation {
+  std::string name;
+  std::vector<net::Prefix> cidrs;
+  ForeignRestPtr rest{};
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+};
+
+/// The name of the reservation that is made and deleted together with a pool.
+[[nodiscard]] std::string reservation_name_of(const Pool& pool);
+
+/// The reservation made with a pool: its network address, its gateway if it has one, and for IPv4 its broadcast
+/// address.
+[[nodiscard]] Reservation reservation_for(const Pool& pool);
+
+}  // namespace croft::core

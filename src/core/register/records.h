@@ -1,0 +1,168 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "core/register/affinity.h"
+#include "core/register/allocation.h"
+#include "core/register/block.h"
+#include "core/register/cooling_beside.h"
+#include "core/register/kinds.h"
+#include "core/register/node.h"
+#include "core/register/node_range.h"
+#include "core/register/owner.h"
+#include "core/register/pool.h"
+#include "core/register/service.h"
+#include "net/prefix.h"
+
+namespace croft::core {
+
+/// Cluster-wide switches (docs/reference/calico-ipam.md#ipam-configuration).
+struct IpamConfig {
+  bool strict_affinity = false;
+  bool auto_allocate_blocks = true;
+  std::uint32_t max_blocks_per_host = 0;  ///< 0: the allocator's default
+  std::string kubevirt_vm_address_persistence;
+  std::uint32_t ip_cooldown_seconds = 0;
+  ForeignRestPtr rest{};
+  friend bool operator==(const IpamConfig&, const IpamConfig&) = default;
+};
+
+/// Croft's own: a block that has, or soon will have, an address to give. Written in the same commit as the block, so
+/// that a node with a thousand full blocks finds the one with room by one short list, and a full cluster the few blocks
+/// to borrow from. A block without one has no assignable address, unless foreign writers changed it.
+struct Vacancy {
+  /// Wall-clock time from which an address may be assignable: the epoch when one is free now, else the first cooldown
+  /// end. A hint for the order of looking; the block decides.
+  WallTime ready_at{};
+  friend bool operator==(const Vacancy&, const Vacancy&) = default;
+};
+
+/// Croft's own: the block a node claimed last in a pool; where it looks next.
+struct ClaimCursor {
+  net::Prefix last_claimed;
+  friend bool operator==(const ClaimCursor&, const ClaimCursor&) = default;
+};
+
+/// Croft's own: the highest sequence number a deleted block had. A block made again starts above it.
+struct HighWaterMark {
+  SequenceNumber sequence_number;
+  friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
+};
+
+/// Croft's own, one record: counts changes to the set of pools. Written by every commit that makes or deletes a pool,
+/// so that two pools made at once can't overlap unseen.
+struct PoolSet {
+  std::uint64_t generation = 0;
+  friend bool operator==(const PoolSet&, const PoolSet&) = default;
+};
+
+/// Croft's own: an operator took the node away although it held addresses. What it held then may be collected as that
+/// of a node that is gone; what was assigned later has higher sequence numbers and is not meant: the node may come
+/// back.
+struct RemovedNode {
+  std::string node;
+  /// Block CIDR as text -> the highest sequence number of what the node held there.
+  std::map<std::string, SequenceNumber> held;
+  friend bool operator==(const RemovedNode&, const RemovedNode&) = default;
+};
+
+/// A Service of the other kind: where the store's Services are Croft's own one of Kubernetes', where they are
+/// Kubernetes' one of Croft's own. Both kinds take from the same ranges. Read only; only a store that Kubernetes shares
+/// has any.
+struct ForeignService {
+  Service service;
+  friend bool operator==(const ForeignService&, const ForeignService&) = default;
+};
+
+/// What still cools in a block, as it is recorded beside the block in a store that Calico shares: it stays when Calico
+/// deletes the block, which is empty to it. The store writes it with the block; a decision marks it as seen, or
+/// deletes it, when it makes a block of another length there (Draft::settled).
+struct BlockBeside {
+  std::vector<CoolingBeside> cooling;
+  friend bool operator==(const BlockBeside&, const BlockBeside&) = default;
+};
+
+/// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
+/// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
+struct Damaged {
+  Kind kind = Kind::pool;
+  Error error;  ///< corrupt, newer_version, or refused_by_configuration (encrypted); names the record and the remedy
+  /// The pool or block as Calico has it, where its record is whole and only what Croft keeps beside it is damaged.
+  /// Nobody may assign or release by it: cooldown, gateway and what rests are not known.
+  std::variant<std::monostate, Pool, Block> whole{};
+  friend bool operator==(const Damaged&, const Damaged&) = default;
+};
+
+/// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
+/// objects where it keeps them so, else as bits of a range.
+using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
+                           PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
+                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Damaged>;
+static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
+
+[[nodiscard]] inline Kind kind_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
+}
+/// Why a record can't be understood; null when it can.
+[[nodiscard]] inline const Error* damage_of(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr ? &damaged->error : nullptr;
+}
+/// Whether of a record only what Croft keeps beside it can't be understood.
+[[nodiscard]] inline bool is_damaged_beside(const Value& value) {
+  const auto* damaged = std::get_if<Damaged>(&value);
+  return damaged != nullptr && !std::holds_alternative<std::monostate>(damaged->whole);
+}
+/// The key of a record: its kind and a name that is unique within the kind. Names are valid UTF-8 without control
+/// characters, at most kKeyNameBytesMax bytes; they order bytewise.
+struct Key {
+  Kind kind = Kind::pool;
+  std::string name;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+inline constexpr std::size_t kKeyNameBytesMax = 1024;
+
+// Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
+[[nodiscard]] Key pool_key(const std::string& pool_name);                        // default-ipv4
+[[nodiscard]] Key reservation_key(const std::string& name);                      // pool-default-ipv4
+[[nodiscard]] Key ipam_config_key();                                             // default
+[[nodiscard]] Key node_key(const std::string& name);                             // node-a
+[[nodiscard]] Key block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
+[[nodiscard]] Key affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] Key handle_key(const std::string& handle_id);                      // net.0f3c…
+[[nodiscard]] Key vacancy_key(const std::optional<AffinityOwner>& owner,
+                              const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
+[[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
+[[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
+[[nodiscard]] Key block_beside_key(const net::Prefix& cidr);                                   // ipv4/10.0.0.64/26
+[[nodiscard]] Key pool_set_key();                                                              // default
+[[nodiscard]] Key range_allocation_key(std::string_view name);                                 // servicenodeports
+[[nodiscard]] Key service_key(const ServiceName& name);                                        // default/kubernetes
+[[nodiscard]] Key foreign_service_key(const ServiceName& name);                                // default/kubernetes
+[[nodiscard]] Key ip_address_key(const std::string& address);                                  // 10.96.0.1
+[[nodiscard]] Key service_cidr_key(const std::string& name);                                   // kubernetes
+[[nodiscard]] Key node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
+[[nodiscard]] Key node_range_set_key();                                                        // default
+[[nodiscard]] Key removed_node_key(const std::string& name);                                   // node-a
+
+/// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
+[[nodiscard]] std::string block_names_of(net::Family family);
+[[nodiscard]] std::string owned_names_of(const AffinityOwner& owner, net::Family family);
+/// The same of both families.
+[[nodiscard]] std::string owned_names_of(const AffinityOwner& owner);
+
+/// The block CIDR at the end of a block, affinity, vacancy or high-water-mark name. Error: corrupt.
+[[nodiscard]] Result<net::Prefix> cidr_of(const Key& key);
+/// The same of the name of a block, where a block can have it: nothing for a CIDR that is too large for one
+/// (kBlockHostBitsMax). By such a name nobody holds an address, whatever is stored there, and it keeps nobody from one.
+[[nodiscard]] std::optional<net::Prefix> block_cidr_of(const Key& key);
+
+}  // namespace croft::core

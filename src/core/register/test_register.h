@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "core/register/snapshot.h"
+
+namespace croft::core {
+
+/// For tests and fuzzers: a register that answers what a decision asks for and applies what it plans.
+class TestRegister {
+ public:
+  void put(const Key& key, Value value) { records_.insert_or_assign(key, std::move(value)); }
+  [[nodiscard]] const std::map<Key, Value>& records() const { return records_; }
+  template <class T>
+  [[nodiscard]] const T* get(const Key& key) const {
+    const auto it = records_.find(key);
+    return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
+  }
+
+  /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
+  bool foreign_writers = false, keys_at_hand = false, cheap_counts = false;
+  std::size_t commit_bytes_max = kNoBytesMax;
+  std::uint64_t steps_max = kDecisionStepsMax;
+  /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
+  std::uint64_t steps = 0;
+  int rounds = 0;
+
+  /// Decides on what is there now, reading what is asked for. `decide(const Snapshot&)` returns a Step<Answer>.
+  template <class Answer, class Decide>
+  [[nodiscard]] Result<Plan<Answer>> plan(Decide decide) {
+    Snapshot snapshot;
+    snapshot.set_foreign_writers(foreign_writers);
+    snapshot.set_keys_at_hand(keys_at_hand);
+    snapshot.set_cheap_counts(cheap_counts);
+    snapshot.set_commit_bytes_max(commit_bytes_max);
+    snapshot.set_steps_max(steps_max);
+    for (rounds = 0;; ++rounds) {
+      Step<Answer> step = decide(static_cast<const Snapshot&>(snapshot));
+      steps = std::max(steps, snapshot.steps());
+      if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
+      if (auto* plan = std::get_if<Plan<Answer>>(&step)) return std::move(*plan);
+      read(std::get<Missing>(step), snapshot);
+    }
+  }
+  /// The same, and writes it.
+  template <class Answer, class Decide>
+  [[nodiscard]] Result<Answer> decide(Decide decide) {
+    TRY(Plan<Answer> plan, (this->plan<Answer>(decide)));
+    apply(plan.writes);
+    return std::move(plan.answer);
+  }
+
+  void apply(const std::vector<PlannedWrite>& writes) {
+    for (const PlannedWrite& write : writes) {
+      if (write.only_check) continue;
+      if (write.value) {
+        records_.insert_or_assign(write.key, *write.value);
+      } else {
+        records_.erase(write.key);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] auto first_of(const Listing& listing) const {
+    return records_.lower_bound(Key{listing.kind, listing.name_prefix});
+  }
+  [[nodiscard]] static bool is_in(const Listing& listing, const Key& key) {
+    return key.kind == listing.kind && key.name.starts_with(listing.name_prefix);
+  }
+  [[nodiscard]] std::vector<Key> keys_in(const KeyWindow& window) const {
+    std::vector<Key> keys;
+    for (auto it = first_of(window.listing); it != records_.end() && is_in(window.listing, it->first); ++it) {
+      if (it->first.name >= window.from && it->first.name < window.before) keys.push_back(it->first);
+    }
+    return keys;
+  }
+
+  void keep_claimed(std::vector<Key>& blocks) const {
+    std::set<Key> claimed;
+    for (auto it = first_of({Kind::affinity, ""}); it != records_.end() && it->first.kind == Kind::affinity; ++it) {
+      if (const auto cidr = cidr_of(it->first)) claimed.insert(block_key(*cidr));
+    }
+    std::erase_if(blocks, [&](const Key& key) { return !claimed.contains(key); });
+  }
+
+  void read(const Missing& missing, Snapshot& snapshot) const {
+    for (const Key& key : missing.records) {
+      const auto it = records_.find(key);
+      snapshot.set(key, it == records_.end() ? std::nullopt : std::optional<Value>(it->second));
+    }
+    for (const Listing& listing : missing.lists) {
+      std::vector<KeyedValue> values;
+      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) values.push_back(*it);
+      for (const auto& [key, value] : values) snapshot.set(key, value);
+      snapshot.set_list(listing, std::move(values));
+    }
+    for (const Listing& listing : missing.keys) {
+      std::vector<Key> keys;
+      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
+        keys.push_back(it->first);
+      }
+      if (keys_at_hand && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
+      snapshot.set_keys(listing, std::move(keys));
+    }
+    for (const KeyWindow& window : missing.windows) {
+      std::vector<Key> keys = keys_in(window);
+      const bool more = keys.size() > kKeyWindowMax;
+      if (more) keys.resize(kKeyWindowMax);
+      snapshot.set_window(window, {std::move(keys), more});
+    }
+    for (const KeyWindow& window : missing.counts) snapshot.set_count(window, keys_in(window).size());
+  }
+
+  std::map<Key, Value> records_;
+};
+
+}  // namespace croft::core

@@ -1,0 +1,80 @@
+#include "wire/calico/beside.h"
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "wire/records/canonical_json.h"
+#include "wire/records/fields.h"
+#include "wire/records/records.h"
+
+namespace croft::wire {
+namespace {
+
+Error damaged(std::string_view key, std::string_view why) {
+  return {ErrorCode::corrupt, fmt::format("{} is damaged: {}", net::echo(key), why), {}};
+}
+
+/// Reads `{"v":1,`, what `read` reads, and `}`.
+template <class Read>
+[[nodiscard]] Result<void> decode(std::string_view key, std::string_view bytes, Read read) {
+  if (bytes.size() > kRecordBytesMax) return fail(damaged(key, "it is too long"));
+  CanonicalReader in(bytes);
+  in.expect("{\"v\":");
+  const std::uint32_t version = in.small_number();
+  const std::uint32_t known = core::traits_of(core::Kind::block_beside).version;
+  if (in.ok() && version > known) {
+    return fail(ErrorCode::newer_version,
+                fmt::format("{} has format {}, this program reads up to {}; upgrade Croft here", net::echo(key),
+                            version, known));
+  }
+  if (version == 0) in.reject("format version 0");
+  in.expect(",");
+  read(in);
+  in.expect("}");
+  if (const auto finished = in.finish(); !finished) return fail(damaged(key, finished.error().message));
+  return {};
+}
+
+}  // namespace
+
+std::string encode_pool_beside(const PoolBeside& beside) {
+  CanonicalWriter out(128);
+  out.raw("{\"v\":1,\"cidr\":");
+  write_prefix(out, beside.cidr);
+  if (beside.gateway) out.raw(",\"gateway\":").text(beside.gateway->to_string());
+  out.raw(",\"cooldownSeconds\":").number(std::int64_t{beside.cooldown.count()}).raw("}");
+  return out.take();
+}
+
+Result<PoolBeside> decode_pool_beside(std::string_view key, std::string_view bytes) {
+  PoolBeside beside;
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) {
+    in.expect("\"cidr\":");
+    beside.cidr = read_prefix(in);
+    if (in.accept(",\"gateway\":")) {
+      const auto address = net::Address::parse(in.text());
+      if (address) beside.gateway = *address;
+      if (!address) in.reject("gateway is no IP address");
+    }
+    in.expect(",\"cooldownSeconds\":");
+    beside.cooldown = std::chrono::seconds{in.signed_number()};
+    if (in.ok() && !core::is_cooldown(beside.cooldown)) in.reject("cooldownSeconds is out of range");
+  }));
+  return beside;
+}
+
+std::string encode_cooling_beside(const std::vector<core::CoolingBeside>& beside) {
+  CanonicalWriter out(64 + 256 * beside.size());
+  out.raw("{\"v\":1,");
+  write_cooling_beside(out, beside);
+  out.raw("}");
+  return out.take();
+}
+
+Result<std::vector<core::CoolingBeside>> decode_cooling_beside(std::string_view key, std::string_view bytes) {
+  std::vector<core::CoolingBeside> beside;
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) { beside = read_cooling_beside(in); }));
+  return beside;
+}
+
+}  // namespace croft::wire

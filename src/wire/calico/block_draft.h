@@ -1,0 +1,38 @@
+#pragma once
+
+// A block of Calico's while it is read, and the short way to read one. Private to wire/calico.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/register/block.h"
+#include "wire/calico/etcd.h"
+
+namespace croft::wire::calico {
+
+/// The largest block has 4096 addresses (core::check_block).
+inline constexpr std::size_t kBlockSizeMax = 4096;
+
+struct AttributeDraft {
+  core::Attribute attribute;
+  RawMembers rest;
+};
+
+struct BlockDraft {
+  core::Block block;
+  std::vector<std::uint32_t> unallocated;
+  std::vector<AttributeDraft> attributes;
+  BlockRest rest;
+
+  /// A list that is not there is a null one.
+  BlockDraft() { rest.attributes_null = rest.unallocated_null = rest.sequence_numbers_null = true; }
+};
+
+/// Reads a block in the one spelling that Calico and Croft give to nearly all: no white space, no unknown or old
+/// members, ASCII. Nothing for every other, damaged ones too: the general way reads them and says what is wrong. What
+/// both read they read the same.
+[[nodiscard]] std::optional<BlockDraft> scan_block(std::string_view bytes);
+
+}  // namespace croft::wire::calico

@@ -1,0 +1,103 @@
+#pragma once
+
+// What the readers and writers of Calico's records have in common: objects whose unknown members survive, and errors
+// that name the key. Private to wire/calico.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "net/echo.h"
+#include "wire/calico/etcd.h"
+#include "wire/json/decode.h"
+#include "wire/json/document.h"
+#include "wire/json/writer.h"
+#include "wire/records/records.h"
+
+namespace croft::wire::calico {
+
+/// More than any name or attribute has; a whole record is limited by its bytes.
+inline constexpr std::size_t kTextBytesMax = std::size_t{64} << 10;
+/// Known members need 5; what is deeper in an unknown one is damage. Passing on a value goes as deep as it is.
+inline constexpr std::size_t kDepthMax = 64;
+
+// ---------------------------------------------------------------- reading
+
+[[nodiscard]] RawMember raw_member(JsonRef member);
+
+/// As read_object, but what is not known goes to `rest`, and a known member must have its exact name and come once.
+template <class T>
+[[nodiscard]] MaybeFault read_kept(const JsonAt& at, std::span<const JsonMember<T>> members, T& out, RawMembers& rest) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+  std::vector<bool> seen(members.size());
+  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
+    const auto member =
+        std::ranges::find_if(members, [&](const auto& m) { return same_member_name(child->key(), m.name); });
+    if (member == members.end()) {
+      rest.push_back(raw_member(*child));
+      continue;
+    }
+    const JsonAt inner{*child, &at, member->name, {}};
+    const auto place = static_cast<std::size_t>(member - members.begin());
+    if (child->key() != member->name) return inner.bad_value("it is spelled " + net::echo(child->key()));
+    if (seen[place]) return inner.bad_value("it is there twice");
+    seen[place] = true;
+    if (auto fault = member->read(inner, out)) return fault;
+  }
+  return {};
+}
+
+[[nodiscard]] MaybeFault read_number(const JsonAt& at, std::uint32_t max, std::uint32_t& out);
+[[nodiscard]] MaybeFault read_optional_text(const JsonAt& at, std::optional<std::string>& out);
+[[nodiscard]] MaybeFault read_time(const JsonAt& at, WallTime& out);
+[[nodiscard]] MaybeFault read_prefix(const JsonAt& at, net::Prefix& out);
+
+/// Takes an object with each name once; `read_one(at, name, value)` reads a value.
+template <class Map, class ReadOne>
+[[nodiscard]] MaybeFault read_map(const JsonAt& at, Map& out, ReadOne read_one) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
+  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
+    const JsonAt inner{*child, &at, child->key(), {}};
+    typename Map::mapped_type value{};
+    typename Map::key_type name{};
+    if (auto fault = read_one(inner, name, value)) return fault;
+    if (!out.emplace(std::move(name), std::move(value)).second) return inner.bad_value("it is there twice");
+  }
+  return {};
+}
+
+[[nodiscard]] MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out);
+
+/// The error for a record that can't be used: corrupt, naming the key.
+[[nodiscard]] Error damaged(const Key& key, std::string_view why);
+
+/// Reads an object of `members` into `out`. Error: corrupt.
+template <class T>
+[[nodiscard]] Result<void> decode_into(const Key& key, std::string_view bytes, std::span<const JsonMember<T>> members,
+                                       T& out, RawMembers& rest) {
+  const auto document = parse_json(bytes, {.bytes_max = kRecordBytesMax, .depth_max = kDepthMax});
+  if (!document) return fail(damaged(key, document.error().message));
+  const JsonAt root{document->root(), nullptr, {}, {}};
+  if (const auto fault = read_kept(root, members, out, rest)) return fail(damaged(key, fault->to_string()));
+  return {};
+}
+
+// ---------------------------------------------------------------- writing
+
+/// Cut to the second.
+void write_time(JsonWriter& out, WallTime time);
+void write_texts(JsonWriter& out, const std::map<std::string, std::string>& texts);
+void write_rest(JsonWriter& out, const RawMembers& members);
+
+}  // namespace croft::wire::calico

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/register/owner.h"
+#include "net/address.h"
+#include "wire/cni/config.h"
+#include "wire/cni/environment.h"
+#include "wire/cni/error.h"
+#include "wire/json/document.h"
+
+// The network configuration of the personality `calico-ipam` (docs/reference/calico-ipam.md#plugin-configuration).
+// docs/formats/calico-ipam.md has the table of members and says what differs.
+
+namespace croft::wire::cni {
+
+inline constexpr const char* kDefaultNodenameFile = "/var/lib/calico/nodename";
+inline constexpr const char* kDefaultIpamLockFile = "/var/run/calico/ipam.lock";
+inline constexpr std::size_t kEtcdEndpointsMax = 16;
+inline constexpr std::int64_t kDefaultLogMegabytes = 100;
+inline constexpr std::int64_t kLogMegabytesMax = 100'000;
+
+/// Where the register is.
+struct DatastoreChoice {
+  enum class Kind : std::uint8_t {
+    store_url,   ///< `url` says it: `ipam.store` or the variable CROFT_STORE
+    etcd,        ///< Calico's etcdv3
+    kubernetes,  ///< the Kubernetes API; also when nothing was said, as in Calico
+  } kind = Kind::kubernetes;
+  std::string url;                     ///< only with store_url; unchecked
+  std::vector<std::string> endpoints;  ///< only with etcd, at least one, each beginning with http:// or https://
+  // Only with etcd; empty when not given.
+  std::string key_file, cert_file, ca_cert_file;  ///< paths; key and certificate come together or not at all
+  std::string user, password;
+  friend bool operator==(const DatastoreChoice&, const DatastoreChoice&) = default;
+};
+
+/// The store's URL without files and passwords, as it is compared with an agent's: `etcd:http://10.0.0.1:2379,…`.
+[[nodiscard]] std::string url_of(const DatastoreChoice& choice);
+
+/// A network configuration together with CNI_ARGS and the environment.
+struct CalicoNetconf {
+  std::string cni_version;
+  std::string name;
+  DatastoreChoice datastore;
+
+  // The node's name, in the order of preference; empty when not given. After them comes the host's own name.
+  std::string nodename;
+  std::string nodename_file = kDefaultNodenameFile;
+  std::string hostname;
+  /// The main plugin's: it makes no pod before the file exists. An IPAM plugin goes on to the next source.
+  bool nodename_file_optional = false;
+
+  std::string ipam_lock_file = kDefaultIpamLockFile;
+  std::optional<std::string> log_file;  ///< `log_file_path`
+  std::int64_t log_megabytes_max = kDefaultLogMegabytes;
+  bool log_only_failures = false;  ///< `log_level` is "error"
+
+  bool single_block = false;  ///< `windows_use_single_network`: the node may have one block
+  bool assign_v4 = true;
+  bool assign_v6 = false;
+  std::vector<PoolChoice> v4_pools;
+  std::vector<PoolChoice> v6_pools;
+
+  // Of CNI_ARGS.
+  std::optional<net::Address> requested_address;
+  core::PodIdentity pod;  ///< members the runtime did not say are empty
+
+  /// Whether Kubernetes called: pod and namespace are known (docs/reference/calico-ipam.md#plugin-configuration).
+  [[nodiscard]] bool is_kubernetes() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
+  friend bool operator==(const CalicoNetconf&, const CalicoNetconf&) = default;
+};
+
+/// The value of an environment variable; empty when it is not set.
+using GetVariable = std::function<std::string(const char* name)>;
+
+/// Decodes a configuration. A member of the configuration overrides its environment variable. Unknown members are
+/// ignored. DEL needs `name` and the datastore; every other member, and CNI_ARGS, counts as absent when it has a fault.
+/// Errors name the member, its value and what to do:
+/// - code 6 or 7 for `name` and `cniVersion`, as read_network_name and read_cni_version say;
+/// - code 999 for a JSON type that does not fit;
+/// - code 7 for a value that is not allowed, of a member or a variable;
+/// - code 4 for CNI_ARGS.
+Checked<CalicoNetconf> decode_calico_netconf(const JsonDocument& document, const std::string& args, Command command,
+                                             const GetVariable& variable);
+
+}  // namespace croft::wire::cni

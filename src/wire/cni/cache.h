@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/register/owner.h"
+#include "net/address.h"
+
+// One file of libcni's result cache (`<cacheDir>/results/<network>-<containerID>-<ifname>`,
+// docs/reference/cni.md#result-cache).
+
+namespace croft::wire::cni {
+
+/// The attachment that a file is about: members networkName, containerId, ifName of kind cniCacheV1. Error:
+/// invalid_argument.
+[[nodiscard]] Result<core::Owner> read_cache_entry(std::string_view bytes);
+
+/// All that a file says about its attachment. What is absent or of another shape stays empty.
+struct CacheEntry {
+  core::Owner owner;
+  std::string netns;                    ///< a path; where old runtimes write none, the result's first sandbox
+  core::PodIdentity pod;                ///< of the CNI_ARGS K8S_POD_NAME, K8S_POD_NAMESPACE, K8S_POD_UID
+  std::vector<net::Address> addresses;  ///< of the result, unmapped, in its order
+  std::string config;                   ///< the network configuration, decoded from base64
+  std::string capability_args;          ///< a JSON object as text
+};
+
+inline constexpr std::size_t kCachedAddressesMax = 4096;  ///< of a result; more are not read
+
+/// As read_cache_entry, with the rest.
+[[nodiscard]] Result<CacheEntry> read_whole_cache_entry(std::string_view bytes);
+
+}  // namespace croft::wire::cni

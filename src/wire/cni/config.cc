@@ -1,0 +1,213 @@
+#include "wire/cni/config.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "wire/cni/args.h"
+#include "wire/cni/config_parts.h"
+#include "wire/cni/config_pools.h"
+#include "wire/cni/network.h"
+#include "wire/json/decode.h"
+
+namespace croft::wire::cni {
+namespace {
+
+/// What is gathered before the parts are put together.
+struct Draft {
+  NetworkConfig config;
+  ConfigNeeds needs;
+  bool has_ipam = false;
+  std::string type;
+  std::string top_level_nodename;
+  std::string ipam_nodename;
+  std::string store;
+  std::string log_file;
+  std::string agent;
+  std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
+};
+
+/// The path of a socket; longer ones the kernel does not take.
+MaybeFault read_agent(const JsonAt& at, std::string& out) {
+  std::string path;
+  if (auto fault = read_plain_text(at, kSocketPathBytesMax, path)) return fault;
+  if (!path.empty() && path != "none" && path.front() != '/') {
+    return at.bad_value(net::echo(path) + " is neither an absolute path nor \"none\"");
+  }
+  out = std::move(path);
+  return {};
+}
+
+// ---- requested addresses
+
+MaybeFault read_requested_address(const JsonAt& at, net::Address& out) {
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+  const auto address = parse_requested_address(at.value.text());
+  if (!address) return at.bad_value("invalid IP address " + net::echo(at.value.text()));
+  out = *address;
+  return {};
+}
+
+MaybeFault read_requested_addresses(const JsonAt& at, std::vector<net::Address>& out) {
+  return read_list<net::Address>(at, kRequestedAddressesMax, read_requested_address, out);
+}
+
+MaybeFault read_args_cni(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
+      {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_args_member); }}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+MaybeFault read_args_member(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {{{"cni", read_args_cni}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+MaybeFault read_runtime_config(const JsonAt& at, Draft& out) {
+  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
+      {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_runtime); }}}};
+  return read_object<Draft>(at, kMembers, out);
+}
+
+// ---- ipam
+
+constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {
+    {{"store", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.store); }}}};
+
+constexpr std::array<JsonMember<Draft>, 5> kCommonMembers = {
+    {{"type", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.type); }},
+     {"nodename", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.ipam_nodename); }},
+     {"log_file_path", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_file); }},
+     {"agent", [](const JsonAt& a, Draft& d) { return read_agent(a, d.agent); }},
+     {"statusWhenFull", [](const JsonAt& a, Draft& d) { return read_boolean(a, d.config.ipam.status_when_full); }}}};
+
+constexpr std::array<JsonMember<Draft>, 6> kAssignmentMembers = {
+    {{"pools", [](const JsonAt& a, Draft& d) { return read_pool_specs(a, kConfiguredPoolsMax, d.config.ipam.pools); }},
+     {"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.ipam.assign_v4); }},
+     {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.ipam.assign_v6); }},
+     {"ipv4_pools",
+      [](const JsonAt& a, Draft& d) {
+        return read_pool_choices(a, net::Family::v4, kPoolChoicesMax, d.config.ipam.v4_pools);
+      }},
+     {"ipv6_pools",
+      [](const JsonAt& a, Draft& d) {
+        return read_pool_choices(a, net::Family::v6, kPoolChoicesMax, d.config.ipam.v6_pools);
+      }},
+     {"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_ipam); }}}};
+
+MaybeFault read_ipam(const JsonAt& at, Draft& out) {
+  if (at.value.is_null()) return {};
+  out.has_ipam = true;
+  if (auto fault = read_object<Draft>(at, kStoreMembers, out)) return fault;
+  const OnFault on_fault = out.needs.lenient ? OnFault::skip : OnFault::stop;
+  if (auto fault = read_object<Draft>(at, kCommonMembers, out, on_fault)) return fault;
+  return out.needs.assignment ? read_object<Draft>(at, kAssignmentMembers, out) : MaybeFault();
+}
+
+// ---- top level
+
+MaybeFault read_top_level_nodename(const JsonAt& at, Draft& out) {
+  auto fault = read_nodename(at, out.top_level_nodename);
+  return out.needs.lenient ? MaybeFault() : fault;
+}
+
+constexpr std::array<JsonMember<Draft>, 2> kTopLevelMembers = {
+    {{"ipam", read_ipam}, {"nodename", read_top_level_nodename}}};
+constexpr std::array<JsonMember<Draft>, 2> kRequestMembers = {
+    {{"args", read_args_member}, {"runtimeConfig", read_runtime_config}}};
+
+MaybeFault read_top_level(const JsonAt& root, Draft& draft) {
+  if (auto fault = read_object<Draft>(root, kTopLevelMembers, draft)) return fault;
+  if (draft.needs.assignment) {
+    if (auto fault = read_object<Draft>(root, kRequestMembers, draft)) return fault;
+  }
+  if (draft.needs.previous_result) {
+    if (auto fault = read_previous_addresses(root, draft.config.previous_addresses)) return fault;
+  }
+  return draft.needs.attachments ? read_valid_attachments(root, draft.config.valid_attachments) : MaybeFault();
+}
+
+Error missing(std::string_view field) {
+  return {Code::invalid_network_config, fmt::format("invalid network config: {} is missing", field), {}};
+}
+
+// ---- CNI_ARGS
+
+std::optional<Error> gather_requested(const std::optional<net::Address>& from_args, Draft& draft) {
+  std::vector<net::Address>& all = draft.config.requested_addresses;
+  if (from_args) all.push_back(*from_args);
+  for (const auto* channel : {&draft.from_args_member, &draft.from_runtime, &draft.from_ipam}) {
+    for (const net::Address& address : *channel) {
+      if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
+    }
+  }
+  if (all.size() <= kRequestedAddressesMax) return {};
+  return Error{Code::invalid_network_config,
+               fmt::format("{} addresses are requested, at most {} are allowed", all.size(), kRequestedAddressesMax),
+               {}};
+}
+
+std::optional<Error> take_args(const std::string& text, Draft& draft) {
+  const auto args = parse_args(text, kCroftArgKeys);
+  if (!args) return Error{Code::invalid_environment, args.error().message, "CNI_ARGS"};
+  if (auto error = take_pod(*args, draft.config.pod)) return error;
+  return gather_requested(args->ip, draft);
+}
+
+std::optional<std::string> unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+}  // namespace
+
+std::vector<std::string> texts_of(const std::vector<PoolChoice>& choices) {
+  std::vector<std::string> result;
+  for (const PoolChoice& choice : choices) {
+    const auto* name = std::get_if<std::string>(&choice);
+    result.push_back(name != nullptr ? *name : std::get<net::Prefix>(choice).to_string());
+  }
+  return result;
+}
+
+ConfigNeeds needs_of(Command command) {
+  ConfigNeeds needs;
+  needs.assignment = command == Command::add || command == Command::status;
+  needs.previous_result = command == Command::check;
+  needs.attachments = command == Command::gc;
+  needs.lenient = command == Command::del;
+  return needs;
+}
+
+Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const std::string& args,
+                                             const ConfigNeeds& needs) {
+  auto name = read_network_name(document);
+  if (!name) return name.error();
+  auto version = read_cni_version(document);
+  if (!version) return version.error();
+  Draft draft;
+  draft.needs = needs;
+  if (const auto fault = read_top_level(JsonAt{document.root(), nullptr, {}, {}}, draft))
+    return config_error_of(*fault);
+  if (!needs.lenient && !draft.has_ipam) return missing("ipam");
+  if (!needs.lenient && draft.type.empty()) return missing("ipam.type");
+  if (needs.assignment) {
+    if (auto error = take_args(args, draft)) return *std::move(error);
+  } else {
+    // Only for the log: whatever the runtime says of the pod stands in nobody's way.
+    const auto read = parse_args(args, kCroftArgKeys);
+    core::PodIdentity pod;
+    if (read && !take_pod(*read, pod)) draft.config.pod = std::move(pod);
+  }
+  NetworkConfig& config = draft.config;
+  config.name = *std::move(name);
+  config.cni_version = *std::move(version);
+  config.nodename = unless_empty(draft.ipam_nodename.empty() ? draft.top_level_nodename : draft.ipam_nodename);
+  config.ipam.store = unless_empty(draft.store);
+  config.ipam.log_file = unless_empty(draft.log_file);
+  config.ipam.agent = unless_empty(draft.agent);
+  return std::move(config);
+}
+
+}  // namespace croft::wire::cni

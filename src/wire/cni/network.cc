@@ -1,0 +1,44 @@
+#include "wire/cni/network.h"
+
+#include <array>
+
+#include "wire/cni/environment.h"
+#include "wire/cni/version.h"
+#include "wire/json/decode.h"
+
+namespace croft::wire::cni {
+namespace {
+
+MaybeFault take(const JsonAt& at, std::string& out) { return read_text(at, kStdinBytesMax, out); }
+
+MaybeFault read_top_level_text(const JsonDocument& config, std::string_view name, std::string& out) {
+  const std::array<JsonMember<std::string>, 1> members = {{{name, take}}};
+  return read_object<std::string>(JsonAt{config.root(), nullptr, {}, {}}, members, out);
+}
+
+}  // namespace
+
+Checked<JsonDocument> parse_network_config(std::string_view stdin_bytes, const JsonLimits& limits) {
+  auto document = parse_json(stdin_bytes, limits);
+  if (document) return *std::move(document);
+  return Error{Code::decoding_failure, "error unmarshall network config: " + document.error().message, {}};
+}
+
+Checked<std::string> read_network_name(const JsonDocument& config) {
+  std::string name;
+  if (const auto fault = read_top_level_text(config, "name", name)) {
+    return Error{Code::decoding_failure, "error unmarshall network config: " + fault->to_string(), {}};
+  }
+  if (auto error = check_network_name(name)) return *std::move(error);
+  return name;
+}
+
+Checked<std::string> read_cni_version(const JsonDocument& config) {
+  std::string version;
+  if (const auto fault = read_top_level_text(config, "cniVersion", version)) {
+    return Error{Code::decoding_failure, "decoding version from network config: " + fault->to_string(), {}};
+  }
+  return version.empty() ? std::string(kDefaultVersion) : version;
+}
+
+}  // namespace croft::wire::cni

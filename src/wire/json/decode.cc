@@ -1,0 +1,61 @@
+#include "wire/json/decode.h"
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+
+namespace croft::wire {
+
+std::string JsonAt::path() const {
+  std::string text;
+  for (const JsonAt* at = this; at != nullptr; at = at->parent) {
+    std::string step = at->index ? fmt::format("[{}]", *at->index) : std::string(at->name);
+    if (!text.empty() && text.front() != '[' && !step.empty()) step += '.';
+    text.insert(0, step);
+  }
+  return text;
+}
+
+JsonFault JsonAt::wrong_type(std::string_view wanted) const {
+  std::string shown;
+  const JsonKind kind = value.kind();
+  if (kind == JsonKind::integer || kind == JsonKind::number) shown = fmt::format(" ({})", value.text().substr(0, 32));
+  if (kind == JsonKind::string) shown = " (" + net::echo(value.text()) + ")";
+  return {JsonFault::Kind::wrong_type, path(), fmt::format("{}{} where {} is wanted", name_of(kind), shown, wanted)};
+}
+
+JsonFault JsonAt::bad_value(std::string reason) const {
+  return {JsonFault::Kind::bad_value, path(), std::move(reason)};
+}
+
+MaybeFault read_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+  const std::string_view text = at.value.text();
+  if (text.size() > bytes_max) {
+    return at.bad_value(
+        fmt::format("{} has {} bytes, at most {} are allowed", net::echo(text), text.size(), bytes_max));
+  }
+  out = text;
+  return {};
+}
+
+MaybeFault read_integer(const JsonAt& at, std::int64_t min, std::int64_t max, std::int64_t& out) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() != JsonKind::integer) return at.wrong_type("an integer");
+  const auto value = at.value.integer();
+  if (!value || *value < min || *value > max) {
+    return at.bad_value(fmt::format("{} is out of range: {} to {}", at.value.text().substr(0, 32), min, max));
+  }
+  out = *value;
+  return {};
+}
+
+MaybeFault read_boolean(const JsonAt& at, bool& out) {
+  if (at.value.is_null()) return {};
+  if (at.value.kind() != JsonKind::boolean) return at.wrong_type("a boolean");
+  out = at.value.boolean();
+  return {};
+}
+
+}  // namespace croft::wire

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/register/records.h"
+
+// Kubernetes' objects as a kube-apiserver keeps them in etcd (docs/formats/kubernetes.md). Protobuf or JSON: the first
+// bytes of a value tell, whatever a cluster is configured to write.
+//
+// Errors of reading, all naming `place`, the key in etcd: corrupt, naming the field; refused_by_configuration when the
+// value is encrypted at rest.
+namespace croft::wire::kube {
+
+/// Kubernetes takes no request above 3 MiB; a longer value is damage.
+inline constexpr std::size_t kObjectBytesMax = std::size_t{4} << 20;
+
+/// Keeps the object's metadata and whatever else is not known here for encode_range_allocation.
+[[nodiscard]] Result<core::RangeAllocation> decode_range_allocation(std::string_view place, std::string_view bytes);
+
+/// One that was read, in the form it had; a new one byte for byte as a kube-apiserver that writes protobuf.
+[[nodiscard]] std::string encode_range_allocation(const core::RangeAllocation& range);
+
+/// Applies what a kube-apiserver does when it reads a Service of before dual stack: one address stands in the list too,
+/// and its family is the Service's. Addresses are texts as found, also where they are none.
+[[nodiscard]] Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name,
+                                                   std::string_view bytes);
+
+[[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
+                                                              std::string_view bytes);
+/// A new object, in protobuf and of the version networking.k8s.io/v1 (Kubernetes 1.33 and newer). `uid` and `made` are
+/// used where the object has none.
+[[nodiscard]] std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made);
+
+[[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
+                                                                  std::string_view bytes);
+
+}  // namespace croft::wire::kube
