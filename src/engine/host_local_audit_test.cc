@@ -209,7 +209,7 @@ TEST_F(HostLocalAuditTest, OldFilesWithoutInterface) {
 }
 
 TEST_F(HostLocalAuditTest, RangesOfTheLiving) {
-  using namespace core::range;
+  using namespace core::host_local;
   sets_ = {range_set({spec("10.1.0.0/24")}), range_set({spec("fd00::/64")})};
   cache(Netns::present);
   const store::Holder holder{"c1", "eth0"};
