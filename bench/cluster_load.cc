@@ -157,7 +157,7 @@ int run(const Load& load) {
       stores.push_back(std::move(memory));
       continue;
     }
-    auto opened = app::open_store(load.store, edge::OpenMode::existing, clock);
+    auto opened = app::open_store(load.store, store::OpenMode::existing, clock);
     if (!opened) {
       std::fprintf(stderr, "%s\n", opened.error().message.c_str());
       return 1;

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "net/echo.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
 
-constexpr std::string_view kScheme = "etcd:";
 constexpr std::string_view kKubernetes = "kubernetes";
 constexpr std::size_t kEndpointsMax = 16;
 
@@ -55,8 +55,7 @@ std::string from_environment(const char* name) {
 
 Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   EtcdPlace place;
-  std::string_view rest = url;
-  if (rest.starts_with(kScheme)) rest.remove_prefix(kScheme.size());
+  std::string_view rest = store::behind_scheme(url);
   const std::size_t question = rest.find('?');
   for (const std::string_view endpoint : split(rest.substr(0, question), ',')) {
     if (endpoint.empty()) {

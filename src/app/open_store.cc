@@ -10,20 +10,19 @@
 #include "store/etcd/client.h"
 #include "store/etcd/etcd_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
 
-constexpr std::string_view kSqliteScheme = "sqlite:";
-constexpr std::string_view kEtcdScheme = "etcd:";
 constexpr std::chrono::seconds kOpenLimit{10};
 constexpr std::size_t kPasswordBytesMax = 4096;
 
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& url, edge::OpenMode mode,
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& url, store::OpenMode mode,
                                                                 const Clock& clock) {
   store::SqliteOptions options;
-  options.create = mode == edge::OpenMode::create;
-  const std::string path = url.substr(kSqliteScheme.size());
+  options.create = mode == store::OpenMode::create;
+  const std::string path(store::behind_scheme(url));
   TRY(std::unique_ptr<store::Store> opened,
       store::open_sqlite_store(path, options, clock, Deadline::after(clock.now(), kOpenLimit)));
   return opened;
@@ -61,18 +60,19 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 }
 
 Result<void> check_store_pages(const std::string& url, const Clock& clock) {
-  if (!url.starts_with(kSqliteScheme)) return {};
-  const auto checked =
-      store::check_sqlite_pages(url.substr(kSqliteScheme.size()), clock, Deadline::after(clock.now(), kOpenLimit));
+  const auto path = store::file_of_store(url);
+  if (!path) return {};
+  const auto checked = store::check_sqlite_pages(*path, clock, Deadline::after(clock.now(), kOpenLimit));
   return checked || checked.error().code != ErrorCode::corrupt ? Result<void>() : checked;
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode, const Clock& clock,
+Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode, const Clock& clock,
                                                  RegistryMaker registry) {
-  if (url.starts_with(kSqliteScheme) && url.substr(kSqliteScheme.size()).starts_with('/')) {
+  const auto scheme = store::scheme_of(url);
+  if (scheme == store::Scheme::sqlite && store::behind_scheme(url).starts_with('/')) {
     return open_sqlite(url, mode, clock);
   }
-  if (url.starts_with(kEtcdScheme)) {
+  if (scheme == store::Scheme::etcd) {
     TRY(EtcdPlace place, parse_etcd_url(url));
     return open_etcd_store(std::move(place), clock, registry);
   }

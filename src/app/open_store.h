@@ -19,7 +19,7 @@ using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const E
 /// Opens a store by its URL: `sqlite:/absolute/path.db`. The one place that chooses a backend. Errors: invalid_argument
 /// naming the URL, not_found for an absent store with OpenMode::existing, else those of the
 /// backend. `clock` must outlive the store.
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, edge::OpenMode mode,
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode,
                                                                const Clock& clock, RegistryMaker registry = nullptr);
 
 /// Looks through what a backend can check below its records: the pages of a SQLite file. Error: corrupt, and that only;

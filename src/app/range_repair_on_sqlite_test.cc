@@ -28,7 +28,7 @@ class RangeRepairOnSqlite : public testing::Test {
     ranges_.may_make = true;
   }
   std::unique_ptr<store::Store> open() {
-    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), edge::OpenMode::create, clock_);
+    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), store::OpenMode::create, clock_);
     EXPECT_TRUE(opened) << opened.error().message;
     return opened ? *std::move(opened) : nullptr;
   }

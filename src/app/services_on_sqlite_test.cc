@@ -21,7 +21,7 @@ namespace {
 class ServicesOnSqlite : public testing::Test {
  protected:
   std::unique_ptr<store::Store> open() {
-    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), edge::OpenMode::create, clock_);
+    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), store::OpenMode::create, clock_);
     EXPECT_TRUE(opened) << opened.error().message;
     return opened ? *std::move(opened) : nullptr;
   }

@@ -11,6 +11,7 @@
 #include "os/files.h"
 #include "os/grpc_channel.h"
 #include "os/unix_listener.h"
+#include "store/store_url.h"
 
 namespace croft::edge {
 namespace {
@@ -42,10 +43,10 @@ constexpr std::chrono::milliseconds kHeadStart{100};
 }
 
 /// The file of a store that is one; nothing when there is none, or it can't be looked at.
-[[nodiscard]] std::optional<agent::StoreFile> file_of(const std::string& store) {
-  constexpr std::string_view kScheme = "sqlite:";
-  if (!store.starts_with(kScheme)) return std::nullopt;
-  const auto status = os::file_status(store.substr(kScheme.size()));
+[[nodiscard]] std::optional<agent::StoreFile> file_of(const std::string& url) {
+  const auto path = store::file_of_store(url);
+  if (!path) return std::nullopt;
+  const auto status = os::file_status(*path);
   if (!status || !*status) return std::nullopt;
   return agent::StoreFile{(*status)->id.device, (*status)->id.inode};
 }

@@ -13,27 +13,10 @@
 #include "engine/pools.h"
 #include "engine/release.h"
 #include "engine/with_cache.h"
+#include "store/store_url.h"
 
 namespace croft::edge {
 namespace {
-
-/// Whether two URLs mean one store. Of etcd the members count, in any order, and not the files of a client: plugin and
-/// agent may have certificates of their own.
-bool is_same_store(const std::string& a, const std::string& b) {
-  const auto members = [](std::string_view url) {
-    std::set<std::string_view> result;
-    url.remove_prefix(std::min(url.find(':') + 1, url.size()));
-    url = url.substr(0, url.find('?'));
-    for (std::size_t at = 0; at != url.npos;) {
-      const std::size_t comma = url.find(',', at);
-      result.insert(url.substr(at, comma == url.npos ? url.npos : comma - at));
-      at = comma == url.npos ? url.npos : comma + 1;
-    }
-    return result;
-  };
-  if (a == b) return true;
-  return a.starts_with("etcd:") && b.starts_with("etcd:") && members(a) == members(b);
-}
 
 namespace agent = wire::agent;
 
@@ -57,7 +40,7 @@ std::string text_of(const core::Assigned& assigned) {
 /// The moment after which the call must not write any more. It is kept in the clock that plugin and agent share, and
 /// not as a span from now: a call that lay in the socket while this process was stopped is old, whatever its span.
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
-  if (!is_same_store(caller.store, world_.store)) {
+  if (!store::name_one_store(caller.store, world_.store)) {
     return fail(ErrorCode::refused_by_configuration,
                 fmt::format("this agent serves the store {}, not {}", world_.store, caller.store));
   }

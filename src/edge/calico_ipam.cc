@@ -77,7 +77,7 @@ class HostLock {
 };
 
 /// The store, with a line in the log for every damaged record that is set aside.
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, OpenMode mode) {
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, store::OpenMode mode) {
   TRY(auto store, call.world().open_store(call.config().datastore, mode));
   return std::make_unique<engine::DamageTelling>(std::move(store), [&call](const core::Key&, const Error& damage) {
     call.warn("damaged record, set aside: " + damage.message);
@@ -178,7 +178,7 @@ auto through_agent(const Call& call, const std::string& node, Ask ask)
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
-  TRY(const auto store, open_store(call, OpenMode::create));
+  TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
   return engine::assign(context, request);
@@ -275,13 +275,13 @@ struct Release {
 [[nodiscard]] Result<Release> release(const Call& call) {
   if (auto by_agent = release_by_agent(call)) {
     if (!by_agent->empty()) return Release{*std::move(by_agent), {}};
-    const auto store = call.world().open_store(call.config().datastore, OpenMode::existing);
+    const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
     return store ? with_word(call, {}, **store) : Release{};
   }
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
-  const auto store = open_store(call, OpenMode::existing);
+  const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return Release{};
   if (!store) return fail(store.error());
   const auto context = [&] {

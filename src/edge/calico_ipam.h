@@ -17,7 +17,7 @@ namespace croft::edge {
 /// What the personality `calico-ipam` works with; `app` fills it in.
 struct CalicoIpamWorld {
   /// Opens the register that the configuration names.
-  std::function<Result<std::unique_ptr<store::Store>>(const wire::cni::DatastoreChoice& choice, OpenMode mode)>
+  std::function<Result<std::unique_ptr<store::Store>>(const wire::cni::DatastoreChoice& choice, store::OpenMode mode)>
       open_store;
   const Clock& clock;
   Random& random;

@@ -115,7 +115,7 @@ class CalicoIpamTest : public testing::Test {
   std::vector<std::string> log_;
   std::optional<wire::cni::DatastoreChoice> opened_;
   CalicoIpamWorld world_{
-      [this](const wire::cni::DatastoreChoice& choice, OpenMode) -> Result<std::unique_ptr<store::Store>> {
+      [this](const wire::cni::DatastoreChoice& choice, store::OpenMode) -> Result<std::unique_ptr<store::Store>> {
         opened_ = choice;
         return std::make_unique<store::MemoryStore>(data_.data());
       },

@@ -91,7 +91,7 @@ class Decision {
 };
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open(const CroftIpamWorld& world, const NetworkConfig& config,
-                                                         OpenMode mode) {
+                                                         store::OpenMode mode) {
   TRY(auto store, world.open_store(config.ipam.store.value_or(kDefaultStoreUrl), mode));
   const std::string log_file = config.ipam.log_file.value_or("");
   return std::make_unique<engine::DamageTelling>(
@@ -135,7 +135,7 @@ auto through_agent(const CroftIpamWorld& world, const NetworkConfig& config, Pat
 
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const CroftIpamWorld& world, const NetworkConfig& config,
                                                       const core::AssignRequest& request) {
-  TRY(const auto store, open(world, config, OpenMode::create));
+  TRY(const auto store, open(world, config, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random};
   TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
   return engine::assign(context, request);
@@ -171,7 +171,7 @@ struct Release {
   });
   if (by_agent && !by_agent->empty()) return Release{*std::move(by_agent), {}};
   const core::Owner owner = owner_of(caller, config);
-  const auto store = open(world, config, OpenMode::existing);
+  const auto store = open(world, config, store::OpenMode::existing);
   if (by_agent && !store) return Release{};
   if (!store && store.error().code == ErrorCode::not_found) return Release{};
   if (!store) return fail(store.error());
@@ -189,7 +189,7 @@ struct Release {
 
 [[nodiscard]] Result<void> check_recorded(const CroftIpamWorld& world, const Caller& caller,
                                           const NetworkConfig& config) {
-  TRY(const auto store, open(world, config, OpenMode::existing));
+  TRY(const auto store, open(world, config, store::OpenMode::existing));
   const engine::Context context{*store, world.clock, world.random};
   std::vector<net::Address> expected;
   for (const net::AddressWithLength& previous : config.previous_addresses) expected.push_back(previous.address);
@@ -198,7 +198,7 @@ struct Release {
 
 [[nodiscard]] Result<engine::Collected> collect(const CroftIpamWorld& world, const NetworkConfig& config) {
   if (config.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
-  const auto store = open(world, config, OpenMode::existing);
+  const auto store = open(world, config, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
   if (!store) return fail(store.error());
   const engine::Context context{**store, world.clock, world.random};
@@ -208,7 +208,7 @@ struct Release {
 }
 
 [[nodiscard]] Result<void> ready(const CroftIpamWorld& world, const NetworkConfig& config) {
-  TRY(const auto store, open(world, config, OpenMode::create));
+  TRY(const auto store, open(world, config, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random};
   TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
   const core::AssignRequest request = assign_request({}, config, world);

@@ -8,20 +8,15 @@
 #include "base/result.h"
 #include "edge/agent.h"
 #include "edge/cni_skeleton.h"
+#include "store/open_mode.h"
 #include "store/store.h"
 
 namespace croft::edge {
 
-/// How a command needs its store.
-enum class OpenMode : std::uint8_t {
-  existing,  ///< an absent store is not_found, and nothing is made
-  create,    ///< an absent store is made
-};
-
 /// What the personality `croft-ipam` works with; `app` fills it in.
 struct CroftIpamWorld {
   /// Opens a store by its URL.
-  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, OpenMode mode)> open_store;
+  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
   const Clock& clock;
   Random& random;
   /// The node's name when the configuration gives none.

@@ -38,9 +38,10 @@ class CroftIpamTest : public testing::Test {
   bool exists_ = false;
   std::optional<Error> broken_;
   std::vector<std::string> log_;
-  CroftIpamWorld world_{[this](const std::string&, OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
+  CroftIpamWorld world_{[this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
                           if (broken_) return fail(*broken_);
-                          if (!exists_ && mode == OpenMode::existing) return fail(ErrorCode::not_found, "no store");
+                          if (!exists_ && mode == store::OpenMode::existing)
+                            return fail(ErrorCode::not_found, "no store");
                           exists_ = true;
                           return std::make_unique<store::MemoryStore>(data_.data());
                         },

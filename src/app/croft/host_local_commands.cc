@@ -196,8 +196,8 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
 
 [[nodiscard]] Result<int> apply(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
                                 const Findings& first) {
-  TRY(const auto reservations, store::hostlocal::open_reservations(place.data_dir, place.directory_name,
-                                                                   store::hostlocal::OpenMode::existing, line.clock));
+  TRY(const auto reservations,
+      store::hostlocal::open_reservations(place.data_dir, place.directory_name, store::OpenMode::existing, line.clock));
   engine::HostLocalDirectory locked;
   TRY(locked.reservations, reservations->list());
   TRY(const Look second, look(line, options, place, std::move(locked), {}));

@@ -92,9 +92,8 @@ std::string moved_json(const std::vector<engine::MovedHolder>& all) {
   }
   const bool may_make = options.back && !request.dry_run;
   TRY(const auto reservations,
-      store::hostlocal::open_reservations(
-          place.data_dir, place.directory_name,
-          may_make ? store::hostlocal::OpenMode::make : store::hostlocal::OpenMode::existing, line.clock));
+      store::hostlocal::open_reservations(place.data_dir, place.directory_name,
+                                          may_make ? store::OpenMode::create : store::OpenMode::existing, line.clock));
   TRY(const engine::Context context, line.open());
   const auto move = [&]() {
     return options.back ? engine::move_out_of_pools(context, *reservations, request)

@@ -21,7 +21,7 @@ namespace croft::app {
 
 Result<engine::Context> CommandLine::open(bool create) {
   auto opened =
-      open_store(store_url, create ? edge::OpenMode::create : edge::OpenMode::existing, clock, kubernetes_registry);
+      open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock, kubernetes_registry);
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -10,6 +10,7 @@
 #include "net/echo.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "store/store_url.h"
 #include "wire/manifests/service_manifest.h"
 #include "wire/manifests/yaml_documents.h"
 
@@ -160,7 +161,7 @@ struct ServiceFlags {
     TRY(ranges.node_ports, core::range::parse_node_port_flag(flags.node_ports));
   }
   // In an etcd a kube-apiserver may be the one who makes them.
-  ranges.may_make = flags.make_ranges || line.store_url.starts_with("sqlite:");
+  ranges.may_make = flags.make_ranges || store::file_of_store(line.store_url).has_value();
   return ranges;
 }
 

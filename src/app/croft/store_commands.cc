@@ -28,6 +28,7 @@
 #include "os/process.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/store_url.h"
 #include "wire/cni/cache.h"
 
 namespace croft::app {
@@ -35,14 +36,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kSqliteScheme = "sqlite:";
 constexpr std::chrono::minutes kCopyLimit{10};
 constexpr std::size_t kShownMax = 50;
 constexpr std::size_t kCacheFilesMax = 1'000'000;
 constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 
 [[nodiscard]] Result<std::string> path_of(const std::string& url) {
-  if (url.starts_with(kSqliteScheme)) return url.substr(kSqliteScheme.size());
+  if (auto path = store::file_of_store(url)) return *std::move(path);
   return fail(ErrorCode::invalid_argument,
               fmt::format("store {} is not a file; of an etcd, etcd itself makes snapshots "
                           "(docs/runbooks/backup-and-restore.md)",

@@ -18,7 +18,7 @@ namespace {
 
 using wire::cni::DatastoreChoice;
 
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_datastore(const DatastoreChoice& choice, edge::OpenMode mode,
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_datastore(const DatastoreChoice& choice, store::OpenMode mode,
                                                                    const Clock& clock) {
   if (choice.kind == DatastoreChoice::Kind::kubernetes) {
     return fail(ErrorCode::refused_by_configuration,
@@ -45,7 +45,7 @@ int serve_calico_ipam(const edge::CniHost& host) {
   const os::SystemClock clock;
   os::SystemRandom random;
   const edge::CalicoIpamWorld world{
-      [&](const DatastoreChoice& choice, edge::OpenMode mode) { return open_datastore(choice, mode, clock); },
+      [&](const DatastoreChoice& choice, store::OpenMode mode) { return open_datastore(choice, mode, clock); },
       clock,
       random,
       os::host_name().value_or(""),

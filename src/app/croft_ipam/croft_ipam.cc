@@ -16,7 +16,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
   const os::SystemClock clock;
   os::SystemRandom random;
   const edge::CroftIpamWorld world{
-      [&](const std::string& url, edge::OpenMode mode) { return open_store(url, mode, clock); },
+      [&](const std::string& url, store::OpenMode mode) { return open_store(url, mode, clock); },
       clock,
       random,
       os::host_name().value_or(""),

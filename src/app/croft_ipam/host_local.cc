@@ -13,7 +13,7 @@
 
 namespace croft::app {
 
-using store::hostlocal::OpenMode;
+using store::OpenMode;
 
 namespace {
 
@@ -35,7 +35,7 @@ int serve_host_local(const edge::CniHost& host) {
     };
   };
   const edge::HostLocalWorld world{
-      open(OpenMode::make),
+      open(OpenMode::create),
       open(OpenMode::existing),
       store::hostlocal::check_directory,
       clock,

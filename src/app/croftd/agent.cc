@@ -165,7 +165,7 @@ constexpr std::uint64_t kOpenFilesLeast = 64;
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
-  TRY(const auto opened, open_store(options.store_url, edge::OpenMode::create, daemon.clock, kubernetes_registry));
+  TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kubernetes_registry));
   AgentProgram program(options, daemon, *opened, file_of(*opened));
   return program.run();
 }

@@ -202,7 +202,7 @@ class Controller {
 };
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
-  auto opened = open_store(options.store_url, edge::OpenMode::existing, daemon.clock, kubernetes_registry);
+  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kubernetes_registry);
   // An absent store is an unreachable one.
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -536,7 +536,7 @@ Result<std::unique_ptr<Reservations>> open_reservations(const std::string& data_
   const std::string path = directory_path(data_dir, network);
   constexpr int kReopenMax = 100;
   for (int attempt = 0; attempt < kReopenMax; ++attempt) {
-    TRY(os::Directory directory, mode == OpenMode::make ? os::Directory::make(path) : os::Directory::open(path));
+    TRY(os::Directory directory, mode == OpenMode::create ? os::Directory::make(path) : os::Directory::open(path));
     auto reservations = std::make_unique<DirectoryReservations>(data_dir, network, std::move(directory), clock);
     const auto locked = reservations->lock(lock_wait);
     const bool gone = !locked && locked.error().code == ErrorCode::not_found;

@@ -6,23 +6,18 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/open_mode.h"
 #include "store/reservations.h"
 
 namespace croft::store::hostlocal {
-
-/// Whether the network's directory is made when it is missing.
-enum class OpenMode : std::uint8_t {
-  make,      ///< directory and lock file are made, the directory durably
-  existing,  ///< a missing directory is not_found; a missing lock file is made
-};
 
 /// How long to wait for the lock unless said otherwise. The reference waits for ever; a runtime gives up after minutes,
 /// and an error that names the process that has the lock is worth more.
 inline constexpr std::chrono::seconds kLockWaitMax{90};
 
-/// Opens and locks `<data_dir>/<network>`; the lock is let go with the object. `network` must be a CNI network name
-/// (no slash, not starting with a dot). `clock` must outlive the object. Errors: as path_error gives them;
-/// deadline_exceeded, naming the process that holds the lock.
+/// Opens and locks `<data_dir>/<network>`, the network's directory; a missing lock file is made. The lock is let go
+/// with the object. `network` must be a CNI network name (no slash, not starting with a dot). `clock` must outlive the
+/// object. Errors: as path_error gives them; deadline_exceeded, naming the process that holds the lock.
 ///
 /// What it keeps beside the files is an index, `<data_dir>/.croft/<network>.index`: see
 /// docs/adr/0005-host-local-index.md. Where it can't be kept (read-only, a file system with coarse times), each call

@@ -46,7 +46,7 @@ class TestClock final : public Clock {
 
 class HostLocalDirectory : public testing::Test {
  protected:
-  [[nodiscard]] std::unique_ptr<Reservations> open(OpenMode mode = OpenMode::make) const {
+  [[nodiscard]] std::unique_ptr<Reservations> open(OpenMode mode = OpenMode::create) const {
     auto opened = open_reservations(scratch_.path(), "net", mode, clock_);
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     return *std::move(opened);
@@ -223,7 +223,8 @@ TEST_F(HostLocalDirectory, AnExistingDirectoryIsAskedForAndMissed) {
 
 TEST_F(HostLocalDirectory, TheLockExcludesAndTimesOut) {
   const auto first = open();
-  const auto second = open_reservations(scratch_.path(), "net", OpenMode::make, clock_, std::chrono::milliseconds(20));
+  const auto second =
+      open_reservations(scratch_.path(), "net", OpenMode::create, clock_, std::chrono::milliseconds(20));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::deadline_exceeded);
 }

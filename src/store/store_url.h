@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace croft::store {
+
+// What a store's URL says to those who open none: nobody else looks at schemes (docs/configuration.md). What is behind
+// the scheme a backend reads, and app/open_store opens it.
+
+enum class Scheme {
+  sqlite,  ///< `sqlite:/absolute/path.db`: a file of this machine
+  etcd,    ///< `etcd:https://10.0.0.1:2379,…?option=…`: a cluster
+};
+
+/// The scheme of a URL; absent where it is none of these.
+[[nodiscard]] std::optional<Scheme> scheme_of(std::string_view url);
+
+/// What is behind the scheme; all of a URL without one.
+[[nodiscard]] std::string_view behind_scheme(std::string_view url);
+
+/// The path of a store that is a file; absent for any other. It may be relative: only who opens refuses that.
+[[nodiscard]] std::optional<std::string> file_of_store(std::string_view url);
+
+/// Whether two URLs mean one store. Of etcd the members count, in any order, and not the files of a client: plugin and
+/// agent may have certificates of their own.
+[[nodiscard]] bool name_one_store(std::string_view a, std::string_view b);
+
+}  // namespace croft::store

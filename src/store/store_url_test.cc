@@ -1,0 +1,33 @@
+#include "store/store_url.h"
+
+#include <gtest/gtest.h>
+
+namespace croft::store {
+namespace {
+
+TEST(StoreUrl, SaysWhatKindOfStoreItIs) {
+  EXPECT_EQ(scheme_of("sqlite:/var/lib/croft/croft.db"), Scheme::sqlite);
+  EXPECT_EQ(scheme_of("etcd:https://10.0.0.1:2379"), Scheme::etcd);
+  for (const char* url : {"", "sqlite", "/var/lib/croft/croft.db", "Sqlite:/x", "kube:", " etcd:x"}) {
+    EXPECT_EQ(scheme_of(url), std::nullopt) << url;
+    EXPECT_EQ(behind_scheme(url), url);
+    EXPECT_EQ(file_of_store(url), std::nullopt) << url;
+  }
+  EXPECT_EQ(behind_scheme("etcd:http://a,http://b?ca=/c"), "http://a,http://b?ca=/c");
+  EXPECT_EQ(file_of_store("sqlite:/var/lib/croft/croft.db"), "/var/lib/croft/croft.db");
+  EXPECT_EQ(file_of_store("etcd:/var/lib/croft/croft.db"), std::nullopt);
+}
+
+TEST(StoreUrl, MembersMakeAnEtcdAndNotTheirOrderOrAClientsFiles) {
+  const char* url = "etcd:https://a:2379,https://b:2379?ca=/ca&cert=/mine";
+  EXPECT_TRUE(name_one_store(url, "etcd:https://b:2379,https://a:2379?ca=/ca&cert=/yours"));
+  EXPECT_FALSE(name_one_store(url, "etcd:https://a:2379?ca=/ca"));
+  EXPECT_FALSE(name_one_store(url, "etcd:http://a:2379,https://b:2379"));
+  EXPECT_TRUE(name_one_store("sqlite:/a", "sqlite:/a"));
+  EXPECT_FALSE(name_one_store("sqlite:/a", "sqlite:/b"));
+  EXPECT_FALSE(name_one_store("sqlite:/a", "etcd:/a"));
+  EXPECT_TRUE(name_one_store("nothing", "nothing"));
+}
+
+}  // namespace
+}  // namespace croft::store
