@@ -55,6 +55,9 @@ static_assert(sizeof(LogIndexHeader) == 48);
 bool read_header(const volatile void* memory, LogIndexHeader& header) {
   std::array<std::uint32_t, 24> words{};
   const auto* from = static_cast<const volatile std::uint32_t*>(memory);
+  // What was read behind the header before this call is older than it, what is read after is not: so who finds the same
+  // header twice has seen what belongs to it. On arm64 both fences are needed.
+  std::atomic_thread_fence(std::memory_order_acquire);
   for (std::uint32_t& word : words) word = *from++;
   std::atomic_thread_fence(std::memory_order_acquire);
   std::memcpy(static_cast<void*>(&header), words.data(), sizeof header);
