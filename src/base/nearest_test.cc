@@ -19,7 +19,7 @@ TEST(Nearest, CountsTypingErrors) {
 }
 
 TEST(Nearest, NamesWhatIsMeantTheNearestFirst) {
-  EXPECT_THAT(nearest_words("pol", {"node", "pools", "pool"}), ElementsAre("pool", "pools"));
+  EXPECT_THAT(nearest_words("pooll", {"node", "pools", "pool"}), ElementsAre("pool", "pools"));
   EXPECT_THAT(nearest_words("ipv4_pool", {"ipv4_pools", "ipv6_pools"}), ElementsAre("ipv4_pools", "ipv6_pools"));
   EXPECT_THAT(nearest_words("host", {"host-local", "node"}), ElementsAre("host-local"));
 }
@@ -34,7 +34,7 @@ TEST(Nearest, IsSilentWhenNothingIsNear) {
 
 TEST(Nearest, SaysItAsAQuestion) {
   EXPECT_EQ(did_you_mean("pol", {"pool"}), "; did you mean \"pool\"?");
-  EXPECT_EQ(did_you_mean("pol", {"pool", "pools"}), "; did you mean \"pool\" or \"pools\"?");
+  EXPECT_EQ(did_you_mean("pooll", {"pool", "pools"}), "; did you mean \"pool\" or \"pools\"?");
 }
 
 }  // namespace
