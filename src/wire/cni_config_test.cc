@@ -78,7 +78,7 @@ TEST(Config, ReadsEveryMember) {
 // docs/reference/cni.md#json-rules
 TEST(Config, MembersMatchInAnyCaseAndObjectsMerge) {
   const NetworkConfig config = *decode(
-      R"({"NAME":"net","Ipam":{"type":"x","store":"memory:","nodename":"a"},"ipam":{"NodeName":"b","POOLS":null,"blocK":1}})");
+      R"({"NAME":"net","Ipam":{"type":"x","store":"memory:","nodename":"a"},"ipam":{"NodeName":"b","POOLS":null},"blocK":1})");
   EXPECT_EQ(config.ipam.store, "memory:");
   EXPECT_EQ(config.nodename, "b");
   EXPECT_EQ(decode(with(R"("store":"memory:","store":null)"))->ipam.store, "memory:");
