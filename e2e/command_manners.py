@@ -6,6 +6,7 @@ usage: command_manners.py BIN_DIR
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -52,7 +53,9 @@ def misspelt(croft):
     expect("needs a command" in croft.run(code=USAGE).stderr, "croft alone")
     expect("needs a command: create, list" in croft.run("pool", code=USAGE).stderr, "croft pool")
     croft.run("pools", "ls")
-    expect_equal(croft.run("version").stdout, croft.run("--version").stdout, "croft version")
+    version = croft.run("version").stdout
+    expect_equal(croft.run("--version").stdout, version, "croft --version")
+    expect(re.match(r"croft [0-9.]+( \(commit [0-9a-f]{7,}(\+changes)?\))?\nbuilt with ", version), version)
 
 
 def helps(croft):

@@ -1,6 +1,7 @@
 #include "app/croftd/sweep_output.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>

@@ -47,9 +47,9 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
+inline constexpr std::size_t kVerdictsToldApart = 8;
 /// The same text everywhere: CNI error, log, `croft explain`. `message` is the summary, `details` one clause a pool; of
 /// more than kVerdictsToldApart pools those with one reason have one clause, which names the first and counts the rest.
-inline constexpr std::size_t kVerdictsToldApart = 8;
 [[nodiscard]] Error to_error(const Refusal& refusal);
 
 }  // namespace croft::core
