@@ -83,7 +83,7 @@ def hands(croft, held, node):
         code = 2 if absent[0] == "check" else 1
         expect("nope" in (text := croft.text(*absent, code=code)) or code == 2 or absent[0] == "ip", f"{absent}: {text}")
     for command in (["ip", "list"], ["block", "list"]):
-        expect("knows no node" in croft.text(*command, "--node", "nope"), f"{command}: unknown node")
+        expect("knows no node" in croft.text(*command, "--node", "nope", code=1), f"{command}: unknown node")
     croft.text("pool", "delete", "a", "--dry-run", code=REFUSED)
     expect_equal([croft.data("block", "list"), croft.data("ip", "list"), croft.data("node", "list")], picture,
                  "refusals change nothing")
@@ -107,7 +107,7 @@ def views(croft, held, node):
     expect_equal(croft.data("pool", "show", "a", "--show-blocks")[0]["blockUsage"][0]["cidr"], block, "blockUsage")
     expect_equal([row["address"] for row in croft.data("ip", "list", "--handle", "net.c1")], [held[0]], "by handle")
     expect_equal(croft.data("ip", "list", "--borrowed"), [], "nothing is borrowed")
-    expect("BORROWING-NODE" in croft.text("ip", "list", "--borrowed"), "ip list --borrowed")
+    expect("No borrowed addresses." in croft.text("ip", "list", "--borrowed"), "ip list --borrowed")
     text = croft.text("ip", "show", held[0])
     expect("Handle:    net.c1" in text and "Sequence:" in text and "ifname: eth0" in text, f"ip show: {text}")
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest.h"
 #include "engine/each_record.h"
 #include "engine/inspect.h"
 #include "net/echo.h"
@@ -58,9 +59,14 @@ Result<void> check_node_known(const Context& context, const std::string& name) {
   TRY_VOID(core::check_node_name(name));
   TRY(const std::vector<NodeView> nodes, list_nodes(context));
   std::string names;
+  std::vector<std::string> known;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].node.name == name) return {};
+    known.push_back(nodes[i].node.name);
     if (i < kNamedMax) names += (i == 0 ? "" : ", ") + nodes[i].node.name;
+  }
+  if (const std::string meant = did_you_mean(name, known); !meant.empty()) {
+    return fail(ErrorCode::not_found, fmt::format("the register knows no node {}{}", net::echo(name), meant));
   }
   if (nodes.size() > kNamedMax) names += fmt::format(" and {} more", nodes.size() - kNamedMax);
   return fail(ErrorCode::not_found, fmt::format("the register knows no node {}; it knows {}", net::echo(name),

@@ -1,6 +1,7 @@
 #include "os/process.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +91,11 @@ Result<void> check_open_files_limit(std::uint64_t least) {
 }
 
 bool standard_output_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+std::size_t standard_output_width() {
+  struct winsize size {};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 SameNamespace is_own_network_namespace(const std::string& path) {
   struct stat own {};

@@ -49,6 +49,8 @@ void write_last_words_to_standard_error(std::string_view text);
 
 /// True when the stream is a terminal.
 [[nodiscard]] bool standard_output_is_terminal();
+/// How many characters a line of that terminal has; 0: it is none, or doesn't say.
+[[nodiscard]] std::size_t standard_output_width();
 
 enum class SameNamespace { no, yes, cannot_open, own_cannot_open };
 /// Whether a path names the network namespace of this process. The path is opened only to compare (O_PATH: a FIFO or

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/listing.h"
 #include "app/croft/picture.h"
 #include "app/croft/table.h"
 #include "base/time_text.h"
@@ -18,8 +22,8 @@ struct BlockFilter {
   std::string pool, node;
 };
 
-[[nodiscard]] Result<int> list_blocks(CommandLine& line, const BlockFilter& filter) {
-  TRY(const engine::Context context, line.open());
+[[nodiscard]] Result<std::vector<engine::BlockView>> wanted_blocks(const engine::Context& context,
+                                                                   const BlockFilter& filter) {
   TRY(engine::Overview overview, engine::look(context));
   std::vector<engine::BlockView> blocks = std::move(overview.stray_blocks);
   for (engine::PoolView& pool : overview.pools) {
@@ -29,21 +33,37 @@ struct BlockFilter {
     return (!filter.pool.empty() && block.pool != filter.pool) ||
            (!filter.node.empty() && (!block.block.affinity || block.block.affinity->name != filter.node));
   });
-  if (blocks.empty()) warn_of_unknown(context, filter.node, filter.pool);
-  if (line.json()) {
-    print(line.data(json_of(blocks)));
-    return 0;
-  }
-  Table table({"CIDR", "POOL", "AFFINITY", "HELD", "COOLING", "RESERVED", "FREE", "CLAIMED"});
+  if (blocks.empty()) TRY_VOID(check_known(context, filter.node, filter.pool));
+  return blocks;
+}
+
+Table block_table(const std::vector<engine::BlockView>& blocks, bool wide) {
+  std::vector<std::string> headings{"CIDR", "POOL", "AFFINITY", "HELD", "COOLING", "RESERVED", "FREE", "CLAIMED"};
+  if (wide) headings.insert(headings.end(), {"SIZE", "SEQUENCE"});
+  Table table(std::move(headings));
   for (const engine::BlockView& view : blocks) {
     const core::Block& block = view.block;
-    table.add({block.cidr.to_string(), view.pool, block.affinity ? to_string(*block.affinity) : "",
-               std::to_string(view.usage.held), std::to_string(view.usage.cooling), view.usage.reserved.to_string(),
-               view.usage.free().to_string(),
-               block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : ""});
+    std::vector<std::string> cells{block.cidr.to_string(),
+                                   view.pool,
+                                   block.affinity ? to_string(*block.affinity) : "",
+                                   std::to_string(view.usage.held),
+                                   std::to_string(view.usage.cooling),
+                                   view.usage.reserved.to_string(),
+                                   view.usage.free().to_string(),
+                                   block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : ""};
+    if (wide) {
+      cells.insert(cells.end(), {view.usage.size.to_string(), std::to_string(block.sequence_number.value)});
+    }
+    table.add(std::move(cells));
   }
-  print(table.to_string());
-  return 0;
+  return table;
+}
+
+[[nodiscard]] Result<int> list_blocks(CommandLine& line, const BlockFilter& filter) {
+  return list(line, [&](const engine::Context& context) -> Result<Listing> {
+    TRY(const std::vector<engine::BlockView> blocks, wanted_blocks(context, filter));
+    return Listing{"No blocks.", block_table(blocks, line.wide()), line.json() ? json_of(blocks) : "", ""};
+  });
 }
 
 const char* claim_text(const core::Block& block, const std::optional<core::Affinity>& claim) {
@@ -100,6 +120,7 @@ void add_block_commands(CLI::App& app, CommandLine& line) {
   CLI::App* command = block->add_subcommand("list", "All blocks with their owner and use");
   command->add_option("--pool", filter->pool, "Only blocks of this pool");
   command->add_option("--node", filter->node, "Only blocks of this node");
+  add_list_options(*command, line);
   command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_blocks(l, *filter); }; });
 
   const auto cidr = std::make_shared<std::string>();

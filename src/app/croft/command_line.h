@@ -14,6 +14,12 @@
 
 namespace croft::app {
 
+/// How a command that lists something prints its table (listing.h).
+struct ListOptions {
+  bool no_headers = false, watch = false;
+  std::string sort_by;  ///< a heading; empty: as it comes
+};
+
 /// The options every command takes, and what runs when the line has been read.
 struct CommandLine {
   enum class Output { table, wide, json, yaml };
@@ -27,6 +33,7 @@ struct CommandLine {
   const Clock& clock;
   Random& random;
   std::unique_ptr<store::Store> store;
+  ListOptions listing = {};
 
   /// Opens the store of --store; with `create` an absent one is made.
   [[nodiscard]] Result<engine::Context> open(bool create = false);
@@ -43,6 +50,9 @@ void print(const std::string& text, Printed how = Printed::text);
 /// A line on standard error.
 void tell(const std::string& text);
 
+/// The whole tree of commands with the options that all of them take; what is read goes into `line`.
+void add_everything(CLI::App& app, CommandLine& line);
+
 // Each adds one noun with its verbs.
 void add_pool_commands(CLI::App& app, CommandLine& line);
 void add_block_commands(CLI::App& app, CommandLine& line);
@@ -56,6 +66,8 @@ void add_host_local_commands(CLI::App& app, CommandLine& line);
 void add_service_commands(CLI::App& app, CommandLine& line);
 void add_store_commands(CLI::App& app, CommandLine& line);
 void add_record_commands(CLI::App& app, CommandLine& line);
+/// The program about itself: version, completion, man.
+void add_self_commands(CLI::App& app, CommandLine& line);
 /// Verbs of the noun service.
 void add_service_audit_commands(CLI::App& service, CommandLine& line);
 /// A verb of the noun ip.

@@ -1,11 +1,17 @@
 #include "app/croft/explain_view.h"
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/time_text.h"
 
 namespace croft::app {
 namespace {
+
+constexpr std::size_t kPoolsToldApart = 3;  // more in a row of which the same is to be said are told together
 
 std::string labels_text(const core::Labels& labels) {
   std::string text;
@@ -50,19 +56,38 @@ std::string usable_text(const core::PoolFact& fact, const core::FamilyFacts& fac
   return text + indent + lenders_text(fact, explanation);
 }
 
+/// What is said of a pool behind its name.
+std::string verdict_of(const core::PoolFact& fact, const core::FamilyFacts& facts,
+                       const core::Explanation& explanation) {
+  if (fact.usable) return fact.selected + "\n" + usable_text(fact, facts, explanation);
+  return fact.reason + (fact.selected.empty() ? "" : "; " + fact.selected) + "\n";
+}
+
+/// "pool a (10.1.0.0/24)", or the first and the last of several in a row.
+std::string pools_named(const std::vector<core::PoolFact>& pools, std::size_t begin, std::size_t end) {
+  const auto one = [](const core::PoolFact& fact) { return fmt::format("{} ({})", fact.pool, fact.cidr.to_string()); };
+  if (end - begin == 1) return "pool " + one(pools[begin]);
+  return fmt::format("{} pools in a row, {} to {}", end - begin, one(pools[begin]), one(pools[end - 1]));
+}
+
 std::string family_text(const core::FamilyFacts& facts, const core::Explanation& explanation) {
   std::string text =
       fmt::format("{}: {} blocks of its own, {}\n", net::name_of(facts.family), facts.owned_blocks,
                   facts.block_limit == 0 ? std::string("no limit") : fmt::format("at most {}", facts.block_limit));
   std::size_t place = 0;
-  for (const core::PoolFact& fact : facts.pools) {
-    if (fact.usable) {
-      text += fmt::format("  {}. pool {} ({}): {}\n", ++place, fact.pool, fact.cidr.to_string(), fact.selected);
-      text += usable_text(fact, facts, explanation);
-    } else {
-      text += fmt::format("  -  pool {} ({}): {}{}\n", fact.pool, fact.cidr.to_string(), fact.reason,
-                          fact.selected.empty() ? "" : "; " + fact.selected);
+  for (std::size_t at = 0; at < facts.pools.size();) {
+    const core::PoolFact& first = facts.pools[at];
+    const std::string verdict = verdict_of(first, facts, explanation);
+    std::size_t end = at + 1;
+    while (end < facts.pools.size() && facts.pools[end].usable == first.usable &&
+           verdict_of(facts.pools[end], facts, explanation) == verdict) {
+      ++end;
     }
+    if (end - at <= kPoolsToldApart) end = at + 1;
+    place += first.usable ? end - at : 0;
+    text += first.usable ? fmt::format("  {}. ", place - (end - at) + 1) : "  -  ";
+    text += pools_named(facts.pools, at, end) + ": " + verdict;
+    at = end;
   }
   return facts.pools.empty() ? text + "  no pool of this family\n" : text;
 }
@@ -87,12 +112,13 @@ std::string answer_text(const core::Explanation& explanation) {
 }  // namespace
 
 std::string text_of(const core::Explanation& explanation, const core::AssignRequest& request) {
-  std::string text = fmt::format("Node {}: labels {}{}\n", request.node.name, labels_text(explanation.node_labels),
-                                 explanation.node_recorded ? "" : " (it has no record)");
+  std::string text = answer_text(explanation);
+  text += fmt::format("Node {}: labels {}{}\n", request.node.name, labels_text(explanation.node_labels),
+                      explanation.node_recorded ? "" : " (it has no record)");
   text += fmt::format("Switches: strictAffinity {}, autoAllocateBlocks {}\n", explanation.strict_affinity,
                       explanation.auto_allocate_blocks);
   for (const core::FamilyFacts& facts : explanation.families) text += family_text(facts, explanation);
-  return text + answer_text(explanation);
+  return text;
 }
 
 }  // namespace croft::app

@@ -248,13 +248,14 @@ void add_looks(CLI::App& command, const Options& options) {
   command.add_option("--grace", options->grace_seconds, "Pass over files younger than this (60s, 5m, 1h)")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{7} * 86400))
+      ->type_name("DURATION")
       ->default_str("60s");
   command.add_flag("--in-container", options->in_container,
                    "This container is the node (kind, k3d): take the processes seen here for all there are");
 }
 
 constexpr const char* kRule =
-    "A reservation is a proven leak when its address is configured in no network namespace of this machine, the\n"
+    "A reservation is a proven leak when its address is configured in no network namespace of this machine, the "
     "runtime's cache has no entry about it or the entry's namespace is gone, and the file is older than --grace.\n";
 
 }  // namespace

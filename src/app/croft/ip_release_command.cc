@@ -1,12 +1,18 @@
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
 #include "app/croft/json_output.h"
 #include "app/croft/report.h"
+#include "base/nearest.h"
 #include "edge/error_table.h"
+#include "engine/inspect.h"
 #include "engine/release.h"
+#include "net/echo.h"
 #include "os/files.h"
 #include "os/process.h"
 
@@ -18,6 +24,7 @@ struct ReleaseOptions {
   std::optional<std::string> handle;
   std::optional<std::uint64_t> sequence;
   std::vector<std::string> reports;
+  std::string pod;
   bool force = false;
   bool dry_run = false;
   double max_share = 0.5;
@@ -34,6 +41,37 @@ struct ReleaseOptions {
     if (options.sequence) wanted.back().sequence_number = core::SequenceNumber(*options.sequence);
   }
   return wanted;
+}
+
+/// What a pod holds now, each address with the holder and the sequence number that were seen.
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_pod(const engine::Context& context,
+                                                                      const std::string& pod) {
+  TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
+  std::vector<core::AddressToRelease> wanted;
+  std::vector<std::string> pods;
+  for (const engine::AddressView& a : addresses) {
+    if (a.state != core::AddressState::held || a.pod.empty()) continue;
+    pods.push_back(a.namespace_name + "/" + a.pod);
+    if (pods.back() == pod) wanted.push_back({a.address, a.handle_id, a.sequence_number});
+  }
+  if (wanted.empty()) {
+    return fail(ErrorCode::not_found,
+                fmt::format("pod {} holds no address{}", net::echo(pod), did_you_mean(pod, pods)));
+  }
+  return wanted;
+}
+
+[[nodiscard]] Result<void> check_ways(const ReleaseOptions& options) {
+  const int ways =
+      (options.addresses.empty() ? 0 : 1) + (options.reports.empty() ? 0 : 1) + (options.pod.empty() ? 0 : 1);
+  if (ways != 1) {
+    return fail(ErrorCode::invalid_argument, "give addresses, or --pod NAMESPACE/NAME, or reports with --from-report");
+  }
+  const bool is_whole = std::count(options.pod.begin(), options.pod.end(), '/') == 1 && !options.pod.starts_with('/') &&
+                        !options.pod.ends_with('/');
+  if (options.pod.empty() || is_whole) return {};
+  // Half a name may be another's.
+  return fail(ErrorCode::invalid_argument, fmt::format("--pod: {} is not NAMESPACE/NAME", net::echo(options.pod)));
 }
 
 [[nodiscard]] Result<void> check_origin(const std::string& path, const ReportContent& report,
@@ -119,17 +157,18 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
 }
 
 [[nodiscard]] Result<int> release_addresses(CommandLine& line, const ReleaseOptions& options) {
-  if (options.addresses.empty() == options.reports.empty()) {
-    return fail(ErrorCode::invalid_argument, "give addresses, or reports with --from-report");
-  }
+  TRY_VOID(check_ways(options));
   ReportContent content;
-  if (options.reports.empty()) {
+  if (!options.addresses.empty()) {
     TRY(content.unused, wanted_of(options));
-  } else {
+  } else if (!options.reports.empty()) {
     TRY(content, read_reports(options, line.store_url));
   }
   TRY(const engine::Context context, line.open());
-  if (!options.reports.empty()) TRY_VOID(brake(context, content, options));
+  if (!options.pod.empty()) {
+    TRY(content.unused, held_by_pod(context, options.pod));
+  }
+  if (options.addresses.empty()) TRY_VOID(brake(context, content, options));
   ReleaseOutcome outcome;
   TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
   TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
@@ -137,7 +176,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   print(line.json() ? line.data(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
   if (!outcome.addresses.mismatched.empty()) return static_cast<int>(edge::ExitCode::refused_for_safety);
   // A report may be behind; whoever names an address means one that is held.
-  const bool is_absent = options.reports.empty() && !outcome.addresses.not_held.empty();
+  const bool is_absent = !options.addresses.empty() && !outcome.addresses.not_held.empty();
   return static_cast<int>(is_absent ? edge::ExitCode::error : edge::ExitCode::fine);
 }
 
@@ -149,13 +188,14 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
   command->add_option("ADDRESS", options->addresses, "The addresses");
   command->add_option("--handle", options->handle, "Only if this handle holds it");
   command->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
+  command->add_option("--pod", options->pod, "Release what this pod holds: NAMESPACE/NAME");
   command->add_option("--from-report", options->reports,
                       "Release what a report of `croft check --report` names as unused, and delete its leaked handles; "
                       "of several reports only what all of them name");
   command->add_flag("--force", options->force, "Take a report of another version, or of calicoctl");
   command
       ->add_option("--max-share", options->max_share,
-                   "With --from-report: refuse when more than this share of what is held on a node would go")
+                   "With --from-report and --pod: refuse when more than this share of what is held on a node would go")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Only say what would come");

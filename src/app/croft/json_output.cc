@@ -1,6 +1,7 @@
 #include "app/croft/json_output.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +35,10 @@ Json record_json(const core::Value& value) {
   if (!json.is_object()) return Json::object();
   json.erase("v");
   return json;
+}
+
+void quote_number(Json& value) {
+  if (value.is_number_unsigned()) value = number_64_json(value.get<std::uint64_t>());
 }
 
 Json map_json(const std::map<std::string, std::string>& map) {
@@ -167,6 +172,10 @@ std::string json_of(const std::vector<engine::BlockView>& blocks) {
   std::vector<Json> objects;
   for (const engine::BlockView& block : blocks) {
     Json json = record_json(block.block);
+    if (json.contains("sequenceNumber")) quote_number(json["sequenceNumber"]);
+    if (json.contains("sequenceNumberForAllocation")) {
+      for (Json& number : json["sequenceNumberForAllocation"]) quote_number(number);
+    }
     json["pool"] = text_or_null(block.pool);
     json["usage"] = usage_json(block.usage);
     objects.push_back(std::move(json));
@@ -190,7 +199,7 @@ std::string json_of(const std::vector<engine::AddressView>& addresses) {
                        {"since", text_or_null(a.since)},
                        {"until", text_or_null(a.until)},
                        {"handle", text_or_null(a.handle_id)},
-                       {"sequenceNumber", a.sequence_number.value},
+                       {"sequenceNumber", number_64_json(a.sequence_number.value)},
                        {"blockOwner", a.block_owner ? Json(to_string(*a.block_owner)) : Json()},
                        {"borrowed", a.borrowed()},
                        {"type", text_or_null(a.type())},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,16 @@ namespace croft::app {
 [[nodiscard]] inline nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
 }
-/// A number where JSON's readers keep one of 64 bits exactly, else its digits as text.
+/// Up to here every reader of JSON keeps a whole number as it is; jq and JavaScript round those above.
+inline constexpr std::uint64_t kExactNumberMax = (std::uint64_t{1} << 53) - 1;
+/// A number where every reader keeps it exactly, else its digits as text.
 [[nodiscard]] inline nlohmann::ordered_json count_json(const net::Count& count) {
-  return count.fits_64() ? nlohmann::ordered_json(count.as_64()) : nlohmann::ordered_json(count.to_string());
+  const bool is_exact = count.fits_64() && count.as_64() <= kExactNumberMax;
+  return is_exact ? nlohmann::ordered_json(count.as_64()) : nlohmann::ordered_json(count.to_string());
+}
+/// A number of 64 bits, whatever its value is: its digits as text.
+[[nodiscard]] inline nlohmann::ordered_json number_64_json(std::uint64_t number) {
+  return nlohmann::ordered_json(std::to_string(number));
 }
 [[nodiscard]] inline nlohmann::ordered_json prefixes_json(const std::vector<net::Prefix>& prefixes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

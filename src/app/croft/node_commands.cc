@@ -1,10 +1,16 @@
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/label_selector.h"
+#include "app/croft/listing.h"
 #include "app/croft/table.h"
 #include "edge/error_table.h"
 #include "engine/node_range.h"
@@ -31,20 +37,41 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
   return text;
 }
 
-[[nodiscard]] Result<int> list_nodes(CommandLine& line) {
-  TRY(const engine::Context context, line.open());
-  TRY(const std::vector<engine::NodeView> nodes, engine::list_nodes(context));
-  if (line.json()) {
-    print(line.data(json_of(nodes)));
-    return 0;
+/// Wide: also the ranges of nodes, where nodes have such.
+[[nodiscard]] Result<Table> node_table(const engine::Context& context, const std::vector<engine::NodeView>& nodes,
+                                       bool wide) {
+  std::vector<std::string> headings{"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"};
+  std::map<std::string, std::string> ranges;
+  if (wide) {
+    headings.emplace_back("RANGES");
+    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    for (const core::NodeRangeSeen& one : seen.ranges) {
+      std::string& text = ranges[one.range.node];
+      text += (text.empty() ? "" : ",") + one.range.cidr.to_string();
+    }
   }
-  Table table({"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"});
+  Table table(std::move(headings));
   for (const engine::NodeView& view : nodes) {
-    table.add({view.node.name, std::to_string(view.blocks), std::to_string(view.held), std::to_string(view.borrowed),
-               view.recorded ? "yes" : "no", labels_text(view.node.labels)});
+    std::vector<std::string> cells{view.node.name,
+                                   std::to_string(view.blocks),
+                                   std::to_string(view.held),
+                                   std::to_string(view.borrowed),
+                                   view.recorded ? "yes" : "no",
+                                   labels_text(view.node.labels)};
+    if (wide) cells.push_back(ranges[view.node.name]);
+    table.add(std::move(cells));
   }
-  print(table.to_string());
-  return 0;
+  return table;
+}
+
+[[nodiscard]] Result<int> list_nodes(CommandLine& line, const std::string& labels) {
+  TRY(const LabelSelector selector, LabelSelector::parse(labels));
+  return list(line, [&](const engine::Context& context) -> Result<Listing> {
+    TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
+    std::erase_if(nodes, [&](const engine::NodeView& view) { return !selector.matches(view.node.labels); });
+    TRY(Table table, node_table(context, nodes, line.wide()));
+    return Listing{"No nodes.", std::move(table), line.json() ? json_of(nodes) : "", ""};
+  });
 }
 
 /// "key=value" sets, "key-" takes away, as kubectl has it.
@@ -205,9 +232,12 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   CLI::App* node = app.add_subcommand("node", "Nodes: labels that pools select by, blocks, what is held on them");
   node->require_subcommand(1);
   node->fallthrough();
-  node->add_subcommand("list", "All nodes that have a record, a block or an address")->callback([&line] {
-    line.run = list_nodes;
-  });
+  const auto labels = std::make_shared<std::string>();
+  CLI::App* listing = node->add_subcommand("list", "All nodes that have a record, a block or an address");
+  listing->add_option("-l,--selector", *labels,
+                      "Only nodes with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
+  add_list_options(*listing, line);
+  listing->callback([&line, labels] { line.run = [labels](CommandLine& l) { return list_nodes(l, *labels); }; });
 
   const auto options = std::make_shared<LabelOptions>();
   CLI::App* labelling = node->add_subcommand("label", "Set or take away labels; makes the node's record when absent");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/listing.h"
 #include "app/croft/node_range_views.h"
 #include "app/node_range_flags.h"
 #include "edge/error_table.h"
@@ -37,10 +38,10 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 }
 
 [[nodiscard]] Result<int> list_node_ranges(CommandLine& line) {
-  TRY(const engine::Context context, line.open());
-  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-  print(line.json() ? line.data(json_of(seen.ranges)) : table_of(seen.ranges, line.wide()));
-  return 0;
+  return list(line, [&line](const engine::Context& context) -> Result<Listing> {
+    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    return Listing{"No node ranges.", table_of(seen.ranges, line.wide()), line.json() ? json_of(seen.ranges) : "", ""};
+  });
 }
 
 [[nodiscard]] Result<int> show_ranges_of_node(CommandLine& line, const core::NodeRangesSeen& seen,
@@ -48,7 +49,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   std::vector<core::NodeRangeSeen> ranges = seen.ranges;
   std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
   if (ranges.empty()) return fail(ErrorCode::not_found, fmt::format("node {} has no range", net::echo(node)));
-  print(line.json() ? line.data(json_of(ranges)) : table_of(ranges, true));
+  print(line.json() ? line.data(json_of(ranges)) : table_of(ranges, true).to_string());
   return 0;
 }
 
@@ -136,9 +137,9 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   CLI::App* range = node.add_subcommand("range", "Ranges of nodes: the prefix each takes its pods' addresses from");
   range->require_subcommand(1);
   range->fallthrough();
-  range->add_subcommand("list", "All ranges; -o wide: with the cluster CIDR of each")->callback([&line] {
-    line.run = list_node_ranges;
-  });
+  CLI::App* listing = range->add_subcommand("list", "All ranges; -o wide: with the cluster CIDR of each");
+  add_list_options(*listing, line);
+  listing->callback([&line] { line.run = list_node_ranges; });
 
   const auto shown = std::make_shared<std::string>();
   CLI::App* showing = range->add_subcommand("show", "The cluster CIDRs and how full they are, or a node's ranges");
@@ -153,7 +154,7 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   configuring->get_option("--cluster-cidr")->required();
   configuring->footer(
       "The flags are kube-controller-manager's; more than one cluster CIDR of a family is allowed. Nodes keep the "
-      "ranges they have.\nExample: croft node range config --cluster-cidr=10.244.0.0/16,fd00:244::/48");
+      "ranges they have.");
   configuring->callback(
       [&line, flags] { line.run = [flags](CommandLine& l) { return configure_node_ranges(l, *flags); }; });
 

@@ -32,7 +32,7 @@ std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
 
 }  // namespace
 
-std::string table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
+Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
   Table table(wide ? std::vector<std::string>{"NODE", "CIDR", "CLUSTER-CIDR", "RECORD"}
                    : std::vector<std::string>{"NODE", "CIDR"});
   for (const core::NodeRangeSeen& one : ranges) {
@@ -43,7 +43,7 @@ std::string table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) 
     }
     table.add(std::move(cells));
   }
-  return table.to_string();
+  return table;
 }
 
 std::string json_of(const std::vector<core::NodeRangeSeen>& ranges) {

@@ -3,13 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/table.h"
 #include "engine/node_range.h"
 #include "wire/flannel/subnet_env.h"
 
 namespace croft::app {
 
 /// The ranges of nodes; wide: also the cluster CIDR each is from and whether the node has a record.
-[[nodiscard]] std::string table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide);
+[[nodiscard]] Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide);
 [[nodiscard]] std::string json_of(const std::vector<core::NodeRangeSeen>& ranges);
 
 /// The cluster CIDRs and how full they are, what is excluded, and below, a line each, what wants the operator's eye.

@@ -23,14 +23,14 @@ class NodeRangeViews : public testing::Test, public engine::World {
 };
 
 TEST_F(NodeRangeViews, Ranges) {
-  EXPECT_EQ(table_of(seen().ranges, false),
+  EXPECT_EQ(table_of(seen().ranges, false).to_string(),
             "NODE   CIDR\n"
             "a      10.244.0.0/24\n"
             "b      10.244.1.0/24\n"
             "a      fd00:244::/64\n"
             "b      fd00:244:0:1::/64\n");
   put(core::node_key("b"), std::nullopt);
-  EXPECT_EQ(table_of(seen().ranges, true),
+  EXPECT_EQ(table_of(seen().ranges, true).to_string(),
             "NODE   CIDR                CLUSTER-CIDR    RECORD\n"
             "a      10.244.0.0/24       10.244.0.0/22   yes\n"
             "b      10.244.1.0/24       10.244.0.0/22   no\n"

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/listing.h"
 #include "app/croft/picture.h"
 #include "app/croft/pool_usage.h"
 #include "app/croft/table.h"
@@ -42,7 +44,8 @@ struct CreatePoolOptions {
   for (engine::PoolView& pool : overview.pools) {
     if (pool.pool.name == name) return std::move(pool);
   }
-  return fail(ErrorCode::not_found, fmt::format("there is no pool \"{}\"; `croft pool list` names them", name));
+  TRY(Error error, no_such_pool(context, name));
+  return fail(std::move(error));
 }
 
 [[nodiscard]] Result<int> create_pool(CommandLine& line, const CreatePoolOptions& options) {
@@ -59,25 +62,38 @@ struct CreatePoolOptions {
   return 0;
 }
 
-std::string pool_table(const std::vector<engine::PoolView>& pools) {
-  Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED",
-               "FREE"});
+Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
+  std::vector<std::string> headings{"NAME",   "CIDR", "BLOCKSIZE", "GATEWAY",  "COOLDOWN", "DISABLED",
+                                    "BLOCKS", "HELD", "COOLING",   "RESERVED", "FREE"};
+  if (wide) headings.insert(headings.end(), {"SIZE", "NODESELECTOR", "NAMESPACESELECTOR"});
+  Table table(std::move(headings));
   for (const engine::PoolView& view : pools) {
     const core::Pool& pool = view.pool;
-    table.add({pool.name, pool.cidr.to_string(), std::to_string(pool.block_length),
-               pool.gateway ? pool.gateway->to_string() : "none", fmt::format("{}s", pool.cooldown.count()),
-               pool.disabled ? "true" : "false", std::to_string(view.blocks.size()),
-               percent_of(view.usage.held, view.usage.size), std::to_string(view.usage.cooling),
-               view.usage.reserved.to_string(), view.usage.free().to_string()});
+    std::vector<std::string> cells{pool.name,
+                                   pool.cidr.to_string(),
+                                   std::to_string(pool.block_length),
+                                   pool.gateway ? pool.gateway->to_string() : "none",
+                                   fmt::format("{}s", pool.cooldown.count()),
+                                   pool.disabled ? "true" : "false",
+                                   std::to_string(view.blocks.size()),
+                                   percent_of(view.usage.held, view.usage.size),
+                                   std::to_string(view.usage.cooling),
+                                   view.usage.reserved.to_string(),
+                                   view.usage.free().to_string()};
+    if (wide) {
+      cells.insert(cells.end(), {view.usage.size.to_string(), pool.node_selector, pool.namespace_selector});
+    }
+    table.add(std::move(cells));
   }
-  return table.to_string();
+  return table;
 }
 
 [[nodiscard]] Result<int> list_pools(CommandLine& line) {
-  TRY(const engine::Context context, line.open());
-  TRY(const engine::Overview overview, engine::look(context));
-  print(line.json() ? line.data(json_of(overview.pools)) : pool_table(overview.pools));
-  return 0;
+  return list(line, [&line](const engine::Context& context) -> Result<Listing> {
+    TRY(const engine::Overview overview, engine::look(context));
+    return Listing{"No pools.", pool_table(overview.pools, line.wide()), line.json() ? json_of(overview.pools) : "",
+                   ""};
+  });
 }
 
 struct ShowPoolOptions {
@@ -97,7 +113,7 @@ struct ShowPoolOptions {
     print(line.data(json_of(std::vector{pool}, options.blocks)));
     return 0;
   }
-  print(pool_table({pool}) + "\n");
+  print(pool_table({pool}, line.wide()).to_string() + "\n");
   if (options.blocks) print(usage_table({{pool}, {}}, true) + "\n");
   print(draw(pool, line.in_colour()), Printed::coloured);
   return 0;
@@ -162,7 +178,9 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->add_flag("--disabled", options->disabled, "Hand out nothing from it yet");
   creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
 
-  pool->add_subcommand("list", "All pools with their use")->callback([&line] { line.run = list_pools; });
+  CLI::App* listing = pool->add_subcommand("list", "All pools with their use");
+  add_list_options(*listing, line);
+  listing->callback([&line] { line.run = list_pools; });
   const auto shown = std::make_shared<ShowPoolOptions>();
   CLI::App* showing =
       pool->add_subcommand("show", "Use of all pools, or of one with a picture of its blocks: held, cooling, free");

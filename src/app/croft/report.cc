@@ -38,7 +38,7 @@ Json allocation_json(const engine::Allocation& one) {
   const std::string type = text_of(one.attributes, "type");
   return {{"ip", one.address.to_string()},
           {"handle", one.handle_id},
-          {"sequenceNumber", one.sequence_number.value},
+          {"sequenceNumber", number_64_json(one.sequence_number.value)},
           {"pod", pod},
           {"namespace", text_of(one.attributes, core::kNamespaceKey)},
           {"node", one.node()},
@@ -52,6 +52,12 @@ Json allocation_json(const engine::Allocation& one) {
 
 Error wrong(std::string_view member, std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("report: {}: {}", member, what), {}};
+}
+
+std::optional<std::uint64_t> whole_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
 /// Takes out of a report what is acted on, event by event: nothing else is ever kept. `depth_` counts the arrays and
@@ -87,6 +93,7 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 3 && member_ == "ID") id_ = value;
     if (depth_ == 3 && member_ == "Revision") revision_ = value;
     if (depth_ == 4 && member_ == "handle") handle_ = value;
+    if (depth_ == 4 && member_ == "sequenceNumber") sequence_ = whole_number(value);
     return scalar();
   }
 
@@ -182,12 +189,11 @@ class ReportReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool take_handle() {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(revision_.data(), revision_.data() + revision_.size(), number);
-    if (id_.empty() || error != std::errc() || end != revision_.data() + revision_.size()) {
+    const std::optional<std::uint64_t> number = whole_number(revision_);
+    if (id_.empty() || !number) {
       return stop("leakedHandles", "an element has no ID, or a Revision that is no number");
     }
-    content_.leaked_handles.push_back({id_, store::Revision(number)});
+    content_.leaked_handles.push_back({id_, store::Revision(*number)});
     return true;
   }
 

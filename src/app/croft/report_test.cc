@@ -172,6 +172,12 @@ TEST(ReportTextTest, SequenceNumbersAreExact) {
   const char* text =
       R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": 1768471200000000007, "inUse": false}]}})";
   EXPECT_EQ(parse_report(text).value().unused.at(0).sequence_number, core::SequenceNumber(1768471200000000007U));
+  // As text, as it is written, so that no reader in between rounds it.
+  const char* as_text =
+      R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": "1768471200000000007", "inUse": false}]}})";
+  EXPECT_EQ(parse_report(as_text).value().unused.at(0).sequence_number, core::SequenceNumber(1768471200000000007U));
+  EXPECT_FALSE(
+      parse_report(R"({"allocations": {"10.0.0.1": [{"handle": "h", "sequenceNumber": "7x", "inUse": false}]}})"));
 }
 
 }  // namespace

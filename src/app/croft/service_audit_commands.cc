@@ -208,6 +208,7 @@ void add_service_audit_commands(CLI::App& service, CommandLine& line) {
                    "Between two passes. Longer than any kube-apiserver takes to make a Service: make it short only "
                    "when none is making any")
       ->transform(duration)
+      ->type_name("DURATION")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{24} * 3'600'000))
       ->default_str("3m");
   repairing->footer(

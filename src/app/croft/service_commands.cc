@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "app/croft/command_line.h"
+#include "app/croft/label_selector.h"
+#include "app/croft/listing.h"
 #include "app/croft/service_views.h"
 #include "edge/error_table.h"
 #include "engine/service.h"
@@ -272,7 +274,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 }
 
 struct NameOptions {
-  std::string name, name_space = "default";
+  std::string name, name_space = "default", labels;
   bool dry_run = false, all = false;
 };
 
@@ -295,11 +297,14 @@ struct NameOptions {
 }
 
 [[nodiscard]] Result<int> list_services(CommandLine& line, const NameOptions& options) {
-  TRY(const engine::Context context, line.open());
-  TRY(const auto services, engine::list_services(context, options.all ? "" : options.name_space));
-  print(line.json() ? line.data(json_of(services))
-                    : service_table(services, options.all, line.wide(), line.clock.now().wall));
-  return 0;
+  TRY(const LabelSelector selector, LabelSelector::parse(options.labels));
+  return list(line, [&](const engine::Context& context) -> Result<Listing> {
+    TRY(auto services, engine::list_services(context, options.all ? "" : options.name_space));
+    std::erase_if(services, [&](const auto& one) { return !selector.matches(one.service.labels); });
+    const std::string place = options.all ? "." : fmt::format(" in namespace {}.", options.name_space);
+    return Listing{"No Services" + place, service_table(services, options.all, line.wide(), line.clock.now().wall),
+                   line.json() ? json_of(services) : "", ""};
+  });
 }
 
 void add_namespace(CLI::App& command, std::string& name_space) {
@@ -381,6 +386,9 @@ void add_service_commands(CLI::App& app, CommandLine& line) {
   const auto listed = std::make_shared<NameOptions>();
   CLI::App* listing = add_named(*service, line, "list", "The Services of a namespace, or all", listed, list_services);
   listing->add_flag("-A,--all-namespaces", listed->all, "Of all namespaces");
+  listing->add_option("-l,--selector", listed->labels,
+                      "Only Services with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
+  add_list_options(*listing, line);
   const auto shown = std::make_shared<NameOptions>();
   CLI::App* showing = add_named(*service, line, "show", "All there is to say of one Service", shown, show_service);
   showing->add_option("NAME", shown->name, "Name of the Service")->required();

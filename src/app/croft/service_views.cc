@@ -109,11 +109,10 @@ template <class List, class Print>
 
 }  // namespace
 
-std::string service_table(const std::vector<engine::StoredService>& services, bool with_namespace, bool wide,
-                          WallTime now) {
+Table service_table(const std::vector<engine::StoredService>& services, bool with_namespace, bool wide, WallTime now) {
   std::vector<std::string> headings{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)", "AGE"};
   if (with_namespace) headings.insert(headings.begin(), "NAMESPACE");
-  if (wide) headings.emplace_back("SELECTOR");
+  if (wide) headings.insert(headings.end(), {"SELECTOR", "LABELS"});
   Table table(std::move(headings));
   for (const engine::StoredService& stored : services) {
     const Service& service = stored.service;
@@ -121,10 +120,10 @@ std::string service_table(const std::vector<engine::StoredService>& services, bo
                                    addresses_text(service), external_text(service),
                                    ports_text(service),     age_text(service.created, now)};
     if (with_namespace) cells.insert(cells.begin(), service.name.name_space);
-    if (wide) cells.push_back(pairs_text(service.selector));
+    if (wide) cells.insert(cells.end(), {pairs_text(service.selector), pairs_text(service.labels)});
     table.add(std::move(cells));
   }
-  return table.to_string();
+  return table;
 }
 
 std::string service_text(const engine::StoredService& stored) {

@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/table.h"
 #include "base/clock.h"
 #include "engine/service.h"
 
 namespace croft::app {
 
 /// Services in a table with kubectl's columns.
-[[nodiscard]] std::string service_table(const std::vector<engine::StoredService>& services, bool with_namespace,
-                                        bool wide, WallTime now);
+[[nodiscard]] Table service_table(const std::vector<engine::StoredService>& services, bool with_namespace, bool wide,
+                                  WallTime now);
 
 /// All there is to say of one, line by line.
 [[nodiscard]] std::string service_text(const engine::StoredService& stored);

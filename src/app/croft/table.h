@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
+
+#include "base/result.h"
 
 namespace croft::app {
 
@@ -9,9 +12,23 @@ namespace croft::app {
 /// line. Empty cells read `-`.
 class Table {
  public:
+  struct Look {
+    bool headings = true;
+    std::size_t width =
+        0;  ///< a line is made to fit into so many characters, by less of its widest cells and columns; 0: as it is
+  };
+
   explicit Table(std::vector<std::string> headings) : rows_{std::move(headings)} {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  [[nodiscard]] std::string to_string() const;
+  [[nodiscard]] bool empty() const { return rows_.size() == 1; }
+  [[nodiscard]] std::string to_string(const Look& look) const;
+  [[nodiscard]] std::string to_string() const { return to_string(Look{}); }
+  /// The same, a line each, first the headings whatever the look says of them.
+  [[nodiscard]] std::vector<std::string> lines(const Look& look) const;
+
+  /// Sorts by a column, named by its heading in any case: runs of digits as numbers, cells without text last. Error:
+  /// invalid_argument naming the columns that there are.
+  [[nodiscard]] Result<void> sort_by(const std::string& column);
 
  private:
   std::vector<std::vector<std::string>> rows_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/commit.h"
 #include "app/croft_ipam/personalities.h"
 #include "edge/cni_skeleton.h"
 #include "os/process.h"
@@ -59,7 +60,8 @@ bool asks_for_version(int argc, char** argv) {
 }
 
 int print_version(std::string_view name) {
-  const std::string text = std::string(name) + " " + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES + "\n";
+  const std::string text =
+      std::string(name) + " " + CROFT_VERSION + app::commit_text() + "\nbuilt with " + CROFT_LIBRARIES + "\n";
   return os::write_standard_output(text) ? 0 : 1;
 }
 

@@ -233,10 +233,12 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                    "How far apart two looks are in which something must look dead; 0s: off")
       ->transform(duration)
       ->check(CLI::Range(std::int64_t{0}, kDurationMax))
-      ->default_str("15m");
+      ->default_str("15m")
+      ->option_text("DURATION, e.g. 30s, 15m, 1h (default: 15m)");
   command->add_option("--interval", options->interval_ms, "Between two looks; as a rule half of the grace")
       ->transform(duration)
-      ->check(CLI::Range(kIntervalMin.count(), kDurationMax));
+      ->check(CLI::Range(kIntervalMin.count(), kDurationMax))
+      ->option_text("DURATION");
   command->add_flag("--once", options->once, "Look, wait for the grace, look again and end");
   command->add_flag("--allocate-node-cidrs", options->allocate_node_cidrs,
                     "Give every node with a record a range in each pass, and take back those of nodes that have been "
@@ -259,7 +261,8 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
   command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
   command->add_option("--output", options->json, "json: one object a look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
-      ->default_str("none");
+      ->default_str("none")
+      ->option_text("json|none (default: none)");
   command->footer(
       "With --once it ends with the code of the first pass that failed, of node ranges, of Services or of the "
       "collecting, and with 3 when something held it back (alarms); else as croft.");

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "app/commit.h"
 #include "app/croftd/daemon.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
@@ -35,7 +36,8 @@ int run(int argc, char** argv) {
   Daemon daemon{clock, random, stop, {}};
   CLI::App app("Croft's daemon: the work that no single call of the plugin can do.", "croftd");
   app.footer(kFooter);
-  app.set_version_flag("--version", std::string("croftd ") + CROFT_VERSION + "\nbuilt with " + CROFT_LIBRARIES);
+  app.set_version_flag("--version",
+                       std::string("croftd ") + CROFT_VERSION + commit_text() + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   for (const auto add : kSubcommands) add(app, daemon);
   try {

@@ -1,6 +1,7 @@
 #include "app/croftd/sweep_output.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ Json json_of(const Evidence& evidence) {
           {"subject", evidence.subject},
           {"reason", evidence.reason},
           {"handle", text_or_null(evidence.handle)},
-          {"sequenceNumber", evidence.sequence.value == 0 ? Json() : Json(evidence.sequence.value)},
+          {"sequenceNumber", evidence.sequence.value == 0 ? Json() : Json(std::to_string(evidence.sequence.value))},
           {"node", text_or_null(evidence.node)},
           {"namespace", text_or_null(evidence.namespace_name)},
           {"pod", text_or_null(evidence.pod)},

@@ -123,5 +123,16 @@ TEST(Refusal, NamesEachPoolConsidered) {
             (Error{ErrorCode::exhausted, "no address", "pool a (10.1.0.0/24): full; pool b (10.2.0.0/24): disabled"}));
 }
 
+TEST(Refusal, OfManyPoolsThoseWithOneReasonAreToldTogether) {
+  Refusal refusal{ErrorCode::exhausted, "no address", {}};
+  for (int i = 0; i < 500; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    refusal.considered.push_back({name, prefix("10.1.0.0/24"), i == 2 ? "disabled" : "full"});
+  }
+  EXPECT_EQ(to_error(refusal).details,
+            "pools p0 (10.1.0.0/24), p1 (10.1.0.0/24), p3 (10.1.0.0/24) and 496 more: full; "
+            "pool p2 (10.1.0.0/24): disabled");
+}
+
 }  // namespace
 }  // namespace croft::core

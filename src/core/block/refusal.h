@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,7 +47,9 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-/// The same text everywhere: CNI error, log, `croft explain`. `message` is the summary, `details` one clause a pool.
+inline constexpr std::size_t kVerdictsToldApart = 8;
+/// The same text everywhere: CNI error, log, `croft explain`. `message` is the summary, `details` one clause a pool; of
+/// more than kVerdictsToldApart pools those with one reason have one clause, which names the first and counts the rest.
 [[nodiscard]] Error to_error(const Refusal& refusal);
 
 }  // namespace croft::core

@@ -97,13 +97,26 @@ constexpr std::array<JsonMember<Draft>, 6> kAssignmentMembers = {
       }},
      {"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_ipam); }}}};
 
+std::vector<std::string> known_ipam_members() {
+  std::vector<std::string> names;
+  const auto add = [&](const auto& members) {
+    for (const auto& member : members) names.emplace_back(member.name);
+  };
+  add(kStoreMembers);
+  add(kCommonMembers);
+  add(kAssignmentMembers);
+  return names;
+}
+
 MaybeFault read_ipam(const JsonAt& at, Draft& out) {
   if (at.value.is_null()) return {};
   out.has_ipam = true;
   if (auto fault = read_object<Draft>(at, kStoreMembers, out)) return fault;
   const OnFault on_fault = out.needs.lenient ? OnFault::skip : OnFault::stop;
   if (auto fault = read_object<Draft>(at, kCommonMembers, out, on_fault)) return fault;
-  return out.needs.assignment ? read_object<Draft>(at, kAssignmentMembers, out) : MaybeFault();
+  if (!out.needs.assignment) return {};
+  if (auto fault = refuse_unknown_members(at, known_ipam_members())) return fault;
+  return read_object<Draft>(at, kAssignmentMembers, out);
 }
 
 // ---- top level

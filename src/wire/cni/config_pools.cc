@@ -72,8 +72,15 @@ constexpr std::array<JsonMember<PoolSpec>, 6> kMembers = {{{"name", read_name},
                                                            {"cooldownSeconds", read_cooldown},
                                                            {"disabled", read_disabled}}};
 
+std::vector<std::string> known_members() {
+  std::vector<std::string> names;
+  for (const auto& member : kMembers) names.emplace_back(member.name);
+  return names;
+}
+
 MaybeFault read_pool_spec(const JsonAt& at, PoolSpec& out) {
   if (at.value.is_null()) return at.wrong_type("an object");
+  if (auto fault = refuse_unknown_members(at, known_members())) return fault;
   if (auto fault = read_object<PoolSpec>(at, kMembers, out)) return fault;
   if (out.name.empty()) return at.bad_value("name is missing");
   if (!out.cidr.is_valid()) return at.bad_value("cidr is missing");

@@ -78,7 +78,7 @@ TEST(Config, ReadsEveryMember) {
 // docs/reference/cni.md#json-rules
 TEST(Config, MembersMatchInAnyCaseAndObjectsMerge) {
   const NetworkConfig config = *decode(
-      R"({"NAME":"net","Ipam":{"type":"x","store":"memory:","nodename":"a"},"ipam":{"NodeName":"b","POOLS":null,"blocK":1}})");
+      R"({"NAME":"net","Ipam":{"type":"x","store":"memory:","nodename":"a"},"ipam":{"NodeName":"b","POOLS":null},"blocK":1})");
   EXPECT_EQ(config.ipam.store, "memory:");
   EXPECT_EQ(config.nodename, "b");
   EXPECT_EQ(decode(with(R"("store":"memory:","store":null)"))->ipam.store, "memory:");
@@ -148,6 +148,11 @@ TEST(Config, BadValuesAreCode7AndNameMemberAndValue) {
        "ipam.pools: two pools have the name a"},
       {with(R"("pools":[{"name":"a","cidr":"10.0.0.0/16"},{"name":"b","cidr":"10.0.4.0/24"}])"),
        "ipam.pools: cidr 10.0.4.0/24 of pool b overlaps cidr 10.0.0.0/16 of pool a"},
+      {with(R"("ipv4_pool":["a"])"),
+       "ipam: has no member \"ipv4_pool\"; did you mean \"ipv4_pools\" or \"ipv6_pools\"?"},
+      {with(R"("subnet":"10.0.0.0/8")"), "ipam: has no member \"subnet\""},
+      {with(R"("pools":[{"name":"a","cidr":"10.0.0.0/16","blocksizes":26}])"),
+       "ipam.pools[0]: has no member \"blocksizes\"; did you mean \"blockSize\"?"},
       {with(R"("ips":["foo"])"), "ipam.ips[0]: invalid IP address \"foo\""},
       {with(R"("ips":[""])"), "ipam.ips[0]: invalid IP address \"\""},
       {with(R"("ips":["10.1.2.9/40"])"), "ipam.ips[0]: invalid IP address \"10.1.2.9/40\""},
@@ -170,6 +175,14 @@ TEST(Config, BadValuesAreCode7AndNameMemberAndValue) {
   EXPECT_THAT(refusal(with(R"("ipv4_pools":["10.0.0.0/33"])")), HasSubstr("ipam.ipv4_pools[0]: "));
   EXPECT_THAT(refusal(with(R"("ipv4_pools":["../x"])")), HasSubstr("ipam.ipv4_pools[0]: "));
   EXPECT_THAT(refusal(with(R"("ipv4_pools":["b\n"])")), HasSubstr("ipam.ipv4_pools[0]: "));
+}
+
+/// What a release does not need fails no release, and what runtimes add is theirs.
+TEST(Config, UnknownMembersAreRefusedOnlyInIpamAndWhereTheyCount) {
+  EXPECT_TRUE(decode(with(R"("ipv4_pool":["a"])"), Command::del));
+  EXPECT_TRUE(decode(with(R"("ipv4_pool":["a"])"), Command::check));
+  EXPECT_TRUE(decode(with(R"("example.com/note":"x")")));
+  EXPECT_TRUE(decode(with("", R"("mtu":1500,"whatever":{"a":1},)")));
 }
 
 TEST(Config, EverythingHasALimit) {

@@ -1,7 +1,11 @@
 #include "wire/json/decode.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "base/nearest.h"
 #include "net/echo.h"
 
 namespace croft::wire {
@@ -55,6 +59,17 @@ MaybeFault read_boolean(const JsonAt& at, bool& out) {
   if (at.value.is_null()) return {};
   if (at.value.kind() != JsonKind::boolean) return at.wrong_type("a boolean");
   out = at.value.boolean();
+  return {};
+}
+
+MaybeFault refuse_unknown_members(const JsonAt& at, const std::vector<std::string>& known) {
+  if (at.value.kind() != JsonKind::object) return {};
+  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
+    const std::string_view name = child->key();
+    const bool is_known = std::ranges::any_of(known, [&](const auto& one) { return same_member_name(name, one); });
+    if (is_known || name.find('/') != std::string_view::npos) continue;
+    return at.bad_value(fmt::format("has no member {}{}", net::echo(name), did_you_mean(name, known)));
+  }
   return {};
 }
 

@@ -100,4 +100,8 @@ template <class T>
   return {};
 }
 
+/// Names the first member of an object that is none of `known`, and what may have been meant by it. A name with a `/`,
+/// as extensions of CNI have one, is another's. What is no object has no members.
+[[nodiscard]] MaybeFault refuse_unknown_members(const JsonAt& at, const std::vector<std::string>& known);
+
 }  // namespace croft::wire

@@ -1,0 +1,133 @@
+// What every command uses, and the tree of all commands.
+
+#include "app/croft/command_line.h"
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "app/croft/command_model.h"
+#include "app/croft/help_page.h"
+#include "app/croft/json_output.h"
+#include "app/open_store.h"
+#include "edge/error_table.h"
+#include "engine/damage_telling.h"
+#include "os/process.h"
+
+namespace croft::app {
+
+Result<engine::Context> CommandLine::open(bool create) {
+  auto opened =
+      open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock, kubernetes_registry);
+  if (!opened && opened.error().code == ErrorCode::not_found) {
+    // An absent store is an unreachable one; an absent pool or address is an ordinary error.
+    return fail(ErrorCode::unavailable, opened.error().message);
+  }
+  if (!opened) return fail(opened.error());
+  // What is left out of an answer is named beside it, once.
+  store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
+    static_cast<void>(os::write_standard_error("croft: damaged record, set aside: " + damage.message + "\n"));
+  });
+  return engine::Context{*store, clock, random};
+}
+
+bool CommandLine::in_colour() const {
+  if (colour == "auto") return os::standard_output_is_terminal() && std::getenv("NO_COLOR") == nullptr;
+  return colour == "always";
+}
+
+std::string CommandLine::data(const std::string& json_text) const {
+  return printable(output == Output::yaml ? yaml_of(json_text) : json_text, Printed::json);
+}
+
+void print(const std::string& text, Printed how) {
+  if (!os::write_standard_output(text, how)) std::exit(static_cast<int>(edge::ExitCode::error));
+}
+
+void tell(const std::string& text) { static_cast<void>(os::write_standard_error(text + "\n")); }
+
+Result<net::Address> address_argument(const std::string& name, const std::string& text) {
+  auto address = net::Address::parse(text);
+  if (!address) return fail(address.error().in(name));
+  return *address;
+}
+
+Result<net::Prefix> prefix_argument(const std::string& name, const std::string& text) {
+  auto prefix = net::Prefix::parse(text);
+  if (!prefix) return fail(prefix.error().in(name));
+  return *prefix;
+}
+
+namespace {
+
+void add_common(CLI::App& app, CommandLine& line) {
+  app.add_option("--store", line.store_url, "Store to work on: sqlite:/absolute/path.db")
+      ->envname("CROFT_STORE")
+      ->default_val(edge::kDefaultStoreUrl);
+  app.add_option("-o,--output", line.output, "Form of the output: table, wide, json or yaml")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},
+                                                                             {"wide", CommandLine::Output::wide},
+                                                                             {"json", CommandLine::Output::json},
+                                                                             {"yaml", CommandLine::Output::yaml}}))
+      ->default_str("table");
+  app.add_option("--colour,--color", line.colour, "Colour: auto (only on a terminal), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->default_val("auto");
+}
+
+void add_nouns(CLI::App& app, CommandLine& line) {
+  add_pool_commands(app, line);
+  add_block_commands(app, line);
+  add_ip_commands(app, line);
+  add_node_commands(app, line);
+  add_affinity_commands(app, line);
+  add_config_commands(app, line);
+  add_check_command(app, line);
+  add_explain_command(app, line);
+  add_host_local_commands(app, line);
+  add_service_commands(app, line);
+  add_store_commands(app, line);
+  add_record_commands(app, line);
+  add_self_commands(app, line);
+}
+
+/// One is as good as many, and `ls` as `list`: `croft pools list`, `croft ip ls`.
+void add_aliases(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    const std::string& name = command->get_name();
+    for (const char* noun : {"pool", "block", "ip", "node", "service", "record", "range"}) {
+      const bool is_noun = !command->get_subcommands([](CLI::App*) { return true; }).empty();
+      if (is_noun && name == noun) command->alias(name + "s");
+    }
+    if (name == "affinity") command->alias("affinities");
+    if (name == "list") command->alias("ls");
+    add_aliases(*command);
+  }
+}
+
+/// The help of each command, from the tree as a whole.
+class HelpPages : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
+    std::vector<std::string> path;
+    const CLI::App* root = app;
+    for (; root->get_parent() != nullptr; root = root->get_parent()) path.insert(path.begin(), root->get_name());
+    return help_page(model_of(*root), path);
+  }
+};
+
+}  // namespace
+
+void add_everything(CLI::App& app, CommandLine& line) {
+  app.formatter(std::make_shared<HelpPages>());
+  app.require_subcommand(1);
+  app.fallthrough();
+  add_common(app, line);
+  add_nouns(app, line);
+  add_aliases(app);
+}
+
+}  // namespace croft::app

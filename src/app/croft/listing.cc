@@ -1,0 +1,106 @@
+#include "app/croft/listing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "os/process.h"
+#include "os/stop_signal.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::chrono::seconds kWatchPeriod{2};
+
+Table::Look look_of(const CommandLine& line) {
+  // Wide is for reading on, not for a screen.
+  return {!line.listing.no_headers, line.wide() ? 0 : os::standard_output_width()};
+}
+
+void show(const CommandLine& line, const Listing& listing) {
+  if (line.json()) return print(line.data(listing.data));
+  if (listing.table.empty()) {
+    tell(listing.nothing);
+  } else {
+    print(listing.table.to_string(look_of(line)));
+  }
+  if (!listing.note.empty()) print(listing.note + "\n");
+}
+
+/// The rows of a line's table, in the order that was asked for.
+[[nodiscard]] Result<Listing> looked(const CommandLine& line, const engine::Context& context,
+                                     const std::function<Result<Listing>(const engine::Context&)>& look) {
+  TRY(Listing listing, look(context));
+  if (!line.listing.sort_by.empty()) TRY_VOID(listing.table.sort_by(line.listing.sort_by));
+  return listing;
+}
+
+[[nodiscard]] Result<int> watch(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {
+  os::StopSignal stop;  // before the store has threads
+  TRY(const engine::Context context, line.open());
+  TRY(const Listing first, looked(line, context, look));
+  show(line, first);
+  std::vector<std::string> before = first.table.lines({});
+  while (!stop.wait_for(kWatchPeriod)) {
+    TRY(const Listing next, looked(line, context, look));
+    std::vector<std::string> now = next.table.lines({});
+    print(changed_lines(before, now));
+    before = std::move(now);
+  }
+  return 0;
+}
+
+/// The cells of a line without the blanks between: two lines with the same are the same row.
+std::string without_blanks(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+  }
+  return out;
+}
+
+std::string first_cell(const std::string& text) { return text.substr(0, text.find("   ")); }
+
+}  // namespace
+
+void add_list_options(CLI::App& command, CommandLine& line) {
+  command.add_flag("--no-headers", line.listing.no_headers, "Rows only");
+  command.add_option("--sort-by", line.listing.sort_by, "Sort by this column, named as in its heading")
+      ->type_name("COLUMN");
+  command.add_flag("-w,--watch", line.listing.watch,
+                   "Go on, look every 2 seconds and print the rows that changed, until Ctrl-C");
+}
+
+Result<int> list(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {
+  if (line.listing.watch) {
+    if (line.json()) return fail(ErrorCode::invalid_argument, "--watch: it prints rows of a table; leave out -o");
+    return watch(line, look);
+  }
+  TRY(const engine::Context context, line.open());
+  TRY(const Listing listing, looked(line, context, look));
+  show(line, listing);
+  return 0;
+}
+
+std::string changed_lines(const std::vector<std::string>& before, const std::vector<std::string>& now) {
+  std::set<std::string> known, there;
+  for (const std::string& line : before) known.insert(without_blanks(line));
+  for (const std::string& line : now) there.insert(first_cell(line));
+  std::string text;
+  for (std::size_t i = 1; i < now.size(); ++i) {
+    if (!known.contains(without_blanks(now[i]))) text += now[i] + "\n";
+  }
+  std::set<std::string> told;
+  for (std::size_t i = 1; i < before.size(); ++i) {
+    const std::string name = first_cell(before[i]);
+    if (!there.contains(name) && told.insert(name).second) text += name + "   gone\n";
+  }
+  return text;
+}
+
+}  // namespace croft::app

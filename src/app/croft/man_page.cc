@@ -1,0 +1,104 @@
+#include "app/croft/man_page.h"
+
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "app/croft/help_page.h"
+
+namespace croft::app {
+namespace {
+
+/// Text as roff reads it: no minus that becomes a hyphen, no line that begins with a request.
+std::string roff(const std::string& text) {
+  std::string out;
+  bool at_begin = true;
+  for (const char c : text) {
+    if (at_begin && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
+    at_begin = c == '\n';
+  }
+  return out;
+}
+
+std::string joined(const std::string& program, const std::vector<std::string>& path, const char* between) {
+  std::string text = program;
+  for (const std::string& name : path) text += between + name;
+  return text;
+}
+
+std::string items(const char* title, const std::vector<OptionModel>& options) {
+  std::string text;
+  for (const OptionModel& option : options) {
+    text += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(option_heading(option)), roff(option_text(option)));
+  }
+  return text.empty() ? "" : fmt::format(".SH {}\n", title) + text;
+}
+
+std::string commands_text(const CommandModel& command, const std::string& name) {
+  std::string text;
+  for (const CommandModel& one : command.commands) {
+    text += fmt::format(".TP\n\\fB{}\\-{}\\fR(1)\n{}\n", roff(name), roff(one.name), roff(one.description));
+  }
+  return text.empty() ? "" : ".SH COMMANDS\n" + text;
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
+constexpr const char* kExitStatus =
+    ".SH EXIT STATUS\n.TP\n0\nfine\n.TP\n1\nerror\n.TP\n2\nusage\n.TP\n3\nfindings\n.TP\n4\nthe store cannot be "
+    "reached\n.TP\n5\nrefused for safety\n";
+
+std::string page_text(const CommandModel& root, const CommandModel& command, const std::vector<std::string>& path,
+                      const std::string& version) {
+  const std::string name = joined(root.name, path, "-");
+  std::string text = fmt::format(".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n", roff(upper(name)), root.name, version);
+  text += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.description));
+  text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", roff(usage_line(root, path)));
+  text += fmt::format(".SH DESCRIPTION\n{}\n", roff(command.notes.empty() ? command.description : command.notes));
+  text += commands_text(command, name) + items("ARGUMENTS", command.arguments) + items("OPTIONS", command.options);
+  std::vector<OptionModel> common;
+  for (const OptionModel& option : root.options) {
+    if (option.names.back() != "--help" && option.names.back() != "--version") common.push_back(option);
+  }
+  if (!path.empty()) text += items("OPTIONS OF EVERY COMMAND", common);
+  std::string examples;
+  for (const std::string& line : examples_of(joined("", path, " ").substr(path.empty() ? 0 : 1))) {
+    examples += roff(line) + "\n";
+  }
+  if (!examples.empty()) text += ".SH EXAMPLES\n.nf\n" + examples + ".fi\n";
+  text += kExitStatus;
+  if (!path.empty()) {
+    const std::vector<std::string> above(path.begin(), path.end() - 1);
+    text += fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", roff(joined(root.name, above, "-")));
+  }
+  return text;
+}
+
+void gather(const CommandModel& root, const CommandModel& command, const std::vector<std::string>& path,
+            const std::string& version, std::vector<ManPage>& out) {
+  out.push_back({joined(root.name, path, "-") + ".1", page_text(root, command, path, version)});
+  for (const CommandModel& one : command.commands) {
+    std::vector<std::string> below = path;
+    below.push_back(one.name);
+    gather(root, one, below, version, out);
+  }
+}
+
+}  // namespace
+
+std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version) {
+  std::vector<ManPage> pages;
+  gather(root, root, {}, version, pages);
+  return pages;
+}
+
+}  // namespace croft::app

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace croft::app {
+
+/// What `croft --version` prints: the version, the commit when the tree it was built from has one, the libraries.
+[[nodiscard]] std::string version_text();
+
+}  // namespace croft::app
