@@ -847,7 +847,9 @@ TEST_P(Scenario, IsAsWritten) {
     std::vector<std::string> outputs;
     for (const Group& group : groups) {
       outputs.push_back(output_of(world, group));
-      if (!rewrite) EXPECT_EQ(outputs.back(), group.expected) << GetParam() << ":" << group.line;
+      if (!rewrite) {
+        EXPECT_EQ(outputs.back(), group.expected) << GetParam() << ":" << group.line;
+      }
     }
     if (rewrite) std::ofstream(path, std::ios::binary) << written(groups, outputs);
   } catch (const Malformed& fault) {

@@ -36,7 +36,8 @@ struct AffinityRelease {
 enum class ClaimOutcome : std::uint8_t { claimed, had_already, belongs_to_others };
 
 /// Decides the claim of one exact block of an enabled pool for an owner (docs/reference/calico-ipam.md#claim-affinity).
-/// A block of nobody becomes the owner's, with all that is held in it. Errors: invalid_argument when no enabled pool has this block.
+/// A block of nobody becomes the owner's, with all that is held in it. Errors: invalid_argument when no enabled pool
+/// has this block.
 [[nodiscard]] Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityOwner& owner,
                                                      const net::Prefix& cidr, const Instant& now);
 

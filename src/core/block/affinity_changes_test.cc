@@ -31,8 +31,7 @@ class AffinityChanges : public testing::Test {
     EXPECT_EQ(claim(kNode), ClaimOutcome::claimed);
   }
   ClaimOutcome claim(const AffinityOwner& by) {
-    return reg
-        .decide<ClaimOutcome>([&](const Snapshot& s) { return plan_claim_affinity(s, by, prefix(kCidr), now()); })
+    return reg.decide<ClaimOutcome>([&](const Snapshot& s) { return plan_claim_affinity(s, by, prefix(kCidr), now()); })
         .value();
   }
   void hold() {

@@ -116,7 +116,9 @@ TEST(ConfigChanges, AreCheckedAsAWhole) {
     TestRegister reg;
     const auto done = reg.decide<IpamConfig>([&](const Snapshot& s) { return plan_set_config(s, row.change); });
     ASSERT_EQ(done.has_value(), !row.error) << row.what;
-    if (!done) EXPECT_EQ(done.error().code, *row.error) << row.what;
+    if (!done) {
+      EXPECT_EQ(done.error().code, *row.error) << row.what;
+    }
   }
 }
 
