@@ -201,7 +201,7 @@ class Assignment {
     }
     if (!request_.reserved_addresses && pools_.is_reserved(address)) {
       return refuse_pool(ErrorCode::refused_by_configuration,
-                         "the address is reserved (network, gateway or broadcast)");
+                         "the address is reserved (the pool's network, gateway or broadcast, or a reservation's)");
     }
     const Prefix cidr = Prefix::containing(address, pool->block_length);
     ask_for_rivals(reader_, pools_, *pool);
