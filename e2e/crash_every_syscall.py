@@ -23,7 +23,8 @@ POOLS = [{"name": "a", "cidr": "10.77.0.0/27", "blockSize": 29, "cooldownSeconds
 # Calls that can meet an error on a sick disk; a kill can come at any.
 DISK_CALLS = {"openat", "write", "pwrite64", "pread64", "fsync", "fdatasync", "ftruncate", "fallocate", "rename",
               "renameat2", "link", "linkat", "unlink", "mkdir", "flock"}
-CHANGES = DISK_CALLS - {"openat", "pread64", "flock"}
+CHANGES = DISK_CALLS - {"openat", "pread64", "flock"} | {"writev", "pwritev", "renameat", "unlinkat", "mkdirat", "truncate",
+                                                         "fchmod", "fchown", "sync_file_range"}
 OTHERS_ONE_IN = 25
 
 
