@@ -80,6 +80,26 @@ TEST_F(BackupTest, ALookAtWhatARestoreWouldDoHoldsNoLock) {
   }
 }
 
+TEST_F(BackupTest, WhileARegisterIsReplacedNobodyWritesOrReplacesItToo) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 1));
+  ASSERT_TRUE(back_up());
+  const auto at_once = [&] { return in(std::chrono::milliseconds{10}); };
+  {
+    const auto restore = SqliteRestore::begin(path(), backup(), {}, clock_, soon());
+    ASSERT_TRUE(restore) << restore.error().message;
+    const auto turn = store->take_turn(at_once());
+    ASSERT_FALSE(turn);
+    EXPECT_EQ(turn.error().code, ErrorCode::deadline_exceeded);
+    const auto another = SqliteRestore::begin(path(), backup(), {}, clock_, at_once());
+    ASSERT_FALSE(another);
+    EXPECT_EQ(another.error().code, ErrorCode::deadline_exceeded);
+    ASSERT_TRUE((*restore)->finish(soon()));
+  }
+  EXPECT_TRUE(store->take_turn(soon()));
+  EXPECT_TRUE(restore());
+}
+
 /// A plain SQLite that is the last to close the register copies its log, and the pages have no checksum of ours then.
 /// Who reads on gives them one, under the lock: who restores has that himself.
 TEST_F(BackupTest, WhoRestoresReadsWhatIsThereThoughAnotherProgramHasCopiedItsLog) {
