@@ -191,8 +191,13 @@ std::string told_of_backup(std::string text, const std::string& draft, const std
   return text;
 }
 
+[[nodiscard]] bool has_replaced(const std::string& path, const CommitNote& other) {
+  const std::vector<std::int64_t> ids = read_replaced(path);
+  return std::find(ids.begin(), ids.end(), other.register_id) != ids.end();
+}
+
 /// A live register of its own is no backup of another one: whoever was told to restore it in its place has forgotten
-/// --store.
+/// --store. A copy of the directory from before a restore is one of the same.
 [[nodiscard]] Result<void> refuse_other_register(const std::string& path, const std::string& backup) {
   TRY(const std::string file, os::resolved_path(backup));
   if (file == path) return {};
@@ -200,6 +205,7 @@ std::string told_of_backup(std::string text, const std::string& draft, const std
   const auto ours = read_commit_note(path);
   const auto theirs = read_commit_note(file);
   if (!ours || !theirs || theirs->of(ours->register_id) || ours->of(theirs->register_id)) return {};
+  if (has_replaced(path, *theirs) || has_replaced(file, *ours)) return {};
   return fail(
       ErrorCode::invalid_argument,
       fmt::format("{0} is itself a register, and another one than {1}: {0}{2} says so. To restore it in its own "
@@ -478,6 +484,17 @@ Result<void> SqliteRestore::take_place() {
   return os::remove_file_durably(path_ + kLogAsideSuffix);
 }
 
+void SqliteRestore::note_replaced() const {
+  const auto note = read_commit_note(path_);
+  if (!note) return;
+  std::vector<std::int64_t> ids = read_replaced(path_);
+  // Which of the two it is that is here, a restore that ended in between left open.
+  for (const std::int64_t id : {note->next_id, note->register_id}) {
+    if (id != 0 && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.insert(ids.begin(), id);
+  }
+  lock_.note(encode_replaced(ids), kReplacedNotesAt);
+}
+
 Result<void> SqliteRestore::finish(Deadline deadline) {
   CROFT_ASSERT(!look_only_);
   TRY_VOID(renew_draft(deadline));
@@ -487,6 +504,7 @@ Result<void> SqliteRestore::finish(Deadline deadline) {
   CommitNote note{new_id_, static_cast<std::int64_t>(new_revision_), static_cast<std::int64_t>(new_revision_)};
   note.next_id = note.register_id;
   note.next_revision = note.revision;
+  note_replaced();
   lock_.note(encode_next_note(note), kNextNoteAt);
   TRY_VOID(os::sync_file(lock_.path()));
   TRY_VOID(take_place());

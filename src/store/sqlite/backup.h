@@ -71,6 +71,8 @@ class SqliteRestore {
   [[nodiscard]] Result<void> end_unfinished(Deadline deadline) const;
   [[nodiscard]] Result<void> put_log_back() const;
   [[nodiscard]] Result<void> take_place();
+  /// That what is here was here, so that a copy of it is known as its own when it has been replaced.
+  void note_replaced() const;
   /// What is to be replaced.
   struct Here {
     std::uint64_t revision = 0;  ///< as far as anything tells

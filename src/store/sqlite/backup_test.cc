@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "store/sqlite/commit_note.h"
 #include "store/sqlite/store_fixture.h"
 
 namespace croft::store {
@@ -201,6 +202,46 @@ TEST_F(BackupTest, AnotherLiveRegisterIsNoBackup) {
   fs::copy_file(other + "-wal", backup() + "-wal");
   ASSERT_TRUE(restore());
   EXPECT_EQ(read(*make(), "a"), 1U);
+}
+
+/// As the runbook's first step makes one, and as a backup by `cp -a`: its lock file is in it.
+TEST_F(BackupTest, ACopyOfTheDirectoryIsABackupHoweverOftenOneWasRestored) {
+  const auto copy_all = [&](const std::string& name) {
+    fs::create_directory(scratch_.file(name));
+    for (const char* suffix : {"", "-wal", "-lock"}) {
+      if (fs::exists(path() + suffix)) fs::copy_file(path() + suffix, scratch_.file(name + "/croft.db" + suffix));
+    }
+    return scratch_.file(name + "/croft.db");
+  };
+  const auto restored = [&](const std::string& from, SqliteRestore::Options options) -> Result<void> {
+    TRY(const auto restore, SqliteRestore::begin(path(), from, options, clock_, soon()));
+    return options.look_only ? Result<void>() : restore->finish(soon());
+  };
+  ASSERT_TRUE(put(*make(), "a", 1));
+  const std::string first = copy_all("first");
+  ASSERT_TRUE(put(*make(), "a", 2));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(restored(first, {})) << i;
+  EXPECT_EQ(read(*make(), "a"), 1U);
+  ASSERT_TRUE(put(*make(), "a", 3));
+  const std::string second = copy_all("second");
+  ASSERT_TRUE(back_up());
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(restore()) << i;
+  EXPECT_FALSE(restored(second, {})) << "of " << kReplacedMax << " it is remembered";
+  ASSERT_TRUE(put(*make(), "a", 4));
+  const std::string third = copy_all("third");
+  ASSERT_TRUE(restore());
+  EXPECT_TRUE(restored(third, {.look_only = true}));
+  ASSERT_TRUE(restored(third, {.incomplete = true}));
+  EXPECT_EQ(read(*make(), "a"), 4U);
+  // The other way round: an old copy was put in the place of the register, and a later one is restored over it.
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) fs::remove(path() + suffix);
+  fs::copy(scratch_.file("third"), fs::path(path()).parent_path());
+  ASSERT_TRUE(put(*make(), "a", 5));
+  const std::string later = copy_all("later");
+  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) fs::remove(path() + suffix);
+  fs::copy(scratch_.file("third"), fs::path(path()).parent_path());
+  ASSERT_TRUE(restored(later, {}));
+  EXPECT_EQ(read(*make(), "a"), 5U);
 }
 
 TEST_F(BackupTest, ARefusalNamesTheBackupAndNoDraft) {

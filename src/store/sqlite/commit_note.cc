@@ -16,6 +16,8 @@ constexpr std::string_view kMark = "croft ";
 constexpr std::string_view kFileMark = "file  ";
 constexpr std::string_view kDamageMark = "damage";
 constexpr std::string_view kNextMark = "next  ";
+constexpr std::string_view kReplacedMark = "before";
+constexpr std::size_t kLockFileBytesMax = 1U << 16;
 
 std::uint64_t sum_of(std::string_view text) {
   Checksum sum;
@@ -125,9 +127,27 @@ std::optional<CommitNote> decode_commit_note(std::string_view bytes) {
 }
 
 std::optional<CommitNote> read_commit_note(const std::string& database_path) {
-  constexpr std::size_t kBytesMax = 1U << 16;
-  const auto bytes = os::read_file(database_path + kLockSuffix, kBytesMax);
+  const auto bytes = os::read_file(database_path + kLockSuffix, kLockFileBytesMax);
   return bytes ? decode_commit_note(*bytes) : std::nullopt;
+}
+
+std::string encode_replaced(const std::vector<std::int64_t>& register_ids) {
+  std::string lines;
+  for (const std::int64_t id : register_ids) {
+    if (lines.size() < kReplacedMax * kCommitNoteBytes) lines += encode(kReplacedMark, id, 0);
+  }
+  return lines;
+}
+
+std::vector<std::int64_t> read_replaced(const std::string& database_path) {
+  std::vector<std::int64_t> ids;
+  const auto bytes = os::read_file(database_path + kLockSuffix, kLockFileBytesMax);
+  if (!bytes) return ids;
+  for (std::size_t at = kReplacedNotesAt; at < bytes->size() && ids.size() < kReplacedMax; at += kCommitNoteBytes) {
+    const auto line = decode(kReplacedMark, std::string_view(*bytes).substr(at));
+    if (line) ids.push_back(line->register_id);
+  }
+  return ids;
 }
 
 Result<void> check_against(Database& database, const std::optional<CommitNote>& note) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "store/sqlite/database.h"
@@ -37,17 +38,25 @@ inline constexpr std::size_t kFileNoteAt = kCommitNoteBytes;
 inline constexpr std::size_t kDamageNoteAt = 2 * kCommitNoteBytes;
 inline constexpr std::size_t kNextNoteAt = 3 * kCommitNoteBytes;
 inline constexpr std::size_t kNotesBytes = 4 * kCommitNoteBytes;
+/// Behind them, a line each: the registers that restores have replaced at this path, the last one first.
+inline constexpr std::size_t kReplacedNotesAt = kNotesBytes;
+inline constexpr std::size_t kReplacedMax = 32;
 
 /// kCommitNoteBytes, one line of text.
 [[nodiscard]] std::string encode_commit_note(const CommitNote& note);
 [[nodiscard]] std::string encode_file_note(const CommitNote& note);
 [[nodiscard]] std::string encode_damage_note(const CommitNote& note);
 [[nodiscard]] std::string encode_next_note(const CommitNote& note);
+/// At most kReplacedMax lines: ids of registers.
+[[nodiscard]] std::string encode_replaced(const std::vector<std::int64_t>& register_ids);
 /// Nothing when it is none, or a damaged one: then nothing is known.
 [[nodiscard]] std::optional<CommitNote> decode_commit_note(std::string_view bytes);
 
 /// The note in the lock file of a path, without a lock. Nothing when there is none.
 [[nodiscard]] std::optional<CommitNote> read_commit_note(const std::string& database_path);
+
+/// The ids of the registers that were here before restores replaced them, as far as they are known.
+[[nodiscard]] std::vector<std::int64_t> read_replaced(const std::string& database_path);
 
 /// Reads the id of the register into `database`; 0 when it has none, as older programs leave it. Error: corrupt when
 /// the register is older than the note, or another one; and when the database file and its log are not of one time: the
