@@ -113,6 +113,18 @@ def release(croft):
     croft.run("ip", "release", "--pod", "default/b", "--max-share", "0.1", code=REFUSED)
     expect("would be released" in croft.run("ip", "release", "--pod", "default/b", "--dry-run").stdout, "a dry run")
     expect_equal(croft.data("ip", "list", "--pod", "default/b")[0]["state"], "held", "after it")
+    croft.run("ip", "release", "--pod", "default/b", "--sequence", "7", code=USAGE)
+    croft.run("ip", "release", "--from-report", "none", "--handle", "net.b", code=USAGE)
+    croft.add("left", "twice", "node-b")
+    croft.add("runs", "twice", "node-c")
+    two = croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1", code=REFUSED).stderr
+    expect("2 sandboxes" in two and "net.left" in two and "net.runs" in two, two)
+    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.none", code=NOT_FOUND)
+    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.left", "--max-share", "1")
+    states = {row["handle"]: row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}
+    expect_equal(states, {"net.left": "cooling", "net.runs": "held"}, "of two sandboxes")
+    croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1")
+    expect_equal({row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}, {"cooling"}, "the other")
     croft.run("ip", "release", "--pod", "default/b")
     expect_equal([row["state"] for row in croft.data("ip", "list", "--pod", "default/b")], ["cooling"], "released")
     expect_equal([row["state"] for row in croft.data("ip", "list", "--pod", "system/b")], ["held"], "another's of that name")

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,21 +44,43 @@ struct ReleaseOptions {
   return wanted;
 }
 
+/// Two sandboxes have a pod's name: of a StatefulSet's the one that is left over, and the one that runs.
+[[nodiscard]] Result<void> refuse_several_holders(const std::string& pod,
+                                                  const std::vector<engine::AddressView>& held) {
+  std::set<std::string> handles;
+  std::string list;
+  for (const engine::AddressView& a : held) {
+    handles.insert(a.handle_id);
+    list +=
+        fmt::format("{}{} on node {}, handle {}", list.empty() ? "" : "; ", a.address.to_string(), a.node, a.handle_id);
+  }
+  if (handles.size() < 2) return {};
+  return fail(Error{ErrorCode::refused_for_safety,
+                    fmt::format("{} sandboxes of pod {} hold addresses, and one of them may run: --handle HANDLE "
+                                "releases what one of them holds, --force what all of them hold",
+                                handles.size(), net::echo(pod)),
+                    list});
+}
+
 /// What a pod holds now, each address with the holder and the sequence number that were seen.
 [[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_pod(const engine::Context& context,
-                                                                      const std::string& pod) {
+                                                                      const ReleaseOptions& options) {
   TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
-  std::vector<core::AddressToRelease> wanted;
+  std::vector<engine::AddressView> held;
   std::vector<std::string> pods;
   for (const engine::AddressView& a : addresses) {
     if (a.state != core::AddressState::held || a.pod.empty()) continue;
     pods.push_back(a.namespace_name + "/" + a.pod);
-    if (pods.back() == pod) wanted.push_back({a.address, a.handle_id, a.sequence_number});
+    if (pods.back() == options.pod && (!options.handle || a.handle_id == *options.handle)) held.push_back(a);
   }
-  if (wanted.empty()) {
-    return fail(ErrorCode::not_found,
-                fmt::format("pod {} holds no address{}", net::echo(pod), did_you_mean(pod, pods)));
+  if (held.empty()) {
+    return fail(ErrorCode::not_found, fmt::format("pod {} holds no address{}", net::echo(options.pod),
+                                                  options.handle ? " by handle " + net::echo(*options.handle)
+                                                                 : did_you_mean(options.pod, pods)));
   }
+  if (!options.force) TRY_VOID(refuse_several_holders(options.pod, held));
+  std::vector<core::AddressToRelease> wanted;
+  for (const engine::AddressView& a : held) wanted.push_back({a.address, a.handle_id, a.sequence_number});
   return wanted;
 }
 
@@ -67,10 +90,14 @@ struct ReleaseOptions {
   if (ways != 1) {
     return fail(ErrorCode::invalid_argument, "give addresses, or --pod NAMESPACE/NAME, or reports with --from-report");
   }
-  const bool is_whole = std::count(options.pod.begin(), options.pod.end(), '/') == 1 && !options.pod.starts_with('/') &&
-                        !options.pod.ends_with('/');
-  if (options.pod.empty() || is_whole) return {};
+  if (options.addresses.empty() && options.sequence) {
+    return fail(ErrorCode::invalid_argument, "--sequence goes with a single ADDRESS");
+  }
+  if (!options.reports.empty() && options.handle) {
+    return fail(ErrorCode::invalid_argument, "--handle goes with a single ADDRESS or with --pod");
+  }
   // Half a name may be another's.
+  if (options.pod.empty() || options.pod.find('/') != std::string::npos) return {};
   return fail(ErrorCode::invalid_argument, fmt::format("--pod: {} is not NAMESPACE/NAME", net::echo(options.pod)));
 }
 
@@ -166,7 +193,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   }
   TRY(const engine::Context context, line.open());
   if (!options.pod.empty()) {
-    TRY(content.unused, held_by_pod(context, options.pod));
+    TRY(content.unused, held_by_pod(context, options));
   }
   if (options.addresses.empty()) TRY_VOID(brake(context, content, options));
   ReleaseOutcome outcome;
@@ -186,13 +213,15 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
   const auto options = std::make_shared<ReleaseOptions>();
   CLI::App* command = ip.add_subcommand("release", "Release addresses whose holders are gone; they cool first");
   command->add_option("ADDRESS", options->addresses, "The addresses");
-  command->add_option("--handle", options->handle, "Only if this handle holds it");
+  command->add_option("--handle", options->handle, "Only what this handle holds");
   command->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
   command->add_option("--pod", options->pod, "Release what this pod holds: NAMESPACE/NAME");
   command->add_option("--from-report", options->reports,
                       "Release what a report of `croft check --report` names as unused, and delete its leaked handles; "
                       "of several reports only what all of them name");
-  command->add_flag("--force", options->force, "Take a report of another version, or of calicoctl");
+  command->add_flag("--force", options->force,
+                    "Take a report of another version, or of calicoctl; with --pod, release what several "
+                    "sandboxes of that name hold");
   command
       ->add_option("--max-share", options->max_share,
                    "With --from-report and --pod: refuse when more than this share of what is held on a node would go")
@@ -202,7 +231,8 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
   command->footer(
       "From a report each address goes only if the same handle still holds it with the same sequence number, and a "
       "handle only if its record is unchanged. So nothing has to be locked, and an old report is harmless. Exit code 5 "
-      "when an address was left alone for that, a report is of another store, or too much would go; 1 when an ADDRESS "
+      "when an address was left alone for that, a report is of another store, several sandboxes of a pod hold "
+      "addresses, or too much would go; 1 when an ADDRESS "
       "that was named is not held.");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return release_addresses(l, *options); }; });

@@ -46,9 +46,20 @@ void show(const CommandLine& line, const Listing& listing) {
   TRY(const Listing first, looked(line, context, look));
   show(line, first);
   std::vector<std::string> before = first.table.lines({});
+  bool is_away = false;
   while (!stop.wait_for(kWatchPeriod)) {
-    TRY(const Listing next, looked(line, context, look));
-    std::vector<std::string> now = next.table.lines({});
+    const auto next = looked(line, context, look);
+    if (!next) {
+      // Who waits for something to change waits also while the store is away.
+      const ErrorCode code = next.error().code;
+      if (code != ErrorCode::unavailable && code != ErrorCode::deadline_exceeded) return fail(next.error());
+      if (!std::exchange(is_away, true)) {
+        static_cast<void>(os::write_standard_error("croft: " + next.error().message + "; going on\n"));
+      }
+      continue;
+    }
+    is_away = false;
+    std::vector<std::string> now = next->table.lines({});
     print(changed_lines(before, now));
     before = std::move(now);
   }

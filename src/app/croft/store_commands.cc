@@ -71,6 +71,7 @@ struct RestoreOptions {
   std::string file, cache_directory, node;
   bool dry_run = false;
   bool force = false;
+  bool from_other_register = false;
 };
 
 /// An address that somebody holds.
@@ -459,9 +460,11 @@ class Resting {
   TRY(const std::string path, path_of(line.store_url));
   os::make_files_private();
   const Deadline deadline = Deadline::after(line.clock.now(), kCopyLimit);
-  TRY(const auto restore,
-      store::SqliteRestore::begin(path, options.file, {.incomplete = options.force, .look_only = options.dry_run},
-                                  line.clock, deadline));
+  TRY(const auto restore, store::SqliteRestore::begin(path, options.file,
+                                                      {.incomplete = options.force,
+                                                       .from_other_register = options.from_other_register,
+                                                       .look_only = options.dry_run},
+                                                      line.clock, deadline));
   Account account;
   TRY_VOID(prepare(line, path, options, *restore, account));
   const bool refused = !account.is_harmless() && !options.force;
@@ -501,6 +504,8 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
   restoring->add_option("--node", options->node, "With --cni-cache: the node (default: this host's name)");
   restoring->add_flag("--dry-run", options->dry_run, "Say what would be lost, change nothing");
   restoring->add_flag("--force", options->force, "Restore although addresses that are held now would be forgotten");
+  restoring->add_flag("--from-other-register", options->from_other_register,
+                      "Also take the database of another register, with its lock file beside it");
   restoring->footer(
       "Refuses what is not a whole register. Says which addresses are held now and will not be known any more; then, "
       "and when what is there cannot be read, only with --force. Agents and plugins that run go on with the restored "

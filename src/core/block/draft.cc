@@ -130,7 +130,7 @@ Block with_longest(Block block, std::vector<CoolingBeside> rest, const Cooldowns
 }
 
 /// How many records beside blocks in which nothing rests any more go with one commit; how many are marked, and how much
-/// is in them, so that they are small beside a block.
+/// is in them, so that they are small beside a block. One that has more is marked alone (fits_beside).
 constexpr std::size_t kEndedMax = 16;
 constexpr std::size_t kMarkedMax = 16;
 constexpr std::size_t kMarkedEntriesMax = 512;
@@ -169,7 +169,8 @@ void Draft::mark(const std::vector<Key>& records) {
   for (const auto& [key, marked] : marked_) entries += marked.cooling.size();
   for (const Key& key : records) {
     const BlockBeside& stored = *reader_.find<BlockBeside>(key);
-    if (marked_.size() == kMarkedMax || entries + stored.cooling.size() > kMarkedEntriesMax) continue;
+    const bool is_too_much = !marked_.empty() && entries + stored.cooling.size() > kMarkedEntriesMax;
+    if (marked_.size() == kMarkedMax || is_too_much) continue;
     BlockBeside marked = stored;
     for (CoolingBeside& one : marked.cooling) one.cooling = with_clock_mark(std::move(one.cooling), now_);
     if (marked == stored) continue;
@@ -274,6 +275,13 @@ void Draft::drop_spares() {
   }
 }
 
+bool Draft::fits_beside(const BlockBeside& marked) const {
+  if (marked.cooling.size() <= kMarkedEntriesMax || reader_.commit_bytes_max() == kNoBytesMax) return true;
+  std::size_t bytes = bytes_of(marked.cooling, Bound::close);
+  for (const auto& [cidr, change] : changes_) bytes += bytes_of(change.block, Bound::close);
+  return bytes <= reader_.commit_bytes_max();
+}
+
 void Draft::drop_affinity(const Affinity& stale) {
   affinities_.push_back({affinity_key(stale.owner, stale.cidr), std::nullopt, Guard::as_read, false});
 }
@@ -376,8 +384,9 @@ std::vector<PlannedWrite> Draft::writes() {
   for (const auto& [cidr, change] : changes_) write_block(change, writes);
   write_handles(writes);
   for (auto& [key, marked] : marked_) {
-    // A block's own is written with it.
-    if (!changes_.contains(cidr_of(key).value())) add(writes, {key, std::move(marked), Guard::as_read, false});
+    // A block's own is written with it. A large one that has no room beside these blocks waits for another commit.
+    const bool is_with_its_block = changes_.contains(cidr_of(key).value());
+    if (!is_with_its_block && fits_beside(marked)) add(writes, {key, std::move(marked), Guard::as_read, false});
   }
   if (!writes.empty()) {
     for (const Key& key : ended_) add(writes, {key, std::nullopt, Guard::as_read, false});

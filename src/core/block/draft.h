@@ -127,6 +127,8 @@ class Draft {
   /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.
   [[nodiscard]] std::vector<CoolingBeside> rest_of_predecessor(const net::Prefix& cidr);
   void mark(const std::vector<Key>& records);
+  /// Whether a marked record goes into one commit with the changed blocks.
+  [[nodiscard]] bool fits_beside(const BlockBeside& marked) const;
 
   Reader& reader_;
   const PoolTable& pools_;

@@ -105,6 +105,34 @@ TEST(ForeignLengths, WhatAnotherBootReleasedEnds) {
   }
 }
 
+/// However many it is: a node was drained, its large block is empty to Calico, and another boot sees what rests there.
+TEST(ForeignLengths, WhatAnotherBootReleasedInALargeBlockEnds) {
+  for (const bool is_foreign : {false, true}) {
+    SCOPED_TRACE(is_foreign);
+    OverlapWorld world("10.79.0.0/22", 22, false);
+    world.set_cooldown(4s);
+    constexpr int kHeld = 700;
+    for (int i = 0; i < kHeld; ++i) ASSERT_TRUE(world.add("c" + std::to_string(i), "node-a"));
+    for (int i = 0; i < kHeld; ++i) world.del("c" + std::to_string(i));
+    world.lose_blocks();
+    world.set_length(26);
+    world.reg.put(pool_key("a"), [&] {
+      Pool pool = *world.reg.get<Pool>(pool_key("a"));
+      pool.cidr = prefix("10.79.0.0/25");
+      return pool;
+    }());
+    world.clock.reboot(0s);
+    world.clock.advance(1s);
+    if (is_foreign) world.make_as_another(prefix("10.79.0.0/26"), "node-a");
+    int asked = 0;
+    while (asked < 60 && !world.add("d" + std::to_string(asked), "node-a")) {
+      ++asked;
+      world.clock.advance(1s);
+    }
+    EXPECT_LT(asked, 30);
+  }
+}
+
 /// Whatever others do to lengths and blocks: what this program gives out is held by nobody and does not cool, and what
 /// has cooled comes back.
 RC_GTEST_PROP(ForeignLengths, NothingHasTwoHoldersAndWhatCoolsEnds, (bool keys_at_hand)) {

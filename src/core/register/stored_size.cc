@@ -82,6 +82,12 @@ std::size_t bytes_of(const Block& block, Bound bound) {
          });
 }
 
+std::size_t bytes_of(const std::vector<CoolingBeside>& cooling, Bound bound) {
+  std::size_t bytes = kOfBlock;
+  for (const CoolingBeside& one : cooling) bytes += kOfCooling + bytes_of_spares(one.cooling, bound);
+  return bytes;
+}
+
 std::size_t bytes_needed(const Block& block, Bound bound) {
   std::size_t bytes = bytes_of_frame(block, bound);
   bytes += kOfCooling * (block.allocations.size() - block.unallocated.free_count());

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/register/block.h"
+#include "core/register/cooling_beside.h"
 
 // How large a block becomes in a store. No format is known here, only what all of them stay below: the codecs' tests
 // compare (store/etcd/codec_test.cc, wire/records/records_test.cc).
@@ -20,6 +22,9 @@ enum class Bound : std::uint8_t {
 
 /// At least as many bytes as any format needs for a block, with what it records beside it.
 [[nodiscard]] std::size_t bytes_of(const Block& block, Bound bound);
+
+/// At least as many as any format needs for what cools beside a block.
+[[nodiscard]] std::size_t bytes_of(const std::vector<CoolingBeside>& cooling, Bound bound);
 
 /// At least as many as it needs without its spare parts, now and after any release of what it holds: room for the
 /// cooling of each held address is counted in. No release makes it grow.

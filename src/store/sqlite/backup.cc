@@ -191,6 +191,11 @@ std::string told_of_backup(std::string text, const std::string& draft, const std
   return text;
 }
 
+[[nodiscard]] Result<void> refuse_unfinished_backup(const std::string& path, const std::string& backup) {
+  TRY(const std::string file, os::resolved_path(backup));
+  return file == path ? Result<void>() : refuse_unfinished_restore(file);
+}
+
 [[nodiscard]] bool has_replaced(const std::string& path, const CommitNote& other) {
   const std::vector<std::int64_t> ids = read_replaced(path);
   return std::find(ids.begin(), ids.end(), other.register_id) != ids.end();
@@ -201,17 +206,15 @@ std::string told_of_backup(std::string text, const std::string& draft, const std
 [[nodiscard]] Result<void> refuse_other_register(const std::string& path, const std::string& backup) {
   TRY(const std::string file, os::resolved_path(backup));
   if (file == path) return {};
-  TRY_VOID(refuse_unfinished_restore(file));
   const auto ours = read_commit_note(path);
   const auto theirs = read_commit_note(file);
   if (!ours || !theirs || theirs->of(ours->register_id) || ours->of(theirs->register_id)) return {};
   if (has_replaced(path, *theirs) || has_replaced(file, *ours)) return {};
   return fail(
       ErrorCode::invalid_argument,
-      fmt::format("{0} is itself a register, and another one than {1}: {0}{2} says so. To restore it in its own "
-                  "place: \"croft --store sqlite:{0} store restore {0}\". To put it in place of {1} all the "
-                  "same: copy {0} and {0}-wal to a directory of their own, without {0}{2}, and restore that "
-                  "copy",
+      fmt::format("{0} is itself a register, and another one than {1}: {0}{2} says so. If it is meant to stay where it "
+                  "is: \"croft --store sqlite:{0} store restore {0}\". If it is to replace {1}, as on a new machine: "
+                  "the same command as now with --from-other-register",
                   file, path, kLockSuffix));
 }
 
@@ -310,7 +313,8 @@ Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& p
   TRY(std::string resolved, os::resolved_path(path));
   TRY(const auto there, os::file_status(resolved));
   if (there) TRY_VOID(refuse_mounted_file(resolved, *there));
-  TRY_VOID(refuse_other_register(resolved, backup));
+  TRY_VOID(refuse_unfinished_backup(resolved, backup));
+  if (!options.from_other_register) TRY_VOID(refuse_other_register(resolved, backup));
   std::unique_ptr<SqliteRestore> restore(new SqliteRestore(std::move(resolved), options.look_only, clock));
   TRY_VOID(restore->lock_.lock(clock, deadline));
   TRY_VOID(restore->end_unfinished(deadline));

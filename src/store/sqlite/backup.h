@@ -36,6 +36,8 @@ class SqliteRestore {
   struct Options {
     /// Also take a copy whose own lock file says that commits are missing from it, or that has damaged records.
     bool incomplete = false;
+    /// Also take what is itself a register, and another one than that which is to be replaced.
+    bool from_other_register = false;
     /// Only to see what would come of it: the store goes on meanwhile, and there is no finish().
     bool look_only = false;
   };
