@@ -17,7 +17,7 @@ namespace croft::edge {
 namespace {
 
 namespace files = wire::host_local;
-using engine::CachedAttachment;
+using core::CachedAttachment;
 using engine::HostLocalDirectory;
 
 constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;

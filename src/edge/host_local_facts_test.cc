@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using Netns = engine::CachedAttachment::Netns;
+using Netns = core::CachedAttachment::Netns;
 
 class HostLocalFacts : public testing::Test {
  protected:

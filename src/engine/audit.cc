@@ -21,7 +21,7 @@ using core::Block;
 using core::Key;
 using core::Kind;
 using FindingKind = Finding::Kind;
-using Netns = CachedAttachment::Netns;
+using Netns = core::CachedAttachment::Netns;
 
 constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,           Kind::affinity,
                                Kind::handle, Kind::vacancy,     Kind::high_water_mark, Kind::node};
@@ -44,7 +44,7 @@ class Audit {
         live_node_(live_node),
         now_(now) {
     if (!live_) return;
-    for (const CachedAttachment& entry : live_->entries) by_handle_.emplace(core::handle_of(entry.owner), &entry);
+    for (const core::CachedAttachment& entry : live_->entries) by_handle_.emplace(core::handle_of(entry.owner), &entry);
   }
 
   AuditReport run() {
@@ -298,20 +298,20 @@ class Audit {
   /// What the cache says about the holder of an allocation, whose handle may be read in several ways.
   struct Known {
     bool may_live = false;
-    const CachedAttachment* entry = nullptr;
+    const core::CachedAttachment* entry = nullptr;
   };
   [[nodiscard]] Known known(const std::string& handle_id, const std::string& interface_name) const {
     Known result;
     for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
-      const CachedAttachment& entry = *it->second;
+      const core::CachedAttachment& entry = *it->second;
       if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
       if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
       result.may_live |= entry.netns != Netns::gone;
     }
     if (result.entry != nullptr) return result;
-    result.may_live =
-        std::any_of(live_->unreadable.begin(), live_->unreadable.end(),
-                    [&](const UnreadableEntry& entry) { return may_be_about(entry.name, handle_id, interface_name); });
+    result.may_live = std::any_of(
+        live_->unreadable.begin(), live_->unreadable.end(),
+        [&](const core::UnreadableEntry& entry) { return may_be_about(entry.name, handle_id, interface_name); });
     return result;
   }
 
@@ -515,9 +515,9 @@ class Audit {
   const std::string& live_node_;
   const Instant now_;
   std::map<net::Prefix, const Block*> blocks_;
-  std::multimap<std::string, const CachedAttachment*> by_handle_;  ///< of live_
-  std::map<Claim, std::map<std::string, Holding>> claims_;         ///< of containers that may live, by container
-  std::size_t not_compared_ = 0;                                   ///< addresses held, with an empty cache
+  std::multimap<std::string, const core::CachedAttachment*> by_handle_;  ///< of live_
+  std::map<Claim, std::map<std::string, Holding>> claims_;               ///< of containers that may live, by container
+  std::size_t not_compared_ = 0;                                         ///< addresses held, with an empty cache
   std::set<std::string> unreadable_blocks_;
   std::set<Kind> unlistable_;
   bool all_pools_known_ = true;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/register/block.h"
+#include "core/register/cached_attachment.h"
 #include "core/register/owner.h"
-#include "engine/cached_attachment.h"
 #include "engine/release.h"
 #include "engine/transact.h"
 
@@ -93,8 +93,8 @@ struct AuditReport {
 
 /// Attachments the runtime knows (edge/cni_cache.h reads them). Whose namespace is gone does not live.
 struct LiveAttachments {
-  std::vector<CachedAttachment> entries;
-  std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
+  std::vector<core::CachedAttachment> entries;
+  std::vector<core::UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
 };
 
 /// Reads the whole register once, without any lock, and reports what contradicts itself; a damaged record is a finding,

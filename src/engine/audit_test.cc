@@ -283,9 +283,9 @@ TEST_F(AuditTest, AnEmptyCacheProvesNothing) {
 TEST_F(AuditTest, AnEntryWhoseNamespaceIsGoneIsNobody) {
   clock.advance(60s);
   LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}});
-  live.entries[0].netns = CachedAttachment::Netns::gone;
+  live.entries[0].netns = core::CachedAttachment::Netns::gone;
   live.entries[0].netns_path = "/run/netns/c1";
-  live.entries[1].netns = CachedAttachment::Netns::unclear;
+  live.entries[1].netns = core::CachedAttachment::Netns::unclear;
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("whose network namespace /run/netns/c1 is gone")));
 }
 
@@ -321,12 +321,12 @@ TEST_F(AuditTest, TwoLivingContainersOfOnePodAreNamedWithIt) {
   EXPECT_THAT(report.findings[0].what, HasSubstr("container c3 holds"));
   EXPECT_EQ(report.findings[0].pod, (core::PodIdentity{"web", "shop", "uid-1"}));
   // In a container nobody can say what is there; still only one of them is the pod's.
-  live.entries[3].netns = CachedAttachment::Netns::unmounted;
+  live.entries[3].netns = core::CachedAttachment::Netns::unmounted;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].kind, Finding::Kind::pod_twice);
   EXPECT_THAT(report.findings[0].what, HasSubstr("can't be told to be there or gone"));
-  live.entries[3].netns = CachedAttachment::Netns::gone;
+  live.entries[3].netns = core::CachedAttachment::Netns::gone;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].kind, Finding::Kind::not_attached);

@@ -17,7 +17,7 @@ using core::host_local::RangeSet;
 using store::Holder;
 using store::Reservation;
 using Kind = HostLocalFinding::Kind;
-using Netns = CachedAttachment::Netns;
+using Netns = core::CachedAttachment::Netns;
 
 /// What is known about the life of one reservation's holder.
 struct Verdict {
@@ -33,11 +33,11 @@ struct Verdict {
 class Auditor {
  public:
   explicit Auditor(const HostLocalAudit& audit) : audit_(audit), boot_(audit.now.wall - audit.now.since_boot) {
-    for (const CachedAttachment& attachment : audit.life.attachments) {
+    for (const core::CachedAttachment& attachment : audit.life.attachments) {
       by_container_.emplace(attachment.owner.container_id, &attachment);
       for (const net::Address& address : attachment.addresses) by_address_.emplace(address, &attachment);
     }
-    for (const UnreadableEntry& entry : audit.life.unreadable) add_unreadable(entry);
+    for (const core::UnreadableEntry& entry : audit.life.unreadable) add_unreadable(entry);
     for (const Reservation& reservation : audit.directory.reservations) {
       const auto where = audit.life.configured.find(reservation.address);
       if (!reservation.holder || where == audit.life.configured.end()) continue;
@@ -68,12 +68,12 @@ class Auditor {
 
   /// No namespace outlives its boot. Only where the path does not tell: there is none, or it goes by the number of a
   /// process, which another one may have by now.
-  [[nodiscard]] bool is_of_an_earlier_boot(const CachedAttachment& entry) const {
+  [[nodiscard]] bool is_of_an_earlier_boot(const core::CachedAttachment& entry) const {
     const bool path_tells = !entry.netns_path.empty() && !entry.netns_path.starts_with("/proc/");
     return !path_tells && entry.written != WallTime() && entry.written < boot_;
   }
 
-  void weigh(const CachedAttachment& entry, Verdict& verdict) const {
+  void weigh(const core::CachedAttachment& entry, Verdict& verdict) const {
     if (verdict.life == Verdict::Life::alive) return;
     if (is_of_an_earlier_boot(entry)) {
       verdict.evidence.push_back(fmt::format("its cache entry {} is from before this boot", entry.file));
@@ -98,14 +98,14 @@ class Auditor {
   }
 
   /// Names of networks and containers may have dashes too: every way to read the name counts.
-  void add_unreadable(const UnreadableEntry& entry) {
+  void add_unreadable(const core::UnreadableEntry& entry) {
     for (std::size_t dash = entry.name.find('-'); dash != std::string::npos; dash = entry.name.find('-', dash + 1)) {
       unreadable_.emplace(entry.name.substr(dash + 1), &entry);
     }
   }
 
   /// An entry that can't be read and may be about the holder, by its name; nullptr when there is none.
-  [[nodiscard]] const UnreadableEntry* unreadable_about(const Holder& holder) const {
+  [[nodiscard]] const core::UnreadableEntry* unreadable_about(const Holder& holder) const {
     const std::string name = fmt::format("{}-{}", holder.container_id, holder.interface_name);
     const auto found = unreadable_.lower_bound(name);
     if (found == unreadable_.end()) return nullptr;
@@ -115,7 +115,7 @@ class Auditor {
 
   /// Everything of the container counts, whatever the network and interface: the container lives as one.
   void ask_cache(const Reservation& reservation, Verdict& verdict) const {
-    std::set<const CachedAttachment*> entries;
+    std::set<const core::CachedAttachment*> entries;
     const auto [first, last] = by_address_.equal_range(reservation.address);
     for (auto i = first; i != last; ++i) {
       if (i->second->owner.network == audit_.network) entries.insert(i->second);
@@ -124,9 +124,9 @@ class Auditor {
       const auto [begin, end] = by_container_.equal_range(reservation.holder->container_id);
       for (auto i = begin; i != end; ++i) entries.insert(i->second);
     }
-    for (const CachedAttachment* entry : entries) weigh(*entry, verdict);
+    for (const core::CachedAttachment* entry : entries) weigh(*entry, verdict);
     if (verdict.life == Verdict::Life::alive) return;
-    const UnreadableEntry* unreadable = reservation.holder ? unreadable_about(*reservation.holder) : nullptr;
+    const core::UnreadableEntry* unreadable = reservation.holder ? unreadable_about(*reservation.holder) : nullptr;
     if (unreadable != nullptr) verdict.doubt("its cache entry can't be read: " + unreadable->what);
     if (entries.empty() && unreadable == nullptr) {
       verdict.evidence.emplace_back("the runtime's cache has no entry about it");
@@ -268,9 +268,9 @@ class Auditor {
 
   const HostLocalAudit& audit_;
   WallTime boot_;
-  std::multimap<std::string, const CachedAttachment*> by_container_;
-  std::multimap<net::Address, const CachedAttachment*> by_address_;
-  std::multimap<std::string, const UnreadableEntry*> unreadable_;   ///< by the ends of its name behind a dash
+  std::multimap<std::string, const core::CachedAttachment*> by_container_;
+  std::multimap<net::Address, const core::CachedAttachment*> by_address_;
+  std::multimap<std::string, const core::UnreadableEntry*> unreadable_;  ///< by the ends of its name behind a dash
   std::map<std::string, std::string> living_;                       ///< containers with an address that is configured
   std::map<std::pair<Holder, std::size_t>, std::string> first_of_;  ///< the file that came first
   std::vector<HostLocalFinding> findings_;
@@ -287,15 +287,15 @@ std::string_view name_of(Kind kind) {
 
 std::vector<HostLocalFinding> audit_host_local(const HostLocalAudit& audit) { return Auditor(audit).run(); }
 
-AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments, const std::string& network) {
+AttachmentsByHolder attachments_of(const std::vector<core::CachedAttachment>& attachments, const std::string& network) {
   AttachmentsByHolder found;
-  for (const CachedAttachment& a : attachments) {
+  for (const core::CachedAttachment& a : attachments) {
     if (a.owner.network == network) found[{a.owner.container_id, a.owner.interface_name}] = &a;
   }
   return found;
 }
 
-const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder) {
+const core::CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder) {
   const auto found = attachments.lower_bound(holder);
   if (found == attachments.end() || found->first.container_id != holder.container_id) return nullptr;
   return holder.interface_name.empty() || found->first == holder ? found->second : nullptr;

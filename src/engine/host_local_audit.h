@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/host_local/range_set.h"
-#include "engine/cached_attachment.h"
+#include "core/register/cached_attachment.h"
 #include "net/address.h"
 #include "store/reservations.h"
 
@@ -25,8 +25,8 @@ struct SignsOfLife {
   std::map<net::Address, std::string> configured;  ///< where: "eth0 in /run/netns/a"
   std::size_t namespaces = 0;                      ///< that were looked at
   std::vector<std::string> unseen;                 ///< why there may be more than was seen; then nothing is proven
-  std::vector<CachedAttachment> attachments;
-  std::vector<UnreadableEntry> unreadable;
+  std::vector<core::CachedAttachment> attachments;
+  std::vector<core::UnreadableEntry> unreadable;
 };
 
 /// A network's directory as it was read.
@@ -89,12 +89,12 @@ struct HostLocalAudit {
 [[nodiscard]] std::vector<HostLocalFinding> audit_host_local(const HostLocalAudit& audit);
 
 /// The attachments of one network, by who they are.
-using AttachmentsByHolder = std::map<store::Holder, const CachedAttachment*>;
-[[nodiscard]] AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments,
+using AttachmentsByHolder = std::map<store::Holder, const core::CachedAttachment*>;
+[[nodiscard]] AttachmentsByHolder attachments_of(const std::vector<core::CachedAttachment>& attachments,
                                                  const std::string& network);
 /// nullptr when there is none. A holder without interface has any attachment of the container.
-[[nodiscard]] const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments,
-                                                      const store::Holder& holder);
+[[nodiscard]] const core::CachedAttachment* find_attachment(const AttachmentsByHolder& attachments,
+                                                            const store::Holder& holder);
 
 /// What both looks proved about a reservation that did not change in between; the findings are those of the second.
 [[nodiscard]] std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>& first,

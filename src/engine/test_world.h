@@ -117,9 +117,9 @@ struct World {
   static LiveAttachments runtime(const std::vector<core::Owner>& owners) {
     LiveAttachments live;
     for (const core::Owner& owner : owners) {
-      CachedAttachment& entry = live.entries.emplace_back();
+      core::CachedAttachment& entry = live.entries.emplace_back();
       entry.owner = owner;
-      entry.netns = CachedAttachment::Netns::present;
+      entry.netns = core::CachedAttachment::Netns::present;
     }
     return live;
   }

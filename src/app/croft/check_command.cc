@@ -10,6 +10,7 @@
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "core/register/cached_attachment.h"
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
@@ -70,8 +71,8 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
 /// Containers of which it can't be told count as alive; that is worth knowing.
 void warn_of_unclear(const edge::CniCache& cache) {
   const auto& entries = cache.attachments.entries;
-  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const engine::CachedAttachment& entry) {
-    return entry.netns == engine::CachedAttachment::Netns::unclear;
+  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const core::CachedAttachment& entry) {
+    return entry.netns == core::CachedAttachment::Netns::unclear;
   });
   if (unclear == 0) return;
   warn(fmt::format(

@@ -70,7 +70,7 @@ struct HostLocalOptions {
 
 // ---------------------------------------------------------------- list
 
-void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
+void warn_of_unreadable(const std::vector<core::UnreadableEntry>& entries) {
   constexpr std::size_t kShownMax = 8;
   const std::size_t shown = std::min(entries.size(), kShownMax);
   for (std::size_t i = 0; i < shown; ++i) warn("cannot read " + entries[i].what);

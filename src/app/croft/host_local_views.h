@@ -14,7 +14,7 @@ namespace croft::app {
 /// One reservation as `croft host-local list` shows it.
 struct ReservationRow {
   store::Reservation reservation;
-  const engine::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
+  const core::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
   std::chrono::nanoseconds age{};
   std::vector<std::string> notes;
 };
@@ -40,9 +40,8 @@ struct HostLocalList {
 };
 
 [[nodiscard]] HostLocalList list_of(const engine::HostLocalDirectory& directory,
-                                    const std::vector<engine::CachedAttachment>& attachments,
-                                    const std::string& network, const std::vector<core::host_local::RangeSet>& sets,
-                                    WallTime now);
+                                    const std::vector<core::CachedAttachment>& attachments, const std::string& network,
+                                    const std::vector<core::host_local::RangeSet>& sets, WallTime now);
 
 /// The reservations, the sets, and a picture of each set. `wide`: whole container IDs, times and namespaces.
 [[nodiscard]] std::string text_of(const HostLocalList& list, bool wide, bool colour);
