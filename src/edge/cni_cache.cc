@@ -10,7 +10,7 @@ namespace croft::edge {
 using Netns = core::CachedAttachment::Netns;
 
 Result<CniCache> read_cni_cache(const std::string& cache_directory, bool is_the_machine) {
-  engine::SignsOfLife read;
+  core::host_local::SignsOfLife read;
   TRY_VOID(read_cached_attachments(cache_directory, read));
   if (!read.unseen.empty()) return fail(ErrorCode::permission_denied, read.unseen.front());
   CniCache cache;

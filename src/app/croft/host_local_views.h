@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/host_local/audit.h"
 #include "core/host_local/range_set.h"
-#include "engine/host_local_audit.h"
 #include "net/count.h"
 
 namespace croft::app {
@@ -25,7 +25,7 @@ struct SetRow {
   const core::host_local::RangeSet* ranges = nullptr;  ///< nullptr: not known; then only `used` and the cursor are
   net::Count size;  ///< addresses that can be given out: without the ranges' gateways
   std::uint64_t used = 0;
-  std::optional<engine::HostLocalDirectory::Cursor> cursor;
+  std::optional<core::host_local::Directory::Cursor> cursor;
 
   [[nodiscard]] net::Count free() const { return size - used; }
   [[nodiscard]] double percent() const;
@@ -39,7 +39,7 @@ struct HostLocalList {
   std::vector<std::string> foreign;
 };
 
-[[nodiscard]] HostLocalList list_of(const engine::HostLocalDirectory& directory,
+[[nodiscard]] HostLocalList list_of(const core::host_local::Directory& directory,
                                     const std::vector<core::CachedAttachment>& attachments, const std::string& network,
                                     const std::vector<core::host_local::RangeSet>& sets, WallTime now);
 
@@ -48,7 +48,7 @@ struct HostLocalList {
 [[nodiscard]] std::string json_of(const HostLocalList& list);
 
 /// Findings with their evidence, a paragraph each.
-[[nodiscard]] std::string text_of(const std::vector<engine::HostLocalFinding>& findings);
-[[nodiscard]] std::string json_of(const std::vector<engine::HostLocalFinding>& findings);
+[[nodiscard]] std::string text_of(const std::vector<core::host_local::Finding>& findings);
+[[nodiscard]] std::string json_of(const std::vector<core::host_local::Finding>& findings);
 
 }  // namespace croft::app

@@ -1,4 +1,4 @@
-#include "engine/host_local_audit.h"
+#include "core/host_local/audit.h"
 
 #include <algorithm>
 #include <array>
@@ -10,14 +10,11 @@
 
 #include "base/time_text.h"
 
-namespace croft::engine {
+namespace croft::core::host_local {
 namespace {
 
-using core::host_local::RangeSet;
-using store::Holder;
-using store::Reservation;
-using Kind = HostLocalFinding::Kind;
-using Netns = core::CachedAttachment::Netns;
+using Kind = Finding::Kind;
+using Netns = CachedAttachment::Netns;
 
 /// What is known about the life of one reservation's holder.
 struct Verdict {
@@ -32,12 +29,12 @@ struct Verdict {
 
 class Auditor {
  public:
-  explicit Auditor(const HostLocalAudit& audit) : audit_(audit), boot_(audit.now.wall - audit.now.since_boot) {
-    for (const core::CachedAttachment& attachment : audit.life.attachments) {
+  explicit Auditor(const Audit& audit) : audit_(audit), boot_(audit.now.wall - audit.now.since_boot) {
+    for (const CachedAttachment& attachment : audit.life.attachments) {
       by_container_.emplace(attachment.owner.container_id, &attachment);
       for (const net::Address& address : attachment.addresses) by_address_.emplace(address, &attachment);
     }
-    for (const core::UnreadableEntry& entry : audit.life.unreadable) add_unreadable(entry);
+    for (const UnreadableEntry& entry : audit.life.unreadable) add_unreadable(entry);
     for (const Reservation& reservation : audit.directory.reservations) {
       const auto where = audit.life.configured.find(reservation.address);
       if (!reservation.holder || where == audit.life.configured.end()) continue;
@@ -46,7 +43,7 @@ class Auditor {
     }
   }
 
-  std::vector<HostLocalFinding> run() {
+  std::vector<Finding> run() {
     for (const Reservation& reservation : audit_.directory.reservations) look_at(reservation);
     for (const auto& cursor : audit_.directory.cursors) look_at(cursor);
     for (const auto& leftover : audit_.directory.leftovers) look_at(leftover);
@@ -58,8 +55,7 @@ class Auditor {
   [[nodiscard]] std::chrono::nanoseconds age_of(WallTime written) const { return audit_.now.wall - written; }
   [[nodiscard]] bool is_young(WallTime written) const { return age_of(written) <= audit_.grace; }
 
-  HostLocalFinding& add(Kind kind, const Reservation& reservation, std::vector<std::string> evidence,
-                        std::string remedy) {
+  Finding& add(Kind kind, const Reservation& reservation, std::vector<std::string> evidence, std::string remedy) {
     findings_.push_back({kind, reservation.file, std::move(evidence), std::move(remedy), reservation, false, false});
     return findings_.back();
   }
@@ -68,12 +64,12 @@ class Auditor {
 
   /// No namespace outlives its boot. Only where the path does not tell: there is none, or it goes by the number of a
   /// process, which another one may have by now.
-  [[nodiscard]] bool is_of_an_earlier_boot(const core::CachedAttachment& entry) const {
+  [[nodiscard]] bool is_of_an_earlier_boot(const CachedAttachment& entry) const {
     const bool path_tells = !entry.netns_path.empty() && !entry.netns_path.starts_with("/proc/");
     return !path_tells && entry.written != WallTime() && entry.written < boot_;
   }
 
-  void weigh(const core::CachedAttachment& entry, Verdict& verdict) const {
+  void weigh(const CachedAttachment& entry, Verdict& verdict) const {
     if (verdict.life == Verdict::Life::alive) return;
     if (is_of_an_earlier_boot(entry)) {
       verdict.evidence.push_back(fmt::format("its cache entry {} is from before this boot", entry.file));
@@ -98,14 +94,14 @@ class Auditor {
   }
 
   /// Names of networks and containers may have dashes too: every way to read the name counts.
-  void add_unreadable(const core::UnreadableEntry& entry) {
+  void add_unreadable(const UnreadableEntry& entry) {
     for (std::size_t dash = entry.name.find('-'); dash != std::string::npos; dash = entry.name.find('-', dash + 1)) {
       unreadable_.emplace(entry.name.substr(dash + 1), &entry);
     }
   }
 
   /// An entry that can't be read and may be about the holder, by its name; nullptr when there is none.
-  [[nodiscard]] const core::UnreadableEntry* unreadable_about(const Holder& holder) const {
+  [[nodiscard]] const UnreadableEntry* unreadable_about(const Holder& holder) const {
     const std::string name = fmt::format("{}-{}", holder.container_id, holder.interface_name);
     const auto found = unreadable_.lower_bound(name);
     if (found == unreadable_.end()) return nullptr;
@@ -115,7 +111,7 @@ class Auditor {
 
   /// Everything of the container counts, whatever the network and interface: the container lives as one.
   void ask_cache(const Reservation& reservation, Verdict& verdict) const {
-    std::set<const core::CachedAttachment*> entries;
+    std::set<const CachedAttachment*> entries;
     const auto [first, last] = by_address_.equal_range(reservation.address);
     for (auto i = first; i != last; ++i) {
       if (i->second->owner.network == audit_.network) entries.insert(i->second);
@@ -124,9 +120,9 @@ class Auditor {
       const auto [begin, end] = by_container_.equal_range(reservation.holder->container_id);
       for (auto i = begin; i != end; ++i) entries.insert(i->second);
     }
-    for (const core::CachedAttachment* entry : entries) weigh(*entry, verdict);
+    for (const CachedAttachment* entry : entries) weigh(*entry, verdict);
     if (verdict.life == Verdict::Life::alive) return;
-    const core::UnreadableEntry* unreadable = reservation.holder ? unreadable_about(*reservation.holder) : nullptr;
+    const UnreadableEntry* unreadable = reservation.holder ? unreadable_about(*reservation.holder) : nullptr;
     if (unreadable != nullptr) verdict.doubt("its cache entry can't be read: " + unreadable->what);
     if (entries.empty() && unreadable == nullptr) {
       verdict.evidence.emplace_back("the runtime's cache has no entry about it");
@@ -184,7 +180,7 @@ class Auditor {
     return evidence;
   }
 
-  void prove(HostLocalFinding& finding) const {
+  void prove(Finding& finding) const {
     finding.proven = true;
     finding.before_boot = finding.reservation->written < boot_;
   }
@@ -235,7 +231,7 @@ class Auditor {
 
   // ---- other files
 
-  void look_at(const HostLocalDirectory::Cursor& cursor) {
+  void look_at(const Directory::Cursor& cursor) {
     if (cursor.address) return;
     findings_.push_back({Kind::cursor_unreadable,
                          fmt::format("last_reserved_ip.{}", cursor.set),
@@ -246,7 +242,7 @@ class Auditor {
                          false});
   }
 
-  void look_at(const HostLocalDirectory::Leftover& leftover) {
+  void look_at(const Directory::Leftover& leftover) {
     if (is_young(leftover.written)) return;
     findings_.push_back({Kind::leftover,
                          leftover.file,
@@ -266,14 +262,14 @@ class Auditor {
 
   static constexpr const char* kRemove = "`croft host-local repair --apply` removes it";
 
-  const HostLocalAudit& audit_;
+  const Audit& audit_;
   WallTime boot_;
-  std::multimap<std::string, const core::CachedAttachment*> by_container_;
-  std::multimap<net::Address, const core::CachedAttachment*> by_address_;
-  std::multimap<std::string, const core::UnreadableEntry*> unreadable_;  ///< by the ends of its name behind a dash
+  std::multimap<std::string, const CachedAttachment*> by_container_;
+  std::multimap<net::Address, const CachedAttachment*> by_address_;
+  std::multimap<std::string, const UnreadableEntry*> unreadable_;   ///< by the ends of its name behind a dash
   std::map<std::string, std::string> living_;                       ///< containers with an address that is configured
   std::map<std::pair<Holder, std::size_t>, std::string> first_of_;  ///< the file that came first
-  std::vector<HostLocalFinding> findings_;
+  std::vector<Finding> findings_;
 };
 
 }  // namespace
@@ -285,30 +281,29 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::vector<HostLocalFinding> audit_host_local(const HostLocalAudit& audit) { return Auditor(audit).run(); }
+std::vector<Finding> audit_host_local(const Audit& audit) { return Auditor(audit).run(); }
 
-AttachmentsByHolder attachments_of(const std::vector<core::CachedAttachment>& attachments, const std::string& network) {
+AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments, const std::string& network) {
   AttachmentsByHolder found;
-  for (const core::CachedAttachment& a : attachments) {
+  for (const CachedAttachment& a : attachments) {
     if (a.owner.network == network) found[{a.owner.container_id, a.owner.interface_name}] = &a;
   }
   return found;
 }
 
-const core::CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder) {
+const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder) {
   const auto found = attachments.lower_bound(holder);
   if (found == attachments.end() || found->first.container_id != holder.container_id) return nullptr;
   return holder.interface_name.empty() || found->first == holder ? found->second : nullptr;
 }
 
-std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>& first,
-                                             const std::vector<HostLocalFinding>& second) {
-  std::map<std::string, const HostLocalFinding*> before;
-  for (const HostLocalFinding& finding : first) {
+std::vector<Finding> proven_by_both(const std::vector<Finding>& first, const std::vector<Finding>& second) {
+  std::map<std::string, const Finding*> before;
+  for (const Finding& finding : first) {
     if (finding.proven) before[finding.reservation->file] = &finding;
   }
-  std::vector<HostLocalFinding> both;
-  for (const HostLocalFinding& finding : second) {
+  std::vector<Finding> both;
+  for (const Finding& finding : second) {
     if (!finding.proven) continue;
     const auto there = before.find(finding.reservation->file);
     if (there != before.end() && there->second->reservation == finding.reservation) both.push_back(finding);
@@ -316,9 +311,9 @@ std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>
   return both;
 }
 
-Result<void> check_share(const std::vector<HostLocalFinding>& proven, std::size_t reservations, double share) {
+Result<void> check_share(const std::vector<Finding>& proven, std::size_t reservations, double share) {
   const auto counted = static_cast<std::size_t>(
-      std::count_if(proven.begin(), proven.end(), [](const HostLocalFinding& f) { return !f.before_boot; }));
+      std::count_if(proven.begin(), proven.end(), [](const Finding& f) { return !f.before_boot; }));
   if (static_cast<double>(counted) <= share * static_cast<double>(reservations)) return {};
   return fail(ErrorCode::refused_for_safety,
               fmt::format("{} of {} reservations would go that were written since this boot, more than a share of {}; "
@@ -345,4 +340,4 @@ std::string age_text(std::chrono::nanoseconds age) {
   return text;
 }
 
-}  // namespace croft::engine
+}  // namespace croft::core::host_local
