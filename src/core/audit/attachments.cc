@@ -9,6 +9,7 @@
 
 #include "base/time_text.h"
 #include "core/block/refusal.h"
+#include "core/register/handle_blocks.h"
 #include "core/register/records.h"
 #include "net/ordinal.h"
 
@@ -59,13 +60,13 @@ Step<Addresses> held_addresses(const Snapshot& snapshot, const Owner& owner) {
   if (!reader.complete()) return reader.missing();
   Addresses held;
   if (handle == nullptr) return Plan<Addresses>{};
-  for (const auto& [text, count] : handle->blocks) {
-    const auto cidr = net::Prefix::parse(text);
-    if (!cidr) return cidr.error();
-    const Block* block = reader.get<Block>(block_key(*cidr));
+  const HandleBlocks named = blocks_of(*handle);
+  if (named.damage) return *named.damage;
+  for (const auto& [cidr, count, name] : named.blocks) {
+    const Block* block = reader.get<Block>(block_key(cidr));
     if (block == nullptr) continue;
     if (const auto valid = check_block(*block); !valid) return valid.error();
-    for (const net::Ordinal ordinal : held_by(*block, owner)) held.push_back(net::address_at(*cidr, ordinal));
+    for (const net::Ordinal ordinal : held_by(*block, owner)) held.push_back(net::address_at(cidr, ordinal));
   }
   if (!reader.complete()) return reader.missing();
   std::sort(held.begin(), held.end());
