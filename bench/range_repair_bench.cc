@@ -16,6 +16,7 @@
 #include "base/manual_clock.h"
 #include "engine/range_repair.h"
 #include "store/memory/memory_store.h"
+#include "store/test_commits.h"
 
 namespace croft {
 namespace {

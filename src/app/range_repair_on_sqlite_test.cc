@@ -11,6 +11,7 @@
 #include "engine/test_meddler.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
+#include "store/test_commits.h"
 
 // Two writers on the store that Services are really on: one makes and deletes them, the other repairs. The rules are
 // tested in src/engine.

@@ -12,11 +12,12 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
+#include "core/service/mapped_range.h"
+
 namespace croft::edge {
 namespace {
 
 namespace collect = core::collect;
-using core::range::RangeMetrics;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
@@ -29,27 +30,22 @@ double number(T count) {
   return static_cast<double>(count);
 }
 
-/// How full a range is, and what its allocator has done if it is in this process.
+/// How full a range is.
 struct RangeSeries {
   double allocated = 0;
   double available = 0;
-  std::optional<RangeMetrics> allocator;
 };
-
-RangeSeries series_of(const RangeMetrics& metrics) {
-  return {number(metrics.allocated), number(metrics.available), metrics};
-}
 
 RangeSeries series_of(const collect::BandUse& in_static, const collect::BandUse& in_dynamic) {
   const double used = number(in_static.used) + number(in_dynamic.used);
-  return {used, number(in_static.size) + number(in_dynamic.size) - used, {}};
+  return {used, number(in_static.size) + number(in_dynamic.size) - used};
 }
 
 template <class M>
 RangeSeries series_of(const core::RangeAllocation& range) {
   const auto made = core::range::range_from<M>({range.range, range.data});
   if (!made) return {};  // never: a repair made it
-  return {number(made->range.taken_count()), number(made->range.free_count()), {}};
+  return {number(made->range.taken_count()), number(made->range.free_count())};
 }
 
 struct RepairSeries {
@@ -186,14 +182,6 @@ class Metrics::State final : public prometheus::Collectable {
         addresses[use.cidr.to_string()] = series_of(use.in_static, use.in_dynamic);
       }
     }
-    // The ranges of this process's own allocators stay, and keep their counters.
-    for (auto& [cidr, series] : service_addresses_) {
-      if (series.allocator) addresses.try_emplace(cidr, series).first->second.allocator = series.allocator;
-    }
-    if (node_ports_ && node_ports_->allocator) {
-      if (!ports) ports = node_ports_;
-      ports->allocator = node_ports_->allocator;
-    }
     service_addresses_ = std::move(addresses);
     node_ports_ = ports;
   }
@@ -220,16 +208,6 @@ class Metrics::State final : public prometheus::Collectable {
     cluster_cidrs_ = std::move(now);
   }
 
-  void set_service_addresses(const std::string& cidr, const RangeMetrics& metrics) {
-    const std::lock_guard lock(mutex_);
-    service_addresses_[cidr] = series_of(metrics);
-  }
-
-  void set_node_ports(const RangeMetrics& metrics) {
-    const std::lock_guard lock(mutex_);
-    node_ports_ = series_of(metrics);
-  }
-
   [[nodiscard]] std::vector<MetricFamily> Collect() const override {
     const std::lock_guard lock(mutex_);
     std::vector<MetricFamily> all;
@@ -247,18 +225,9 @@ class Metrics::State final : public prometheus::Collectable {
                      "Number of allocated IPs for Services");
     Family available(all, MetricType::Gauge, "kube_apiserver_clusterip_allocator_available_ips",
                      "Number of available IPs for Services");
-    Family allocations(all, MetricType::Counter, "kube_apiserver_clusterip_allocator_allocation_total",
-                       "Number of Cluster IPs allocations");
-    Family errors(all, MetricType::Counter, "kube_apiserver_clusterip_allocator_allocation_errors_total",
-                  "Number of errors trying to allocate Cluster IPs");
     for (const auto& [cidr, series] : service_addresses_) {
       allocated.add({{"cidr", cidr}}, series.allocated);
       available.add({{"cidr", cidr}}, series.available);
-      if (!series.allocator) continue;
-      allocations.add({{"cidr", cidr}, {"scope", "static"}}, number(series.allocator->allocations_static));
-      allocations.add({{"cidr", cidr}, {"scope", "dynamic"}}, number(series.allocator->allocations_dynamic));
-      errors.add({{"cidr", cidr}, {"scope", "static"}}, number(series.allocator->errors_static));
-      errors.add({{"cidr", cidr}, {"scope", "dynamic"}}, number(series.allocator->errors_dynamic));
     }
   }
 
@@ -270,15 +239,6 @@ class Metrics::State final : public prometheus::Collectable {
     Family(all, MetricType::Gauge, "kube_apiserver_nodeport_allocator_available_ports",
            "Number of available NodePorts for Services")
         .add({}, node_ports_->available);
-    if (!node_ports_->allocator) return;
-    Family allocations(all, MetricType::Counter, "kube_apiserver_nodeport_allocator_allocation_total",
-                       "Number of NodePort allocations");
-    Family errors(all, MetricType::Counter, "kube_apiserver_nodeport_allocator_allocation_errors_total",
-                  "Number of errors trying to allocate NodePorts");
-    allocations.add({{"scope", "static"}}, number(node_ports_->allocator->allocations_static));
-    allocations.add({{"scope", "dynamic"}}, number(node_ports_->allocator->allocations_dynamic));
-    errors.add({{"scope", "static"}}, number(node_ports_->allocator->errors_static));
-    errors.add({{"scope", "dynamic"}}, number(node_ports_->allocator->errors_dynamic));
   }
 
   void collect_repairs(std::vector<MetricFamily>& all) const {
@@ -337,11 +297,6 @@ Metrics::~Metrics() = default;
 void Metrics::count(const engine::RangeRepairReport& report) { state_->count(report); }
 void Metrics::count_failed_repair() { state_->count_failed_repair(); }
 void Metrics::count(const engine::NodeRangesReconciled& done) { state_->count(done); }
-
-void Metrics::set_service_addresses(const std::string& cidr, const RangeMetrics& metrics) {
-  state_->set_service_addresses(cidr, metrics);
-}
-void Metrics::set_node_ports(const RangeMetrics& metrics) { state_->set_node_ports(metrics); }
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(state_->Collect()); }
 

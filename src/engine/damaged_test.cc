@@ -14,6 +14,7 @@
 #include "engine/inspect.h"
 #include "engine/nodes.h"
 #include "engine/test_world.h"
+#include "store/test_commits.h"
 
 namespace croft::engine {
 namespace {

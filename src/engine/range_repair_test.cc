@@ -4,6 +4,7 @@
 
 #include "engine/test_meddler.h"
 #include "engine/test_services.h"
+#include "store/test_commits.h"
 
 namespace croft::engine {
 namespace {

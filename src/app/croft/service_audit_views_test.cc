@@ -6,6 +6,7 @@
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
 #include "engine/test_services.h"
+#include "store/test_commits.h"
 
 namespace croft::app {
 namespace {

@@ -92,20 +92,6 @@ TEST(NodePorts, ASnapshotRestoredElsewhere_P4) {
   EXPECT_EQ(other.free_count(), 102U);
 }
 
-TEST(NodePorts, Metrics_P5) {
-  NodePorts range = ports("30000-32767");
-  range.enable_metrics();
-  EXPECT_EQ(range.metrics(), (RangeMetrics{0, 2768, 0, 0, 0, 0}));
-  for (int round = 0; round < 2; ++round) {
-    for (const int port : {30001, 32000}) EXPECT_EQ(range.take(port).has_value(), round == 0);
-  }
-  EXPECT_EQ(range.metrics(), (RangeMetrics{2, 2766, 2, 0, 2, 0}));
-  for (const int port : {30001, 32000}) EXPECT_TRUE(range.give_back(port));
-  SeededRandom random(4);
-  for (int i = 0; i < 3000; ++i) EXPECT_EQ(range.take_next(random).has_value(), i < 2768);
-  EXPECT_EQ(range.metrics(), (RangeMetrics{2768, 0, 2, 2768, 2, 232}));
-}
-
 TEST(NodePorts, TheBytesOfAnExample) {
   // docs/reference/service-ranges.md#example-b.
   const auto read = range_from<NodePortRange>({"30000-32767", std::string("\1\0\0\0\0\0\0\0\0\0\0", 11)});
