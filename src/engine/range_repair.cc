@@ -20,9 +20,7 @@ namespace collect = core::collect;
 using collect::RangeRepair;
 using store::Condition;
 
-constexpr std::array<std::string_view, 3> kNames{core::kServiceIps, core::kSecondaryServiceIps,
-                                                 core::kServiceNodePorts};
-constexpr std::size_t kPorts = 2;
+constexpr auto& kNames = collect::kRangeNames;
 
 using Records = std::array<std::optional<store::Record>, kNames.size()>;
 
@@ -171,19 +169,20 @@ class Pass {
     // What a try before decided, and could not store, rested on other records.
     pending_.clear();
     std::erase_if(report_.ranges, [&](const RangeRepair& one) { return !done_.contains(one.name); });
-    const bool has_bitmap = look_.records[0].has_value();
-    const bool has_objects = !look_.objects.empty() || !look_.cidrs.empty();
-    report_.objects =
-        options_.form == ClusterIpForm::objects || (options_.form == ClusterIpForm::automatic && has_objects &&
-                                                    (!has_bitmap || (!look_.objects.empty() && !look_.cidrs.empty())));
-    report_.bitmap_beside =
-        report_.objects && options_.form == ClusterIpForm::automatic && look_.records[0].has_value();
+    const collect::FormInUse form =
+        collect::form_in_use(options_.form, look_.records[0].has_value(), !look_.objects.empty(), !look_.cidrs.empty());
+    report_.objects = form.objects;
+    report_.bitmap_beside = form.bitmap_beside;
     report_.stored.clear();
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       if (const core::RangeAllocation* range = stored(i)) report_.stored.emplace(kNames[i], *range);
     }
-    decide_addresses();
-    decide_ports();
+    const collect::RangesWanted wanted{options_.cidrs, options_.node_ports};
+    const collect::RangesSeen seen = ranges_seen();
+    if (!report_.objects || report_.bitmap_beside) {
+      take_over(collect::decide_addresses(seen, wanted, report_.services, *look_.claims.all));
+    }
+    take_over(collect::decide_node_ports(seen, wanted, report_.services));
     report_.addresses.reset();
     if (report_.objects) {
       report_.addresses = collect::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
@@ -216,110 +215,18 @@ class Pass {
     memory_.objects = std::move(objects);
   }
 
-  /// What the range is to be; nothing, and maybe a failure, when nobody says.
-  [[nodiscard]] std::optional<core::range::ServiceCidr> wanted_cidr(std::size_t index) {
-    if (options_.cidrs) {
-      const net::Prefix& cidr = index == 0 ? options_.cidrs->primary : options_.cidrs->secondary;
-      if (!cidr.is_valid()) return std::nullopt;
-      return made(index, core::range::ServiceCidr::make(cidr));
+  [[nodiscard]] collect::RangesSeen ranges_seen() const {
+    collect::RangesSeen seen;
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      if (const core::RangeAllocation* range = stored(i)) seen.stored[i] = *range;
     }
-    const core::RangeAllocation* range = stored(index);
-    if (range == nullptr) return std::nullopt;
-    return made(index, core::range::ServiceCidr::parse(range->range));
-  }
-
-  template <class M>
-  [[nodiscard]] std::optional<M> made(std::size_t index, Result<M> range) {
-    if (range) return *std::move(range);
-    fail_range(kNames[index], Error{ErrorCode::corrupt,
-                                    fmt::format("the range of the record {}: {}", kNames[index], range.error().message),
-                                    {}});
-    return std::nullopt;
-  }
-
-  void decide_addresses() {
-    if (report_.objects && !report_.bitmap_beside) return;
-    std::vector<collect::AddressRangeSeen> seen;
-    for (std::size_t i = 0; i < kPorts; ++i) {
-      if (auto wanted = wanted_cidr(i)) seen.push_back(seen_range(i, *wanted));
-    }
-    if (seen.empty()) {
-      const bool is_asked_for =
-          std::ranges::any_of(report_.services, [](const auto& s) { return !s.cluster_ips.empty(); });
-      if (is_asked_for) lacks(core::kServiceIps, "--service-cluster-ip-range");
-      return;
-    }
-    if (seen.size() == 2 && seen[0].wanted.cidr().family() == seen[1].wanted.cidr().family())
-      return of_one_family(seen);
-    for (RangeRepair& repair : collect::repair_addresses(seen, report_.services)) {
-      refuse_claimed(repair);
-      take_over(std::move(repair));
-    }
-    // By the flags there is one range only. A second one of its family is left of ranges that changed places; one of
-    // the other family stays, as in the reference: it may be wanted again.
-    const core::RangeAllocation* second = stored(1);
-    const bool is_alone = options_.cidrs && !options_.cidrs->secondary.is_valid();
-    const auto second_cidr = second != nullptr ? net::parse_prefix(second->range) : std::nullopt;
-    if (is_alone && second_cidr && second_cidr->family() == seen.front().wanted.cidr().family()) {
-      take_over(collect::drop_second_range(std::string(kNames[1]), *second, seen.front().wanted, report_.services));
-    }
-  }
-
-  /// Two bitmaps of the same addresses, or of two ranges of which one is none: which counts only the flags can say.
-  void of_one_family(const std::vector<collect::AddressRangeSeen>& seen) {
-    fail_range(kNames[1], Error{ErrorCode::refused_by_configuration,
-                                fmt::format("the records {} ({}) and {} ({}) are of one family: say with "
-                                            "--service-cluster-ip-range what the ranges are to be",
-                                            kNames[0], seen[0].wanted.text(), kNames[1], seen[1].wanted.text()),
-                                {}});
-  }
-
-  [[nodiscard]] static bool is_moved(const RangeRepair& repair) {
-    return repair.write && repair.name != core::kServiceNodePorts &&
-           (!repair.present || repair.range != repair.write->range);
-  }
-
-  /// Where a range is not yet, somebody else may be.
-  void refuse_claimed(RangeRepair& repair) const {
-    if (!is_moved(repair)) return;
-    const auto cidr = net::Prefix::parse(repair.write->range);
-    const auto claim = cidr ? look_.claims.all->against_services(*cidr) : std::nullopt;
-    if (!claim) return;
-    repair.failure = Error{
-        ErrorCode::refused_by_configuration,
-        fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim),
-        {}};
-    repair.write.reset();
-  }
-
-  void decide_ports() {
-    std::optional<core::range::NodePortRange> wanted = options_.node_ports;
-    if (const core::RangeAllocation* range = stored(kPorts); !wanted && range != nullptr) {
-      wanted = made(kPorts, core::range::NodePortRange::parse(range->range));
-      if (!wanted) return;
-    }
-    if (!wanted) {
-      const bool is_asked_for = std::ranges::any_of(report_.services, [](const auto& s) {
-        return s.type != core::ServiceType::external_name && (!s.node_ports.empty() || s.health_check_node_port != 0);
-      });
-      if (is_asked_for) lacks(core::kServiceNodePorts, "--service-node-port-range");
-      return;
-    }
-    take_over(collect::repair_node_ports(seen_range(kPorts, *wanted), report_.services));
-  }
-
-  template <class M>
-  [[nodiscard]] collect::RangeSeen<M> seen_range(std::size_t index, M wanted) const {
-    collect::RangeSeen<M> seen{std::string(kNames[index]), {}, std::move(wanted), {}};
-    if (const core::RangeAllocation* range = stored(index)) seen.stored = *range;
-    if (const auto leaks = memory_.ranges.find(seen.name); leaks != memory_.ranges.end()) seen.leaks = leaks->second;
+    seen.leaks = memory_.ranges;
     return seen;
   }
 
-  void lacks(std::string_view name, const char* flag) {
-    fail_range(name, Error{ErrorCode::invalid_argument,
-                           fmt::format("there is no record {}, and Services hold values of it: give {}", name, flag),
-                           {}});
+  void take_over(collect::RangesDecided decided) {
+    for (collect::RangeFailure& failure : decided.failures) fail_range(failure.range, std::move(failure.error));
+    for (RangeRepair& repair : decided.repairs) take_over(std::move(repair));
   }
 
   void fail_range(std::string_view name, Error error) {
@@ -388,7 +295,8 @@ class Pass {
     writes.push_back(
         {core::range_allocation_key(repair.name), std::nullopt, as_read(look_.records[index_of(repair.name)]), false});
     if (repair.write) writes.front().value = *repair.write;
-    if (is_moved(repair) && context_.store.capabilities().atomic_commit) writes.push_back(look_.claims.pool_set);
+    if (collect::is_moved(repair) && context_.store.capabilities().atomic_commit)
+      writes.push_back(look_.claims.pool_set);
     const auto written = commit_once(context_, writes, deadline_of_use_case(context_));
     if (written) {
       report_.written.push_back(repair.name);

@@ -9,20 +9,17 @@
 #include <vector>
 
 #include "core/audit/ip_address_audit.h"
+#include "core/audit/range_decision.h"
 #include "core/audit/range_repair.h"
 #include "engine/transact.h"
 
 // The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. What is decided, and why it
-// harms nobody, is in core/audit/range_repair.h.
+// harms nobody, is in core/audit/range_decision.h and range_repair.h.
 
 namespace croft::engine {
 
-/// How a cluster keeps the addresses of its Services.
-enum class ClusterIpForm : std::uint8_t {
-  automatic,  ///< as the records tell: objects where there are any, or where there is no bitmap
-  bitmap,
-  objects,  ///< IPAddress and ServiceCIDR; node ports have a bitmap all the same
-};
+using core::collect::ClusterIpForm;
+using core::collect::RangeFailure;
 
 struct RangeRepairOptions {
   /// The ranges as they are to be: kube-apiserver's flags. What is not given stays as its record says; a range with
@@ -44,12 +41,6 @@ struct RangeRepairMemory {
   std::map<std::string, core::collect::Leaks> ranges;  ///< by name
   std::map<std::string, LeakedObject> objects;         ///< by address
   std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
-};
-
-/// A part that could not be done. The others were.
-struct RangeFailure {
-  std::string range;
-  Error error;
 };
 
 struct RangeRepairReport {
