@@ -67,7 +67,7 @@ TEST(Garbage, OnlyWhatIsCertainlyOfThisNetworkAndNodeAndNoLongerValidGoes) {
       {"another network", "other.gone", of("node-a", "eth0", 60), false, 0},
       {"another node", "net.gone", of("node-b", "eth0", 60), false, 0},
       {"node not recorded", "net.gone", {{kTimestampKey, ago(60)}, {kInterfaceKey, "eth0"}}, false, 0},
-      {"an owner that may be of net or of net.x", "net.x.gone", of("node-a", "eth0", 60), false, 0},
+      {"an owner that may be of net or of net.x", "net.x.gone", of("node-a", "", 60), false, 0},
       {"no owner", "ipip-tunnel-addr-node-a", of("node-a", "", 60), false, 0},
       {"young", "net.gone", of("node-a", "eth0", 59), false, 1},
       {"of a time to come", "net.gone", of("node-a", "eth0", -1), false, 1},
