@@ -17,12 +17,12 @@
 namespace croft::edge {
 namespace {
 
-namespace collect = core::collect;
+namespace audit = core::audit;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
-using Type = collect::RepairFinding::Type;
+using Type = audit::RepairFinding::Type;
 
 /// Prometheus knows no integers; what is exact up to 2^53 is so here.
 template <class T>
@@ -36,24 +36,24 @@ struct RangeSeries {
   double available = 0;
 };
 
-RangeSeries series_of(const collect::BandUse& in_static, const collect::BandUse& in_dynamic) {
+RangeSeries series_of(const audit::BandUse& in_static, const audit::BandUse& in_dynamic) {
   const double used = number(in_static.used) + number(in_dynamic.used);
   return {used, number(in_static.size) + number(in_dynamic.size) - used};
 }
 
 template <class M>
 RangeSeries series_of(const core::RangeAllocation& range) {
-  const auto made = core::range::range_from<M>({range.range, range.data});
+  const auto made = core::service::range_from<M>({range.range, range.data});
   if (!made) return {};  // never: a repair made it
   return {number(made->range.taken_count()), number(made->range.free_count())};
 }
 
 struct RepairSeries {
-  collect::RepairCounts errors{};
+  audit::RepairCounts errors{};
   std::uint64_t reconcile_errors = 0;
 
-  void add(const std::vector<collect::RepairFinding>& findings) {
-    const collect::RepairCounts counts = collect::counts_of(findings);
+  void add(const std::vector<audit::RepairFinding>& findings) {
+    const audit::RepairCounts counts = audit::counts_of(findings);
     for (std::size_t i = 0; i < counts.size(); ++i) errors[i] += counts[i];
   }
 };
@@ -132,9 +132,9 @@ bool is_written(const engine::RangeRepairReport& report, const std::string& name
 }
 
 /// Without the leaks that were to be freed and were not.
-std::vector<collect::RepairFinding> findings_of(const engine::RangeRepairReport& report,
-                                                const collect::RangeRepair& range) {
-  std::vector<collect::RepairFinding> findings = range.findings;
+std::vector<audit::RepairFinding> findings_of(const engine::RangeRepairReport& report,
+                                              const audit::RangeRepair& range) {
+  std::vector<audit::RepairFinding> findings = range.findings;
   if (!is_written(report, range.name)) {
     std::erase_if(findings, [](const auto& finding) { return finding.type == Type::leak; });
   }
@@ -142,8 +142,8 @@ std::vector<collect::RepairFinding> findings_of(const engine::RangeRepairReport&
 }
 
 /// Likewise of objects.
-std::vector<collect::RepairFinding> findings_of_objects(const engine::RangeRepairReport& report) {
-  std::vector<collect::RepairFinding> findings = report.addresses->findings;
+std::vector<audit::RepairFinding> findings_of_objects(const engine::RangeRepairReport& report) {
+  std::vector<audit::RepairFinding> findings = report.addresses->findings;
   std::erase_if(findings, [&](const auto& finding) {
     return finding.type == Type::leak &&
            (!report.applied ||
@@ -164,21 +164,21 @@ class Metrics::State final : public prometheus::Collectable {
     for (const auto& [name, tries] : report.failed_tries) {
       (name == core::kServiceNodePorts ? port_repairs_ : address_repairs_).reconcile_errors += tries;
     }
-    for (const collect::RangeRepair& range : report.ranges) {
+    for (const audit::RangeRepair& range : report.ranges) {
       const bool is_new = is_written(report, range.name);
       if (range.name == core::kServiceNodePorts) {
         port_repairs_.add(findings_of(report, range));
-        if (is_new) ports = series_of<core::range::NodePortRange>(*range.write);
+        if (is_new) ports = series_of<core::service::NodePortRange>(*range.write);
         if (!is_new && range.present) ports = series_of(range.in_static, range.in_dynamic);
       } else if (!report.objects) {  // else a bitmap that is left over, or a copy of the objects
         address_repairs_.add(findings_of(report, range));
-        if (is_new) addresses[range.write->range] = series_of<core::range::ServiceCidr>(*range.write);
+        if (is_new) addresses[range.write->range] = series_of<core::service::ServiceCidr>(*range.write);
         if (!is_new && range.present) addresses[range.range] = series_of(range.in_static, range.in_dynamic);
       }
     }
     if (report.objects && report.addresses) {
       address_repairs_.add(findings_of_objects(report));
-      for (const collect::ServiceCidrUse& use : report.addresses->cidrs) {
+      for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
         addresses[use.cidr.to_string()] = series_of(use.in_static, use.in_dynamic);
       }
     }
@@ -247,7 +247,7 @@ class Metrics::State final : public prometheus::Collectable {
                      "Number of errors detected on clusterips by the repair loop, by type");
     Family ports(all, MetricType::Counter, "apiserver_nodeport_repair_port_errors_total",
                  "Number of errors detected on ports by the repair loop, by type");
-    for (std::size_t i = 0; i < collect::RepairFinding::kTypeCount; ++i) {
+    for (std::size_t i = 0; i < audit::RepairFinding::kTypeCount; ++i) {
       const Type type{static_cast<std::uint8_t>(i)};
       const Labels labels{{"type", std::string(name_of(type))}};
       addresses.add(labels, number(address_repairs_.errors[i]));

@@ -13,7 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using Type = core::collect::RepairFinding::Type;
+using Type = core::audit::RepairFinding::Type;
 
 /// Services on a store in memory, a repair of their ranges, and what it has told.
 struct World : engine::Services {
@@ -33,7 +33,7 @@ struct World : engine::Services {
     const store::Key key = core::range_allocation_key(core::kServiceIps);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(record->value);
-    auto bits = core::range::range_from<core::range::ServiceCidr>({range.range, range.data})->range;
+    auto bits = core::service::range_from<core::service::ServiceCidr>({range.range, range.data})->range;
     f(bits);
     range.data = bits.snapshot().data;
     EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
@@ -160,7 +160,7 @@ TEST(Metrics, ARangeThatIsGoneHasNoGauge) {
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
   world.repair();
   EXPECT_EQ(world.value(kAllocated), "1");
-  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/22").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/22").value();
   world.repair();
   EXPECT_EQ(world.value(kAllocated), "none");
   EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"10.0.0.0/22\"}"), "1021");
@@ -171,18 +171,18 @@ TEST(Metrics, AddressesThatAreObjects) {
   report.objects = true;
   report.bitmap_beside = true;
   report.applied = true;
-  core::collect::RangeRepair bitmap;
+  core::audit::RangeRepair bitmap;
   bitmap.name = core::kServiceIps;
   bitmap.range = "10.0.0.0/24";
   bitmap.present = true;
   bitmap.in_dynamic = {238, 5};
   bitmap.findings.emplace_back().type = Type::duplicate;
   report.ranges.push_back(bitmap);
-  core::collect::IpAddressAudit& audit = report.addresses.emplace();
+  core::audit::IpAddressAudit& audit = report.addresses.emplace();
   audit.cidrs.push_back({"kubernetes", prefix("10.0.0.0/24"), {16, 1}, {238, 2}});
   audit.cidrs.push_back({"kubernetes", prefix("fd00::/64"), {256, 0}, {~std::uint64_t{0} - 256, 0}});
   for (const char* address : {"10.0.0.1", "10.0.0.2"}) {
-    core::collect::RepairFinding& leak = audit.findings.emplace_back();
+    core::audit::RepairFinding& leak = audit.findings.emplace_back();
     leak.type = Type::leak;
     leak.value = address;
     leak.mended = true;

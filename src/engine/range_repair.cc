@@ -16,11 +16,10 @@
 namespace croft::engine {
 namespace {
 
-namespace collect = core::collect;
-using collect::RangeRepair;
+using core::audit::RangeRepair;
 using store::Condition;
 
-constexpr auto& kNames = collect::kRangeNames;
+constexpr auto& kNames = core::audit::kRangeNames;
 
 using Records = std::array<std::optional<store::Record>, kNames.size()>;
 
@@ -65,7 +64,7 @@ struct Claims {
 /// All that a pass decides by, in the order in which it must be read.
 struct Look {
   Records records;
-  std::vector<collect::ServiceUse> services;
+  std::vector<core::audit::ServiceUse> services;
   std::vector<store::Revision> service_revisions;  ///< of each
   Claims claims;
   std::vector<core::ServiceCidrObject> cidrs;
@@ -77,7 +76,7 @@ struct Look {
 [[nodiscard]] Result<void> read_services(const Context& context, Look& look) {
   const store::Capabilities can = context.store.capabilities();
   const auto add = [&](const store::Record& record, const core::Service& service, bool beside_kubernetes) {
-    look.services.push_back(collect::use_of(service));
+    look.services.push_back(core::audit::use_of(service));
     look.services.back().beside_kubernetes = beside_kubernetes;
     look.service_revisions.push_back(record.revision);
   };
@@ -169,31 +168,31 @@ class Pass {
     // What a try before decided, and could not store, rested on other records.
     pending_.clear();
     std::erase_if(report_.ranges, [&](const RangeRepair& one) { return !done_.contains(one.name); });
-    const collect::FormInUse form =
-        collect::form_in_use(options_.form, look_.records[0].has_value(), !look_.objects.empty(), !look_.cidrs.empty());
+    const core::audit::FormInUse form = core::audit::form_in_use(options_.form, look_.records[0].has_value(),
+                                                                 !look_.objects.empty(), !look_.cidrs.empty());
     report_.objects = form.objects;
     report_.bitmap_beside = form.bitmap_beside;
     report_.stored.clear();
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       if (const core::RangeAllocation* range = stored(i)) report_.stored.emplace(kNames[i], *range);
     }
-    const collect::RangesWanted wanted{options_.cidrs, options_.node_ports};
-    const collect::RangesSeen seen = ranges_seen();
+    const core::audit::RangesWanted wanted{options_.cidrs, options_.node_ports};
+    const core::audit::RangesSeen seen = ranges_seen();
     if (!report_.objects || report_.bitmap_beside) {
-      take_over(collect::decide_addresses(seen, wanted, report_.services, *look_.claims.all));
+      take_over(core::audit::decide_addresses(seen, wanted, report_.services, *look_.claims.all));
     }
-    take_over(collect::decide_node_ports(seen, wanted, report_.services));
+    take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
     report_.addresses.reset();
     if (report_.objects) {
-      report_.addresses = collect::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
-                                                      context_.clock.now().wall, leaked_for());
+      report_.addresses = core::audit::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
+                                                          context_.clock.now().wall, leaked_for());
       remember_leaked();
     }
   }
 
   /// For how long each object was seen as it is now, and leaked.
-  [[nodiscard]] collect::LeakedFor leaked_for() const {
-    collect::LeakedFor result;
+  [[nodiscard]] core::audit::LeakedFor leaked_for() const {
+    core::audit::LeakedFor result;
     const auto now = context_.clock.now().since_boot;
     for (const auto& [address, seen] : memory_.objects) {
       const auto revision = look_.object_revisions.find(address);
@@ -215,8 +214,8 @@ class Pass {
     memory_.objects = std::move(objects);
   }
 
-  [[nodiscard]] collect::RangesSeen ranges_seen() const {
-    collect::RangesSeen seen;
+  [[nodiscard]] core::audit::RangesSeen ranges_seen() const {
+    core::audit::RangesSeen seen;
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       if (const core::RangeAllocation* range = stored(i)) seen.stored[i] = *range;
     }
@@ -224,8 +223,8 @@ class Pass {
     return seen;
   }
 
-  void take_over(collect::RangesDecided decided) {
-    for (collect::RangeFailure& failure : decided.failures) fail_range(failure.range, std::move(failure.error));
+  void take_over(core::audit::RangesDecided decided) {
+    for (core::audit::RangeFailure& failure : decided.failures) fail_range(failure.range, std::move(failure.error));
     for (RangeRepair& repair : decided.repairs) take_over(std::move(repair));
   }
 
@@ -295,7 +294,7 @@ class Pass {
     writes.push_back(
         {core::range_allocation_key(repair.name), std::nullopt, as_read(look_.records[index_of(repair.name)]), false});
     if (repair.write) writes.front().value = *repair.write;
-    if (collect::is_moved(repair) && context_.store.capabilities().atomic_commit)
+    if (core::audit::is_moved(repair) && context_.store.capabilities().atomic_commit)
       writes.push_back(look_.claims.pool_set);
     const auto written = commit_once(context_, writes, deadline_of_use_case(context_));
     if (written) {
@@ -324,7 +323,7 @@ class Pass {
     }
     const store::Capabilities can = context_.store.capabilities();
     const bool is_foreign = can.foreign_writers && !can.kubernetes_services;
-    for (const collect::IpAddressMend& mend : report_.addresses->mends) {
+    for (const core::audit::IpAddressMend& mend : report_.addresses->mends) {
       std::optional<store::Write> rests_on;
       if (mend.service) {
         const auto service = services.find(*mend.service);
@@ -335,19 +334,19 @@ class Pass {
       const auto done = mend_object(mend, rests_on);
       if (done) continue;
       if (done.error().code == ErrorCode::conflict) {
-        count_conflict(std::string(collect::kIpAddresses));
+        count_conflict(std::string(core::audit::kIpAddresses));
         report_.changed_meanwhile.push_back(mend.address);
         continue;
       }
-      ++report_.failed_tries[std::string(collect::kIpAddresses)];
-      report_.failures.push_back({std::string(collect::kIpAddresses), done.error()});
+      ++report_.failed_tries[std::string(core::audit::kIpAddresses)];
+      report_.failures.push_back({std::string(core::audit::kIpAddresses), done.error()});
       return;
     }
   }
 
   /// Another object takes the place of one that is wrong, in one step where the store can: for a kube-apiserver an
   /// address without object is free, and would be another Service's at once.
-  [[nodiscard]] Result<void> mend_object(const collect::IpAddressMend& mend,
+  [[nodiscard]] Result<void> mend_object(const core::audit::IpAddressMend& mend,
                                          const std::optional<store::Write>& rests_on) {
     const store::Key key = core::ip_address_key(mend.address);
     const auto commit = [&](store::Write write) -> Result<void> {
@@ -381,8 +380,8 @@ class Pass {
 
 }  // namespace
 
-std::vector<collect::RepairFinding> RangeRepairReport::findings() const {
-  std::vector<collect::RepairFinding> all;
+std::vector<core::audit::RepairFinding> RangeRepairReport::findings() const {
+  std::vector<core::audit::RepairFinding> all;
   for (const RangeRepair& range : ranges) all.insert(all.end(), range.findings.begin(), range.findings.end());
   if (addresses) all.insert(all.end(), addresses->findings.begin(), addresses->findings.end());
   return all;

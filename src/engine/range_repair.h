@@ -18,14 +18,14 @@
 
 namespace croft::engine {
 
-using core::collect::ClusterIpForm;
-using core::collect::RangeFailure;
+using core::audit::ClusterIpForm;
+using core::audit::RangeFailure;
 
 struct RangeRepairOptions {
   /// The ranges as they are to be: kube-apiserver's flags. What is not given stays as its record says; a range with
   /// neither is made by nobody, and Services that hold values of it are a failure that asks for the flag.
-  std::optional<core::range::ServiceCidrs> cidrs;
-  std::optional<core::range::NodePortRange> node_ports;
+  std::optional<core::service::ServiceCidrs> cidrs;
+  std::optional<core::service::NodePortRange> node_ports;
   ClusterIpForm form = ClusterIpForm::automatic;
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
@@ -38,8 +38,8 @@ struct LeakedObject {
 
 /// What passes leave for the next.
 struct RangeRepairMemory {
-  std::map<std::string, core::collect::Leaks> ranges;  ///< by name
-  std::map<std::string, LeakedObject> objects;         ///< by address
+  std::map<std::string, core::audit::Leaks> ranges;  ///< by name
+  std::map<std::string, LeakedObject> objects;       ///< by address
   std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
 };
 
@@ -50,10 +50,10 @@ struct RangeRepairReport {
   bool bitmap_beside = false;
   bool applied = false;  ///< writing was asked for
 
-  std::vector<core::collect::ServiceUse> services;  ///< ascending by name
-  std::vector<core::collect::RangeRepair> ranges;
+  std::vector<core::audit::ServiceUse> services;  ///< ascending by name
+  std::vector<core::audit::RangeRepair> ranges;
   std::map<std::string, core::RangeAllocation> stored;  ///< as they were read
-  std::optional<core::collect::IpAddressAudit> addresses;
+  std::optional<core::audit::IpAddressAudit> addresses;
 
   std::vector<std::string> written;  ///< ranges whose record is now as their `write` says
   std::vector<RangeFailure> failures;
@@ -66,7 +66,7 @@ struct RangeRepairReport {
   std::map<std::string, std::size_t> failed_tries;
 
   /// All findings in the order ranges, addresses.
-  [[nodiscard]] std::vector<core::collect::RepairFinding> findings() const;
+  [[nodiscard]] std::vector<core::audit::RepairFinding> findings() const;
 };
 
 /// Tries of one pass while others change a range: 10 ms, 50 ms and 250 ms apart, ten percent more or less. Only the one

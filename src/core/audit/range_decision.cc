@@ -7,7 +7,7 @@
 
 #include "net/prefix.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 namespace {
 
 class Decision {
@@ -38,9 +38,9 @@ class Decision {
   }
 
   [[nodiscard]] RangesDecided node_ports() {
-    std::optional<range::NodePortRange> wanted = wanted_.node_ports;
+    std::optional<service::NodePortRange> wanted = wanted_.node_ports;
     if (const RangeAllocation* range = stored(kPortRange); !wanted && range != nullptr) {
-      wanted = made(kPortRange, range::NodePortRange::parse(range->range));
+      wanted = made(kPortRange, service::NodePortRange::parse(range->range));
       if (!wanted) return std::move(decided_);
     }
     if (!wanted) {
@@ -61,15 +61,15 @@ class Decision {
   }
 
   /// What the range is to be; nothing, and maybe a failure, when nobody says.
-  [[nodiscard]] std::optional<range::ServiceCidr> wanted_cidr(std::size_t index) {
+  [[nodiscard]] std::optional<service::ServiceCidr> wanted_cidr(std::size_t index) {
     if (wanted_.cidrs) {
       const net::Prefix& cidr = index == 0 ? wanted_.cidrs->primary : wanted_.cidrs->secondary;
       if (!cidr.is_valid()) return std::nullopt;
-      return made(index, range::ServiceCidr::make(cidr));
+      return made(index, service::ServiceCidr::make(cidr));
     }
     const RangeAllocation* range = stored(index);
     if (range == nullptr) return std::nullopt;
-    return made(index, range::ServiceCidr::parse(range->range));
+    return made(index, service::ServiceCidr::parse(range->range));
   }
 
   template <class M>
@@ -108,7 +108,7 @@ class Decision {
     repair.write.reset();
   }
 
-  void drop_second(const range::ServiceCidr& primary) {
+  void drop_second(const service::ServiceCidr& primary) {
     const RangeAllocation* second = stored(1);
     const bool is_alone = wanted_.cidrs && !wanted_.cidrs->secondary.is_valid();
     const auto cidr = second != nullptr ? net::parse_prefix(second->range) : std::nullopt;
@@ -153,4 +153,4 @@ bool is_moved(const RangeRepair& repair) {
   return repair.write && repair.name != kServiceNodePorts && (!repair.present || repair.range != repair.write->range);
 }
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -21,7 +21,7 @@
 // Which ranges a pass of the repair looks at, what they are to be, and where it has to give up (range_repair.h repairs
 // one).
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 
 /// The ranges that there may be, in the order of a report.
 inline constexpr std::array<std::string_view, 3> kRangeNames{kServiceIps, kSecondaryServiceIps, kServiceNodePorts};
@@ -41,8 +41,8 @@ struct FormInUse {
 
 /// The ranges as they are to be: kube-apiserver's flags. What is not given stays as its record says.
 struct RangesWanted {
-  std::optional<range::ServiceCidrs> cidrs;
-  std::optional<range::NodePortRange> node_ports;
+  std::optional<service::ServiceCidrs> cidrs;
+  std::optional<service::NodePortRange> node_ports;
 };
 struct RangesSeen {
   std::array<std::optional<RangeAllocation>, kRangeNames.size()> stored;
@@ -72,4 +72,4 @@ struct RangesDecided {
 /// Whether the repair claims addresses for a range that it did not have.
 [[nodiscard]] bool is_moved(const RangeRepair& repair);
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -9,7 +9,7 @@
 #include "core/register/test_register.h"
 #include "net/test_values.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 namespace {
 
 TEST(FormInUse, ObjectsCountWhereThereAreAnyAndNoBitmapOrBothKindsOfThem) {
@@ -113,4 +113,4 @@ TEST(RangeDecision, TheFlagsSayWhatIsNotAsItsRecordSays) {
 }
 
 }  // namespace
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 constexpr int kDrawsMax = 64;
@@ -78,4 +78,4 @@ std::uint32_t BitmapRange::scan(Random& random, std::uint32_t first, std::uint32
   return found != size() ? found : first_free(first, end);
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

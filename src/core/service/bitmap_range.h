@@ -10,7 +10,7 @@
 #include "core/service/range_data.h"
 #include "core/space/dense_bitmap.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 
 using space::Ordinal;
 
@@ -83,4 +83,4 @@ class BitmapRange {
   space::DenseBitmap bits_;
 };
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

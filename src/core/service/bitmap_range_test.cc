@@ -13,7 +13,7 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 struct Shape {
@@ -383,4 +383,4 @@ RC_GTEST_PROP(RangeDataProperty, AnyBytesAreReadAsTheirNumber, (const std::strin
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::service

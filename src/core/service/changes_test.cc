@@ -33,7 +33,7 @@ class ServiceChanges : public testing::Test {
  protected:
   ServiceChanges() {
     ranges.cidrs.primary = prefix("10.96.0.0/28");
-    ranges.node_ports = range::NodePortRange::parse("30000-30003").value();
+    ranges.node_ports = service::NodePortRange::parse("30000-30003").value();
     ranges.may_make = true;
   }
   static Service named(const char* name, ServiceType type = ServiceType::cluster_ip) {
@@ -73,7 +73,7 @@ class ServiceChanges : public testing::Test {
     std::set<std::string> result;
     const auto* record = reg.get<RangeAllocation>(range_allocation_key(name));
     if (record == nullptr) return result;
-    const auto restored = range::range_from<M>({record->range, record->data});
+    const auto restored = service::range_from<M>({record->range, record->data});
     EXPECT_TRUE(restored);
     restored->range.for_each_taken([&](const auto& value) {
       if constexpr (std::is_same_v<std::decay_t<decltype(value)>, int>) {
@@ -97,8 +97,8 @@ class ServiceChanges : public testing::Test {
         if (port.node_port != 0) ports.insert(std::to_string(port.node_port));
       }
     }
-    EXPECT_EQ(taken<range::ServiceCidr>(kServiceIps), addresses) << where;
-    EXPECT_EQ(taken<range::NodePortRange>(kServiceNodePorts), ports) << where;
+    EXPECT_EQ(taken<service::ServiceCidr>(kServiceIps), addresses) << where;
+    EXPECT_EQ(taken<service::NodePortRange>(kServiceNodePorts), ports) << where;
   }
 
   TestRegister reg;

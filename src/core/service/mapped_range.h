@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "core/service/bitmap_range.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 
 /// What the ordinals of a range stand for outside: Service addresses (ServiceCidr) or ports (NodePortRange).
 ///
@@ -125,4 +125,4 @@ Result<std::uint64_t> MappedRange<M>::restore(const M& range, std::string_view d
   return bits_.restore({bits_.text(), std::string(data)});
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -11,7 +11,7 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 NodePortRange port_range(std::string_view text) { return NodePortRange::parse(text).value(); }
@@ -172,4 +172,4 @@ TEST(NodePorts, ARangeWithoutPorts) {
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::service

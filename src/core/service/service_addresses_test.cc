@@ -11,7 +11,7 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 using namespace net::literals;
@@ -366,4 +366,4 @@ TEST(ServiceCidrs, SeveralErrorsAtOnce) {
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::service
