@@ -16,23 +16,24 @@
 #include "base/manual_clock.h"
 #include "engine/range_repair.h"
 #include "store/memory/memory_store.h"
+#include "store/test_commits.h"
 
 namespace croft {
 namespace {
 
-namespace collect = core::collect;
+namespace audit = core::audit;
 using Seconds = std::chrono::duration<double>;
 
 constexpr double kSecondsBudget = 1;
 constexpr int kRuns = 5;
 constexpr std::size_t kNodePorts = 2000;
 
-core::Service service_at(std::size_t number, const core::range::ServiceCidr& cidr) {
+core::Service service_at(std::size_t number, const core::service::ServiceCidr& cidr) {
   core::Service service;
   service.name = {fmt::format("team-{}", number % 100), fmt::format("service-{:06}", number)};
   service.uid = fmt::format("{:08x}-0000-4000-8000-000000000000", number);
   service.cluster_ip =
-      cidr.value_at(core::range::Ordinal{static_cast<std::uint32_t>(number * 10 % cidr.size())}).to_string();
+      cidr.value_at(core::service::Ordinal{static_cast<std::uint32_t>(number * 10 % cidr.size())}).to_string();
   service.cluster_ips = {service.cluster_ip};
   service.selector = {{"app", service.name.name}};
   core::ServicePort port;
@@ -57,14 +58,14 @@ double best_of(Run run) {
 }
 
 [[nodiscard]] Result<int> measure(std::size_t count) {
-  TRY(const auto cidr, core::range::ServiceCidr::parse("10.96.0.0/12"));
-  TRY(const auto ports, core::range::parse_node_port_flag(""));
+  TRY(const auto cidr, core::service::ServiceCidr::parse("10.96.0.0/12"));
+  TRY(const auto ports, core::service::parse_node_port_flag(""));
   store::MemoryStore store;
-  std::vector<collect::ServiceUse> uses;
-  core::range::ServiceAddresses nine_tenths(cidr);
+  std::vector<audit::ServiceUse> uses;
+  core::service::ServiceAddresses nine_tenths(cidr);
   for (std::size_t i = 0; i < count; ++i) {
     const core::Service service = service_at(i, cidr);
-    uses.push_back(collect::use_of(service));
+    uses.push_back(audit::use_of(service));
     if (i % 10 != 0) TRY_VOID(nine_tenths.take(*net::parse_address(service.cluster_ip)));
     TRY_VOID(store::create_if_absent(store, core::service_key(service.name), service, {}, Deadline{}));
   }
@@ -72,17 +73,17 @@ double best_of(Run run) {
 
   std::size_t found = 0;
   const double pure = best_of([&] {
-    const collect::AddressRangeSeen addresses{std::string(core::kServiceIps), lacking, cidr, {}};
-    const collect::PortRangeSeen node_ports{std::string(core::kServiceNodePorts), {}, ports, {}};
-    found = collect::repair_addresses({&addresses, 1}, uses).front().findings.size() +
-            collect::repair_node_ports(node_ports, uses).findings.size();
+    const audit::AddressRangeSeen addresses{std::string(core::kServiceIps), lacking, cidr, {}};
+    const audit::PortRangeSeen node_ports{std::string(core::kServiceNodePorts), {}, ports, {}};
+    found = audit::repair_addresses({&addresses, 1}, uses).front().findings.size() +
+            audit::repair_node_ports(node_ports, uses).findings.size();
   });
 
   const ManualClock clock;
   SeededRandom random(1);
   const engine::Context context{store, clock, random};
   engine::RangeRepairOptions options;
-  options.cidrs = core::range::ServiceCidrs{cidr.cidr(), {}, false};
+  options.cidrs = core::service::ServiceCidrs{cidr.cidr(), {}, false};
   options.node_ports = ports;
   options.write = true;
   const store::Key key = core::range_allocation_key(core::kServiceIps);

@@ -131,8 +131,8 @@ int run(const std::string& url, int count, const std::string& range) {
   check(opened.has_value(), opened ? "" : opened.error().message);
   const engine::Context context{**opened, clock, random};
   core::ServiceRanges ranges;
-  ranges.cidrs = core::range::parse_service_cidrs(range).value();
-  ranges.node_ports = core::range::parse_node_port_flag("20000-60000").value();
+  ranges.cidrs = core::service::parse_service_cidrs(range).value();
+  ranges.node_ports = core::service::parse_node_port_flag("20000-60000").value();
   ranges.may_make = true;
 
   Times creations, in_two, read_and_commit, deletions;

@@ -25,8 +25,8 @@
 namespace {
 
 using croft::SeededRandom;
-using croft::core::range::BitmapRange;
-using croft::core::range::Ordinal;
+using croft::core::service::BitmapRange;
+using croft::core::service::Ordinal;
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 

@@ -28,7 +28,7 @@ namespace {
 using namespace croft;
 using fuzz::Bytes;
 using namespace croft::core;
-using core::range::CidrSet;
+using core::node_range::CidrSet;
 using net::Address;
 using net::Family;
 using net::Prefix;

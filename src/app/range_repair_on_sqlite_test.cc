@@ -11,6 +11,7 @@
 #include "engine/test_meddler.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
+#include "store/test_commits.h"
 
 // Two writers on the store that Services are really on: one makes and deletes them, the other repairs. The rules are
 // tested in src/engine.
@@ -23,8 +24,8 @@ using ::testing::IsEmpty;
 class RangeRepairOnSqlite : public testing::Test {
  protected:
   RangeRepairOnSqlite() {
-    ranges_.cidrs = core::range::parse_service_cidrs("10.96.0.0/24").value();
-    ranges_.node_ports = core::range::parse_node_port_flag("").value();
+    ranges_.cidrs = core::service::parse_service_cidrs("10.96.0.0/24").value();
+    ranges_.node_ports = core::service::parse_node_port_flag("").value();
     ranges_.may_make = true;
   }
   std::unique_ptr<store::Store> open() {
@@ -56,7 +57,7 @@ class RangeRepairOnSqlite : public testing::Test {
     const auto key = core::range_allocation_key(core::kServiceIps);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(record->value);
-    auto bits = core::range::range_from<core::range::ServiceCidr>({range.range, range.data})->range;
+    auto bits = core::service::range_from<core::service::ServiceCidr>({range.range, range.data})->range;
     ASSERT_TRUE(bits.take(*net::parse_address(address)));
     range.data = bits.snapshot().data;
     ASSERT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));

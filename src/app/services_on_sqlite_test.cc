@@ -27,8 +27,8 @@ class ServicesOnSqlite : public testing::Test {
   }
   static core::ServiceRanges ranges(const char* cidrs) {
     core::ServiceRanges result;
-    result.cidrs = core::range::parse_service_cidrs(cidrs).value();
-    result.node_ports = core::range::parse_node_port_flag("").value();
+    result.cidrs = core::service::parse_service_cidrs(cidrs).value();
+    result.node_ports = core::service::parse_node_port_flag("").value();
     result.may_make = true;
     return result;
   }

@@ -622,8 +622,8 @@ class World {
   // -- Services
 
   void services(Command& c) {
-    const auto cidrs = range::parse_service_cidrs(c.option("cidr", "10.96.0.0/24"));
-    const auto ports = range::parse_node_port_flag(c.option("ports"));
+    const auto cidrs = service::parse_service_cidrs(c.option("cidr", "10.96.0.0/24"));
+    const auto ports = service::parse_node_port_flag(c.option("ports"));
     c.done();
     if (!cidrs) return say_error(cidrs.error());
     if (!ports) return say_error(ports.error());
@@ -702,25 +702,25 @@ class World {
     register_.apply({{service_key(name), std::nullopt, Guard::none, false}});
   }
   template <class M>
-  collect::RangeSeen<M> seen(std::string_view name, const M& wanted) {
+  audit::RangeSeen<M> seen(std::string_view name, const M& wanted) {
     const auto* stored = register_.get<RangeAllocation>(range_allocation_key(name));
     return {std::string(name), stored == nullptr ? std::nullopt : std::optional(*stored), wanted,
             leaks_[std::string(name)]};
   }
   void repair(Command& c) {
     c.done();
-    std::vector<collect::ServiceUse> uses;
-    for (const Service* service : all<Service>()) uses.push_back(collect::use_of(*service));
-    std::vector<collect::AddressRangeSeen> addresses;
-    addresses.push_back(seen(kServiceIps, range::ServiceCidr::make(ranges().cidrs.primary).value()));
+    std::vector<audit::ServiceUse> uses;
+    for (const Service* service : all<Service>()) uses.push_back(audit::use_of(*service));
+    std::vector<audit::AddressRangeSeen> addresses;
+    addresses.push_back(seen(kServiceIps, service::ServiceCidr::make(ranges().cidrs.primary).value()));
     if (ranges().cidrs.secondary.is_valid()) {
-      addresses.push_back(seen(kSecondaryServiceIps, range::ServiceCidr::make(ranges().cidrs.secondary).value()));
+      addresses.push_back(seen(kSecondaryServiceIps, service::ServiceCidr::make(ranges().cidrs.secondary).value()));
     }
-    std::vector<collect::RangeRepair> repairs = collect::repair_addresses(addresses, uses);
-    repairs.push_back(collect::repair_node_ports(seen(kServiceNodePorts, ranges().node_ports), uses));
-    for (const collect::RangeRepair& repair : repairs) {
+    std::vector<audit::RangeRepair> repairs = audit::repair_addresses(addresses, uses);
+    repairs.push_back(audit::repair_node_ports(seen(kServiceNodePorts, ranges().node_ports), uses));
+    for (const audit::RangeRepair& repair : repairs) {
       if (repair.failure) say_error(*repair.failure);
-      for (const collect::RepairFinding& finding : repair.findings) {
+      for (const audit::RepairFinding& finding : repair.findings) {
         say("{} {}: {}, {}", finding.range, finding.value, finding.reason, finding.mended ? "mended" : "left");
       }
       say("{} {}: {} of {} in the static band, {} of {} above it", repair.name, repair.range, repair.in_static.used,
@@ -788,7 +788,7 @@ class World {
   bool lists_whole_ = true;
   collect::Memory memory_;
   std::optional<ServiceRanges> ranges_;
-  std::map<std::string, collect::Leaks> leaks_;
+  std::map<std::string, audit::Leaks> leaks_;
   int reservations_ = 0;
   std::string out_;
 };

@@ -3,12 +3,12 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/audit.h"
+#include "core/audit/register_audit.h"
 
 namespace croft::edge {
 
 struct CniCache {
-  engine::LiveAttachments attachments;
+  core::audit::LiveAttachments attachments;
   /// Why paths of network namespaces say nothing here; then none of them counts as gone. Empty when they do.
   std::string blind_because;
 };

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
-using Netns = engine::CachedAttachment::Netns;
+using Netns = core::CachedAttachment::Netns;
 
 class CniCacheTest : public testing::Test {
  protected:

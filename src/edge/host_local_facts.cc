@@ -17,8 +17,8 @@ namespace croft::edge {
 namespace {
 
 namespace files = wire::host_local;
-using engine::CachedAttachment;
-using engine::HostLocalDirectory;
+using core::CachedAttachment;
+using HostLocalDirectory = core::host_local::Directory;
 
 constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
 constexpr std::size_t kCursorBytesMax = 256;
@@ -95,7 +95,7 @@ CachedAttachment::Netns netns_of(const std::string& path) {
   return CachedAttachment::Netns::unclear;
 }
 
-void read_entry(const os::Directory& directory, const std::string& name, engine::SignsOfLife& life) {
+void read_entry(const os::Directory& directory, const std::string& name, core::host_local::SignsOfLife& life) {
   const std::string path = directory.path_of(name);
   const auto bytes = os::read_file(path, kCacheFileBytesMax);
   auto entry = bytes ? wire::cni::read_whole_cache_entry(*bytes) : Result<wire::cni::CacheEntry>(fail(bytes.error()));
@@ -130,7 +130,7 @@ Result<HostLocalDirectory> read_host_local_directory(const std::string& path) {
   return reader.done();
 }
 
-Result<void> read_cached_attachments(const std::string& directory, engine::SignsOfLife& life) {
+Result<void> read_cached_attachments(const std::string& directory, core::host_local::SignsOfLife& life) {
   const std::string results = directory + "/results";
   const auto names = os::list_directory(results, kCacheFilesMax);
   if (!names && names.error().code == ErrorCode::not_found) return fail(names.error());
@@ -143,7 +143,7 @@ Result<void> read_cached_attachments(const std::string& directory, engine::Signs
   return {};
 }
 
-void look_at_namespaces(bool own_processes_are_all, engine::SignsOfLife& life) {
+void look_at_namespaces(bool own_processes_are_all, core::host_local::SignsOfLife& life) {
   const os::NamespaceSurvey survey = os::survey_network_namespaces(own_processes_are_all);
   life.namespaces = survey.namespaces.size();
   life.unseen.insert(life.unseen.end(), survey.unseen.begin(), survey.unseen.end());

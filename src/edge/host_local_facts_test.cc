@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using Netns = engine::CachedAttachment::Netns;
+using Netns = core::CachedAttachment::Netns;
 
 class HostLocalFacts : public testing::Test {
  protected:
@@ -66,7 +66,7 @@ TEST_F(HostLocalFacts, ADirectoryAsItIs) {
 }
 
 TEST_F(HostLocalFacts, TheCacheAndTheNamespacesOfItsEntries) {
-  engine::SignsOfLife life;
+  core::host_local::SignsOfLife life;
   EXPECT_EQ(read_cached_attachments(path("cache"), life).error().code, ErrorCode::not_found);
   write("cache/results/net-a-eth0", cached("a", "/proc/self/ns/net"));
   write("cache/results/net-b-eth0", cached("b", path("gone")));
@@ -86,7 +86,7 @@ TEST_F(HostLocalFacts, TheCacheAndTheNamespacesOfItsEntries) {
 
 TEST_F(HostLocalFacts, OwnNamespaceIsLookedAtFromAThreadOfItsOwn) {
   const auto before = std::filesystem::read_symlink("/proc/thread-self/ns/net");
-  engine::SignsOfLife life;
+  core::host_local::SignsOfLife life;
   look_at_namespaces(true, life);
   EXPECT_EQ(std::filesystem::read_symlink("/proc/thread-self/ns/net"), before);
   // Without root even the own namespace can't be entered; then that is said.

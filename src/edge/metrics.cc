@@ -12,16 +12,17 @@
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
 
+#include "core/service/mapped_range.h"
+
 namespace croft::edge {
 namespace {
 
-namespace collect = core::collect;
-using core::range::RangeMetrics;
+namespace audit = core::audit;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
-using Type = collect::RepairFinding::Type;
+using Type = audit::RepairFinding::Type;
 
 /// Prometheus knows no integers; what is exact up to 2^53 is so here.
 template <class T>
@@ -29,35 +30,30 @@ double number(T count) {
   return static_cast<double>(count);
 }
 
-/// How full a range is, and what its allocator has done if it is in this process.
+/// How full a range is.
 struct RangeSeries {
   double allocated = 0;
   double available = 0;
-  std::optional<RangeMetrics> allocator;
 };
 
-RangeSeries series_of(const RangeMetrics& metrics) {
-  return {number(metrics.allocated), number(metrics.available), metrics};
-}
-
-RangeSeries series_of(const collect::BandUse& in_static, const collect::BandUse& in_dynamic) {
+RangeSeries series_of(const audit::BandUse& in_static, const audit::BandUse& in_dynamic) {
   const double used = number(in_static.used) + number(in_dynamic.used);
-  return {used, number(in_static.size) + number(in_dynamic.size) - used, {}};
+  return {used, number(in_static.size) + number(in_dynamic.size) - used};
 }
 
 template <class M>
 RangeSeries series_of(const core::RangeAllocation& range) {
-  const auto made = core::range::range_from<M>({range.range, range.data});
+  const auto made = core::service::range_from<M>({range.range, range.data});
   if (!made) return {};  // never: a repair made it
-  return {number(made->range.taken_count()), number(made->range.free_count()), {}};
+  return {number(made->range.taken_count()), number(made->range.free_count())};
 }
 
 struct RepairSeries {
-  collect::RepairCounts errors{};
+  audit::RepairCounts errors{};
   std::uint64_t reconcile_errors = 0;
 
-  void add(const std::vector<collect::RepairFinding>& findings) {
-    const collect::RepairCounts counts = collect::counts_of(findings);
+  void add(const std::vector<audit::RepairFinding>& findings) {
+    const audit::RepairCounts counts = audit::counts_of(findings);
     for (std::size_t i = 0; i < counts.size(); ++i) errors[i] += counts[i];
   }
 };
@@ -136,9 +132,9 @@ bool is_written(const engine::RangeRepairReport& report, const std::string& name
 }
 
 /// Without the leaks that were to be freed and were not.
-std::vector<collect::RepairFinding> findings_of(const engine::RangeRepairReport& report,
-                                                const collect::RangeRepair& range) {
-  std::vector<collect::RepairFinding> findings = range.findings;
+std::vector<audit::RepairFinding> findings_of(const engine::RangeRepairReport& report,
+                                              const audit::RangeRepair& range) {
+  std::vector<audit::RepairFinding> findings = range.findings;
   if (!is_written(report, range.name)) {
     std::erase_if(findings, [](const auto& finding) { return finding.type == Type::leak; });
   }
@@ -146,8 +142,8 @@ std::vector<collect::RepairFinding> findings_of(const engine::RangeRepairReport&
 }
 
 /// Likewise of objects.
-std::vector<collect::RepairFinding> findings_of_objects(const engine::RangeRepairReport& report) {
-  std::vector<collect::RepairFinding> findings = report.addresses->findings;
+std::vector<audit::RepairFinding> findings_of_objects(const engine::RangeRepairReport& report) {
+  std::vector<audit::RepairFinding> findings = report.addresses->findings;
   std::erase_if(findings, [&](const auto& finding) {
     return finding.type == Type::leak &&
            (!report.applied ||
@@ -168,31 +164,23 @@ class Metrics::State final : public prometheus::Collectable {
     for (const auto& [name, tries] : report.failed_tries) {
       (name == core::kServiceNodePorts ? port_repairs_ : address_repairs_).reconcile_errors += tries;
     }
-    for (const collect::RangeRepair& range : report.ranges) {
+    for (const audit::RangeRepair& range : report.ranges) {
       const bool is_new = is_written(report, range.name);
       if (range.name == core::kServiceNodePorts) {
         port_repairs_.add(findings_of(report, range));
-        if (is_new) ports = series_of<core::range::NodePortRange>(*range.write);
+        if (is_new) ports = series_of<core::service::NodePortRange>(*range.write);
         if (!is_new && range.present) ports = series_of(range.in_static, range.in_dynamic);
       } else if (!report.objects) {  // else a bitmap that is left over, or a copy of the objects
         address_repairs_.add(findings_of(report, range));
-        if (is_new) addresses[range.write->range] = series_of<core::range::ServiceCidr>(*range.write);
+        if (is_new) addresses[range.write->range] = series_of<core::service::ServiceCidr>(*range.write);
         if (!is_new && range.present) addresses[range.range] = series_of(range.in_static, range.in_dynamic);
       }
     }
     if (report.objects && report.addresses) {
       address_repairs_.add(findings_of_objects(report));
-      for (const collect::ServiceCidrUse& use : report.addresses->cidrs) {
+      for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
         addresses[use.cidr.to_string()] = series_of(use.in_static, use.in_dynamic);
       }
-    }
-    // The ranges of this process's own allocators stay, and keep their counters.
-    for (auto& [cidr, series] : service_addresses_) {
-      if (series.allocator) addresses.try_emplace(cidr, series).first->second.allocator = series.allocator;
-    }
-    if (node_ports_ && node_ports_->allocator) {
-      if (!ports) ports = node_ports_;
-      ports->allocator = node_ports_->allocator;
     }
     service_addresses_ = std::move(addresses);
     node_ports_ = ports;
@@ -220,16 +208,6 @@ class Metrics::State final : public prometheus::Collectable {
     cluster_cidrs_ = std::move(now);
   }
 
-  void set_service_addresses(const std::string& cidr, const RangeMetrics& metrics) {
-    const std::lock_guard lock(mutex_);
-    service_addresses_[cidr] = series_of(metrics);
-  }
-
-  void set_node_ports(const RangeMetrics& metrics) {
-    const std::lock_guard lock(mutex_);
-    node_ports_ = series_of(metrics);
-  }
-
   [[nodiscard]] std::vector<MetricFamily> Collect() const override {
     const std::lock_guard lock(mutex_);
     std::vector<MetricFamily> all;
@@ -247,18 +225,9 @@ class Metrics::State final : public prometheus::Collectable {
                      "Number of allocated IPs for Services");
     Family available(all, MetricType::Gauge, "kube_apiserver_clusterip_allocator_available_ips",
                      "Number of available IPs for Services");
-    Family allocations(all, MetricType::Counter, "kube_apiserver_clusterip_allocator_allocation_total",
-                       "Number of Cluster IPs allocations");
-    Family errors(all, MetricType::Counter, "kube_apiserver_clusterip_allocator_allocation_errors_total",
-                  "Number of errors trying to allocate Cluster IPs");
     for (const auto& [cidr, series] : service_addresses_) {
       allocated.add({{"cidr", cidr}}, series.allocated);
       available.add({{"cidr", cidr}}, series.available);
-      if (!series.allocator) continue;
-      allocations.add({{"cidr", cidr}, {"scope", "static"}}, number(series.allocator->allocations_static));
-      allocations.add({{"cidr", cidr}, {"scope", "dynamic"}}, number(series.allocator->allocations_dynamic));
-      errors.add({{"cidr", cidr}, {"scope", "static"}}, number(series.allocator->errors_static));
-      errors.add({{"cidr", cidr}, {"scope", "dynamic"}}, number(series.allocator->errors_dynamic));
     }
   }
 
@@ -270,15 +239,6 @@ class Metrics::State final : public prometheus::Collectable {
     Family(all, MetricType::Gauge, "kube_apiserver_nodeport_allocator_available_ports",
            "Number of available NodePorts for Services")
         .add({}, node_ports_->available);
-    if (!node_ports_->allocator) return;
-    Family allocations(all, MetricType::Counter, "kube_apiserver_nodeport_allocator_allocation_total",
-                       "Number of NodePort allocations");
-    Family errors(all, MetricType::Counter, "kube_apiserver_nodeport_allocator_allocation_errors_total",
-                  "Number of errors trying to allocate NodePorts");
-    allocations.add({{"scope", "static"}}, number(node_ports_->allocator->allocations_static));
-    allocations.add({{"scope", "dynamic"}}, number(node_ports_->allocator->allocations_dynamic));
-    errors.add({{"scope", "static"}}, number(node_ports_->allocator->errors_static));
-    errors.add({{"scope", "dynamic"}}, number(node_ports_->allocator->errors_dynamic));
   }
 
   void collect_repairs(std::vector<MetricFamily>& all) const {
@@ -287,7 +247,7 @@ class Metrics::State final : public prometheus::Collectable {
                      "Number of errors detected on clusterips by the repair loop, by type");
     Family ports(all, MetricType::Counter, "apiserver_nodeport_repair_port_errors_total",
                  "Number of errors detected on ports by the repair loop, by type");
-    for (std::size_t i = 0; i < collect::RepairFinding::kTypeCount; ++i) {
+    for (std::size_t i = 0; i < audit::RepairFinding::kTypeCount; ++i) {
       const Type type{static_cast<std::uint8_t>(i)};
       const Labels labels{{"type", std::string(name_of(type))}};
       addresses.add(labels, number(address_repairs_.errors[i]));
@@ -337,11 +297,6 @@ Metrics::~Metrics() = default;
 void Metrics::count(const engine::RangeRepairReport& report) { state_->count(report); }
 void Metrics::count_failed_repair() { state_->count_failed_repair(); }
 void Metrics::count(const engine::NodeRangesReconciled& done) { state_->count(done); }
-
-void Metrics::set_service_addresses(const std::string& cidr, const RangeMetrics& metrics) {
-  state_->set_service_addresses(cidr, metrics);
-}
-void Metrics::set_node_ports(const RangeMetrics& metrics) { state_->set_node_ports(metrics); }
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(state_->Collect()); }
 

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "core/service/mapped_range.h"
 #include "engine/node_range.h"
 #include "engine/range_repair.h"
 
@@ -50,11 +49,6 @@ class Metrics {
   /// One pass over node ranges. What others gave out or took back since the pass before counts too, and what was
   /// there before the first pass as given out, as in the reference.
   void count(const engine::NodeRangesReconciled& done);
-
-  /// What a range has done that this process allocates from, in all since it began to count
-  /// (core::range::MappedRange::metrics): once after each change. `cidr` is the text of the range.
-  void set_service_addresses(const std::string& cidr, const core::range::RangeMetrics& metrics);
-  void set_node_ports(const core::range::RangeMetrics& metrics);
 
   /// All of it in Prometheus' text format.
   [[nodiscard]] std::string text() const;

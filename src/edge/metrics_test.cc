@@ -5,15 +5,15 @@
 
 #include "engine/test_services.h"
 #include "net/test_values.h"
+#include "store/test_commits.h"
 
 namespace croft::edge {
 namespace {
 
-using core::range::RangeMetrics;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using Type = core::collect::RepairFinding::Type;
+using Type = core::audit::RepairFinding::Type;
 
 /// Services on a store in memory, a repair of their ranges, and what it has told.
 struct World : engine::Services {
@@ -33,7 +33,7 @@ struct World : engine::Services {
     const store::Key key = core::range_allocation_key(core::kServiceIps);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(record->value);
-    auto bits = core::range::range_from<core::range::ServiceCidr>({range.range, range.data})->range;
+    auto bits = core::service::range_from<core::service::ServiceCidr>({range.range, range.data})->range;
     f(bits);
     range.data = bits.snapshot().data;
     EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
@@ -160,7 +160,7 @@ TEST(Metrics, ARangeThatIsGoneHasNoGauge) {
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
   world.repair();
   EXPECT_EQ(world.value(kAllocated), "1");
-  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/22").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/22").value();
   world.repair();
   EXPECT_EQ(world.value(kAllocated), "none");
   EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"10.0.0.0/22\"}"), "1021");
@@ -171,18 +171,18 @@ TEST(Metrics, AddressesThatAreObjects) {
   report.objects = true;
   report.bitmap_beside = true;
   report.applied = true;
-  core::collect::RangeRepair bitmap;
+  core::audit::RangeRepair bitmap;
   bitmap.name = core::kServiceIps;
   bitmap.range = "10.0.0.0/24";
   bitmap.present = true;
   bitmap.in_dynamic = {238, 5};
   bitmap.findings.emplace_back().type = Type::duplicate;
   report.ranges.push_back(bitmap);
-  core::collect::IpAddressAudit& audit = report.addresses.emplace();
+  core::audit::IpAddressAudit& audit = report.addresses.emplace();
   audit.cidrs.push_back({"kubernetes", prefix("10.0.0.0/24"), {16, 1}, {238, 2}});
   audit.cidrs.push_back({"kubernetes", prefix("fd00::/64"), {256, 0}, {~std::uint64_t{0} - 256, 0}});
   for (const char* address : {"10.0.0.1", "10.0.0.2"}) {
-    core::collect::RepairFinding& leak = audit.findings.emplace_back();
+    core::audit::RepairFinding& leak = audit.findings.emplace_back();
     leak.type = Type::leak;
     leak.value = address;
     leak.mended = true;
@@ -199,55 +199,6 @@ TEST(Metrics, AddressesThatAreObjects) {
   EXPECT_EQ(world.value("apiserver_clusterip_repair_ip_errors_total{type=\"duplicate\"}"), "0") << "not of the bitmap";
   EXPECT_EQ(world.value(kIpReconcileErrors), "1");
   EXPECT_EQ(world.value("kube_apiserver_nodeport_allocator_allocated_ports"), "none");
-}
-
-TEST(Metrics, WhatAnAllocatorDid) {
-  World world;
-  auto addresses = core::range::ServiceAddresses(core::range::ServiceCidr::parse("10.0.0.0/24").value());
-  addresses.enable_metrics();
-  EXPECT_TRUE(addresses.take(*net::parse_address("10.0.0.7")));
-  EXPECT_FALSE(addresses.take(*net::parse_address("10.0.0.7")));
-  EXPECT_TRUE(addresses.take_next(world.random));
-  world.metrics.set_service_addresses(addresses.map().text(), *addresses.metrics());
-  world.metrics.set_node_ports(RangeMetrics{3, 2765, 1, 3, 0, 2});
-  EXPECT_EQ(world.metrics.text(),
-            R"(# HELP kube_apiserver_clusterip_allocator_allocated_ips Number of allocated IPs for Services
-# TYPE kube_apiserver_clusterip_allocator_allocated_ips gauge
-kube_apiserver_clusterip_allocator_allocated_ips{cidr="10.0.0.0/24"} 2
-# HELP kube_apiserver_clusterip_allocator_available_ips Number of available IPs for Services
-# TYPE kube_apiserver_clusterip_allocator_available_ips gauge
-kube_apiserver_clusterip_allocator_available_ips{cidr="10.0.0.0/24"} 252
-# HELP kube_apiserver_clusterip_allocator_allocation_total Number of Cluster IPs allocations
-# TYPE kube_apiserver_clusterip_allocator_allocation_total counter
-kube_apiserver_clusterip_allocator_allocation_total{cidr="10.0.0.0/24",scope="static"} 1
-kube_apiserver_clusterip_allocator_allocation_total{cidr="10.0.0.0/24",scope="dynamic"} 1
-# HELP kube_apiserver_clusterip_allocator_allocation_errors_total Number of errors trying to allocate Cluster IPs
-# TYPE kube_apiserver_clusterip_allocator_allocation_errors_total counter
-kube_apiserver_clusterip_allocator_allocation_errors_total{cidr="10.0.0.0/24",scope="static"} 1
-kube_apiserver_clusterip_allocator_allocation_errors_total{cidr="10.0.0.0/24",scope="dynamic"} 0
-# HELP kube_apiserver_nodeport_allocator_allocated_ports Number of allocated NodePorts for Services
-# TYPE kube_apiserver_nodeport_allocator_allocated_ports gauge
-kube_apiserver_nodeport_allocator_allocated_ports 3
-# HELP kube_apiserver_nodeport_allocator_available_ports Number of available NodePorts for Services
-# TYPE kube_apiserver_nodeport_allocator_available_ports gauge
-kube_apiserver_nodeport_allocator_available_ports 2765
-# HELP kube_apiserver_nodeport_allocator_allocation_total Number of NodePort allocations
-# TYPE kube_apiserver_nodeport_allocator_allocation_total counter
-kube_apiserver_nodeport_allocator_allocation_total{scope="static"} 1
-kube_apiserver_nodeport_allocator_allocation_total{scope="dynamic"} 3
-# HELP kube_apiserver_nodeport_allocator_allocation_errors_total Number of errors trying to allocate NodePorts
-# TYPE kube_apiserver_nodeport_allocator_allocation_errors_total counter
-kube_apiserver_nodeport_allocator_allocation_errors_total{scope="static"} 0
-kube_apiserver_nodeport_allocator_allocation_errors_total{scope="dynamic"} 2
-)");
-  // A pass in the same process takes nothing of that away, and sees what is stored.
-  EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.7")), "ok");
-  world.repair();
-  EXPECT_EQ(world.value(kAllocated), "1");
-  EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_allocation_total{cidr=\"10.0.0.0/24\",scope=\"static\"}"),
-            "1");
-  EXPECT_EQ(world.value("kube_apiserver_nodeport_allocator_allocated_ports"), "1");
-  EXPECT_EQ(world.value("kube_apiserver_nodeport_allocator_allocation_errors_total{scope=\"dynamic\"}"), "2");
 }
 
 core::ClusterCidrUse use_of(const char* cidr, std::uint32_t size, std::uint32_t taken) {

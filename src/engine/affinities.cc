@@ -8,33 +8,8 @@
 #include "engine/inspect.h"
 
 namespace croft::engine {
-namespace {
 
 using core::AffinityOutcome;
-
-/// Gives up the blocks of the affinity rows that a listing finds and `wanted` accepts; goes on after failures.
-template <class Wanted>
-[[nodiscard]] Result<AffinitiesReleased> release_listed(const Context& context, const std::string& name_prefix,
-                                                        bool must_be_empty, bool apply, Wanted wanted) {
-  std::vector<core::Affinity> rows;
-  TRY_VOID(for_each_affinity(context, name_prefix, [&](const core::Affinity& row) {
-    if (wanted(row)) rows.push_back(row);
-  }));
-  AffinitiesReleased result;
-  for (const core::Affinity& row : rows) {
-    const auto outcome = release_affinity(context, {row.owner, row.cidr, must_be_empty, {}}, apply);
-    if (!outcome) {
-      result.failure = outcome.error();
-    } else if (*outcome == AffinityOutcome::not_empty) {
-      result.not_empty.push_back(row.cidr);
-    } else {
-      result.released.push_back(row.cidr);
-    }
-  }
-  return result;
-}
-
-}  // namespace
 
 Result<AffinityOutcome> release_affinity(const Context& context, const core::AffinityRelease& release, bool apply) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
@@ -47,13 +22,21 @@ Result<AffinityOutcome> release_affinity(const Context& context, const core::Aff
 Result<AffinitiesReleased> release_host_affinities(const Context& context, const core::AffinityOwner& owner,
                                                    bool must_be_empty, bool apply) {
   TRY_VOID(core::check_node_name(owner.name));
-  return release_listed(context, core::owned_names_of(owner), must_be_empty, apply,
-                        [](const core::Affinity&) { return true; });
-}
-
-Result<AffinitiesReleased> release_pool_affinities(const Context& context, const net::Prefix& cidr) {
-  return release_listed(context, "host/", false, true,
-                        [&](const core::Affinity& row) { return cidr.contains(row.cidr.first()); });
+  std::vector<core::Affinity> rows;
+  TRY_VOID(
+      for_each_affinity(context, core::owned_names_of(owner), [&](const core::Affinity& row) { rows.push_back(row); }));
+  AffinitiesReleased result;
+  for (const core::Affinity& row : rows) {
+    const auto outcome = release_affinity(context, {row.owner, row.cidr, must_be_empty, {}}, apply);
+    if (!outcome) {
+      result.failure = outcome.error();
+    } else if (*outcome == AffinityOutcome::not_empty) {
+      result.not_empty.push_back(row.cidr);
+    } else {
+      result.released.push_back(row.cidr);
+    }
+  }
+  return result;
 }
 
 Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner) {

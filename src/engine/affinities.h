@@ -28,10 +28,6 @@ struct AffinitiesReleased {
                                                                  const core::AffinityOwner& owner, bool must_be_empty,
                                                                  bool apply = true);
 
-/// The same for all owners of blocks inside `cidr` (ReleasePoolAffinities); blocks with addresses become nobody's. Only
-/// affinities of nodes, as Calico on etcd.
-[[nodiscard]] Result<AffinitiesReleased> release_pool_affinities(const Context& context, const net::Prefix& cidr);
-
 /// ReleaseHostAffinities for a node that is gone (RemoveIPAMHost). Its addresses stay held: they are collected when
 /// their holders are proven gone.
 [[nodiscard]] Result<AffinitiesReleased> remove_host(const Context& context, const core::AffinityOwner& owner);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "core/audit/attachments.h"
 #include "core/register/owner.h"
 #include "engine/transact.h"
 #include "net/address.h"
@@ -23,9 +25,8 @@ struct HeldElsewhere {
                                                                 const core::AffinityOwner& node);
 inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
 
-/// CNI CHECK: every address that the runtime believes in (`expected`, from prevResult) and that lies in one of the
-/// pools is recorded for the owner, and everything recorded is believed in. Without expectation the owner must hold at
-/// least one address. Error: not_found, naming the address that is missing on one side.
+/// CNI CHECK: what is recorded for the owner against what the runtime believes in (`expected`, from prevResult), by
+/// core::audit::check_attachment. Errors: its not_found, those of the store.
 [[nodiscard]] Result<void> check_attachment(const Context& context, const core::Owner& owner,
                                             const std::vector<net::Address>& expected);
 
@@ -33,13 +34,7 @@ inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
 /// also that such a pool has room for this node, and that no damaged record keeps it from giving. Without it neither
 /// fails: all nodes would be not ready at once, and their pods, which have their addresses, would be evicted.
 /// Errors: those of the store; no_pool; exhausted; corrupt and newer_version naming the record.
-struct StatusRequest {
-  core::AffinityOwner node;
-  bool ipv4 = true;
-  bool ipv6 = false;
-  std::vector<std::string> ipv4_pools, ipv6_pools;
-  bool fail_when_full = false;
-};
+using core::audit::StatusRequest;
 [[nodiscard]] Result<void> check_status(const Context& context, const StatusRequest& request);
 
 }  // namespace croft::engine

@@ -129,7 +129,7 @@ TEST_F(AuditTest, CountsNodesAndWhatIsBorrowed) {
 TEST_F(AuditTest, TheRuntimeOfOneNodeSaysNothingOfOthers) {
   add("c3", "node-b");
   clock.advance(60s);
-  const LiveAttachments other = runtime({{"net", "x", "eth0"}});
+  const core::audit::LiveAttachments other = runtime({{"net", "x", "eth0"}});
   EXPECT_EQ(audit(context, other).value().findings.size(), 3U);
   EXPECT_EQ(audit(context, other, kCollectAgeMin, "node-b").value().findings.size(), 1U);
 }
@@ -185,7 +185,7 @@ class DamageTest : public AuditTest {
   std::vector<std::string> found() {
     std::vector<std::string> texts;
     const AuditReport report = audit({damaged_, clock, random}, {}).value();
-    for (const Finding& f : report.findings) {
+    for (const core::audit::Finding& f : report.findings) {
       texts.push_back(std::string(name_of(f.kind)) + " " + f.subject);
     }
     return texts;
@@ -263,7 +263,7 @@ TEST_F(AuditTest, ReservedButHeld) {
 }
 
 TEST_F(AuditTest, WhatTheRuntimeDoesNotKnowIsNamedWithItsRemedy) {
-  const LiveAttachments live = runtime({{"net", "c1", "eth0"}});
+  const core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}});
   EXPECT_THAT(findings(live), IsEmpty()) << "younger than a minute";
   clock.advance(60s);
   const auto report = audit(context, live).value();
@@ -275,23 +275,23 @@ TEST_F(AuditTest, WhatTheRuntimeDoesNotKnowIsNamedWithItsRemedy) {
 
 TEST_F(AuditTest, AnEmptyCacheProvesNothing) {
   clock.advance(60s);
-  const auto report = audit(context, LiveAttachments{}).value();
-  EXPECT_THAT(findings(LiveAttachments{}), ElementsAre(HasSubstr("cache_empty")));
+  const auto report = audit(context, core::audit::LiveAttachments{}).value();
+  EXPECT_THAT(findings(core::audit::LiveAttachments{}), ElementsAre(HasSubstr("cache_empty")));
   for (const Allocation& allocation : report.allocations) EXPECT_FALSE(allocation.unattached);
 }
 
 TEST_F(AuditTest, AnEntryWhoseNamespaceIsGoneIsNobody) {
   clock.advance(60s);
-  LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}});
-  live.entries[0].netns = CachedAttachment::Netns::gone;
+  core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}});
+  live.entries[0].netns = core::CachedAttachment::Netns::gone;
   live.entries[0].netns_path = "/run/netns/c1";
-  live.entries[1].netns = CachedAttachment::Netns::unclear;
+  live.entries[1].netns = core::CachedAttachment::Netns::unclear;
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("whose network namespace /run/netns/c1 is gone")));
 }
 
 TEST_F(AuditTest, WhoeverAnUnreadableEntryMayBeAboutIsKnown) {
   clock.advance(60s);
-  LiveAttachments live = runtime({{"net", "x", "eth0"}});
+  core::audit::LiveAttachments live = runtime({{"net", "x", "eth0"}});
   live.unreadable = {{"net-c1-eth0", "empty"}, {"net-c22-eth0", "empty"}};
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("container c2")));
 }
@@ -314,22 +314,22 @@ TEST_F(AuditTest, TwoLivingContainersOfOnePodAreNamedWithIt) {
   add(wanted);
   clock.advance(60s);
   const auto owner = [](const char* id) { return core::Owner{"net", id, "eth0"}; };
-  LiveAttachments live = runtime({owner("c1"), owner("c2"), owner("c3"), owner("c4")});
+  core::audit::LiveAttachments live = runtime({owner("c1"), owner("c2"), owner("c3"), owner("c4")});
   auto report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].kind, Finding::Kind::pod_twice);
+  EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::pod_twice);
   EXPECT_THAT(report.findings[0].what, HasSubstr("container c3 holds"));
   EXPECT_EQ(report.findings[0].pod, (core::PodIdentity{"web", "shop", "uid-1"}));
   // In a container nobody can say what is there; still only one of them is the pod's.
-  live.entries[3].netns = CachedAttachment::Netns::unmounted;
+  live.entries[3].netns = core::CachedAttachment::Netns::unmounted;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].kind, Finding::Kind::pod_twice);
+  EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::pod_twice);
   EXPECT_THAT(report.findings[0].what, HasSubstr("can't be told to be there or gone"));
-  live.entries[3].netns = CachedAttachment::Netns::gone;
+  live.entries[3].netns = core::CachedAttachment::Netns::gone;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].kind, Finding::Kind::not_attached);
+  EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::not_attached);
   EXPECT_THAT(report.findings[0].what, HasSubstr("for pod shop/web (UID uid-1)"));
 }
 

@@ -392,19 +392,6 @@ TEST_F(Cluster, ANodeThatGoesLeavesItsAddressesHeld) {
   EXPECT_EQ(release_owner(context, {"net", "c1", "eth0"})->addresses.size(), 1U);
 }
 
-TEST_F(Cluster, PoolAffinitiesGoWhileAddressesStay) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  bare_pool("b", "10.2.0.0/28", 30);
-  EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));
-  auto in_b = request("c2", "node-b");
-  in_b.ipv4_pools = {"b"};
-  EXPECT_THAT(add(in_b).front(), StartsWith("10.2."));
-  ASSERT_EQ(release_pool_affinities(context, prefix("10.1.0.0/28"))->released.size(), 1U);
-  EXPECT_THAT(blocks_of(kNodeA), IsEmpty());
-  EXPECT_EQ(blocks_of(kNodeB).size(), 1U);
-  EXPECT_EQ(del("c1"), 1U);
-}
-
 TEST_F(Cluster, CalicosCooldownIsTheConfigurations) {
   bare_pool("a", "10.1.0.0/32", 32);
   config([](core::IpamConfig& c) { c.ip_cooldown_seconds = 60; });

@@ -14,6 +14,7 @@
 #include "engine/inspect.h"
 #include "engine/nodes.h"
 #include "engine/test_world.h"
+#include "store/test_commits.h"
 
 namespace croft::engine {
 namespace {
@@ -232,9 +233,10 @@ TEST_F(Damaged, TheAuditNamesEachOnce) {
   const auto report = audit(context, {});
   ASSERT_TRUE(report) << report.error().message;
   std::map<std::string, int> named;
-  for (const Finding& finding : report->findings) {
-    if (finding.kind == Finding::Kind::block_corrupt || finding.kind == Finding::Kind::record_unreadable ||
-        finding.kind == Finding::Kind::record_newer) {
+  for (const core::audit::Finding& finding : report->findings) {
+    if (finding.kind == core::audit::Finding::Kind::block_corrupt ||
+        finding.kind == core::audit::Finding::Kind::record_unreadable ||
+        finding.kind == core::audit::Finding::Kind::record_newer) {
       ++named[finding.subject];
     }
   }
@@ -252,7 +254,7 @@ TEST_F(Damaged, ANameThatNoBlockCanHaveIsNamedAndInNobodysWay) {
     const AuditReport report = audit(context, {}).value();
     ASSERT_EQ(report.findings.size(), 1U);
     EXPECT_EQ(report.findings[0].subject, "block ipv4/10.0.0.0/8");
-    EXPECT_EQ(report.findings[0].kind, Finding::Kind::block_corrupt);
+    EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::block_corrupt);
     EXPECT_THAT(report.findings[0].remedy, testing::StartsWith("`croft record remove block ipv4/10.0.0.0/8"));
   };
   check();
@@ -269,8 +271,9 @@ TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
   store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
   store.damage(core::block_beside_key(prefix("10.1.0.56/29")));
   const auto report = audit(context, std::nullopt).value();
-  const auto names_it = [](const Finding& finding) {
-    return finding.kind == Finding::Kind::record_unreadable && finding.subject.ends_with("ipv4/10.1.0.56/29");
+  const auto names_it = [](const core::audit::Finding& finding) {
+    return finding.kind == core::audit::Finding::Kind::record_unreadable &&
+           finding.subject.ends_with("ipv4/10.1.0.56/29");
   };
   EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), names_it), 1);
 }
@@ -282,17 +285,18 @@ TEST_F(Damaged, WhatIsBesideARecordThatIsWholeIsNamedByItself) {
   store.damage_beside(core::block_key(block));
   store.damage(core::block_beside_key(block));
   store.damage_beside(core::pool_key("other"));
-  std::vector<Finding> found = audit(context, std::nullopt).value().findings;
-  std::erase_if(found, [](const Finding& f) {
-    return f.kind != Finding::Kind::block_corrupt && f.kind != Finding::Kind::record_unreadable;
+  std::vector<core::audit::Finding> found = audit(context, std::nullopt).value().findings;
+  std::erase_if(found, [](const core::audit::Finding& f) {
+    return f.kind != core::audit::Finding::Kind::block_corrupt &&
+           f.kind != core::audit::Finding::Kind::record_unreadable;
   });
   ASSERT_EQ(found.size(), 2U);
   const auto& [of_pool, of_block] = std::pair(found[0], found[1]);
-  EXPECT_EQ(of_pool.kind, Finding::Kind::record_unreadable);
+  EXPECT_EQ(of_pool.kind, core::audit::Finding::Kind::record_unreadable);
   EXPECT_EQ(of_pool.subject, "pool other");
   EXPECT_THAT(of_pool.remedy, HasSubstr("`croft record remove pool other` takes away that alone"));
   EXPECT_THAT(of_pool.remedy, HasSubstr("gateway"));
-  EXPECT_EQ(of_block.kind, Finding::Kind::record_unreadable);
+  EXPECT_EQ(of_block.kind, core::audit::Finding::Kind::record_unreadable);
   EXPECT_EQ(of_block.subject, "block_beside " + core::block_key(block).name);
   EXPECT_THAT(of_block.remedy,
               HasSubstr("`croft record remove block_beside " + core::block_key(block).name + " --force`"));

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/time_text.h"
 #include "core/block/draft.h"
+#include "core/register/handle_blocks.h"
 #include "engine/config.h"
 #include "engine/each_record.h"
 #include "net/intervals.h"
@@ -230,8 +231,8 @@ Result<std::vector<MissingBlock>> missing_blocks(const Context& context) {
   const auto take_handle = [&](const store::Record& record) {
     const auto* handle = std::get_if<core::Handle>(&record.value);
     CROFT_ASSERT(handle != nullptr);
-    for (const auto& [text, count] : handle->blocks) {
-      if (const auto cidr = net::Prefix::parse(text)) name(*cidr, fmt::format("handle {} ({})", handle->id, count));
+    for (const auto& [cidr, count, text] : core::blocks_of(*handle).blocks) {
+      name(cidr, fmt::format("handle {} ({})", handle->id, count));
     }
   };
   TRY_VOID(for_each_record(context, {core::Kind::handle, ""}, take_handle, OnDamage::skip));

@@ -266,9 +266,9 @@ class OrderedCommit {
     const core::RangeAllocation* after = as_range(write.value);
     if (after == nullptr) return do_one(write);
     core::RangeAllocation both = *after;
-    both.data = core::range::united(bits_before(write.key), after->data);
+    both.data = core::service::united(bits_before(write.key), after->data);
     if (as_read_.find(write.key) != nullptr && read_before<core::RangeAllocation>(write.key) != nullptr &&
-        core::range::without(both.data, bits_before(write.key)).empty()) {
+        core::service::without(both.data, bits_before(write.key)).empty()) {
       return {};  // it takes nothing
     }
     const std::optional<Value>* before = as_read_.find(write.key);
@@ -282,7 +282,7 @@ class OrderedCommit {
       const auto record = get_sound(context_, key, deadline_);
       if (!record || !*record) return;
       core::RangeAllocation range = std::get<core::RangeAllocation>((*record)->value);
-      std::string cleared = core::range::without(range.data, bits);
+      std::string cleared = core::service::without(range.data, bits);
       if (cleared == range.data) return;
       range.data = std::move(cleared);
       const auto written = write_one(key, std::move(range), Condition::if_revision((*record)->revision));
@@ -294,7 +294,7 @@ class OrderedCommit {
   /// What the plan gives back. Nobody else can have taken it meanwhile: it is still marked.
   void give_back(const Write& write) const {
     const core::RangeAllocation* after = as_range(write.value);
-    if (after != nullptr) clear_bits(write.key, core::range::without(bits_before(write.key), after->data));
+    if (after != nullptr) clear_bits(write.key, core::service::without(bits_before(write.key), after->data));
   }
 
   /// A block that comes into being with holders does so empty first. So a handle never counts a block before it exists,
@@ -412,7 +412,7 @@ class OrderedCommit {
     const core::RangeAllocation* after = as_range(write->value);
     if (after == nullptr || deciding_.empty()) return;
     const core::RangeAllocation* before = as_range(one.before);
-    clear_bits(one.key, core::range::without(after->data, before != nullptr ? before->data : std::string()));
+    clear_bits(one.key, core::service::without(after->data, before != nullptr ? before->data : std::string()));
   }
 
   /// An object that this commit made is its own as long as it names the same holder.

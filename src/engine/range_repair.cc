@@ -16,13 +16,10 @@
 namespace croft::engine {
 namespace {
 
-namespace collect = core::collect;
-using collect::RangeRepair;
+using core::audit::RangeRepair;
 using store::Condition;
 
-constexpr std::array<std::string_view, 3> kNames{core::kServiceIps, core::kSecondaryServiceIps,
-                                                 core::kServiceNodePorts};
-constexpr std::size_t kPorts = 2;
+constexpr auto& kNames = core::audit::kRangeNames;
 
 using Records = std::array<std::optional<store::Record>, kNames.size()>;
 
@@ -67,7 +64,7 @@ struct Claims {
 /// All that a pass decides by, in the order in which it must be read.
 struct Look {
   Records records;
-  std::vector<collect::ServiceUse> services;
+  std::vector<core::audit::ServiceUse> services;
   std::vector<store::Revision> service_revisions;  ///< of each
   Claims claims;
   std::vector<core::ServiceCidrObject> cidrs;
@@ -79,7 +76,7 @@ struct Look {
 [[nodiscard]] Result<void> read_services(const Context& context, Look& look) {
   const store::Capabilities can = context.store.capabilities();
   const auto add = [&](const store::Record& record, const core::Service& service, bool beside_kubernetes) {
-    look.services.push_back(collect::use_of(service));
+    look.services.push_back(core::audit::use_of(service));
     look.services.back().beside_kubernetes = beside_kubernetes;
     look.service_revisions.push_back(record.revision);
   };
@@ -171,30 +168,31 @@ class Pass {
     // What a try before decided, and could not store, rested on other records.
     pending_.clear();
     std::erase_if(report_.ranges, [&](const RangeRepair& one) { return !done_.contains(one.name); });
-    const bool has_bitmap = look_.records[0].has_value();
-    const bool has_objects = !look_.objects.empty() || !look_.cidrs.empty();
-    report_.objects =
-        options_.form == ClusterIpForm::objects || (options_.form == ClusterIpForm::automatic && has_objects &&
-                                                    (!has_bitmap || (!look_.objects.empty() && !look_.cidrs.empty())));
-    report_.bitmap_beside =
-        report_.objects && options_.form == ClusterIpForm::automatic && look_.records[0].has_value();
+    const core::audit::FormInUse form = core::audit::form_in_use(options_.form, look_.records[0].has_value(),
+                                                                 !look_.objects.empty(), !look_.cidrs.empty());
+    report_.objects = form.objects;
+    report_.bitmap_beside = form.bitmap_beside;
     report_.stored.clear();
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       if (const core::RangeAllocation* range = stored(i)) report_.stored.emplace(kNames[i], *range);
     }
-    decide_addresses();
-    decide_ports();
+    const core::audit::RangesWanted wanted{options_.cidrs, options_.node_ports};
+    const core::audit::RangesSeen seen = ranges_seen();
+    if (!report_.objects || report_.bitmap_beside) {
+      take_over(core::audit::decide_addresses(seen, wanted, report_.services, *look_.claims.all));
+    }
+    take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
     report_.addresses.reset();
     if (report_.objects) {
-      report_.addresses = collect::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
-                                                      context_.clock.now().wall, leaked_for());
+      report_.addresses = core::audit::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
+                                                          context_.clock.now().wall, leaked_for());
       remember_leaked();
     }
   }
 
   /// For how long each object was seen as it is now, and leaked.
-  [[nodiscard]] collect::LeakedFor leaked_for() const {
-    collect::LeakedFor result;
+  [[nodiscard]] core::audit::LeakedFor leaked_for() const {
+    core::audit::LeakedFor result;
     const auto now = context_.clock.now().since_boot;
     for (const auto& [address, seen] : memory_.objects) {
       const auto revision = look_.object_revisions.find(address);
@@ -216,110 +214,18 @@ class Pass {
     memory_.objects = std::move(objects);
   }
 
-  /// What the range is to be; nothing, and maybe a failure, when nobody says.
-  [[nodiscard]] std::optional<core::range::ServiceCidr> wanted_cidr(std::size_t index) {
-    if (options_.cidrs) {
-      const net::Prefix& cidr = index == 0 ? options_.cidrs->primary : options_.cidrs->secondary;
-      if (!cidr.is_valid()) return std::nullopt;
-      return made(index, core::range::ServiceCidr::make(cidr));
+  [[nodiscard]] core::audit::RangesSeen ranges_seen() const {
+    core::audit::RangesSeen seen;
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+      if (const core::RangeAllocation* range = stored(i)) seen.stored[i] = *range;
     }
-    const core::RangeAllocation* range = stored(index);
-    if (range == nullptr) return std::nullopt;
-    return made(index, core::range::ServiceCidr::parse(range->range));
-  }
-
-  template <class M>
-  [[nodiscard]] std::optional<M> made(std::size_t index, Result<M> range) {
-    if (range) return *std::move(range);
-    fail_range(kNames[index], Error{ErrorCode::corrupt,
-                                    fmt::format("the range of the record {}: {}", kNames[index], range.error().message),
-                                    {}});
-    return std::nullopt;
-  }
-
-  void decide_addresses() {
-    if (report_.objects && !report_.bitmap_beside) return;
-    std::vector<collect::AddressRangeSeen> seen;
-    for (std::size_t i = 0; i < kPorts; ++i) {
-      if (auto wanted = wanted_cidr(i)) seen.push_back(seen_range(i, *wanted));
-    }
-    if (seen.empty()) {
-      const bool is_asked_for =
-          std::ranges::any_of(report_.services, [](const auto& s) { return !s.cluster_ips.empty(); });
-      if (is_asked_for) lacks(core::kServiceIps, "--service-cluster-ip-range");
-      return;
-    }
-    if (seen.size() == 2 && seen[0].wanted.cidr().family() == seen[1].wanted.cidr().family())
-      return of_one_family(seen);
-    for (RangeRepair& repair : collect::repair_addresses(seen, report_.services)) {
-      refuse_claimed(repair);
-      take_over(std::move(repair));
-    }
-    // By the flags there is one range only. A second one of its family is left of ranges that changed places; one of
-    // the other family stays, as in the reference: it may be wanted again.
-    const core::RangeAllocation* second = stored(1);
-    const bool is_alone = options_.cidrs && !options_.cidrs->secondary.is_valid();
-    const auto second_cidr = second != nullptr ? net::parse_prefix(second->range) : std::nullopt;
-    if (is_alone && second_cidr && second_cidr->family() == seen.front().wanted.cidr().family()) {
-      take_over(collect::drop_second_range(std::string(kNames[1]), *second, seen.front().wanted, report_.services));
-    }
-  }
-
-  /// Two bitmaps of the same addresses, or of two ranges of which one is none: which counts only the flags can say.
-  void of_one_family(const std::vector<collect::AddressRangeSeen>& seen) {
-    fail_range(kNames[1], Error{ErrorCode::refused_by_configuration,
-                                fmt::format("the records {} ({}) and {} ({}) are of one family: say with "
-                                            "--service-cluster-ip-range what the ranges are to be",
-                                            kNames[0], seen[0].wanted.text(), kNames[1], seen[1].wanted.text()),
-                                {}});
-  }
-
-  [[nodiscard]] static bool is_moved(const RangeRepair& repair) {
-    return repair.write && repair.name != core::kServiceNodePorts &&
-           (!repair.present || repair.range != repair.write->range);
-  }
-
-  /// Where a range is not yet, somebody else may be.
-  void refuse_claimed(RangeRepair& repair) const {
-    if (!is_moved(repair)) return;
-    const auto cidr = net::Prefix::parse(repair.write->range);
-    const auto claim = cidr ? look_.claims.all->against_services(*cidr) : std::nullopt;
-    if (!claim) return;
-    repair.failure = Error{
-        ErrorCode::refused_by_configuration,
-        fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim),
-        {}};
-    repair.write.reset();
-  }
-
-  void decide_ports() {
-    std::optional<core::range::NodePortRange> wanted = options_.node_ports;
-    if (const core::RangeAllocation* range = stored(kPorts); !wanted && range != nullptr) {
-      wanted = made(kPorts, core::range::NodePortRange::parse(range->range));
-      if (!wanted) return;
-    }
-    if (!wanted) {
-      const bool is_asked_for = std::ranges::any_of(report_.services, [](const auto& s) {
-        return s.type != core::ServiceType::external_name && (!s.node_ports.empty() || s.health_check_node_port != 0);
-      });
-      if (is_asked_for) lacks(core::kServiceNodePorts, "--service-node-port-range");
-      return;
-    }
-    take_over(collect::repair_node_ports(seen_range(kPorts, *wanted), report_.services));
-  }
-
-  template <class M>
-  [[nodiscard]] collect::RangeSeen<M> seen_range(std::size_t index, M wanted) const {
-    collect::RangeSeen<M> seen{std::string(kNames[index]), {}, std::move(wanted), {}};
-    if (const core::RangeAllocation* range = stored(index)) seen.stored = *range;
-    if (const auto leaks = memory_.ranges.find(seen.name); leaks != memory_.ranges.end()) seen.leaks = leaks->second;
+    seen.leaks = memory_.ranges;
     return seen;
   }
 
-  void lacks(std::string_view name, const char* flag) {
-    fail_range(name, Error{ErrorCode::invalid_argument,
-                           fmt::format("there is no record {}, and Services hold values of it: give {}", name, flag),
-                           {}});
+  void take_over(core::audit::RangesDecided decided) {
+    for (core::audit::RangeFailure& failure : decided.failures) fail_range(failure.range, std::move(failure.error));
+    for (RangeRepair& repair : decided.repairs) take_over(std::move(repair));
   }
 
   void fail_range(std::string_view name, Error error) {
@@ -388,7 +294,8 @@ class Pass {
     writes.push_back(
         {core::range_allocation_key(repair.name), std::nullopt, as_read(look_.records[index_of(repair.name)]), false});
     if (repair.write) writes.front().value = *repair.write;
-    if (is_moved(repair) && context_.store.capabilities().atomic_commit) writes.push_back(look_.claims.pool_set);
+    if (core::audit::is_moved(repair) && context_.store.capabilities().atomic_commit)
+      writes.push_back(look_.claims.pool_set);
     const auto written = commit_once(context_, writes, deadline_of_use_case(context_));
     if (written) {
       report_.written.push_back(repair.name);
@@ -416,7 +323,7 @@ class Pass {
     }
     const store::Capabilities can = context_.store.capabilities();
     const bool is_foreign = can.foreign_writers && !can.kubernetes_services;
-    for (const collect::IpAddressMend& mend : report_.addresses->mends) {
+    for (const core::audit::IpAddressMend& mend : report_.addresses->mends) {
       std::optional<store::Write> rests_on;
       if (mend.service) {
         const auto service = services.find(*mend.service);
@@ -427,19 +334,19 @@ class Pass {
       const auto done = mend_object(mend, rests_on);
       if (done) continue;
       if (done.error().code == ErrorCode::conflict) {
-        count_conflict(std::string(collect::kIpAddresses));
+        count_conflict(std::string(core::audit::kIpAddresses));
         report_.changed_meanwhile.push_back(mend.address);
         continue;
       }
-      ++report_.failed_tries[std::string(collect::kIpAddresses)];
-      report_.failures.push_back({std::string(collect::kIpAddresses), done.error()});
+      ++report_.failed_tries[std::string(core::audit::kIpAddresses)];
+      report_.failures.push_back({std::string(core::audit::kIpAddresses), done.error()});
       return;
     }
   }
 
   /// Another object takes the place of one that is wrong, in one step where the store can: for a kube-apiserver an
   /// address without object is free, and would be another Service's at once.
-  [[nodiscard]] Result<void> mend_object(const collect::IpAddressMend& mend,
+  [[nodiscard]] Result<void> mend_object(const core::audit::IpAddressMend& mend,
                                          const std::optional<store::Write>& rests_on) {
     const store::Key key = core::ip_address_key(mend.address);
     const auto commit = [&](store::Write write) -> Result<void> {
@@ -473,8 +380,8 @@ class Pass {
 
 }  // namespace
 
-std::vector<collect::RepairFinding> RangeRepairReport::findings() const {
-  std::vector<collect::RepairFinding> all;
+std::vector<core::audit::RepairFinding> RangeRepairReport::findings() const {
+  std::vector<core::audit::RepairFinding> all;
   for (const RangeRepair& range : ranges) all.insert(all.end(), range.findings.begin(), range.findings.end());
   if (addresses) all.insert(all.end(), addresses->findings.begin(), addresses->findings.end());
   return all;

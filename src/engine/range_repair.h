@@ -9,26 +9,23 @@
 #include <vector>
 
 #include "core/audit/ip_address_audit.h"
+#include "core/audit/range_decision.h"
 #include "core/audit/range_repair.h"
 #include "engine/transact.h"
 
 // The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. What is decided, and why it
-// harms nobody, is in core/audit/range_repair.h.
+// harms nobody, is in core/audit/range_decision.h and range_repair.h.
 
 namespace croft::engine {
 
-/// How a cluster keeps the addresses of its Services.
-enum class ClusterIpForm : std::uint8_t {
-  automatic,  ///< as the records tell: objects where there are any, or where there is no bitmap
-  bitmap,
-  objects,  ///< IPAddress and ServiceCIDR; node ports have a bitmap all the same
-};
+using core::audit::ClusterIpForm;
+using core::audit::RangeFailure;
 
 struct RangeRepairOptions {
   /// The ranges as they are to be: kube-apiserver's flags. What is not given stays as its record says; a range with
   /// neither is made by nobody, and Services that hold values of it are a failure that asks for the flag.
-  std::optional<core::range::ServiceCidrs> cidrs;
-  std::optional<core::range::NodePortRange> node_ports;
+  std::optional<core::service::ServiceCidrs> cidrs;
+  std::optional<core::service::NodePortRange> node_ports;
   ClusterIpForm form = ClusterIpForm::automatic;
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
@@ -41,15 +38,9 @@ struct LeakedObject {
 
 /// What passes leave for the next.
 struct RangeRepairMemory {
-  std::map<std::string, core::collect::Leaks> ranges;  ///< by name
-  std::map<std::string, LeakedObject> objects;         ///< by address
+  std::map<std::string, core::audit::Leaks> ranges;  ///< by name
+  std::map<std::string, LeakedObject> objects;       ///< by address
   std::uint64_t history = 0;  ///< of the register (store::Store::history): in another, all begins anew
-};
-
-/// A part that could not be done. The others were.
-struct RangeFailure {
-  std::string range;
-  Error error;
 };
 
 struct RangeRepairReport {
@@ -59,10 +50,10 @@ struct RangeRepairReport {
   bool bitmap_beside = false;
   bool applied = false;  ///< writing was asked for
 
-  std::vector<core::collect::ServiceUse> services;  ///< ascending by name
-  std::vector<core::collect::RangeRepair> ranges;
+  std::vector<core::audit::ServiceUse> services;  ///< ascending by name
+  std::vector<core::audit::RangeRepair> ranges;
   std::map<std::string, core::RangeAllocation> stored;  ///< as they were read
-  std::optional<core::collect::IpAddressAudit> addresses;
+  std::optional<core::audit::IpAddressAudit> addresses;
 
   std::vector<std::string> written;  ///< ranges whose record is now as their `write` says
   std::vector<RangeFailure> failures;
@@ -75,7 +66,7 @@ struct RangeRepairReport {
   std::map<std::string, std::size_t> failed_tries;
 
   /// All findings in the order ranges, addresses.
-  [[nodiscard]] std::vector<core::collect::RepairFinding> findings() const;
+  [[nodiscard]] std::vector<core::audit::RepairFinding> findings() const;
 };
 
 /// Tries of one pass while others change a range: 10 ms, 50 ms and 250 ms apart, ten percent more or less. Only the one

@@ -4,6 +4,7 @@
 
 #include "engine/test_meddler.h"
 #include "engine/test_services.h"
+#include "store/test_commits.h"
 
 namespace croft::engine {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-using Type = core::collect::RepairFinding::Type;
+using Type = core::audit::RepairFinding::Type;
 using store::Fault;
 using store::FaultScript;
 
@@ -41,18 +42,18 @@ struct World : Services {
     const store::Key key = core::range_allocation_key(name);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(record->value);
-    auto bits = core::range::range_from<M>({range.range, range.data})->range;
+    auto bits = core::service::range_from<M>({range.range, range.data})->range;
     f(bits);
     range.data = bits.snapshot().data;
     EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
   }
   void leak(const char* address) {
-    damage<core::range::ServiceCidr>(core::kServiceIps,
-                                     [&](auto& bits) { EXPECT_TRUE(bits.take(*net::parse_address(address))); });
+    damage<core::service::ServiceCidr>(core::kServiceIps,
+                                       [&](auto& bits) { EXPECT_TRUE(bits.take(*net::parse_address(address))); });
   }
   void lose(const char* address) {
-    damage<core::range::ServiceCidr>(core::kServiceIps,
-                                     [&](auto& bits) { EXPECT_TRUE(bits.give_back(*net::parse_address(address))); });
+    damage<core::service::ServiceCidr>(core::kServiceIps,
+                                       [&](auto& bits) { EXPECT_TRUE(bits.give_back(*net::parse_address(address))); });
   }
   bool has(const std::string& value) { return taken().contains(value); }
 };
@@ -233,7 +234,7 @@ TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.7")), "ok");
   world.lose("10.0.0.7");
-  world.damage<core::range::NodePortRange>(core::kServiceNodePorts, [](auto& bits) {
+  world.damage<core::service::NodePortRange>(core::kServiceNodePorts, [](auto& bits) {
     std::vector<int> all;
     bits.for_each_taken([&](int port) { all.push_back(port); });
     for (const int port : all) bits.give_back(port);
@@ -247,7 +248,7 @@ TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
   EXPECT_TRUE(
       report.failures.front().error.message.starts_with("unable to persist the updated service IP allocations: "))
       << report.failures.front().error.message;
-  EXPECT_EQ(world.taken_in<core::range::NodePortRange>(core::kServiceNodePorts).size(), 1U);
+  EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
 }
 
 TEST(RepairRanges, ALostReplyIsSettled) {
@@ -277,7 +278,7 @@ struct Objects : World {
     EXPECT_TRUE(store::create_if_absent(store, core::service_key(one.name), one, {}, Deadline{}));
   }
   void put_object(const std::string& ip, const std::string& parent) {
-    core::IpAddressObject object = core::collect::ip_address_for(*net::parse_address(ip), {"default", parent});
+    core::IpAddressObject object = core::audit::ip_address_for(*net::parse_address(ip), {"default", parent});
     EXPECT_TRUE(store::create_if_absent(store, core::ip_address_key(ip), object, {}, Deadline{}));
   }
   std::optional<core::IpAddressObject> object(const std::string& ip) {
@@ -295,7 +296,7 @@ TEST(RepairRanges, Objects) {
   world.put_object("10.0.0.3", "gone");
   EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.1", "repair 10.0.0.2", "leak 10.0.0.3 left"));
   EXPECT_TRUE(world.object("10.0.0.3")) << "seen once";
-  world.clock.advance(core::collect::kIpAddressLeakAge - std::chrono::nanoseconds(1));
+  world.clock.advance(core::audit::kIpAddressLeakAge - std::chrono::nanoseconds(1));
   EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
   world.clock.advance(std::chrono::nanoseconds(1));
   EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3"));
@@ -328,7 +329,7 @@ TEST(RepairRanges, AnObjectWhoseServiceIsMadeMeanwhileStays) {
   Objects world;
   world.put_object("10.0.0.3", "late");
   world.repair();
-  world.clock.advance(core::collect::kIpAddressLeakAge);
+  world.clock.advance(core::audit::kIpAddressLeakAge);
   world.meddler.before_commit = [&] { world.put_service("late", "10.0.0.3"); };
   const RangeRepairReport report = world.repair();
   EXPECT_THAT(report.changed_meanwhile, ElementsAre("10.0.0.3"));
@@ -340,7 +341,7 @@ TEST(RepairRanges, AnObjectThatWasMadeAnewIsSeenAnew) {
   Objects world;
   world.put_object("10.0.0.3", "gone");
   world.repair();
-  world.clock.advance(core::collect::kIpAddressLeakAge);
+  world.clock.advance(core::audit::kIpAddressLeakAge);
   const auto key = core::ip_address_key("10.0.0.3");
   ASSERT_TRUE(
       store::delete_if_revision(world.store, key, world.store.get(key, Deadline{}).value()->revision, {}, Deadline{}));
@@ -382,12 +383,12 @@ TEST(RepairRanges, ARangeOverAPoolIsNotMoved) {
   pool.cidr = *net::parse_prefix("10.0.4.0/24");
   pool.block_length = 26;
   EXPECT_TRUE(store::create_if_absent(world.store, core::pool_key("pods"), pool, {}, Deadline{}));
-  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/21").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/21").value();
   const RangeRepairReport report = world.repair();
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_EQ(report.failures.front().error.message,
             "the range 10.0.0.0/21 overlaps pool pods (10.0.4.0/24); choose another --service-cluster-ip-range");
-  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/22").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/22").value();
   EXPECT_THAT(world.repair().written, ElementsAre("serviceips"));
   EXPECT_TRUE(world.store.get(core::pool_set_key(), Deadline{}).value()) << "what conflicts with a pool made meanwhile";
 }
@@ -395,7 +396,7 @@ TEST(RepairRanges, ARangeOverAPoolIsNotMoved) {
 TEST(RepairRanges, APoolMadeMeanwhileIsSeen) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/21").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/21").value();
   world.meddler.before_commit = [&] {
     core::Pool pool;
     pool.name = "pods";
@@ -412,10 +413,10 @@ TEST(RepairRanges, APoolMadeMeanwhileIsSeen) {
 TEST(RepairRanges, TwoRecordsOfOneFamilyAreNotGuessedAt) {
   World world("10.0.0.0/24,fd00::/112");
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-  world.repair_options.cidrs = core::range::parse_service_cidrs("fd00::/112,10.0.0.0/24").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("fd00::/112,10.0.0.0/24").value();
   EXPECT_THAT(world.repair().failures, IsEmpty());
   EXPECT_TRUE(world.has("10.0.0.7"));
-  world.repair_options.cidrs = core::range::parse_service_cidrs("10.0.0.0/24").value();
+  world.repair_options.cidrs = core::service::parse_service_cidrs("10.0.0.0/24").value();
   world.repair_options.write = false;
   EXPECT_THAT(world.found(), testing::Contains("repair 10.0.0.0/24"));
   world.repair_options.write = true;
@@ -460,7 +461,7 @@ TEST(RepairRanges, ABitmapBesideObjectsIsNeverWritten) {
     EXPECT_TRUE(report.bitmap_beside);
     EXPECT_EQ(report.findings().size(), 2U);
   }
-  EXPECT_THAT(world.taken_in<core::range::ServiceCidr>(core::kServiceIps), ElementsAre("10.0.0.8"));
+  EXPECT_THAT(world.taken_in<core::service::ServiceCidr>(core::kServiceIps), ElementsAre("10.0.0.8"));
   world.repair_options.form = ClusterIpForm::objects;
   EXPECT_THAT(world.found(), IsEmpty());
 }

@@ -4,22 +4,16 @@
 #include <optional>
 #include <vector>
 
+#include "core/audit/register_audit.h"
 #include "engine/transact.h"
 
 namespace croft::engine {
-
-/// A record that is there and cannot be read. Without a name: the whole kind cannot even be listed.
-struct Unreadable {
-  core::Key key;
-  Error error;          ///< corrupt or newer_version
-  bool beside = false;  ///< Calico's own record is whole, only what Croft keeps beside it is damaged
-};
 
 /// What was read for a look at the register that decides nothing.
 struct Register {
   core::Snapshot snapshot;
   std::map<core::Key, store::Revision> revisions;
-  std::vector<Unreadable> unreadable;
+  std::vector<core::audit::Unreadable> unreadable;
 };
 
 /// Reads everything wanted (records and lists with values), as of one moment if nothing is damaged. A damaged record

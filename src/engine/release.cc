@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <variant>
 
-#include <fmt/format.h>
-
-#include "base/time_text.h"
+#include "core/audit/release_share.h"
 #include "core/block/affinity_changes.h"
 #include "engine/inspect.h"
 
@@ -109,26 +108,6 @@ template <class Decide>
   return all;
 }
 
-bool is_young(const core::Attribute& holder, const Instant& now) {
-  const auto timestamp = holder.secondary.find(core::kTimestampKey);
-  if (timestamp == holder.secondary.end()) return true;
-  const auto since = parse_go_utc_text(timestamp->second);
-  // A time in the future was written before the clock was set back: its age is unknown.
-  return !since || *since > now.wall || now.wall - *since < kCollectAgeMin;
-}
-
-bool is_of(const core::Attribute& holder, const core::Owner& owner, const std::string& network,
-           const core::AffinityOwner& node) {
-  const auto holder_node = holder.secondary.find(core::kNodeKey);
-  return owner.network == network && holder_node != holder.secondary.end() && holder_node->second == node.name;
-}
-
-bool is_valid(const ValidAttachments& valid, const core::Owner& owner) {
-  if (!owner.interface_name.empty()) return valid.contains({owner.container_id, owner.interface_name});
-  const auto any = valid.lower_bound({owner.container_id, ""});
-  return any != valid.end() && any->first == owner.container_id;
-}
-
 }  // namespace
 
 Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
@@ -161,35 +140,9 @@ Result<core::AddressReleases> release_addresses(const Context& context,
 
 Result<void> check_release_share(const Context& context, const std::vector<core::AddressToRelease>& addresses,
                                  double share) {
-  struct Count {
-    std::size_t held = 0, going = 0;
-  };
-  std::map<net::Address, const core::AddressToRelease*> wanted;
-  for (const core::AddressToRelease& one : addresses) wanted.emplace(one.address, &one);
-  std::map<std::string, Count> nodes;
-  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      const net::Ordinal ordinal(i);
-      const core::Attribute* holder = core::attribute_of(block, ordinal);
-      if (holder == nullptr || holder->cooling) continue;
-      const auto node = holder->secondary.find(core::kNodeKey);
-      Count& count = nodes[node == holder->secondary.end() ? "" : node->second];
-      ++count.held;
-      const auto goes = wanted.find(net::address_at(block.cidr, ordinal));
-      if (goes == wanted.end()) continue;
-      const core::AddressToRelease& one = *goes->second;
-      const bool matches = (!one.handle_id || one.handle_id == holder->handle_id) &&
-                           (!one.sequence_number || *one.sequence_number == core::sequence_of(block, ordinal));
-      if (matches) ++count.going;
-    }
-  }));
-  for (const auto& [name, count] : nodes) {
-    if (static_cast<double>(count.going) <= share * static_cast<double>(count.held)) continue;
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} of {} addresses held on {} would go, more than a share of {}; nothing was released",
-                            count.going, count.held, name.empty() ? "no known node" : "node " + name, share));
-  }
-  return {};
+  core::audit::ReleaseShare going(addresses);
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) { going.add(block); }));
+  return going.check(share);
 }
 
 Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision) {
@@ -203,26 +156,13 @@ Result<bool> mend_handle(const Context& context, const std::string& handle_id, s
 
 Result<Collected> collect_attachments(const Context& context, const std::string& network,
                                       const core::AffinityOwner& node, const ValidAttachments& valid) {
-  Collected collected;
+  core::audit::Garbage garbage;
+  const core::audit::Authority authority{network, node.name};
   const Instant now = context.clock.now();
-  std::vector<core::AddressToRelease> leaked;
-  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      const net::Ordinal ordinal(i);
-      const core::Attribute* holder = core::attribute_of(block, ordinal);
-      if (holder == nullptr || !holder->handle_id) continue;
-      const auto owner = core::owner_of(*holder->handle_id, holder->secondary);
-      if (!owner || !is_of(*holder, *owner, network, node) || is_valid(valid, *owner)) continue;
-      if (is_young(*holder, now)) {
-        ++collected.kept_young;
-      } else {
-        leaked.push_back({net::address_at(block.cidr, ordinal), holder->handle_id, core::sequence_of(block, ordinal)});
-      }
-    }
-  }));
-  TRY(core::AddressReleases done, release_addresses(context, leaked));
-  collected.released = std::move(done.released);
-  return collected;
+  TRY_VOID(for_each_block(
+      context, [&](const core::Block& block) { core::audit::add_garbage(block, authority, valid, now, garbage); }));
+  TRY(core::AddressReleases done, release_addresses(context, garbage.leaked));
+  return Collected{std::move(done.released), garbage.kept_young};
 }
 
 }  // namespace croft::engine

@@ -1,10 +1,15 @@
 #pragma once
 
-#include <set>
-#include <utility>
+#include <cstddef>
+#include <string>
+#include <vector>
 
+#include "base/result.h"
+#include "core/audit/attachments.h"
 #include "core/block/release.h"
 #include "engine/transact.h"
+#include "net/address.h"
+#include "store/store.h"
 
 namespace croft::engine {
 
@@ -22,7 +27,7 @@ namespace croft::engine {
                                                               bool apply = true);
 
 /// The brake: refused_for_safety when more than `share` of what is held on some node would go with these addresses, as
-/// far as they are still held by whom they say. An address that records no node counts as one of a node without name.
+/// far as they are still held by whom they say (core::audit::ReleaseShare).
 [[nodiscard]] Result<void> check_release_share(const Context& context,
                                                const std::vector<core::AddressToRelease>& addresses, double share);
 
@@ -30,19 +35,16 @@ namespace croft::engine {
 /// the record still has this revision. False: it was right, has changed, or is gone.
 [[nodiscard]] Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision);
 
-/// What the runtime says is alive: container ID and interface name.
-using ValidAttachments = std::set<std::pair<std::string, std::string>>;
+using core::audit::kCollectAgeMin;
+using core::audit::ValidAttachments;
 
 struct Collected {
   std::vector<net::Address> released;
   std::size_t kept_young = 0;  ///< held by nobody valid, but younger than kCollectAgeMin
 };
 
-/// CNI GC (docs/promises.md#cni-gc): releases, into cooling, what owners of this network on this node hold that are not
-/// in the list. The list is authoritative for (this network, this node) and nothing else. An allocation younger than
-/// kCollectAgeMin, or of unknown age, is kept: its ADD may not have reached the list yet.
+/// CNI GC: releases, into cooling, what leaked of this network on this node (core::audit::add_garbage).
 [[nodiscard]] Result<Collected> collect_attachments(const Context& context, const std::string& network,
                                                     const core::AffinityOwner& node, const ValidAttachments& valid);
-inline constexpr std::chrono::seconds kCollectAgeMin{60};
 
 }  // namespace croft::engine

@@ -27,7 +27,7 @@ template <class T, class Parse>
 }
 
 [[nodiscard]] Result<net::Prefix> parse_cidr(const std::string& text) {
-  TRY(const auto cidr, core::range::ServiceCidr::parse(text));
+  TRY(const auto cidr, core::service::ServiceCidr::parse(text));
   return cidr.cidr();
 }
 
@@ -127,12 +127,12 @@ Result<core::ServiceRanges> stored_service_ranges(const Context& context) {
                                        core::range_allocation_key(core::kServiceNodePorts)};
   TRY(const auto records, context.store.get_many(keys, deadline_of_use_case(context)));
   core::ServiceRanges ranges;
-  TRY(ranges.cidrs, core::range::parse_service_cidrs(""));
-  TRY(ranges.node_ports, core::range::parse_node_port_flag(""));
+  TRY(ranges.cidrs, core::service::parse_service_cidrs(""));
+  TRY(ranges.node_ports, core::service::parse_node_port_flag(""));
   ranges.cidrs.defaulted = !records[0];
   TRY_VOID(read_range(records[0], ranges.cidrs.primary, parse_cidr));
   TRY_VOID(read_range(records[1], ranges.cidrs.secondary, parse_cidr));
-  TRY_VOID(read_range(records[2], ranges.node_ports, core::range::NodePortRange::parse));
+  TRY_VOID(read_range(records[2], ranges.node_ports, core::service::NodePortRange::parse));
   return ranges;
 }
 

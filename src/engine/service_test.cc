@@ -63,7 +63,7 @@ class ServiceEngine : public testing::Test, public Services {
 
 class DualServiceEngine : public ServiceEngine {
  protected:
-  DualServiceEngine() { ranges.cidrs = core::range::parse_service_cidrs("10.0.0.0/24,fd00:10:96::/112").value(); }
+  DualServiceEngine() { ranges.cidrs = core::service::parse_service_cidrs("10.0.0.0/24,fd00:10:96::/112").value(); }
 };
 
 TEST_F(ServiceEngine, ACreationFillsInWhatKubernetesDoes) {
@@ -418,7 +418,7 @@ TEST_F(ServiceEngine, DamageInARangeIsSaid) {
 }
 
 TEST_F(ServiceEngine, ARangeFillsUpToTheLast) {
-  ranges.cidrs = core::range::parse_service_cidrs("10.0.0.0/29").value();
+  ranges.cidrs = core::service::parse_service_cidrs("10.0.0.0/29").value();
   for (int i = 0; i < 6; ++i) ASSERT_EQ(create(service("s" + std::to_string(i))), "ok");
   EXPECT_EQ(refused(service("z")),
             "Error from server (InternalError): Internal error occurred: failed to allocate a serviceIP for Service "

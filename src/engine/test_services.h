@@ -19,8 +19,8 @@ namespace croft::engine {
 /// A store in memory with ranges for Services, and short words for what tests do with them.
 struct Services {
   explicit Services(const char* cidrs = "10.0.0.0/24", const char* ports = "30000-32767") {
-    ranges.cidrs = core::range::parse_service_cidrs(cidrs).value();
-    ranges.node_ports = core::range::NodePortRange::parse(ports).value();
+    ranges.cidrs = core::service::parse_service_cidrs(cidrs).value();
+    ranges.node_ports = core::service::NodePortRange::parse(ports).value();
     ranges.may_make = true;
   }
   store::MemoryStore store;
@@ -79,7 +79,7 @@ struct Services {
     const auto record = store.get(core::range_allocation_key(name), Deadline{}).value();
     if (!record) return result;
     const auto& range = std::get<core::RangeAllocation>(record->value);
-    const auto restored = core::range::range_from<M>({range.range, range.data});
+    const auto restored = core::service::range_from<M>({range.range, range.data});
     EXPECT_TRUE(restored) << range.range;
     if (!restored) return result;
     EXPECT_EQ(restored->beyond, 0U);
@@ -94,9 +94,9 @@ struct Services {
   }
   /// All that the three ranges say is taken.
   std::set<std::string> taken() {
-    std::set<std::string> all = taken_in<core::range::ServiceCidr>(core::kServiceIps);
-    all.merge(taken_in<core::range::ServiceCidr>(core::kSecondaryServiceIps));
-    all.merge(taken_in<core::range::NodePortRange>(core::kServiceNodePorts));
+    std::set<std::string> all = taken_in<core::service::ServiceCidr>(core::kServiceIps);
+    all.merge(taken_in<core::service::ServiceCidr>(core::kSecondaryServiceIps));
+    all.merge(taken_in<core::service::NodePortRange>(core::kServiceNodePorts));
     return all;
   }
   /// What the Services say they hold; fails when two hold the same.

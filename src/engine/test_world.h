@@ -114,20 +114,20 @@ struct World {
   }
 
   /// A runtime whose cache has these, all alive.
-  static LiveAttachments runtime(const std::vector<core::Owner>& owners) {
-    LiveAttachments live;
+  static core::audit::LiveAttachments runtime(const std::vector<core::Owner>& owners) {
+    core::audit::LiveAttachments live;
     for (const core::Owner& owner : owners) {
-      CachedAttachment& entry = live.entries.emplace_back();
+      core::CachedAttachment& entry = live.entries.emplace_back();
       entry.owner = owner;
-      entry.netns = CachedAttachment::Netns::present;
+      entry.netns = core::CachedAttachment::Netns::present;
     }
     return live;
   }
-  std::vector<std::string> findings(const std::optional<LiveAttachments>& live = {}) {
+  std::vector<std::string> findings(const std::optional<core::audit::LiveAttachments>& live = {}) {
     const auto report = audit(context, live);
     if (!report) return {report.error().message};
     std::vector<std::string> texts;
-    for (const Finding& f : report->findings)
+    for (const core::audit::Finding& f : report->findings)
       texts.push_back(std::string(name_of(f.kind)) + " " + f.subject + ": " + f.what);
     return texts;
   }

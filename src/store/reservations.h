@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "core/host_local/assign.h"
 #include "core/host_local/holder.h"
+#include "core/host_local/reservation.h"
 #include "net/address.h"
 #include "net/range.h"
 
@@ -21,17 +22,7 @@
 namespace croft::store {
 
 using core::host_local::Holder;
-
-/// A reservation as it was read.
-struct Reservation {
-  net::Address address;
-  /// Absent: the file says nothing (empty after a crash of the reference) or is no file that can be read.
-  std::optional<Holder> holder;
-  WallTime written{};  ///< when the file was changed last
-  bool empty = false;  ///< a regular file without content: nobody holds it, an ADD takes it over
-  std::string file;    ///< the name below the network's directory
-  friend bool operator==(const Reservation&, const Reservation&) = default;
-};
+using core::host_local::Reservation;
 
 /// How a holder is looked for.
 enum class Match : std::uint8_t {

@@ -10,6 +10,7 @@
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "core/register/cached_attachment.h"
 #include "edge/cni_cache.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
@@ -30,9 +31,9 @@ struct CheckOptions {
 constexpr std::size_t kNodesShownMax = 20;
 constexpr std::chrono::minutes kCheckLimit{10};
 
-std::string addresses_table(const std::vector<engine::Allocation>& allocations, bool problems_only) {
+std::string addresses_table(const std::vector<core::audit::Allocation>& allocations, bool problems_only) {
   Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
-  for (const engine::Allocation& one : allocations) {
+  for (const core::audit::Allocation& one : allocations) {
     if (problems_only && !one.problem) continue;
     table.add({one.address.to_string(), one.cooling ? "cooling" : "held", one.node(), one.handle_id,
                std::to_string(one.sequence_number.value), one.borrowed() ? "yes" : "no", one.problem ? "yes" : "no"});
@@ -40,7 +41,7 @@ std::string addresses_table(const std::vector<engine::Allocation>& allocations, 
   return table.to_string();
 }
 
-std::string nodes_table(const std::vector<engine::NodeCount>& nodes) {
+std::string nodes_table(const std::vector<core::audit::NodeCount>& nodes) {
   Table table({"NODE", "HELD", "BLOCKS"});
   for (std::size_t i = 0; i < std::min(nodes.size(), kNodesShownMax); ++i) {
     table.add({nodes[i].node, std::to_string(nodes[i].held), std::to_string(nodes[i].blocks)});
@@ -52,9 +53,9 @@ std::string nodes_table(const std::vector<engine::NodeCount>& nodes) {
 
 std::string report_text(const engine::AuditReport& report, const CheckOptions& options) {
   std::string text;
-  for (const engine::Finding& finding : report.findings) {
-    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject, finding.what,
-                        finding.remedy);
+  for (const core::audit::Finding& finding : report.findings) {
+    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind), finding.subject,
+                        finding.what, finding.remedy);
   }
   if (options.all_addresses || options.problem_addresses) {
     text += addresses_table(report.allocations, !options.all_addresses) + "\n";
@@ -70,8 +71,8 @@ std::string report_text(const engine::AuditReport& report, const CheckOptions& o
 /// Containers of which it can't be told count as alive; that is worth knowing.
 void warn_of_unclear(const edge::CniCache& cache) {
   const auto& entries = cache.attachments.entries;
-  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const engine::CachedAttachment& entry) {
-    return entry.netns == engine::CachedAttachment::Netns::unclear;
+  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const core::CachedAttachment& entry) {
+    return entry.netns == core::CachedAttachment::Netns::unclear;
   });
   if (unclear == 0) return;
   warn(fmt::format(
@@ -84,7 +85,7 @@ void warn_of_unclear(const edge::CniCache& cache) {
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
-  std::optional<engine::LiveAttachments> live;
+  std::optional<core::audit::LiveAttachments> live;
   if (!options.cache_directory.empty()) {
     if (context.store.capabilities().foreign_writers && options.node.empty()) {
       return fail(ErrorCode::invalid_argument,
@@ -118,13 +119,13 @@ void warn_of_unclear(const edge::CniCache& cache) {
   const auto pages = check_store_pages(line.store_url, line.clock);
   auto done = pages ? look_through(line, options) : Result<int>(fail(pages.error()));
   if (done || done.error().code != ErrorCode::corrupt) return done;
-  const engine::Finding finding{engine::Finding::Kind::register_damaged,
-                                line.store_url,
-                                done.error().message,
-                                "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
-                                {}};
+  const core::audit::Finding finding{core::audit::Finding::Kind::register_damaged,
+                                     line.store_url,
+                                     done.error().message,
+                                     "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
+                                     {}};
   print(line.json() ? line.data(json_of(std::vector{finding}))
-                    : fmt::format("{}: {}\n  {}\n  remedy: {}\n", engine::name_of(finding.kind), finding.subject,
+                    : fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind), finding.subject,
                                   finding.what, finding.remedy));
   return static_cast<int>(edge::ExitCode::findings);
 }

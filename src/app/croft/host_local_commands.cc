@@ -9,16 +9,16 @@
 #include "app/croft/filters.h"
 #include "app/croft/host_local_place.h"
 #include "app/croft/host_local_views.h"
+#include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/host_local_facts.h"
 #include "edge/host_local_sets.h"
-#include "engine/host_local_audit.h"
 #include "store/hostlocal/open_reservations.h"
 
 namespace croft::app {
 namespace {
 
-using engine::HostLocalFinding;
+using HostLocalFinding = core::host_local::Finding;
 using Findings = std::vector<HostLocalFinding>;
 
 /// libcni's directory, and the one of older container engines.
@@ -37,8 +37,8 @@ struct HostLocalOptions {
 };
 
 /// A cache that was named must be there; the default ones need not.
-[[nodiscard]] Result<engine::SignsOfLife> read_caches(const HostLocalOptions& options) {
-  engine::SignsOfLife life;
+[[nodiscard]] Result<core::host_local::SignsOfLife> read_caches(const HostLocalOptions& options) {
+  core::host_local::SignsOfLife life;
   for (const std::string& directory : options.caches.empty() ? default_caches() : options.caches) {
     const auto read = edge::read_cached_attachments(directory, life);
     if (!read && !options.caches.empty()) {
@@ -60,7 +60,7 @@ struct HostLocalOptions {
   return found;
 }
 
-[[nodiscard]] Result<engine::HostLocalDirectory> read_directory(const HostLocalPlace& place) {
+[[nodiscard]] Result<core::host_local::Directory> read_directory(const HostLocalPlace& place) {
   auto directory = edge::read_host_local_directory(place.path);
   if (directory) return directory;
   Error error = directory.error().in("--dir");
@@ -70,7 +70,7 @@ struct HostLocalOptions {
 
 // ---------------------------------------------------------------- list
 
-void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
+void warn_of_unreadable(const std::vector<core::UnreadableEntry>& entries) {
   constexpr std::size_t kShownMax = 8;
   const std::size_t shown = std::min(entries.size(), kShownMax);
   for (std::size_t i = 0; i < shown; ++i) warn("cannot read " + entries[i].what);
@@ -79,8 +79,8 @@ void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
 
 [[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
-  TRY(const engine::HostLocalDirectory directory, read_directory(place));
-  TRY(const engine::SignsOfLife life, read_caches(options));
+  TRY(const core::host_local::Directory directory, read_directory(place));
+  TRY(const core::host_local::SignsOfLife life, read_caches(options));
   TRY(const edge::FoundSets found, find_sets(options, place));
   warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
@@ -93,23 +93,23 @@ void warn_of_unreadable(const std::vector<engine::UnreadableEntry>& entries) {
 
 /// One look at the directory and at everything that lives.
 struct Look {
-  engine::HostLocalDirectory directory;
-  engine::SignsOfLife life;
+  core::host_local::Directory directory;
+  core::host_local::SignsOfLife life;
   Findings findings;
 };
 
 [[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
-                                engine::HostLocalDirectory directory,
+                                core::host_local::Directory directory,
                                 const std::vector<core::host_local::RangeSet>& sets) {
-  TRY(engine::SignsOfLife life, read_caches(options));
+  TRY(core::host_local::SignsOfLife life, read_caches(options));
   edge::look_at_namespaces(options.in_container, life);
   Look seen{std::move(directory), std::move(life), {}};
-  seen.findings = engine::audit_host_local(
+  seen.findings = core::host_local::audit_host_local(
       {place.network, seen.directory, seen.life, sets, line.clock.now(), std::chrono::seconds(options.grace_seconds)});
   return seen;
 }
 
-void warn_of_gaps(const engine::SignsOfLife& life) {
+void warn_of_gaps(const core::host_local::SignsOfLife& life) {
   if (life.unseen.empty()) return;
   warn("not everything could be looked at, so nothing is called a leak:");
   for (const std::string& text : life.unseen) warn("  " + text);
@@ -130,7 +130,7 @@ std::string summary_of(const Look& seen) {
 [[nodiscard]] Result<int> check_directory(CommandLine& line, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const edge::FoundSets found, find_sets(options, place));
-  TRY(engine::HostLocalDirectory directory, read_directory(place));
+  TRY(core::host_local::Directory directory, read_directory(place));
   TRY(const Look seen, look(line, options, place, std::move(directory), found.sets));
   warn_of_gaps(seen.life);
   if (line.json()) {
@@ -148,7 +148,7 @@ std::string summary_of(const Look& seen) {
 }
 
 [[nodiscard]] Result<void> brake(const Findings& proven, const Look& seen, double max_share) {
-  auto checked = engine::check_share(proven, seen.directory.reservations.size(), max_share);
+  auto checked = core::host_local::check_share(proven, seen.directory.reservations.size(), max_share);
   if (checked) return {};
   Error error = checked.error();
   error.message += "; `--max-share 1` goes on";
@@ -198,11 +198,11 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
                                 const Findings& first) {
   TRY(const auto reservations,
       store::hostlocal::open_reservations(place.data_dir, place.directory_name, store::OpenMode::existing, line.clock));
-  engine::HostLocalDirectory locked;
+  core::host_local::Directory locked;
   TRY(locked.reservations, reservations->list());
   TRY(const Look second, look(line, options, place, std::move(locked), {}));
   warn_of_gaps(second.life);
-  const Findings both = engine::proven_by_both(first, second.findings);
+  const Findings both = core::host_local::proven_by_both(first, second.findings);
   TRY_VOID(brake(both, second, options.max_share));
   TRY(const Findings removed, remove_reservations(*reservations, both));
   show_removed(line, removed, first.size());
@@ -211,7 +211,7 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
 
 [[nodiscard]] Result<int> repair_directory(CommandLine& line, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
-  TRY(engine::HostLocalDirectory directory, read_directory(place));
+  TRY(core::host_local::Directory directory, read_directory(place));
   TRY(const Look first, look(line, options, place, std::move(directory), {}));
   const Findings proven = proven_of(first.findings);
   if (!options.apply || proven.empty()) {

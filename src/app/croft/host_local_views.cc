@@ -16,8 +16,8 @@ namespace {
 using core::AddressState;
 using core::host_local::Range;
 using core::host_local::RangeSet;
-using engine::HostLocalDirectory;
-using engine::HostLocalFinding;
+using HostLocalDirectory = core::host_local::Directory;
+using HostLocalFinding = core::host_local::Finding;
 using Json = nlohmann::ordered_json;
 using net::U128;
 using store::Reservation;
@@ -92,12 +92,10 @@ std::string reservations_text(const HostLocalList& list, bool wide) {
     const bool has_pod = cached != nullptr && !cached->pod.name.empty();
     // The first 13 characters tell containers apart, as runtimes print them.
     const std::string container = holder ? holder->container_id.substr(0, wide ? std::string::npos : 13) : "";
-    std::vector<std::string> cells = {row.reservation.address.to_string(),
-                                      container,
-                                      holder ? holder->interface_name : "",
-                                      has_pod ? cached->pod.namespace_name + "/" + cached->pod.name : "",
-                                      engine::age_text(row.age),
-                                      joined(row.notes)};
+    std::vector<std::string> cells = {
+        row.reservation.address.to_string(),  container,
+        holder ? holder->interface_name : "", has_pod ? cached->pod.namespace_name + "/" + cached->pod.name : "",
+        core::host_local::age_text(row.age),  joined(row.notes)};
     if (wide) {
       cells.push_back(rfc3339_rounded_up(row.reservation.written));
       cells.push_back(cached != nullptr ? cached->netns_path : "");
@@ -207,14 +205,14 @@ double SetRow::percent() const {
   return whole == 0 ? 100 : static_cast<double>(used) * 100 / whole;
 }
 
-HostLocalList list_of(const HostLocalDirectory& directory, const std::vector<engine::CachedAttachment>& attachments,
+HostLocalList list_of(const HostLocalDirectory& directory, const std::vector<core::CachedAttachment>& attachments,
                       const std::string& network, const std::vector<RangeSet>& sets, WallTime now) {
   HostLocalList list;
-  const auto by_holder = engine::attachments_of(attachments, network);
+  const auto by_holder = core::host_local::attachments_of(attachments, network);
   for (const Reservation& r : directory.reservations) {
     const bool inside = std::any_of(sets.begin(), sets.end(), [&](const RangeSet& s) { return s.contains(r.address); });
-    list.reservations.push_back({r, r.holder ? engine::find_attachment(by_holder, *r.holder) : nullptr, now - r.written,
-                                 notes_of(r, !sets.empty() && !inside)});
+    list.reservations.push_back({r, r.holder ? core::host_local::find_attachment(by_holder, *r.holder) : nullptr,
+                                 now - r.written, notes_of(r, !sets.empty() && !inside)});
   }
   for (std::size_t i = 0; i < sets.size(); ++i) list.sets.push_back(row_of(directory, i, sets[i]));
   if (sets.empty()) list.sets = rows_without_sets(directory);
@@ -246,7 +244,7 @@ std::string json_of(const HostLocalList& list) {
 std::string text_of(const std::vector<HostLocalFinding>& findings) {
   std::string text;
   for (const HostLocalFinding& finding : findings) {
-    text += fmt::format("{}: {}\n", engine::name_of(finding.kind), finding.subject);
+    text += fmt::format("{}: {}\n", core::host_local::name_of(finding.kind), finding.subject);
     for (const std::string& evidence : finding.evidence) text += "  " + evidence + "\n";
     if (!finding.remedy.empty()) text += "  remedy: " + finding.remedy + "\n";
   }
@@ -257,7 +255,7 @@ std::string json_of(const std::vector<HostLocalFinding>& findings) {
   std::vector<Json> objects;
   for (const HostLocalFinding& finding : findings) {
     const auto& holder = finding.reservation ? finding.reservation->holder : std::nullopt;
-    objects.push_back({{"finding", engine::name_of(finding.kind)},
+    objects.push_back({{"finding", core::host_local::name_of(finding.kind)},
                        {"subject", finding.subject},
                        {"address", finding.reservation ? Json(finding.reservation->address.to_string()) : Json()},
                        {"containerId", text_or_null(holder ? holder->container_id : "")},

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/host_local/audit.h"
 #include "core/host_local/range_set.h"
-#include "engine/host_local_audit.h"
 #include "net/count.h"
 
 namespace croft::app {
@@ -14,7 +14,7 @@ namespace croft::app {
 /// One reservation as `croft host-local list` shows it.
 struct ReservationRow {
   store::Reservation reservation;
-  const engine::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
+  const core::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
   std::chrono::nanoseconds age{};
   std::vector<std::string> notes;
 };
@@ -25,7 +25,7 @@ struct SetRow {
   const core::host_local::RangeSet* ranges = nullptr;  ///< nullptr: not known; then only `used` and the cursor are
   net::Count size;  ///< addresses that can be given out: without the ranges' gateways
   std::uint64_t used = 0;
-  std::optional<engine::HostLocalDirectory::Cursor> cursor;
+  std::optional<core::host_local::Directory::Cursor> cursor;
 
   [[nodiscard]] net::Count free() const { return size - used; }
   [[nodiscard]] double percent() const;
@@ -39,17 +39,16 @@ struct HostLocalList {
   std::vector<std::string> foreign;
 };
 
-[[nodiscard]] HostLocalList list_of(const engine::HostLocalDirectory& directory,
-                                    const std::vector<engine::CachedAttachment>& attachments,
-                                    const std::string& network, const std::vector<core::host_local::RangeSet>& sets,
-                                    WallTime now);
+[[nodiscard]] HostLocalList list_of(const core::host_local::Directory& directory,
+                                    const std::vector<core::CachedAttachment>& attachments, const std::string& network,
+                                    const std::vector<core::host_local::RangeSet>& sets, WallTime now);
 
 /// The reservations, the sets, and a picture of each set. `wide`: whole container IDs, times and namespaces.
 [[nodiscard]] std::string text_of(const HostLocalList& list, bool wide, bool colour);
 [[nodiscard]] std::string json_of(const HostLocalList& list);
 
 /// Findings with their evidence, a paragraph each.
-[[nodiscard]] std::string text_of(const std::vector<engine::HostLocalFinding>& findings);
-[[nodiscard]] std::string json_of(const std::vector<engine::HostLocalFinding>& findings);
+[[nodiscard]] std::string text_of(const std::vector<core::host_local::Finding>& findings);
+[[nodiscard]] std::string json_of(const std::vector<core::host_local::Finding>& findings);
 
 }  // namespace croft::app

@@ -23,7 +23,7 @@ class HostLocalViews : public testing::Test {
     reserve("10.2.0.1", store::Holder{"far", "eth0"}).file = "x";
     directory_.cursors = {{0, address("10.1.0.3"), ""}, {1, std::nullopt, "\"junk\""}};
     attachments_.push_back({{"net", "0123456789abcdef", "eth0"},
-                            engine::CachedAttachment::Netns::present,
+                            core::CachedAttachment::Netns::present,
                             "/run/netns/x",
                             {"web", "default", ""},
                             {},
@@ -36,8 +36,8 @@ class HostLocalViews : public testing::Test {
   }
   HostLocalList list() const { return list_of(directory_, attachments_, "net", sets_, WallTime(3h + 5min)); }
 
-  engine::HostLocalDirectory directory_;
-  std::vector<engine::CachedAttachment> attachments_;
+  core::host_local::Directory directory_;
+  std::vector<core::CachedAttachment> attachments_;
   std::vector<core::host_local::RangeSet> sets_{core::host_local::range_set({core::host_local::spec("10.1.0.0/28")}),
                                                 core::host_local::range_set({core::host_local::spec("fd00::/64")})};
 };
@@ -97,15 +97,15 @@ TEST_F(HostLocalViews, JsonHasTheNamesThatScriptsRelyOn) {
         "set", "ranges", "size", "used", "free", "percent", "cursor", "source"}) {
     EXPECT_THAT(json, HasSubstr("\"" + std::string(name) + "\": ")) << name;
   }
-  engine::HostLocalFinding finding{
-      engine::HostLocalFinding::Kind::leak, "10.1.0.2", {"because"}, "mend", std::nullopt, true, false};
+  core::host_local::Finding finding{
+      core::host_local::Finding::Kind::leak, "10.1.0.2", {"because"}, "mend", std::nullopt, true, false};
   const std::string findings = json_of(std::vector{finding});
   for (const char* name :
        {"finding", "subject", "address", "containerId", "ifname", "proven", "beforeBoot", "evidence", "remedy"}) {
     EXPECT_THAT(findings, HasSubstr("\"" + std::string(name) + "\": ")) << name;
   }
   EXPECT_EQ(text_of(std::vector{finding}), "leak: 10.1.0.2\n  because\n  remedy: mend\n");
-  EXPECT_EQ(json_of(std::vector<engine::HostLocalFinding>()), "[]\n");
+  EXPECT_EQ(json_of(std::vector<core::host_local::Finding>()), "[]\n");
 }
 
 TEST(Yaml, IsTheSameData) {

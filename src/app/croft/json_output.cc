@@ -209,10 +209,10 @@ std::string json_of(const std::vector<engine::AddressView>& addresses) {
   return printed_json(objects);
 }
 
-std::string json_of(const std::vector<engine::Finding>& findings) {
+std::string json_of(const std::vector<core::audit::Finding>& findings) {
   std::vector<Json> objects;
-  for (const engine::Finding& finding : findings) {
-    objects.push_back({{"finding", engine::name_of(finding.kind)},
+  for (const core::audit::Finding& finding : findings) {
+    objects.push_back({{"finding", core::audit::name_of(finding.kind)},
                        {"subject", finding.subject},
                        {"evidence", finding.what},
                        {"remedy", finding.remedy},

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "core/audit/register_audit.h"
 #include "core/block/explain.h"
 #include "core/block/pool_split.h"
 #include "core/block/release.h"
 #include "core/register/pool.h"
-#include "engine/audit.h"
 #include "engine/inspect.h"
 #include "engine/nodes.h"
 
@@ -21,7 +21,7 @@ namespace croft::app {
 [[nodiscard]] std::string json_of(const std::vector<engine::PoolView>& pools, bool with_blocks = false);
 [[nodiscard]] std::string json_of(const std::vector<engine::BlockView>& blocks);
 [[nodiscard]] std::string json_of(const std::vector<engine::AddressView>& addresses);
-[[nodiscard]] std::string json_of(const std::vector<engine::Finding>& findings);
+[[nodiscard]] std::string json_of(const std::vector<core::audit::Finding>& findings);
 [[nodiscard]] std::string json_of(const std::vector<engine::NodeView>& nodes);
 [[nodiscard]] std::string json_of(const core::IpamConfig& config);
 [[nodiscard]] std::string json_of(const core::PoolsSplit& split);

@@ -22,7 +22,7 @@ std::string text_of(const std::map<std::string, std::string>& map, const char* k
   return it == map.end() ? "" : it->second;
 }
 
-Json owners_json(const engine::Allocation& one) {
+Json owners_json(const core::audit::Allocation& one) {
   Json owners = Json::array();
   for (const auto* owner : {&one.attributes, &one.alternate_owner}) {
     if (owner->empty()) continue;
@@ -33,7 +33,7 @@ Json owners_json(const engine::Allocation& one) {
   return owners;
 }
 
-Json allocation_json(const engine::Allocation& one) {
+Json allocation_json(const core::audit::Allocation& one) {
   const std::string pod = text_of(one.attributes, core::kPodKey);
   const std::string type = text_of(one.attributes, "type");
   return {{"ip", one.address.to_string()},
@@ -264,7 +264,7 @@ std::string cluster_of(const std::string& store_url) { return "croft:" + store_u
 
 std::string report_of(const engine::AuditReport& report, const ReportOrigin& origin) {
   Json allocations = Json::object();
-  for (const engine::Allocation& one : report.allocations) {
+  for (const core::audit::Allocation& one : report.allocations) {
     // They come in order: no looking for the member among all before it.
     auto& members = allocations.get_ref<Json::object_t&>();
     const std::string address = one.address.to_string();
@@ -276,8 +276,8 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
     handles.push_back({{"ID", handle.id}, {"UID", nullptr}, {"Revision", std::to_string(handle.revision.value)}});
   }
   Json findings = Json::array();
-  for (const engine::Finding& finding : report.findings) {
-    findings.push_back({{"finding", engine::name_of(finding.kind)},
+  for (const core::audit::Finding& finding : report.findings) {
+    findings.push_back({{"finding", core::audit::name_of(finding.kind)},
                         {"subject", finding.subject},
                         {"evidence", finding.what},
                         {"remedy", finding.remedy}});

@@ -44,10 +44,10 @@ struct AuditFlags {
 [[nodiscard]] Result<engine::RangeRepairOptions> repair_options(const AuditFlags& flags, bool write) {
   engine::RangeRepairOptions options;
   if (!flags.cidrs.empty()) {
-    TRY(options.cidrs, core::range::parse_service_cidrs(flags.cidrs));
+    TRY(options.cidrs, core::service::parse_service_cidrs(flags.cidrs));
   }
   if (!flags.node_ports.empty()) {
-    TRY(options.node_ports, core::range::parse_node_port_flag(flags.node_ports));
+    TRY(options.node_ports, core::service::parse_node_port_flag(flags.node_ports));
   }
   options.form = flags.form;
   options.write = write;
@@ -93,7 +93,7 @@ struct AuditFlags {
   if (!report.changed_meanwhile.empty()) return true;
   const auto findings = report.findings();
   if (!report.applied) return !findings.empty();
-  return std::ranges::any_of(findings, [&](const core::collect::RepairFinding& finding) {
+  return std::ranges::any_of(findings, [&](const core::audit::RepairFinding& finding) {
     const bool is_written =
         !(report.bitmap_beside && (finding.range == core::kServiceIps || finding.range == core::kSecondaryServiceIps));
     return !finding.mended || !is_written;
@@ -104,10 +104,10 @@ struct AuditFlags {
   TRY(const engine::RangeRepairOptions options, repair_options(flags, flags.apply));
   TRY(const engine::Context context, open_store_of_services(line, flags));
   const int passes = flags.passes > 0 ? flags.passes
-                     : flags.apply    ? static_cast<int>(core::collect::kPassesBeforeLeakIsFreed)
+                     : flags.apply    ? static_cast<int>(core::audit::kPassesBeforeLeakIsFreed)
                                       : 1;
   engine::RangeRepairMemory memory;
-  std::vector<core::collect::RepairFinding> findings;
+  std::vector<core::audit::RepairFinding> findings;
   engine::RangeRepairReport report;
   // The report comes before the first write, on whichever stream has no data to carry.
   bool is_shown = false;
@@ -130,7 +130,7 @@ struct AuditFlags {
     if (!has_waiting_leaks(report) && report.failures.empty()) break;
     if (pass == passes) break;
     tell(fmt::format("pass {} of {} done; what has leaked is freed in pass {}, the next is in {} ms", pass, passes,
-                     core::collect::kPassesBeforeLeakIsFreed, flags.interval_ms));
+                     core::audit::kPassesBeforeLeakIsFreed, flags.interval_ms));
     std::this_thread::sleep_for(milliseconds(flags.interval_ms));
   }
   const bool is_left = leaves_something(report);

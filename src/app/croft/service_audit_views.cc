@@ -15,10 +15,10 @@
 namespace croft::app {
 namespace {
 
-namespace collect = core::collect;
-using collect::BandUse;
-using collect::RangeValue;
-using collect::RepairFinding;
+namespace audit = core::audit;
+using audit::BandUse;
+using audit::RangeValue;
+using audit::RepairFinding;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMapColumns = 64;
@@ -33,11 +33,11 @@ struct RangeLine {
 
 [[nodiscard]] std::vector<RangeLine> lines_of(const engine::RangeRepairReport& report, const std::string& name = {}) {
   std::vector<RangeLine> lines;
-  for (const collect::RangeRepair& range : report.ranges) {
+  for (const audit::RangeRepair& range : report.ranges) {
     lines.push_back({range.name, range.range, range.in_static, range.in_dynamic, range.present});
   }
   if (report.addresses) {
-    for (const collect::ServiceCidrUse& use : report.addresses->cidrs) {
+    for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
       lines.push_back({use.name, use.cidr.to_string(), use.in_static, use.in_dynamic, true});
     }
   }
@@ -69,13 +69,13 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
 
 [[nodiscard]] Holders holders_of(const engine::RangeRepairReport& report) {
   Holders holders;
-  for (const collect::ServiceUse& service : report.services) {
+  for (const audit::ServiceUse& service : report.services) {
     for (const std::string& text : service.cluster_ips) {
       if (const auto address = net::parse_address(text))
         holders[address->unmapped()].push_back(service.name.to_string());
     }
     if (service.type == core::ServiceType::external_name) continue;
-    for (const std::uint16_t port : collect::collect_node_ports(service)) {
+    for (const std::uint16_t port : audit::collect_node_ports(service)) {
       holders[static_cast<int>(port)].push_back(service.name.to_string());
     }
   }
@@ -83,9 +83,9 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
 }
 
 /// Calls f(value, ordinal) for each value that the record says is taken.
-template <core::range::RangeMap M, class F>
+template <core::service::RangeMap M, class F>
 void for_each_taken(const core::RangeAllocation& range, F f) {
-  const auto restored = core::range::range_from<M>({range.range, range.data});
+  const auto restored = core::service::range_from<M>({range.range, range.data});
   if (!restored) return;
   const M& map = restored->range.map();
   restored->range.for_each_taken([&](const auto& value) { f(RangeValue(value), map.ordinal_of(value)->value); });
@@ -93,8 +93,8 @@ void for_each_taken(const core::RangeAllocation& range, F f) {
 
 template <class F>
 void for_each_taken(const std::string& name, const core::RangeAllocation& range, F f) {
-  if (name == core::kServiceNodePorts) return for_each_taken<core::range::NodePortRange>(range, f);
-  for_each_taken<core::range::ServiceCidr>(range, f);
+  if (name == core::kServiceNodePorts) return for_each_taken<core::service::NodePortRange>(range, f);
+  for_each_taken<core::service::ServiceCidr>(range, f);
 }
 
 [[nodiscard]] std::string holders_text(const engine::RangeRepairReport& report) {
@@ -103,18 +103,18 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   for (const auto& [name, range] : report.stored) {
     for_each_taken(name, range, [&](const RangeValue& value, std::uint32_t) {
       if (holders.contains(value)) return;
-      if (++unheld <= collect::kLeakFindingsMax) holders[value];
+      if (++unheld <= audit::kLeakFindingsMax) holders[value];
     });
   }
   Table table({"VALUE", "HELD BY"});
   for (const auto& [value, names] : holders) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    table.add({collect::text_of(value), names.empty() ? "nobody" : shown(text)});
+    table.add({audit::text_of(value), names.empty() ? "nobody" : shown(text)});
   }
   std::string text = table.to_string();
-  if (unheld > collect::kLeakFindingsMax) {
-    text += fmt::format("{} more are held by nobody\n", unheld - collect::kLeakFindingsMax);
+  if (unheld > audit::kLeakFindingsMax) {
+    text += fmt::format("{} more are held by nobody\n", unheld - audit::kLeakFindingsMax);
   }
   return text;
 }
@@ -240,7 +240,7 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
 
 std::string picture_of(const engine::RangeRepairReport& report, const std::string& name, bool wide, bool colour) {
   std::string text = table_of(lines_of(report, name));
-  for (const collect::RangeRepair& range : report.ranges) {
+  for (const audit::RangeRepair& range : report.ranges) {
     const auto stored = report.stored.find(range.name);
     if (stored == report.stored.end() || (!name.empty() && range.name != name)) continue;
     std::vector<std::uint32_t> taken;

@@ -8,12 +8,12 @@
 namespace croft::app {
 
 /// What was found in several passes: each thing once, as the last pass that saw it told it.
-[[nodiscard]] std::vector<core::collect::RepairFinding> merged(std::vector<core::collect::RepairFinding> before,
-                                                               const std::vector<core::collect::RepairFinding>& after);
+[[nodiscard]] std::vector<core::audit::RepairFinding> merged(std::vector<core::audit::RepairFinding> before,
+                                                             const std::vector<core::audit::RepairFinding>& after);
 
 /// The ranges and how full they are, then the findings; `wide`: who holds what too.
 [[nodiscard]] std::string text_of(const engine::RangeRepairReport& report,
-                                  const std::vector<core::collect::RepairFinding>& findings, bool wide);
+                                  const std::vector<core::audit::RepairFinding>& findings, bool wide);
 
 /// Each range as a picture: which places are taken, in which band. `name`: only this one.
 [[nodiscard]] std::string picture_of(const engine::RangeRepairReport& report, const std::string& name, bool wide,
@@ -21,7 +21,7 @@ namespace croft::app {
 
 // Member names are a promise to scripts (docs/formats/cli-json.md).
 [[nodiscard]] std::string json_of(const engine::RangeRepairReport& report,
-                                  const std::vector<core::collect::RepairFinding>& findings);
+                                  const std::vector<core::audit::RepairFinding>& findings);
 [[nodiscard]] std::string ranges_json_of(const engine::RangeRepairReport& report, const std::string& name);
 
 }  // namespace croft::app

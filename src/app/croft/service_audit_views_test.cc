@@ -6,11 +6,12 @@
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
 #include "engine/test_services.h"
+#include "store/test_commits.h"
 
 namespace croft::app {
 namespace {
 
-using core::collect::RepairFinding;
+using core::audit::RepairFinding;
 using testing::HasSubstr;
 using Type = RepairFinding::Type;
 
@@ -221,7 +222,7 @@ engine::RangeRepairReport of_objects() {
   report.addresses.emplace();
   report.addresses->cidrs.push_back({"kubernetes", net::Prefix::parse("10.96.0.0/24").value(), {16, 1}, {238, 2}});
   report.addresses->cidrs.push_back({"mo\nre", net::Prefix::parse("fd00::/64").value(), {256, 0}, {~0ULL - 256, 3}});
-  core::collect::RangeRepair ports;
+  core::audit::RangeRepair ports;
   ports.name = "servicenodeports";
   ports.range = "30000-32767";
   ports.in_dynamic = {2682, 0};

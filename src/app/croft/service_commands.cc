@@ -157,10 +157,10 @@ struct ServiceFlags {
                                                     const ServiceFlags& flags) {
   TRY(core::ServiceRanges ranges, engine::stored_service_ranges(context));
   if (!flags.cidrs.empty()) {
-    TRY(ranges.cidrs, core::range::parse_service_cidrs(flags.cidrs));
+    TRY(ranges.cidrs, core::service::parse_service_cidrs(flags.cidrs));
   }
   if (!flags.node_ports.empty()) {
-    TRY(ranges.node_ports, core::range::parse_node_port_flag(flags.node_ports));
+    TRY(ranges.node_ports, core::service::parse_node_port_flag(flags.node_ports));
   }
   // In an etcd a kube-apiserver may be the one who makes them.
   ranges.may_make = flags.make_ranges || store::file_of_store(line.store_url).has_value();

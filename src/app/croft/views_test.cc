@@ -109,7 +109,7 @@ TEST_F(Views, JsonIsOneArrayWithTheNamesThatScriptsRelyOn) {
                            "sequenceNumber", "sequenceNumberForAllocation", "deleted"}) {
     EXPECT_THAT(blocks, HasSubstr("\"" + std::string(name) + "\": ")) << name << blocks;
   }
-  EXPECT_EQ(json_of(std::vector<engine::Finding>()), "[]\n");
+  EXPECT_EQ(json_of(std::vector<core::audit::Finding>()), "[]\n");
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace croft::app {
 Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                       bool dry_run) {
   if (!cluster_ip_range.empty()) {
-    TRY(options_.cidrs, core::range::parse_service_cidrs(cluster_ip_range));
+    TRY(options_.cidrs, core::service::parse_service_cidrs(cluster_ip_range));
   }
   if (!node_port_range.empty()) {
-    TRY(options_.node_ports, core::range::parse_node_port_flag(node_port_range));
+    TRY(options_.node_ports, core::service::parse_node_port_flag(node_port_range));
   }
   options_.write = !dry_run;
   return {};

@@ -12,7 +12,7 @@
 #include "core/service/service_refusal.h"
 #include "net/echo.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 namespace {
 
 using Type = RepairFinding::Type;
@@ -83,7 +83,7 @@ class Audit {
   void add_cidr(const std::string& name, const net::Prefix& cidr) {
     ServiceCidrUse use{name, cidr, {}, {}};
     const std::uint64_t size = size_of(cidr);
-    use.in_static.size = std::min<std::uint64_t>(range::service_band(cidr), size);
+    use.in_static.size = std::min<std::uint64_t>(service::service_band(cidr), size);
     use.in_dynamic.size = size - use.in_static.size;
     result_.cidrs.push_back(std::move(use));
   }
@@ -250,4 +250,4 @@ IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects, std:
   return Audit(objects, cidrs, services, now, leaked_for).run();
 }
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

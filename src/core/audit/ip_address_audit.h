@@ -18,7 +18,7 @@
 // caller reads the Services before the IPAddress objects: who makes a Service makes its objects first, so an object
 // that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 
 /// The name that findings have instead of a record's.
 inline constexpr std::string_view kIpAddresses = "ipaddresses";
@@ -73,4 +73,4 @@ using LeakedFor = std::map<std::string, std::chrono::nanoseconds>;
 /// Whether a Service may have the address from the prefix: neither the network nor, in IPv4, the broadcast address.
 [[nodiscard]] bool is_service_address(const net::Prefix& cidr, const net::Address& address);
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -6,7 +6,7 @@
 
 #include "net/test_values.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 namespace {
 
 using ::testing::ElementsAre;
@@ -239,4 +239,4 @@ TEST(IpAddressAudit, AnObjectThatRefersToNoService) {
 }
 
 }  // namespace
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -9,7 +9,7 @@
 #include "core/service/service_refusal.h"
 #include "net/echo.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 namespace {
 
 using Type = RepairFinding::Type;
@@ -27,7 +27,7 @@ struct AddressWords {
   }
   static std::string leaked(const net::Address& address) { return "the cluster IP " + address.to_string(); }
   static constexpr std::string_view kWithin = "is not within the service CIDR";
-  static std::string unreadable(const range::ServiceCidr& wanted, const std::string& why) {
+  static std::string unreadable(const service::ServiceCidr& wanted, const std::string& why) {
     return fmt::format("unable to rebuild allocator from snapshots for family:{} with error:{}",
                        word_of(wanted.cidr().family()), why);
   }
@@ -44,7 +44,7 @@ struct PortWords {
   static std::string named(int port) { return fmt::format("Port {}", port); }
   static std::string leaked(int port) { return fmt::format("the node port {}", port); }
   static constexpr std::string_view kWithin = "is not within the port range";
-  static std::string unreadable(const range::NodePortRange&, const std::string& why) {
+  static std::string unreadable(const service::NodePortRange&, const std::string& why) {
     return "unable to rebuild allocator from snapshot: " + why;
   }
 };
@@ -56,7 +56,7 @@ std::string_view trimmed(std::string_view data) {
 }
 
 /// A range while it is made anew.
-template <range::RangeMap M, class Words>
+template <service::RangeMap M, class Words>
 class Rebuild {
  public:
   using Value = typename M::Value;
@@ -70,7 +70,7 @@ class Rebuild {
     }
     result_.present = true;
     result_.range = seen.stored->range;
-    auto restored = range::range_from<M>({seen.stored->range, seen.stored->data});
+    auto restored = service::range_from<M>({seen.stored->range, seen.stored->data});
     if (!restored) {
       result_.failure = Error{ErrorCode::corrupt,
                               Words::unreadable(seen.wanted, restored.error().message + " (record " + seen.name + ")"),
@@ -118,7 +118,7 @@ class Rebuild {
   [[nodiscard]] RangeRepair finish() {
     if (!works()) return std::move(result_);
     look_for_leaks();
-    range::RangeSnapshot snapshot = rebuilt_.snapshot();
+    service::RangeSnapshot snapshot = rebuilt_.snapshot();
     const bool is_so =
         seen_.stored && seen_.stored->range == snapshot.range && trimmed(seen_.stored->data) == snapshot.data;
     if (!is_so) {
@@ -174,12 +174,12 @@ class Rebuild {
   }
 
   const RangeSeen<M>& seen_;
-  range::MappedRange<M> rebuilt_;
-  range::MappedRange<M> left_;  ///< the stored range, without what was found in use
+  service::MappedRange<M> rebuilt_;
+  service::MappedRange<M> left_;  ///< the stored range, without what was found in use
   RangeRepair result_;
 };
 
-using AddressRebuild = Rebuild<range::ServiceCidr, AddressWords>;
+using AddressRebuild = Rebuild<service::ServiceCidr, AddressWords>;
 
 AddressRebuild* rebuild_of(std::vector<AddressRebuild>& all, net::Family family) {
   const auto found = std::ranges::find(all, family, [](const auto& one) { return one.wanted().cidr().family(); });
@@ -251,19 +251,19 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
   return result;
 }
 
-RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored, const range::ServiceCidr& primary,
-                              std::span<const ServiceUse> services) {
+RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored,
+                              const service::ServiceCidr& primary, std::span<const ServiceUse> services) {
   RangeRepair repair;
   repair.name = name;
   repair.range = stored.range;
   repair.present = true;
-  const auto restored = range::range_from<range::ServiceCidr>({stored.range, stored.data});
+  const auto restored = service::range_from<service::ServiceCidr>({stored.range, stored.data});
   if (!restored) {
     repair.failure = Error{
         ErrorCode::corrupt, AddressWords::unreadable(primary, restored.error().message + " (record " + name + ")"), {}};
     return repair;
   }
-  const range::ServiceCidr& map = restored->range.map();
+  const service::ServiceCidr& map = restored->range.map();
   repair.in_static.size = std::min(map.band(), map.size());
   repair.in_dynamic.size = map.size() - repair.in_static.size;
   restored->range.for_each_taken([&](const net::Address& address) {
@@ -286,7 +286,7 @@ RangeRepair drop_second_range(const std::string& name, const RangeAllocation& st
 }
 
 RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services) {
-  Rebuild<range::NodePortRange, PortWords> rebuild(range);
+  Rebuild<service::NodePortRange, PortWords> rebuild(range);
   for (const ServiceUse& service : services) {
     if (service.type == ServiceType::external_name) continue;
     for (const std::uint16_t port : collect_node_ports(service)) rebuild.use(port, service.name);
@@ -298,4 +298,4 @@ RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const Servic
   return rebuild.finish();
 }
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

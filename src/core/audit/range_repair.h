@@ -31,7 +31,7 @@
 // its two writes. (A kube-apiserver frees the ports of an update before it writes the Service; a pass in between takes
 // them again, and three passes later they are free. Nobody has lost anything.)
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 
 /// A value of a range: an address or a port.
 using RangeValue = std::variant<net::Address, int>;
@@ -52,15 +52,15 @@ using Leaks = std::vector<LeakedValue>;
 inline constexpr unsigned kPassesBeforeLeakIsFreed = 3;
 
 /// A range as it was read. `wanted` is what it is to be by the flags, whatever the record says it was.
-template <range::RangeMap M>
+template <service::RangeMap M>
 struct RangeSeen {
   std::string name;  ///< of its record
   std::optional<RangeAllocation> stored;
   M wanted;
   Leaks leaks;
 };
-using AddressRangeSeen = RangeSeen<range::ServiceCidr>;
-using PortRangeSeen = RangeSeen<range::NodePortRange>;
+using AddressRangeSeen = RangeSeen<service::ServiceCidr>;
+using PortRangeSeen = RangeSeen<service::NodePortRange>;
 
 /// So many leaked values of a range have a finding each; of more, one says how many are freed and one how many wait. A
 /// /12 has a million addresses.
@@ -96,10 +96,10 @@ struct RangeRepair {
 /// A second range that is not configured any more: its record goes once no Service has an address of it that the range
 /// that is left, `primary`, lacks. Else it stays as it is, and what is said of the Services says why.
 [[nodiscard]] RangeRepair drop_second_range(const std::string& name, const RangeAllocation& stored,
-                                            const range::ServiceCidr& primary, std::span<const ServiceUse> services);
+                                            const service::ServiceCidr& primary, std::span<const ServiceUse> services);
 
 /// The node ports. Those of an ExternalName are nobody's, unlike in the reference: they are neither taken nor reported,
 /// but kept where they are taken, so that two repairs don't work against each other.
 [[nodiscard]] RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services);
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -12,19 +12,19 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases-repair.
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Type = RepairFinding::Type;
 
-range::ServiceCidr cidr(std::string_view text) { return range::ServiceCidr::parse(text).value(); }
-range::NodePortRange ports(std::string_view text) { return range::NodePortRange::parse(text).value(); }
+service::ServiceCidr cidr(std::string_view text) { return service::ServiceCidr::parse(text).value(); }
+service::NodePortRange ports(std::string_view text) { return service::NodePortRange::parse(text).value(); }
 
-template <range::RangeMap M>
+template <service::RangeMap M>
 RangeAllocation allocation(const M& map, const std::vector<typename M::Value>& taken) {
-  range::MappedRange<M> bits(map);
+  service::MappedRange<M> bits(map);
   for (const auto& value : taken) EXPECT_TRUE(bits.take(value));
   return {bits.snapshot().range, bits.snapshot().data, nullptr};
 }
@@ -63,8 +63,8 @@ std::vector<std::string> messages(const RangeRepair& repair) {
 }
 
 template <class M>
-range::MappedRange<M> read(const RangeAllocation& record) {
-  auto restored = range::range_from<M>({record.range, record.data});
+service::MappedRange<M> read(const RangeAllocation& record) {
+  auto restored = service::range_from<M>({record.range, record.data});
   EXPECT_EQ(restored->beyond, 0U);
   return std::move(restored->range);
 }
@@ -83,8 +83,8 @@ struct Addresses {
     seen.leaks = last.leaks;
     return last;
   }
-  bool has(std::string_view text) const { return read<range::ServiceCidr>(*seen.stored).has(address(text)); }
-  std::uint32_t free() const { return read<range::ServiceCidr>(*seen.stored).free_count(); }
+  bool has(std::string_view text) const { return read<service::ServiceCidr>(*seen.stored).has(address(text)); }
+  std::uint32_t free() const { return read<service::ServiceCidr>(*seen.stored).free_count(); }
 };
 
 TEST(RangeRepair, MakesAnAbsentRangeEvenWithoutServices) {  // [R1]
@@ -114,7 +114,7 @@ TEST(RangeRepair, FreesALeakInTheThirdPass) {  // [R2]
 
 /// A full /12 without Services: a million leaks, and no million findings.
 TEST(RangeRepair, ManyLeaksAreCountedAndAFewNamed) {
-  range::MappedRange<range::ServiceCidr> full(cidr("10.0.0.0/12"));
+  service::MappedRange<service::ServiceCidr> full(cidr("10.0.0.0/12"));
   const auto first = full.snapshot();
   std::string bits((1U << 20) / 8, '\xff');
   bits.front() = '\x3f';  // neither the network's own address nor the one of all nodes has a bit
@@ -187,8 +187,8 @@ TEST(RangeRepair, TwoFamilies) {  // [R4]
   };
   const auto repairs = repair_addresses(ranges, services);
   ASSERT_EQ(repairs.size(), 2U);
-  EXPECT_EQ(read<range::ServiceCidr>(*repairs[0].write).free_count(), 251U);
-  EXPECT_EQ(read<range::ServiceCidr>(*repairs[1].write).free_count(), 65533U);
+  EXPECT_EQ(read<service::ServiceCidr>(*repairs[0].write).free_count(), 251U);
+  EXPECT_EQ(read<service::ServiceCidr>(*repairs[1].write).free_count(), 65533U);
   EXPECT_EQ(counted(repairs),
             (std::map<Type, std::size_t>{{Type::repair, 5}, {Type::out_of_range, 6}, {Type::duplicate, 3}}));
   EXPECT_EQ(repairs[1].findings.front().range, "secondaryserviceips");
@@ -226,7 +226,7 @@ TEST(RangeRepair, PortsLeakLikeAddresses) {  // [R7]
     const RangeRepair repair = repair_node_ports(seen, {});
     if (repair.write) seen.stored = repair.write;
     seen.leaks = repair.leaks;
-    EXPECT_EQ(read<range::NodePortRange>(*seen.stored).has(111), pass < 3) << pass;
+    EXPECT_EQ(read<service::NodePortRange>(*seen.stored).has(111), pass < 3) << pass;
     EXPECT_EQ(repair.findings.front().reason, "PortLeaked");
   }
 }
@@ -237,7 +237,7 @@ TEST(RangeRepair, Ports) {  // [R8]
       repair_node_ports(seen, std::vector{with_ports("a", {{kTcp, 111}}), with_ports("b", {{kTcp, 122}, {kTcp, 133}}),
                                           with_ports("c", {{kTcp, 201}}), with_ports("d", {}),
                                           with_ports("e", {{kTcp, 111}}), with_ports("f", {}, 144)});
-  EXPECT_EQ(read<range::NodePortRange>(*repair.write).free_count(), 97U);
+  EXPECT_EQ(read<service::NodePortRange>(*repair.write).free_count(), 97U);
   EXPECT_EQ(counted(repair),
             (std::map<Type, std::size_t>{{Type::repair, 4}, {Type::out_of_range, 1}, {Type::duplicate, 1}}));
   EXPECT_THAT(messages(repair),
@@ -397,4 +397,4 @@ RC_GTEST_PROP(RangeRepairModel, DoesWhatTheModelDoes, ()) {
 }
 
 }  // namespace
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -10,7 +10,7 @@
 
 #include "core/register/service.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 
 /// One thing a repair found (docs/reference/service-ranges.md#repair, #object-repair), in the field's words.
 struct RepairFinding {
@@ -39,4 +39,4 @@ struct RepairFinding {
 using RepairCounts = std::array<std::size_t, RepairFinding::kTypeCount>;
 [[nodiscard]] RepairCounts counts_of(const std::vector<RepairFinding>& findings);
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 
 ServiceUse use_of(const Service& service) {
   ServiceUse use{service.name, service.created, service.type, {}, {}, service.health_check_node_port, false};
@@ -35,4 +35,4 @@ std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use) {
   return result;
 }
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "core/register/service.h"
 
-namespace croft::core::collect {
+namespace croft::core::audit {
 
 /// What a repair needs of a Service: a hundred thousand of them are kept at once.
 struct ServiceUse {
@@ -32,4 +32,4 @@ struct ServiceUse {
 /// another protocol with that number it is left out.
 [[nodiscard]] std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use);
 
-}  // namespace croft::core::collect
+}  // namespace croft::core::audit

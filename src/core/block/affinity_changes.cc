@@ -5,6 +5,7 @@
 #include "base/time_text.h"
 #include "core/block/block_overlap.h"
 #include "core/block/claim.h"
+#include "core/register/handle_blocks.h"
 
 namespace croft::core {
 Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const AffinityRelease& release,
@@ -92,22 +93,22 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
   if (handle == nullptr) return Plan<bool>{false, {}};
   Handle mended = *handle;
   std::vector<PlannedWrite> writes;
-  for (const auto& [text, count] : handle->blocks) {
-    const auto cidr = net::Prefix::parse(text);
-    if (!cidr) return Error{ErrorCode::corrupt, "handle " + handle_id + ": " + cidr.error().message, {}};
-    const Block* block = reader.get<Block>(block_key(*cidr));
+  const HandleBlocks named = blocks_of(*handle);
+  if (named.damage) return *named.damage;
+  for (const auto& [cidr, count, name] : named.blocks) {
+    const Block* block = reader.get<Block>(block_key(cidr));
     if (block != nullptr) {
       if (const auto valid = check_writable(*block); !valid) return valid.error();
     }
     const std::uint32_t held = block != nullptr ? count_of_handle(*block, handle_id) : 0;
-    if (held == 0) mended.blocks.erase(text);
-    if (held > 0) mended.blocks[text] = held;
+    if (held == 0) mended.blocks.erase(name);
+    if (held > 0) mended.blocks[name] = held;
     // Somebody may have counted the handle up and be about to write the block
     // (docs/reference/calico-ipam.md#write-order): written anew, it makes that write fail.
     if (block != nullptr && held < count) {
-      writes.push_back({block_key(*cidr), stamped(*block), Guard::as_read, false});
+      writes.push_back({block_key(cidr), stamped(*block), Guard::as_read, false});
     } else {
-      writes.push_back({block_key(*cidr), std::nullopt, Guard::as_read, true});
+      writes.push_back({block_key(cidr), std::nullopt, Guard::as_read, true});
     }
     if (writes.size() > kMendBlocksMax) break;
   }

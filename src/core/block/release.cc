@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "core/block/draft.h"
 #include "core/block/pool_choice.h"
+#include "core/register/handle_blocks.h"
 
 namespace croft::core {
 namespace {
@@ -41,18 +42,14 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
   if (!reader.complete()) return reader.missing();
   if (handle == nullptr) return Plan<Released>{};
 
-  std::vector<net::Prefix> cidrs;
-  for (const auto& [text, count] : handle->blocks) {
-    const auto cidr = net::Prefix::parse(text);
-    if (!cidr) return Error{ErrorCode::corrupt, "handle " + handle_id + ": " + cidr.error().message, {}};
-    cidrs.push_back(*cidr);
-    reader.ask(block_key(*cidr));
-  }
+  const HandleBlocks named = blocks_of(*handle);
+  if (named.damage) return *named.damage;
+  for (const auto& [cidr, count, name] : named.blocks) reader.ask(block_key(cidr));
   if (!reader.complete()) return reader.missing();
 
   Draft draft(reader, pools, now);
   Released released;
-  for (const net::Prefix& cidr : cidrs) {
+  for (const auto& [cidr, count, name] : named.blocks) {
     auto block = draft.block(cidr);
     if (!block) return block.error();
     if (!*block) continue;

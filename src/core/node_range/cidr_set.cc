@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-namespace croft::core::range {
+namespace croft::core::node_range {
 
 using space::Ordinal;
 
@@ -101,4 +101,4 @@ bool CidrSet::is_excluded(std::uint32_t index) const {
   return next != excluded_.begin() && index <= std::prev(next)->second;
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::node_range

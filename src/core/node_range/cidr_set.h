@@ -10,7 +10,7 @@
 #include "core/space/dense_bitmap.h"
 #include "net/prefix.h"
 
-namespace croft::core::range {
+namespace croft::core::node_range {
 
 /// One cluster CIDR cut into node ranges of one length, some of them taken (docs/reference/node-ranges.md#cidr-set). It
 /// behaves as kube-controller-manager's CidrSet: round robin, so that a range given back comes again only when the
@@ -77,4 +77,4 @@ class CidrSet {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> excluded_;  ///< first and last, ascending, apart
 };
 
-}  // namespace croft::core::range
+}  // namespace croft::core::node_range

@@ -10,7 +10,7 @@
 
 // Names in brackets are rows of docs/reference/node-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::node_range {
 namespace {
 
 using namespace net::literals;
@@ -202,4 +202,4 @@ TEST(CidrSet, WhatIsExcludedStaysTaken) {  // [N2], #excluded
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::node_range

@@ -17,7 +17,7 @@
 namespace croft::core {
 namespace {
 
-using range::CidrSet;
+using node_range::CidrSet;
 
 std::string_view name_of_family(net::Family family) { return family == net::Family::v4 ? "IPv4" : "IPv6"; }
 

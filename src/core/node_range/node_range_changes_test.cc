@@ -1,7 +1,9 @@
 #include "core/node_range/node_range_changes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +96,208 @@ TEST_F(NodeRangeChanges, WideRangesOverManyNarrowOnesAreCountedOnce) {
   ASSERT_TRUE(done);
   ASSERT_TRUE(done->front().refusal);
   EXPECT_EQ(done->front().refusal->code, ErrorCode::exhausted);
+}
+
+/// "ok", or the error's code.
+template <class T>
+std::string said(const Result<T>& result) {
+  return result ? "ok" : std::string(name_of(result.error().code));
+}
+
+std::vector<std::string> texts(const std::vector<net::Prefix>& cidrs) {
+  std::vector<std::string> result;
+  for (const net::Prefix& cidr : cidrs) result.push_back(cidr.to_string());
+  return result;
+}
+
+TEST_F(NodeRangeChanges, WhatRangesAreCutFromIsCheckedBeforeItIsWritten) {
+  struct Row {
+    const char* what;
+    std::vector<ClusterCidr> cluster_cidrs;
+    std::vector<net::Prefix> excluded;
+    Lengths lengths;
+    const char* said;
+    bool changed;
+  };
+  const Row rows[] = {
+      {"none", {}, {}, Lengths::several, "invalid_argument", false},
+      {"as it is", {{prefix("10.0.0.0/16"), 24}}, {}, Lengths::several, "ok", false},
+      {"another length", {{prefix("10.0.0.0/16"), 25}}, {}, Lengths::several, "ok", true},
+      {"another length where keys have to be equal",
+       {{prefix("10.0.0.0/16"), 25}},
+       {},
+       Lengths::one,
+       "refused_by_configuration",
+       false},
+      {"one more", {{prefix("10.0.0.0/16"), 24}, {prefix("10.1.0.0/16"), 24}}, {}, Lengths::one, "ok", true},
+      {"two that overlap",
+       {{prefix("10.0.0.0/16"), 24}, {prefix("10.0.0.0/15"), 24}},
+       {},
+       Lengths::several,
+       "refused_by_configuration",
+       false},
+      {"on a pool", {{prefix("10.9.0.0/16"), 24}}, {}, Lengths::several, "refused_by_configuration", false},
+      {"excluded whole",
+       {{prefix("10.0.0.0/16"), 24}},
+       {prefix("10.0.0.0/15")},
+       Lengths::several,
+       "refused_by_configuration",
+       false},
+      {"excluded in part", {{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.0.0/20")}, Lengths::one, "ok", true},
+      {"too long", {{prefix("10.0.0.0/16"), 15}}, {}, Lengths::several, "invalid_argument", false},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    Pool pool;
+    pool.name = "p";
+    pool.cidr = prefix("10.9.0.0/24");
+    register_.put(pool_key("p"), pool);
+    store({{prefix("10.0.0.0/16"), 24}});
+    register_.put(node_range_key(prefix("10.0.7.0/24")), NodeRange{"a", prefix("10.0.7.0/24")});
+    const auto plan = register_.plan<NodeRangesConfigured>([&](const Snapshot& s) {
+      return plan_configure_node_ranges(s, {row.cluster_cidrs, row.excluded}, row.lengths);
+    });
+    EXPECT_EQ(said(plan), row.said) << row.what;
+    if (!plan) continue;
+    EXPECT_EQ(plan->answer.changed, row.changed) << row.what;
+    // The set of pools with it: a pool that is made meanwhile must conflict.
+    EXPECT_EQ(plan->writes.size(), row.changed ? 2U : 0U) << row.what;
+    EXPECT_TRUE(plan->answer.outside.empty()) << row.what;
+  }
+}
+
+TEST_F(NodeRangeChanges, RangesThatLieOutsideNowStayAndAreTold) {
+  store({{prefix("10.0.0.0/16"), 24}});
+  ASSERT_TRUE(assign({"a"}));
+  const auto done = register_.decide<NodeRangesConfigured>([](const Snapshot& s) {
+    return plan_configure_node_ranges(s, {{{prefix("10.1.0.0/16"), 24}}, {}}, Lengths::several);
+  });
+  ASSERT_TRUE(done);
+  ASSERT_EQ(done->outside.size(), 1U);
+  EXPECT_EQ(done->outside[0], (NodeRange{"a", prefix("10.0.0.0/24")}));
+  EXPECT_NE(register_.get<NodeRange>(node_range_key(prefix("10.0.0.0/24"))), nullptr);
+}
+
+TEST_F(NodeRangeChanges, ANodeGetsARangeOfEachFamilyItLacks) {
+  struct Row {
+    const char* what;
+    bool configured;
+    NodeRecord record;
+    bool recorded;
+    const char* has;
+    const char* said;  ///< of the whole, or of the node's refusal
+    std::vector<std::string> cidrs;
+    std::size_t writes;  ///< ranges, the set, a node's record
+  };
+  const Row rows[] = {
+      {"no cluster CIDR", false, NodeRecord::make, true, nullptr, "refused_by_configuration", {}, 0},
+      {"new", true, NodeRecord::make, false, nullptr, "ok", {"10.0.0.0/24", "fd00::/64"}, 4},
+      {"recorded", true, NodeRecord::demand, true, nullptr, "ok", {"10.0.0.0/24", "fd00::/64"}, 3},
+      {"unknown", true, NodeRecord::demand, false, nullptr, "not_found", {}, 0},
+      {"one of two", true, NodeRecord::demand, true, "10.0.9.0/24", "ok", {"10.0.9.0/24", "fd00::/64"}, 2},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    if (row.configured) store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+    if (row.recorded) register_.put(node_key("a"), Node{"a", {}, {}, {}});
+    if (row.has != nullptr) register_.put(node_range_key(prefix(row.has)), NodeRange{"a", prefix(row.has)});
+    const auto plan = register_.plan<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, row.record); });
+    if (!plan) {
+      EXPECT_EQ(said(plan), row.said) << row.what;
+      continue;
+    }
+    ASSERT_EQ(plan->answer.size(), 1U) << row.what;
+    const NodeRangesAssigned& answer = plan->answer.front();
+    EXPECT_EQ(answer.refusal ? name_of(answer.refusal->code) : "ok", row.said) << row.what;
+    EXPECT_EQ(texts(answer.cidrs), row.cidrs) << row.what;
+    EXPECT_EQ(plan->writes.size(), row.writes) << row.what;
+    register_.apply(plan->writes);
+    const auto again = register_.plan<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, row.record); });
+    ASSERT_TRUE(again) << row.what;
+    EXPECT_TRUE(again->writes.empty()) << row.what;
+  }
+}
+
+TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
+  struct Row {
+    const char* what;
+    const char* node;
+    const char* cidr;
+    Lengths lengths;
+    const char* said;
+    std::size_t writes;
+  };
+  const Row rows[] = {
+      {"free", "b", "10.0.7.0/24", Lengths::one, "ok", 2},
+      {"the same again", "a", "10.0.3.0/24", Lengths::one, "ok", 0},
+      {"a second of its family", "a", "10.0.7.0/24", Lengths::one, "invalid_argument", 0},
+      {"another node's", "b", "10.0.3.0/24", Lengths::one, "already_exists", 0},
+      {"in another node's", "b", "10.0.3.128/25", Lengths::several, "already_exists", 0},
+      {"around another node's", "b", "10.0.2.0/23", Lengths::several, "already_exists", 0},
+      {"outside", "b", "10.1.0.0/24", Lengths::one, "invalid_argument", 0},
+      {"around a cluster CIDR", "b", "10.0.0.0/15", Lengths::several, "invalid_argument", 0},
+      {"excluded", "b", "10.0.255.0/24", Lengths::one, "refused_by_configuration", 0},
+      {"of another length", "b", "10.0.8.0/25", Lengths::several, "ok", 2},
+      {"of another length where keys have to be equal", "b", "10.0.8.0/25", Lengths::one, "refused_by_configuration",
+       0},
+      {"without a record", "c", "10.0.7.0/24", Lengths::one, "not_found", 0},
+      {"of no name", "c/d", "10.0.7.0/24", Lengths::one, "invalid_argument", 0},
+  };
+  store({{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.255.0/24")});
+  for (const char* name : {"a", "b"}) register_.put(node_key(name), Node{name, {}, {}, {}});
+  register_.put(node_range_key(prefix("10.0.3.0/24")), NodeRange{"a", prefix("10.0.3.0/24")});
+  for (const Row& row : rows) {
+    const auto plan = register_.plan<NodeRangesAssigned>([&](const Snapshot& s) {
+      return plan_adopt_node_range(s, row.node, prefix(row.cidr), row.lengths, NodeRecord::demand);
+    });
+    EXPECT_EQ(said(plan), row.said) << row.what << (plan ? "" : ": " + plan.error().message);
+    if (plan) {
+      EXPECT_EQ(plan->writes.size(), row.writes) << row.what;
+    }
+  }
+}
+
+TEST_F(NodeRangeChanges, RangesAreGivenBackByWhomNothingSaysThatItLives) {
+  using Cidrs = std::vector<net::Prefix>;
+  const net::Prefix v4 = prefix("10.0.3.0/24"), v6 = prefix("fd00:0:0:3::/64");
+  struct Row {
+    const char* what;
+    bool recorded;
+    OnlyIfGone only_if_gone;
+    IfRecorded if_recorded;
+    std::optional<Cidrs> only_these;
+    const char* said;
+    Cidrs given_back;
+  };
+  const Row rows[] = {
+      {"gone", false, {}, IfRecorded::refuse, {}, "ok", {v4, v6}},
+      {"recorded", true, {}, IfRecorded::refuse, {}, "refused_for_safety", {}},
+      {"recorded, no matter", true, {}, IfRecorded::release, {}, "ok", {v4, v6}},
+      {"one of them", false, {}, IfRecorded::refuse, Cidrs{v6}, "ok", {v6}},
+      {"none of them", true, {}, IfRecorded::refuse, Cidrs{}, "ok", {}},
+      {"as it was seen", false, Cidrs{v6, v4}, IfRecorded::refuse, {}, "ok", {v4, v6}},
+      {"not as it was seen", false, Cidrs{v4}, IfRecorded::refuse, {}, "ok", {}},
+      {"back meanwhile", true, Cidrs{v4, v6}, IfRecorded::refuse, {}, "ok", {}},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    store({{prefix("10.0.0.0/16"), 24}, {prefix("fd00::/48"), 64}});
+    for (const net::Prefix& cidr : {v4, v6}) register_.put(node_range_key(cidr), NodeRange{"a", cidr});
+    if (row.recorded) register_.put(node_key("a"), Node{"a", {}, {}, {}});
+    const auto done = register_.decide<NodeRangesReleased>([&](const Snapshot& s) {
+      return plan_release_node_ranges(s, "a", row.only_if_gone, row.if_recorded, row.only_these);
+    });
+    EXPECT_EQ(said(done), row.said) << row.what;
+    if (done) {
+      EXPECT_EQ(done->cidrs, row.given_back) << row.what;
+    }
+    for (const net::Prefix& cidr : {v4, v6}) {
+      const bool given_back = std::ranges::find(row.given_back, cidr) != row.given_back.end();
+      EXPECT_EQ(register_.get<NodeRange>(node_range_key(cidr)) == nullptr, given_back) << row.what;
+    }
+  }
 }
 
 }  // namespace

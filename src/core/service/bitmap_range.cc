@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 constexpr int kDrawsMax = 64;
@@ -28,19 +28,11 @@ std::uint32_t uniform_below(Random& random, std::uint32_t count) {
 
 }  // namespace
 
-BitmapRange::BitmapRange(Search search, std::string text, std::uint32_t size, std::uint32_t band)
-    : search_(search), band_(std::min(band, size)), text_(std::move(text)), bits_(size) {}
-
-BitmapRange BitmapRange::contiguous(std::string text, std::uint32_t size) {
-  return {Search::contiguous, std::move(text), size, 0};
-}
-
-BitmapRange BitmapRange::random_scan(std::string text, std::uint32_t size) {
-  return {Search::random, std::move(text), size, 0};
-}
+BitmapRange::BitmapRange(std::string text, std::uint32_t size, std::uint32_t band)
+    : band_(std::min(band, size)), text_(std::move(text)), bits_(size) {}
 
 BitmapRange BitmapRange::random_scan_with_band(std::string text, std::uint32_t size, std::uint32_t band) {
-  return {Search::random, std::move(text), size, band};
+  return {std::move(text), size, band};
 }
 
 Result<bool> BitmapRange::take(std::int64_t offset) {
@@ -69,7 +61,6 @@ Result<std::uint64_t> BitmapRange::restore(const RangeSnapshot& snapshot) {
 
 std::uint32_t BitmapRange::find_next(Random& random) const {
   if (free_count() == 0) return size();
-  if (search_ == Search::contiguous) return first_free(0, size());
   const std::uint32_t dynamic = scan(random, band_, size());
   return dynamic != size() ? dynamic : scan(random, 0, band_);
 }
@@ -87,4 +78,4 @@ std::uint32_t BitmapRange::scan(Random& random, std::uint32_t first, std::uint32
   return found != size() ? found : first_free(first, end);
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

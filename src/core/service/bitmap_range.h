@@ -10,7 +10,7 @@
 #include "core/service/range_data.h"
 #include "core/space/dense_bitmap.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 
 using space::Ordinal;
 
@@ -22,19 +22,16 @@ struct RangeSnapshot {
 };
 
 /// Kubernetes' allocator of a range of Service addresses or node ports (docs/reference/service-ranges.md#bitmap): the
-/// ordinals 0 to size() - 1, taken by name or the next one. Three ways to find the next; "the first free one at or
+/// ordinals 0 to size() - 1, taken by name or the next one. To find the next as "the first free one at or
 /// after a uniform start" costs the same in an empty range and in one that is all but full, and falls on each ordinal
 /// as often as the reference's search step by step, so not evenly on the free ones.
 ///
 /// A pure value of one bit an ordinal: copy it to try something. Not synchronised.
 class BitmapRange {
  public:
-  /// The next is the lowest free one.
-  [[nodiscard]] static BitmapRange contiguous(std::string text, std::uint32_t size);
-  /// The next is the first free one at or after a uniform start, from 0 again after the end.
-  [[nodiscard]] static BitmapRange random_scan(std::string text, std::uint32_t size);
-  /// The same in two bands: first in the dynamic one, `band` to size - 1, wrapping inside it; only when that is full in
-  /// the static one, 0 to `band` - 1, from a start of its own. A band above the size counts as the size.
+  /// The next is the first free one at or after a uniform start, in two bands: first in the dynamic one, `band` to
+  /// size - 1, wrapping inside it; only when that is full in the static one, 0 to `band` - 1, from a start of its own.
+  /// A band above the size counts as the size.
   [[nodiscard]] static BitmapRange random_scan_with_band(std::string text, std::uint32_t size, std::uint32_t band);
 
   /// The identity of the range, e.g. "10.96.0.0/12".
@@ -71,9 +68,7 @@ class BitmapRange {
   [[nodiscard]] Result<std::uint64_t> restore(const RangeSnapshot& snapshot);
 
  private:
-  enum class Search : std::uint8_t { contiguous, random };
-
-  BitmapRange(Search search, std::string text, std::uint32_t size, std::uint32_t band);
+  BitmapRange(std::string text, std::uint32_t size, std::uint32_t band);
 
   [[nodiscard]] bool contains(std::int64_t offset) const { return offset >= 0 && offset < std::int64_t{size()}; }
   [[nodiscard]] static Ordinal ordinal(std::int64_t offset) { return Ordinal{static_cast<std::uint32_t>(offset)}; }
@@ -83,10 +78,9 @@ class BitmapRange {
   [[nodiscard]] std::uint32_t first_free(std::uint32_t from, std::uint32_t end) const;
   [[nodiscard]] std::uint32_t scan(Random& random, std::uint32_t first, std::uint32_t end) const;
 
-  Search search_;
   std::uint32_t band_;
   std::string text_;
   space::DenseBitmap bits_;
 };
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

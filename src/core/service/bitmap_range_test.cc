@@ -13,7 +13,7 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 struct Shape {
@@ -177,19 +177,7 @@ TEST(BitmapRange, LeadingZerosAreReadAndNotWritten_B12) {
   EXPECT_EQ(range.snapshot(), (RangeSnapshot{"x", bytes({1})}));
 }
 
-// ---------------------------------------------------------------- the three ways to find the next
-
-TEST(BitmapRange, ContiguousTakesTheLowestFree) {
-  BitmapRange range = BitmapRange::contiguous("x", 70);
-  SeededRandom random(5);
-  take_all(range, {0, 2});
-  EXPECT_EQ(range.take_next(random), Ordinal{1});
-  EXPECT_EQ(range.take_next(random), Ordinal{3});
-  EXPECT_TRUE(range.give_back(0));
-  EXPECT_EQ(range.take_next(random), Ordinal{0});
-  for (std::uint32_t i = 4; i < 70; ++i) EXPECT_EQ(range.take_next(random), Ordinal{i});
-  EXPECT_EQ(range.take_next(random), std::nullopt);
-}
+// ---------------------------------------------------------------- the way to find the next
 
 /// Gives the numbers of a list, then zeros.
 class Script final : public Random {
@@ -226,7 +214,7 @@ TEST(BitmapRange, FirstFreeAtOrAfterTheStartAndRoundInsideTheBand) {
 }
 
 TEST(BitmapRange, WithoutABandTheScanGoesRoundTheWhole) {
-  BitmapRange range = BitmapRange::random_scan("x", 64);
+  BitmapRange range = banded({64, 0});
   take_all(range, {63, 0});
   Script random({drawing(63, 64)});
   EXPECT_EQ(range.take_next(random), Ordinal{1});
@@ -262,7 +250,7 @@ TEST(BitmapRange, ARangeOfNothing) {
 /// long, and one more. Seeded, so the counts are the same each time.
 TEST(BitmapRange, HowOftenEachFreeOneComesUp) {
   constexpr int kTries = 200'000;
-  BitmapRange range = BitmapRange::random_scan("x", 20);
+  BitmapRange range = banded({20, 0});
   // Free: 0, 10, 11 and 15. Runs before them: 16-19 (4), 1-9 (9), none, 12-14 (3).
   for (const int taken : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 16, 17, 18, 19})
     ASSERT_TRUE(range.take(taken).value());
@@ -286,7 +274,7 @@ TEST(BitmapRange, HowOftenEachFreeOneComesUp) {
 // ---------------------------------------------------------------- the bytes
 
 TEST(RangeData, TheExamplesOfTheReference) {
-  BitmapRange services = BitmapRange::random_scan("x", 1048574);
+  BitmapRange services = banded({1048574, 0});
   take_all(services, {0, 9});
   EXPECT_EQ(services.snapshot().data, bytes({0x02, 0x01}));
   take_all(services, {1048573});
@@ -294,7 +282,7 @@ TEST(RangeData, TheExamplesOfTheReference) {
   EXPECT_EQ(services.snapshot().data.substr(0, 2), bytes({0x20, 0x00}));
   EXPECT_EQ(services.snapshot().data.substr(131070), bytes({0x02, 0x01}));
 
-  BitmapRange ports = BitmapRange::random_scan("x", 2768);
+  BitmapRange ports = banded({2768, 0});
   take_all(ports, {80});
   EXPECT_EQ(ports.snapshot().data, bytes({1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   take_all(ports, {443, 2767});
@@ -304,7 +292,7 @@ TEST(RangeData, TheExamplesOfTheReference) {
 
 TEST(RangeData, BitsOutsideAreCountedAndLeftOut) {
   // 130 ordinals: two words and two bits. Bits 129, 130 and 131, and 8 in a fourth word.
-  BitmapRange range = BitmapRange::random_scan("x", 130);
+  BitmapRange range = banded({130, 0});
   std::string data(32, '\0');
   data[32 - 1 - 129 / 8] = static_cast<char>(1 << 129 % 8 | 1 << 130 % 8 | 1 << 131 % 8);
   data[0] = static_cast<char>(0xff);
@@ -329,9 +317,8 @@ std::string model_bytes(const std::set<std::uint32_t>& taken) {
 RC_GTEST_PROP(BitmapRangeProperty, BehavesAsASetOfTakenOrdinals, ()) {
   const std::uint32_t size = *rc::gen::element<std::uint32_t>(1, 8, 63, 64, 65, 130, 1000, 4097);
   const std::uint32_t band = *rc::gen::element<std::uint32_t>(0, 1, 16, 64, 100);
-  const bool contiguous = *rc::gen::element(false, false, true);
-  BitmapRange range = contiguous ? BitmapRange::contiguous("x", size) : banded({size, band});
-  const std::uint32_t border = contiguous ? 0 : std::min(band, size);
+  BitmapRange range = banded({size, band});
+  const std::uint32_t border = std::min(band, size);
   std::set<std::uint32_t> taken;
   SeededRandom random(*rc::gen::arbitrary<std::uint64_t>());
   const int steps = *rc::gen::inRange(1, 80);
@@ -367,7 +354,6 @@ RC_GTEST_PROP(BitmapRangeProperty, BehavesAsASetOfTakenOrdinals, ()) {
           RC_ASSERT(next->value < size);
           RC_ASSERT(dynamic_is_full == (next->value < border));
           RC_ASSERT(taken.insert(next->value).second);
-          if (contiguous) RC_ASSERT(*std::next(taken.begin(), next->value) == next->value);  // none free below
         }
       }
     }
@@ -397,4 +383,4 @@ RC_GTEST_PROP(RangeDataProperty, AnyBytesAreReadAsTheirNumber, (const std::strin
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::service

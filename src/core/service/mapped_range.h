@@ -11,19 +11,7 @@
 #include "base/result.h"
 #include "core/service/bitmap_range.h"
 
-namespace croft::core::range {
-
-/// What a range has done and how full it is, for an exporter (docs/reference/service-ranges.md#metrics): `static` is
-/// what was asked for by name, `dynamic` what take_next() chose.
-struct RangeMetrics {
-  std::uint64_t allocated = 0;
-  std::uint64_t available = 0;
-  std::uint64_t allocations_static = 0;
-  std::uint64_t allocations_dynamic = 0;
-  std::uint64_t errors_static = 0;
-  std::uint64_t errors_dynamic = 0;
-  friend bool operator==(const RangeMetrics&, const RangeMetrics&) = default;
-};
+namespace croft::core::service {
 
 /// What the ordinals of a range stand for outside: Service addresses (ServiceCidr) or ports (NodePortRange).
 ///
@@ -82,20 +70,9 @@ class MappedRange {
   /// The same from the data of `range`, however that was written. Error: refused_by_configuration, M::kMismatched.
   [[nodiscard]] Result<std::uint64_t> restore(const M& range, std::string_view data);
 
-  /// Counts from here on. For the one live range of a key only: whoever makes another of the same range to compare
-  /// with, as a repair does, must not add to its figures.
-  void enable_metrics() {
-    if (!counted_) counted_.emplace();
-  }
-  /// nullopt unless enabled. `allocated` and `available` are those of now, also before the first take().
-  [[nodiscard]] std::optional<RangeMetrics> metrics() const;
-
  private:
-  [[nodiscard]] Result<void> take_uncounted(const Value& value);
-
   M map_;
   BitmapRange bits_;
-  std::optional<RangeMetrics> counted_;  // the counters only
 };
 
 /// A range that was kept, with what was wrong in it.
@@ -116,13 +93,6 @@ template <RangeMap M>
 
 template <RangeMap M>
 Result<void> MappedRange<M>::take(const Value& value) {
-  auto taken = take_uncounted(value);
-  if (counted_) ++(taken ? counted_->allocations_static : counted_->errors_static);
-  return taken;
-}
-
-template <RangeMap M>
-Result<void> MappedRange<M>::take_uncounted(const Value& value) {
   const auto ordinal = map_.ordinal_of(value);
   if (!ordinal) return fail(ErrorCode::invalid_argument, map_.not_in_range(value));
   TRY(const bool taken, bits_.take(ordinal->value));
@@ -133,7 +103,6 @@ Result<void> MappedRange<M>::take_uncounted(const Value& value) {
 template <RangeMap M>
 Result<typename M::Value> MappedRange<M>::take_next(Random& random) {
   const auto ordinal = bits_.take_next(random);
-  if (counted_) ++(ordinal ? counted_->allocations_dynamic : counted_->errors_dynamic);
   if (!ordinal) return fail(ErrorCode::exhausted, "range is full");
   return map_.value_at(*ordinal);
 }
@@ -156,13 +125,4 @@ Result<std::uint64_t> MappedRange<M>::restore(const M& range, std::string_view d
   return bits_.restore({bits_.text(), std::string(data)});
 }
 
-template <RangeMap M>
-std::optional<RangeMetrics> MappedRange<M>::metrics() const {
-  if (!counted_) return std::nullopt;
-  RangeMetrics all = *counted_;
-  all.allocated = taken_count();
-  all.available = free_count();
-  return all;
-}
-
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -8,7 +8,7 @@
 
 #include "net/echo.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 constexpr int kPortMax = 65535;
@@ -103,4 +103,4 @@ Result<NodePortRange> parse_node_port_flag(std::string_view flag) {
   return NodePortRange::parse(without_blanks(flag).empty() ? "30000-32767" : flag);
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -11,7 +11,7 @@
 // The ports that Services have on every node (node ports) as kube-apiserver's bitmap keeps them. Rules and texts are
 // the reference's (docs/reference/service-ranges.md#offsets, #flags, #bands, #range-errors).
 
-namespace croft::core::range {
+namespace croft::core::service {
 
 /// A range of TCP, UDP and SCTP ports. Ordinal 0 is its first port.
 class NodePortRange {
@@ -51,4 +51,4 @@ using NodePorts = MappedRange<NodePortRange>;
 /// Reads `--service-node-port-range`: as NodePortRange::parse, and 30000-32767 when nothing is given.
 [[nodiscard]] Result<NodePortRange> parse_node_port_flag(std::string_view flag);
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -11,7 +11,7 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 NodePortRange port_range(std::string_view text) { return NodePortRange::parse(text).value(); }
@@ -90,20 +90,6 @@ TEST(NodePorts, ASnapshotRestoredElsewhere_P4) {
             "the provided port range does not match the current port range");
   EXPECT_EQ(message_of(other.restore(range.snapshot())), "the provided range does not match the current range");
   EXPECT_EQ(other.free_count(), 102U);
-}
-
-TEST(NodePorts, Metrics_P5) {
-  NodePorts range = ports("30000-32767");
-  range.enable_metrics();
-  EXPECT_EQ(range.metrics(), (RangeMetrics{0, 2768, 0, 0, 0, 0}));
-  for (int round = 0; round < 2; ++round) {
-    for (const int port : {30001, 32000}) EXPECT_EQ(range.take(port).has_value(), round == 0);
-  }
-  EXPECT_EQ(range.metrics(), (RangeMetrics{2, 2766, 2, 0, 2, 0}));
-  for (const int port : {30001, 32000}) EXPECT_TRUE(range.give_back(port));
-  SeededRandom random(4);
-  for (int i = 0; i < 3000; ++i) EXPECT_EQ(range.take_next(random).has_value(), i < 2768);
-  EXPECT_EQ(range.metrics(), (RangeMetrics{2768, 0, 2, 2768, 2, 232}));
 }
 
 TEST(NodePorts, TheBytesOfAnExample) {
@@ -186,4 +172,4 @@ TEST(NodePorts, ARangeWithoutPorts) {
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -6,7 +6,7 @@
 
 // What can be said of the bits of a range (range_data.h) without knowing the range: numbers, right-aligned.
 
-namespace croft::core::range {
+namespace croft::core::service {
 
 namespace bytes_detail {
 
@@ -35,4 +35,4 @@ template <class F>
   return bytes_detail::combined(a, b, [](unsigned x, unsigned y) { return x & ~y; });
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

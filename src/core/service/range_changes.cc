@@ -25,7 +25,7 @@ RangeChanges::RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& 
   const auto want = [&](AddressSlot& slot, const net::Prefix& cidr) {
     if (!cidr.is_valid()) return;
     families_.push_back(cidr.family());
-    if (auto made = range::ServiceCidr::make(cidr)) {
+    if (auto made = service::ServiceCidr::make(cidr)) {
       slot.wanted = *std::move(made);
     } else {
       slot.is_open = true;
@@ -37,7 +37,7 @@ RangeChanges::RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& 
   if (ranges->node_ports.size() > 0) ports_.wanted = ranges->node_ports;
 }
 
-template <range::RangeMap M>
+template <service::RangeMap M>
 void RangeChanges::open(Slot<M>& slot, bool to_take) {
   const Key key = range_allocation_key(slot.name);
   if (slot.is_open) return;
@@ -47,7 +47,7 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
     return;
   }
   slot.refusal.clear();
-  if constexpr (std::is_same_v<M, range::ServiceCidr>) {
+  if constexpr (std::is_same_v<M, service::ServiceCidr>) {
     const bool takes = to_take && (stored != nullptr || may_make_);
     if (takes) slot.refusal = objects_instead();
     if (takes && stored == nullptr && !slot.refusal.empty()) return;
@@ -64,7 +64,7 @@ void RangeChanges::open(Slot<M>& slot, bool to_take) {
   slot.is_open = true;
   slot.before = *stored;
   // Values are given back to the range that the record tells of, whatever the configuration says by now.
-  auto restored = range::range_from<M>({stored->range, stored->data});
+  auto restored = service::range_from<M>({stored->range, stored->data});
   if (restored) {
     slot.range = std::move(restored->range);
     if (restored->beyond > 0) {
@@ -111,7 +111,7 @@ void RangeChanges::make(AddressSlot& slot) {
   });
 }
 
-void RangeChanges::make(Slot<range::NodePortRange>& slot) {
+void RangeChanges::make(Slot<service::NodePortRange>& slot) {
   slot.range.emplace(*slot.wanted);
   for_each_holder([&](const Service& service) {
     for (const std::uint16_t port : held_node_ports_of(service)) {
@@ -154,7 +154,7 @@ std::optional<NotTaken> RangeChanges::take_port(std::uint16_t port) {
     open(ports_, false);
     const bool is_known = std::find(dry_ports_.begin(), dry_ports_.end(), port) != dry_ports_.end();
     if (is_known || (ports_.range && ports_.range->has(port))) {
-      return NotTaken{std::string(range::NodePortRange::kAllocated)};
+      return NotTaken{std::string(service::NodePortRange::kAllocated)};
     }
     dry_ports_.push_back(port);
     return std::nullopt;
@@ -218,10 +218,10 @@ void RangeChanges::free_port(std::uint16_t port) {
   notes_.push_back(fmt::format("port {} was given back to no range: none contains it", port));
 }
 
-template <range::RangeMap M>
+template <service::RangeMap M>
 void RangeChanges::plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) const {
   if (!slot.range) return;
-  range::RangeSnapshot snapshot = slot.range->snapshot();
+  service::RangeSnapshot snapshot = slot.range->snapshot();
   if (slot.before && slot.before->data == snapshot.data) return;
   RangeAllocation after = slot.before.value_or(RangeAllocation{});
   after.range = std::move(snapshot.range);

@@ -18,8 +18,8 @@ namespace croft::core {
 /// What a cluster's Services get their addresses and node ports from: kube-apiserver's flags. A record that says
 /// something else about its range is not written: whoever changes the flags has it rebuilt first.
 struct ServiceRanges {
-  range::ServiceCidrs cidrs;
-  range::NodePortRange node_ports;
+  service::ServiceCidrs cidrs;
+  service::NodePortRange node_ports;
   /// A range without a record is made by the first use of any, from what the stored Services of either kind hold,
   /// unless somebody else claims its addresses (core/register/address_claims.h) or Kubernetes keeps them as objects.
   /// Not where another program makes them: there its absence is an error.
@@ -53,27 +53,27 @@ class RangeChanges : public Allocators {
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  template <range::RangeMap M>
+  template <service::RangeMap M>
   struct Slot {
     std::string_view name;
     std::string_view resource;  ///< Kubernetes' word for what it allocates
     std::optional<M> wanted{};  ///< the range by configuration
     bool is_open = false;
     std::optional<RangeAllocation> before{};
-    std::optional<range::MappedRange<M>> range{};
+    std::optional<service::MappedRange<M>> range{};
     std::string refusal{};  ///< why nothing can be taken; empty when it can
     bool is_new = false;
   };
-  using AddressSlot = Slot<range::ServiceCidr>;
+  using AddressSlot = Slot<service::ServiceCidr>;
 
-  template <range::RangeMap M>
+  template <service::RangeMap M>
   void open(Slot<M>& slot, bool to_take);
   template <class F>
   void for_each_holder(F f);
   [[nodiscard]] std::string objects_instead();
   void make(AddressSlot& slot);
-  void make(Slot<range::NodePortRange>& slot);
-  template <range::RangeMap M>
+  void make(Slot<service::NodePortRange>& slot);
+  template <service::RangeMap M>
   void plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) const;
   [[nodiscard]] AddressSlot* slot_of(net::Family family);
   void free(const net::Address& address);
@@ -86,7 +86,7 @@ class RangeChanges : public Allocators {
   std::vector<net::Family> families_;
   AddressSlot primary_{kServiceIps, "serviceipallocations"};
   AddressSlot secondary_{kSecondaryServiceIps, "serviceipallocations"};
-  Slot<range::NodePortRange> ports_{kServiceNodePorts, "servicenodeportallocations"};
+  Slot<service::NodePortRange> ports_{kServiceNodePorts, "servicenodeportallocations"};
   std::vector<net::Address> given_back_;
   std::vector<std::uint16_t> given_back_ports_;
   std::vector<int> dry_ports_;  ///< of a dry run

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 constexpr std::size_t kWordBytes = 8;
@@ -65,4 +65,4 @@ std::string encode_bits(const space::DenseBitmap& bits) {
   return data;
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -7,7 +7,7 @@
 
 #include "net/address_with_length.h"
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 using net::Address;
@@ -143,4 +143,4 @@ Result<void> check_service_cidrs(const ServiceCidrs& cidrs, std::size_t entries)
   return fail(std::move(error));
 }
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

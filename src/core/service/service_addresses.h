@@ -13,7 +13,7 @@
 // The addresses of Services (ClusterIPs) as kube-apiserver's bitmaps keep them. Rules and texts are the reference's
 // (docs/reference/service-ranges.md#offsets, #flags, #bands, #range-errors).
 
-namespace croft::core::range {
+namespace croft::core::service {
 
 /// What the flag allows, and the most that is worth keeping in one record: 20 host bits, 128 KiB.
 inline constexpr int kServiceHostBitsMax = 20;
@@ -93,4 +93,4 @@ struct ServiceCidrs {
 /// The checks of that which need no text, for prefixes from elsewhere. `entries` is how many there were.
 [[nodiscard]] Result<void> check_service_cidrs(const ServiceCidrs& cidrs, std::size_t entries);
 
-}  // namespace croft::core::range
+}  // namespace croft::core::service

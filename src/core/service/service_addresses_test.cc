@@ -11,7 +11,7 @@
 
 // The names in brackets are the rows of docs/reference/service-ranges.md#cases.
 
-namespace croft::core::range {
+namespace croft::core::service {
 namespace {
 
 using namespace net::literals;
@@ -276,9 +276,7 @@ TEST(ServiceAddresses, GivingBackWhatIsNotInTheRange_I11) {
 
 TEST(ServiceAddresses, ADryRunChangesNothing_I12) {
   ServiceAddresses range = addresses("192.168.1.0/24");
-  range.enable_metrics();
   ASSERT_TRUE(range.take("192.168.1.5"_ip));
-  const auto before = range.metrics();
   const DryRunAddresses dry(range);
   EXPECT_TRUE(dry.take("192.168.1.5"_ip));
   EXPECT_EQ(dry.take_next(), "192.168.1.0"_ip);
@@ -286,40 +284,6 @@ TEST(ServiceAddresses, ADryRunChangesNothing_I12) {
   EXPECT_EQ(message_of(dry.take("10.0.0.1"_ip)),
             "the provided IP (10.0.0.1) is not in the valid range. The range of valid IPs is 192.168.1.0/24");
   EXPECT_EQ(range.taken_count(), 1U);
-  EXPECT_EQ(range.metrics(), before);
-}
-
-TEST(ServiceAddresses, Metrics_I13) {
-  ServiceAddresses range = addresses("10.0.0.0/24");
-  EXPECT_EQ(range.metrics(), std::nullopt);
-  ASSERT_TRUE(range.take("10.0.0.99"_ip));
-  ASSERT_TRUE(range.give_back("10.0.0.99"_ip));
-  range.enable_metrics();
-  EXPECT_EQ(range.metrics(), (RangeMetrics{0, 254, 0, 0, 0, 0}));
-
-  for (int round = 0; round < 2; ++round) {
-    for (const Address& address : {"10.0.0.3"_ip, "10.0.0.200"_ip})
-      EXPECT_EQ(range.take(address).has_value(), round == 0);
-  }
-  EXPECT_EQ(range.metrics(), (RangeMetrics{2, 252, 2, 0, 2, 0}));
-  range.enable_metrics();
-  EXPECT_EQ(range.metrics()->errors_static, 2U) << "enabled twice, nothing forgotten";
-  for (const Address& address : {"10.0.0.3"_ip, "10.0.0.200"_ip}) EXPECT_TRUE(range.give_back(address));
-  EXPECT_EQ(range.metrics(), (RangeMetrics{0, 254, 2, 0, 2, 0}));
-
-  SeededRandom random(7);
-  for (int i = 0; i < 264; ++i) EXPECT_EQ(range.take_next(random).has_value(), i < 254);
-  EXPECT_EQ(range.metrics(), (RangeMetrics{254, 0, 2, 254, 2, 10})) << "256 allocations, 12 errors in all";
-  EXPECT_FALSE(range.take("10.1.0.0"_ip));
-  EXPECT_EQ(range.metrics()->errors_static, 3U);
-}
-
-TEST(ServiceAddresses, Metrics_I14) {
-  ServiceAddresses range = addresses("2001:db8::/112");
-  range.enable_metrics();
-  SeededRandom random(8);
-  take_next(range, random, 264);
-  EXPECT_EQ(range.metrics(), (RangeMetrics{264, 65271, 0, 264, 0, 0}));
 }
 
 TEST(ServiceAddresses, TheBytesOfTheExample_I16) {
@@ -402,4 +366,4 @@ TEST(ServiceCidrs, SeveralErrorsAtOnce) {
 }
 
 }  // namespace
-}  // namespace croft::core::range
+}  // namespace croft::core::service

@@ -1,4 +1,5 @@
 #include "store/conformance/conformance.h"
+#include "store/test_commits.h"
 
 namespace croft::store {
 namespace {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "store/conformance/conformance.h"
+#include "store/test_commits.h"
 
 namespace croft::store {
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "store/test_commits.h"
+
 namespace croft::store {
 namespace {
 

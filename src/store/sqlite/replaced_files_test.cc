@@ -16,6 +16,7 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/store_fixture.h"
 #include "store/sqlite/transaction.h"
+#include "store/test_commits.h"
 
 namespace croft::store {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "store/sqlite/store_fixture.h"
 #include "store/sqlite/watching_vfs.h"
+#include "store/test_commits.h"
 
 namespace croft::store {
 namespace {

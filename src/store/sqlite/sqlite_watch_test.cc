@@ -4,6 +4,7 @@
 
 #include "store/sqlite/change_table.h"
 #include "store/sqlite/store_fixture.h"
+#include "store/test_commits.h"
 
 namespace croft::store {
 namespace {

@@ -84,11 +84,6 @@ std::string capability_args_of(std::string_view bytes) {
 
 }  // namespace
 
-Result<core::Owner> read_cache_entry(std::string_view bytes) {
-  TRY(CacheEntry entry, read_whole_cache_entry(bytes));
-  return std::move(entry.owner);
-}
-
 Result<CacheEntry> read_whole_cache_entry(std::string_view bytes) {
   TRY(const JsonDocument document, parse_json(bytes, {.depth_max = kDepthMax}));
   const JsonRef root = document.root();

@@ -13,11 +13,8 @@
 
 namespace croft::wire::cni {
 
-/// The attachment that a file is about: members networkName, containerId, ifName of kind cniCacheV1. Error:
-/// invalid_argument.
-[[nodiscard]] Result<core::Owner> read_cache_entry(std::string_view bytes);
-
-/// All that a file says about its attachment. What is absent or of another shape stays empty.
+/// All that a file says about its attachment. What is absent or of another shape stays empty, but for the owner:
+/// members networkName, containerId, ifName of kind cniCacheV1.
 struct CacheEntry {
   core::Owner owner;
   std::string netns;                    ///< a path; where old runtimes write none, the result's first sandbox
@@ -29,7 +26,7 @@ struct CacheEntry {
 
 inline constexpr std::size_t kCachedAddressesMax = 4096;  ///< of a result; more are not read
 
-/// As read_cache_entry, with the rest.
+/// Error: invalid_argument, for what is no such file or names no owner.
 [[nodiscard]] Result<CacheEntry> read_whole_cache_entry(std::string_view bytes);
 
 }  // namespace croft::wire::cni

@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/host_local/range_set.h"
-#include "engine/cached_attachment.h"
+#include "core/host_local/reservation.h"
+#include "core/register/cached_attachment.h"
 #include "net/address.h"
-#include "store/reservations.h"
 
 // What a host-local directory says, compared with what lives on this machine. Pure: facts in, findings out. The rule of
-// a proven leak is on HostLocalFinding::proven; when in doubt, an address is kept.
+// a proven leak is on Finding::proven; when in doubt, an address is kept.
 
-namespace croft::engine {
+namespace croft::core::host_local {
 
 /// What lives on this machine, from two sources that know nothing of each other.
 struct SignsOfLife {
@@ -30,7 +30,7 @@ struct SignsOfLife {
 };
 
 /// A network's directory as it was read.
-struct HostLocalDirectory {
+struct Directory {
   struct Cursor {
     std::size_t set = 0;
     std::optional<net::Address> address;  ///< absent when the file is no address
@@ -40,13 +40,13 @@ struct HostLocalDirectory {
     std::string file;
     WallTime written{};
   };
-  std::vector<store::Reservation> reservations;  ///< by address
-  std::vector<Cursor> cursors;                   ///< by set
-  std::vector<Leftover> leftovers;               ///< Croft's temporary files
-  std::vector<std::string> foreign;              ///< names of everything else but `lock`
+  std::vector<Reservation> reservations;  ///< by address
+  std::vector<Cursor> cursors;            ///< by set
+  std::vector<Leftover> leftovers;        ///< Croft's temporary files
+  std::vector<std::string> foreign;       ///< names of everything else but `lock`
 };
 
-struct HostLocalFinding {
+struct Finding {
   /// Stable identifiers, for scripts.
   enum class Kind : std::uint8_t {
     leak,               ///< reserved, and its holder is proven to be gone
@@ -65,7 +65,7 @@ struct HostLocalFinding {
   std::vector<std::string> evidence;  ///< a sentence each
   std::string remedy;                 ///< what to do
   /// The reservation that it is about; absent for cursors and leftovers.
-  std::optional<store::Reservation> reservation;
+  std::optional<Reservation> reservation;
   /// Only leaks and empty files. All of these hold: all namespaces could be looked at and neither the address nor
   /// another one of its container is configured in any; no entry of the cache about the container or with the address
   /// has a namespace or could have one (without a path, or with one in /proc, an entry of before this boot can't); the
@@ -73,39 +73,37 @@ struct HostLocalFinding {
   bool proven = false;
   bool before_boot = false;  ///< proven, and written before this boot: its holder cannot live
 };
-[[nodiscard]] std::string_view name_of(HostLocalFinding::Kind kind);
+[[nodiscard]] std::string_view name_of(Finding::Kind kind);
 
-struct HostLocalAudit {
+struct Audit {
   std::string network;
-  const HostLocalDirectory& directory;
+  const Directory& directory;
   const SignsOfLife& life;
   /// Empty: not known; then nothing is said about ranges.
-  const std::vector<core::host_local::RangeSet>& sets;
+  const std::vector<RangeSet>& sets;
   Instant now;
   std::chrono::seconds grace{60};
 };
 
 /// In the order of the directory's reservations, then its cursors and leftovers.
-[[nodiscard]] std::vector<HostLocalFinding> audit_host_local(const HostLocalAudit& audit);
+[[nodiscard]] std::vector<Finding> audit_host_local(const Audit& audit);
 
 /// The attachments of one network, by who they are.
-using AttachmentsByHolder = std::map<store::Holder, const CachedAttachment*>;
+using AttachmentsByHolder = std::map<Holder, const CachedAttachment*>;
 [[nodiscard]] AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments,
                                                  const std::string& network);
 /// nullptr when there is none. A holder without interface has any attachment of the container.
-[[nodiscard]] const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments,
-                                                      const store::Holder& holder);
+[[nodiscard]] const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder);
 
 /// What both looks proved about a reservation that did not change in between; the findings are those of the second.
-[[nodiscard]] std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>& first,
-                                                           const std::vector<HostLocalFinding>& second);
+[[nodiscard]] std::vector<Finding> proven_by_both(const std::vector<Finding>& first,
+                                                  const std::vector<Finding>& second);
 
 /// The brake: refused_for_safety when more than `share` of all reservations would go. What was written before this boot
 /// does not count.
-[[nodiscard]] Result<void> check_share(const std::vector<HostLocalFinding>& proven, std::size_t reservations,
-                                       double share);
+[[nodiscard]] Result<void> check_share(const std::vector<Finding>& proven, std::size_t reservations, double share);
 
 /// "3h12m", "45s", "12d4h": the two largest units.
 [[nodiscard]] std::string age_text(std::chrono::nanoseconds age);
 
-}  // namespace croft::engine
+}  // namespace croft::core::host_local

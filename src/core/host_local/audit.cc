@@ -1,4 +1,4 @@
-#include "engine/host_local_audit.h"
+#include "core/host_local/audit.h"
 
 #include <algorithm>
 #include <array>
@@ -10,13 +10,10 @@
 
 #include "base/time_text.h"
 
-namespace croft::engine {
+namespace croft::core::host_local {
 namespace {
 
-using core::host_local::RangeSet;
-using store::Holder;
-using store::Reservation;
-using Kind = HostLocalFinding::Kind;
+using Kind = Finding::Kind;
 using Netns = CachedAttachment::Netns;
 
 /// What is known about the life of one reservation's holder.
@@ -32,7 +29,7 @@ struct Verdict {
 
 class Auditor {
  public:
-  explicit Auditor(const HostLocalAudit& audit) : audit_(audit), boot_(audit.now.wall - audit.now.since_boot) {
+  explicit Auditor(const Audit& audit) : audit_(audit), boot_(audit.now.wall - audit.now.since_boot) {
     for (const CachedAttachment& attachment : audit.life.attachments) {
       by_container_.emplace(attachment.owner.container_id, &attachment);
       for (const net::Address& address : attachment.addresses) by_address_.emplace(address, &attachment);
@@ -46,7 +43,7 @@ class Auditor {
     }
   }
 
-  std::vector<HostLocalFinding> run() {
+  std::vector<Finding> run() {
     for (const Reservation& reservation : audit_.directory.reservations) look_at(reservation);
     for (const auto& cursor : audit_.directory.cursors) look_at(cursor);
     for (const auto& leftover : audit_.directory.leftovers) look_at(leftover);
@@ -58,8 +55,7 @@ class Auditor {
   [[nodiscard]] std::chrono::nanoseconds age_of(WallTime written) const { return audit_.now.wall - written; }
   [[nodiscard]] bool is_young(WallTime written) const { return age_of(written) <= audit_.grace; }
 
-  HostLocalFinding& add(Kind kind, const Reservation& reservation, std::vector<std::string> evidence,
-                        std::string remedy) {
+  Finding& add(Kind kind, const Reservation& reservation, std::vector<std::string> evidence, std::string remedy) {
     findings_.push_back({kind, reservation.file, std::move(evidence), std::move(remedy), reservation, false, false});
     return findings_.back();
   }
@@ -184,7 +180,7 @@ class Auditor {
     return evidence;
   }
 
-  void prove(HostLocalFinding& finding) const {
+  void prove(Finding& finding) const {
     finding.proven = true;
     finding.before_boot = finding.reservation->written < boot_;
   }
@@ -235,7 +231,7 @@ class Auditor {
 
   // ---- other files
 
-  void look_at(const HostLocalDirectory::Cursor& cursor) {
+  void look_at(const Directory::Cursor& cursor) {
     if (cursor.address) return;
     findings_.push_back({Kind::cursor_unreadable,
                          fmt::format("last_reserved_ip.{}", cursor.set),
@@ -246,7 +242,7 @@ class Auditor {
                          false});
   }
 
-  void look_at(const HostLocalDirectory::Leftover& leftover) {
+  void look_at(const Directory::Leftover& leftover) {
     if (is_young(leftover.written)) return;
     findings_.push_back({Kind::leftover,
                          leftover.file,
@@ -266,14 +262,14 @@ class Auditor {
 
   static constexpr const char* kRemove = "`croft host-local repair --apply` removes it";
 
-  const HostLocalAudit& audit_;
+  const Audit& audit_;
   WallTime boot_;
   std::multimap<std::string, const CachedAttachment*> by_container_;
   std::multimap<net::Address, const CachedAttachment*> by_address_;
   std::multimap<std::string, const UnreadableEntry*> unreadable_;   ///< by the ends of its name behind a dash
   std::map<std::string, std::string> living_;                       ///< containers with an address that is configured
   std::map<std::pair<Holder, std::size_t>, std::string> first_of_;  ///< the file that came first
-  std::vector<HostLocalFinding> findings_;
+  std::vector<Finding> findings_;
 };
 
 }  // namespace
@@ -285,7 +281,7 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::vector<HostLocalFinding> audit_host_local(const HostLocalAudit& audit) { return Auditor(audit).run(); }
+std::vector<Finding> audit_host_local(const Audit& audit) { return Auditor(audit).run(); }
 
 AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments, const std::string& network) {
   AttachmentsByHolder found;
@@ -301,14 +297,13 @@ const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, 
   return holder.interface_name.empty() || found->first == holder ? found->second : nullptr;
 }
 
-std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>& first,
-                                             const std::vector<HostLocalFinding>& second) {
-  std::map<std::string, const HostLocalFinding*> before;
-  for (const HostLocalFinding& finding : first) {
+std::vector<Finding> proven_by_both(const std::vector<Finding>& first, const std::vector<Finding>& second) {
+  std::map<std::string, const Finding*> before;
+  for (const Finding& finding : first) {
     if (finding.proven) before[finding.reservation->file] = &finding;
   }
-  std::vector<HostLocalFinding> both;
-  for (const HostLocalFinding& finding : second) {
+  std::vector<Finding> both;
+  for (const Finding& finding : second) {
     if (!finding.proven) continue;
     const auto there = before.find(finding.reservation->file);
     if (there != before.end() && there->second->reservation == finding.reservation) both.push_back(finding);
@@ -316,9 +311,9 @@ std::vector<HostLocalFinding> proven_by_both(const std::vector<HostLocalFinding>
   return both;
 }
 
-Result<void> check_share(const std::vector<HostLocalFinding>& proven, std::size_t reservations, double share) {
+Result<void> check_share(const std::vector<Finding>& proven, std::size_t reservations, double share) {
   const auto counted = static_cast<std::size_t>(
-      std::count_if(proven.begin(), proven.end(), [](const HostLocalFinding& f) { return !f.before_boot; }));
+      std::count_if(proven.begin(), proven.end(), [](const Finding& f) { return !f.before_boot; }));
   if (static_cast<double>(counted) <= share * static_cast<double>(reservations)) return {};
   return fail(ErrorCode::refused_for_safety,
               fmt::format("{} of {} reservations would go that were written since this boot, more than a share of {}; "
@@ -345,4 +340,4 @@ std::string age_text(std::chrono::nanoseconds age) {
   return text;
 }
 
-}  // namespace croft::engine
+}  // namespace croft::core::host_local

@@ -1,4 +1,4 @@
-#include "engine/host_local_audit.h"
+#include "core/host_local/audit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "core/host_local/test_range_sets.h"
 #include "net/test_values.h"
 
-namespace croft::engine {
+namespace croft::core::host_local {
 namespace {
 
 using testing::AllOf;
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using namespace std::chrono_literals;
-using Kind = HostLocalFinding::Kind;
+using Kind = Finding::Kind;
 using Netns = CachedAttachment::Netns;
 
 /// A node that booted an hour ago, with one reservation of ten minutes that a test spoils in one way.
@@ -28,23 +28,21 @@ class HostLocalAuditTest : public testing::Test {
     life_.namespaces = 3;
   }
 
-  store::Reservation& reserve(std::string_view text, std::optional<store::Holder> holder, std::chrono::seconds age) {
-    store::Reservation reservation{address(text), std::move(holder), now_.wall - age, false, std::string(text)};
+  Reservation& reserve(std::string_view text, std::optional<Holder> holder, std::chrono::seconds age) {
+    Reservation reservation{address(text), std::move(holder), now_.wall - age, false, std::string(text)};
     reservation.empty = !reservation.holder;
     return directory_.reservations.emplace_back(std::move(reservation));
   }
-  store::Reservation& reserve(std::chrono::seconds age = 10min) {
-    return reserve("10.1.0.2", store::Holder{"c1", "eth0"}, age);
-  }
+  Reservation& reserve(std::chrono::seconds age = 10min) { return reserve("10.1.0.2", Holder{"c1", "eth0"}, age); }
   CachedAttachment& cache(Netns netns, const std::string& container = "c1", const std::string& ifname = "eth0") {
     life_.attachments.push_back({{"net", container, ifname}, netns, "/run/netns/x", {}, {}, "/cache/entry", {}});
     return life_.attachments.back();
   }
-  std::vector<HostLocalFinding> audit() const { return audit_host_local({"net", directory_, life_, sets_, now_, 60s}); }
+  std::vector<Finding> audit() const { return audit_host_local({"net", directory_, life_, sets_, now_, 60s}); }
   /// "leak 10.1.0.2 proven".
   std::vector<std::string> findings() const {
     std::vector<std::string> texts;
-    for (const HostLocalFinding& f : audit()) {
+    for (const Finding& f : audit()) {
       texts.push_back(std::string(name_of(f.kind)) + " " + f.subject + (f.proven ? " proven" : ""));
     }
     return texts;
@@ -52,9 +50,9 @@ class HostLocalAuditTest : public testing::Test {
   std::vector<std::string> evidence() const { return audit().at(0).evidence; }
 
   Instant now_;
-  HostLocalDirectory directory_;
+  Directory directory_;
   SignsOfLife life_;
-  std::vector<core::host_local::RangeSet> sets_;
+  std::vector<RangeSet> sets_;
 };
 
 TEST_F(HostLocalAuditTest, NothingSpeaksForTheHolder) {
@@ -144,7 +142,7 @@ TEST_F(HostLocalAuditTest, AnEntryWithTheNumberOfAProcessSpeaksForThisBootOnly) 
 
 TEST_F(HostLocalAuditTest, AnUnreadableEntryThatMayBeAboutTheHolderKeeps) {
   reserve();
-  reserve("10.1.0.3", store::Holder{"old", ""}, 10min);
+  reserve("10.1.0.3", Holder{"old", ""}, 10min);
   life_.unreadable = {{"net-c1-eth1", "/cache/net-c1-eth1: empty"},
                       {"net-other-eth0", "/cache/net-other-eth0: empty"},
                       {"c1", "/cache/c1: empty"}};
@@ -156,14 +154,14 @@ TEST_F(HostLocalAuditTest, AnUnreadableEntryThatMayBeAboutTheHolderKeeps) {
 }
 
 TEST_F(HostLocalAuditTest, ANameWithDashesIsReadInEveryWay) {
-  reserve("10.1.0.2", store::Holder{"c-1", "eth0"}, 10min);
+  reserve("10.1.0.2", Holder{"c-1", "eth0"}, 10min);
   life_.unreadable = {{"another-net-c-1-eth0", "/cache/another-net-c-1-eth0: empty"}};
   EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
 }
 
 TEST_F(HostLocalAuditTest, AnotherAddressOfTheContainerThatIsConfiguredKeeps) {
   reserve(2h);
-  reserve("fd00::2", store::Holder{"c1", "eth0"}, 2h);
+  reserve("fd00::2", Holder{"c1", "eth0"}, 2h);
   life_.configured[address("10.1.0.2")] = "eth0 in /run/netns/a";
   EXPECT_THAT(findings(), ElementsAre("undecided fd00::2"));
   EXPECT_THAT(evidence(), Contains("the container lives: its address 10.1.0.2 is configured on eth0 in /run/netns/a"));
@@ -180,7 +178,7 @@ TEST_F(HostLocalAuditTest, WhatCouldNotAllBeSeenProvesNothing) {
 TEST_F(HostLocalAuditTest, YoungFilesAreNoNews) {
   reserve(60s);
   reserve("10.1.0.3", std::nullopt, 5s);
-  reserve("10.1.0.4", store::Holder{"c2", ""}, -1h);  // the clock was set back
+  reserve("10.1.0.4", Holder{"c2", ""}, -1h);  // the clock was set back
   directory_.leftovers = {{".croft.new", now_.wall - 1s}};
   EXPECT_THAT(findings(), IsEmpty());
   directory_.reservations[0].written -= 1s;
@@ -201,7 +199,7 @@ TEST_F(HostLocalAuditTest, AFileThatCannotBeReadIsNeverProven) {
 }
 
 TEST_F(HostLocalAuditTest, OldFilesWithoutInterface) {
-  reserve("10.1.0.3", store::Holder{"c1", ""}, 10min);
+  reserve("10.1.0.3", Holder{"c1", ""}, 10min);
   cache(Netns::present);
   EXPECT_THAT(findings(), ElementsAre("interface_unknown 10.1.0.3"));
   life_.attachments[0].netns = Netns::gone;
@@ -212,9 +210,9 @@ TEST_F(HostLocalAuditTest, RangesOfTheLiving) {
   using namespace core::host_local;
   sets_ = {range_set({spec("10.1.0.0/24")}), range_set({spec("fd00::/64")})};
   cache(Netns::present);
-  const store::Holder holder{"c1", "eth0"};
+  const Holder holder{"c1", "eth0"};
   for (const char* text : {"10.1.0.2", "10.1.0.3", "10.2.0.1", "fd00::2"}) reserve(text, holder, 10min);
-  reserve("10.1.0.9", store::Holder{"gone", "eth0"}, 10min);
+  reserve("10.1.0.9", Holder{"gone", "eth0"}, 10min);
   EXPECT_THAT(findings(), ElementsAre("second_address 10.1.0.3", "outside_ranges 10.2.0.1", "leak 10.1.0.9 proven"));
 }
 
@@ -227,19 +225,19 @@ TEST_F(HostLocalAuditTest, CursorsAndLeftovers) {
 
 TEST_F(HostLocalAuditTest, BothLooksMustProveTheSameReservation) {
   reserve();
-  reserve("10.1.0.3", store::Holder{"c2", "eth0"}, 10min);
-  reserve("10.1.0.4", store::Holder{"c3", "eth0"}, 10min);
+  reserve("10.1.0.3", Holder{"c2", "eth0"}, 10min);
+  reserve("10.1.0.4", Holder{"c3", "eth0"}, 10min);
   const auto first = audit();
   cache(Netns::present, "c2");
   directory_.reservations[2].holder->container_id = "c4";  // released and given out again
-  reserve("10.1.0.5", store::Holder{"c5", "eth0"}, 10min);
+  reserve("10.1.0.5", Holder{"c5", "eth0"}, 10min);
   const auto both = proven_by_both(first, audit());
   ASSERT_EQ(both.size(), 1U);
   EXPECT_EQ(both[0].subject, "10.1.0.2");
 }
 
 TEST_F(HostLocalAuditTest, TheBrakeCountsWhatWasWrittenSinceThisBoot) {
-  for (int i = 2; i < 6; ++i) reserve("10.1.0." + std::to_string(i), store::Holder{"c", "eth0"}, i < 4 ? 2h : 10s * 60);
+  for (int i = 2; i < 6; ++i) reserve("10.1.0." + std::to_string(i), Holder{"c", "eth0"}, i < 4 ? 2h : 10s * 60);
   const auto all = audit();
   ASSERT_EQ(all.size(), 4U);
   EXPECT_TRUE(check_share(all, 4, 0.5));
@@ -274,4 +272,4 @@ TEST(AgeText, TheTwoLargestUnits) {
 }
 
 }  // namespace
-}  // namespace croft::engine
+}  // namespace croft::core::host_local

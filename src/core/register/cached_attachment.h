@@ -8,7 +8,7 @@
 #include "core/register/owner.h"
 #include "net/address.h"
 
-namespace croft::engine {
+namespace croft::core {
 
 /// What the runtime's cache says about one attachment.
 struct CachedAttachment {
@@ -18,10 +18,10 @@ struct CachedAttachment {
     unclear,    ///< no path, or something else is there; old runtimes write none
     unmounted,  ///< a file is there, and nothing is mounted on it: it kept a namespace once, or is seen from elsewhere
   };
-  core::Owner owner;
+  Owner owner;
   Netns netns = Netns::unclear;
   std::string netns_path;
-  core::PodIdentity pod;
+  PodIdentity pod;
   std::vector<net::Address> addresses;  ///< of its result
   std::string file;                     ///< the path of the entry
   WallTime written{};                   ///< when the entry was; the epoch when it is not known
@@ -33,4 +33,4 @@ struct UnreadableEntry {
   std::string what;  ///< its path, and why
 };
 
-}  // namespace croft::engine
+}  // namespace croft::core

@@ -1,0 +1,239 @@
+#include "core/block/pool_changes.h"
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "core/block/affinity_changes.h"
+#include "core/block/assign.h"
+#include "core/block/pool_split.h"
+#include "core/block/release.h"
+#include "core/register/test_register.h"
+#include "core/register/test_values.h"
+#include "net/test_values.h"
+
+namespace croft::core {
+namespace {
+
+using std::chrono::seconds;
+
+/// Pool "a" with blocks of /28, and what is decided about it.
+class PoolChanges : public testing::Test {
+ protected:
+  void make(const char* cidr, GatewayChoice::Kind gateway = GatewayChoice::Kind::none) {
+    const PoolSpec spec{"a", prefix(cidr), 28, GatewayChoice{gateway, {}}, seconds(30), {}};
+    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+  }
+  void claim(const net::Prefix& cidr) {
+    const auto outcome =
+        reg.decide<ClaimOutcome>([&](const Snapshot& s) { return plan_claim_affinity(s, kNode, cidr, clock.now()); });
+    ASSERT_TRUE(outcome);
+    ASSERT_EQ(*outcome, ClaimOutcome::claimed);
+  }
+  void hold(const char* wanted = nullptr) {
+    AssignRequest request;
+    request.owner = owner;
+    request.node = kNode;
+    if (wanted != nullptr) request.addresses = {address(wanted)};
+    const auto done = reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock.now()); });
+    ASSERT_TRUE(done && std::holds_alternative<Assigned>(*done));
+  }
+  void release() {
+    ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
+  }
+  Result<Plan<Pool>> set_disabled(const std::string& name, bool disabled) {
+    return reg.plan<Pool>([&](const Snapshot& s) { return plan_set_pool_disabled(s, name, disabled); });
+  }
+  void disable() { reg.apply(set_disabled("a", true)->writes); }
+  Result<PoolDeleted> drop(const std::string& name = "a") {
+    return reg.decide<PoolDeleted>([&](const Snapshot& s) { return plan_delete_pool(s, name, clock.now()); });
+  }
+  Result<PoolsSplit> split(const PoolSplit& wanted) {
+    return reg.decide<PoolsSplit>([&](const Snapshot& s) { return plan_split_pool(s, wanted, clock.now()); });
+  }
+  [[nodiscard]] std::size_t count(Kind kind) const {
+    std::size_t found = 0;
+    for (const auto& [key, value] : reg.records()) found += key.kind == kind ? 1U : 0U;
+    return found;
+  }
+
+  TestRegister reg;
+  ManualClock clock;
+  Owner owner{"net", "c", "eth0"};
+};
+
+std::optional<ErrorCode> code_of(const auto& result) {
+  return result ? std::nullopt : std::optional(result.error().code);
+}
+
+TEST_F(PoolChanges, ASwitchThatIsAsWantedCostsNoWrite) {
+  make("10.0.0.0/26");
+  struct Row {
+    const char* name;
+    bool before, wanted;
+    std::optional<ErrorCode> error;
+    std::size_t writes;
+  };
+  const Row rows[] = {{"a", false, true, {}, 1},
+                      {"a", false, false, {}, 0},
+                      {"a", true, false, {}, 1},
+                      {"a", true, true, {}, 0},
+                      {"b", false, true, ErrorCode::not_found, 0}};
+  for (const Row& row : rows) {
+    Pool pool = *reg.get<Pool>(pool_key("a"));
+    pool.disabled = row.before;
+    reg.put(pool_key("a"), pool);
+    const auto plan = set_disabled(row.name, row.wanted);
+    EXPECT_EQ(code_of(plan), row.error) << row.name << row.before << row.wanted;
+    if (!plan) continue;
+    EXPECT_EQ(plan->answer.disabled, row.wanted) << row.before << row.wanted;
+    EXPECT_EQ(plan->writes.size(), row.writes) << row.before << row.wanted;
+    for (const PlannedWrite& write : plan->writes) EXPECT_EQ(write.guard, Guard::as_read);
+  }
+}
+
+TEST_F(PoolChanges, APoolGoesWhenItIsDisabledAndNobodyHoldsOrHeldOfIt) {
+  make("10.0.0.0/26");
+  const TestRegister fresh = reg;
+  struct Row {
+    const char* what;
+    const char* name;
+    bool disabled, held, released;
+    int later;
+    std::optional<ErrorCode> error;
+  };
+  const Row rows[] = {{"unknown", "b", true, false, false, 0, ErrorCode::not_found},
+                      {"enabled", "a", false, false, false, 0, ErrorCode::refused_for_safety},
+                      {"never used", "a", true, false, false, 0, {}},
+                      {"held", "a", true, true, false, 0, ErrorCode::refused_for_safety},
+                      {"cooling", "a", true, true, true, 29, ErrorCode::refused_for_safety},
+                      {"cooled", "a", true, true, true, 30, {}}};
+  for (const Row& row : rows) {
+    reg = fresh;
+    if (row.held) hold();
+    if (row.released) release();
+    if (row.disabled) disable();
+    clock.advance(seconds(row.later));
+    const auto done = drop(row.name);
+    EXPECT_EQ(code_of(done), row.error) << row.what;
+    const bool gone = done.has_value();
+    EXPECT_EQ(reg.get<Pool>(pool_key("a")) == nullptr, gone) << row.what;
+    EXPECT_EQ(reg.get<Reservation>(reservation_key("pool-a")) == nullptr, gone) << row.what;
+    EXPECT_EQ(count(Kind::block), row.held && !gone ? 1U : 0U) << row.what;
+    if (gone) {
+      EXPECT_EQ(count(Kind::affinity) + count(Kind::vacancy), 0U) << row.what;
+      EXPECT_EQ(count(Kind::high_water_mark), row.held ? 1U : 0U) << row.what << ": sequence numbers are kept";
+    }
+  }
+}
+
+TEST_F(PoolChanges, ManyBlocksGoInBatchesAndThePoolWithTheLast) {
+  make("10.0.0.0/23");
+  for (std::uint64_t i = 0; i < kDeleteBlocksMax + 1; ++i) claim(prefix("10.0.0.0/23").subprefix(i, 28));
+  disable();
+  const auto first = drop();
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(first->complete);
+  EXPECT_EQ(count(Kind::block), 1U);
+  EXPECT_NE(reg.get<Pool>(pool_key("a")), nullptr);
+  const auto last = drop();
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->complete);
+  EXPECT_EQ(count(Kind::block), 0U);
+  EXPECT_EQ(reg.get<Pool>(pool_key("a")), nullptr);
+  EXPECT_EQ(count(Kind::high_water_mark), kDeleteBlocksMax + 1);
+}
+
+TEST_F(PoolChanges, APoolIsSplitIntoPartsThatKeepItsBlocks) {
+  using Gateways = SplitGateways;
+  struct Row {
+    const char* what;
+    const char* cidr;
+    GatewayChoice::Kind gateway;
+    PoolSplit wanted;
+    const char* held;
+    std::optional<ErrorCode> error;
+    std::vector<std::string> parts;  ///< CIDR and gateway
+  };
+  const auto none = GatewayChoice::Kind::none;
+  const auto first = GatewayChoice::Kind::first_address;
+  const Row rows[] = {
+      {"by name", "10.0.0.0/26", none, {"a", 2, {}}, nullptr, {}, {"10.0.0.0/27 -", "10.0.0.32/27 -"}},
+      {"by CIDR", "10.0.0.0/26", none, {"10.0.0.0/26", 2, {}}, nullptr, {}, {"10.0.0.0/27 -", "10.0.0.32/27 -"}},
+      {"unknown", "10.0.0.0/26", none, {"b", 2, {}}, nullptr, ErrorCode::not_found, {}},
+      {"one part", "10.0.0.0/26", none, {"a", 1, {}}, nullptr, ErrorCode::invalid_argument, {}},
+      {"no power of two", "10.0.0.0/26", none, {"a", 3, {}}, nullptr, ErrorCode::invalid_argument, {}},
+      {"too many", "10.0.0.0/20", none, {"a", 64, {}}, nullptr, ErrorCode::invalid_argument, {}},
+      {"as small as a block",
+       "10.0.0.0/26",
+       none,
+       {"a", 4, {}},
+       nullptr,
+       {},
+       {"10.0.0.0/28 -", "10.0.0.16/28 -", "10.0.0.32/28 -", "10.0.0.48/28 -"}},
+      {"smaller than a block", "10.0.0.0/26", none, {"a", 8, {}}, nullptr, ErrorCode::invalid_argument, {}},
+      {"a gateway of which nothing is said",
+       "10.0.0.0/26",
+       first,
+       {"a", 2, Gateways::refuse},
+       nullptr,
+       ErrorCode::refused_by_configuration,
+       {}},
+      {"a gateway dropped",
+       "10.0.0.0/26",
+       first,
+       {"a", 2, Gateways::none},
+       nullptr,
+       {},
+       {"10.0.0.0/27 -", "10.0.0.32/27 -"}},
+      {"a gateway each",
+       "10.0.0.0/26",
+       first,
+       {"a", 2, Gateways::first_address},
+       nullptr,
+       {},
+       {"10.0.0.0/27 10.0.0.1", "10.0.0.32/27 10.0.0.33"}},
+      {"a gateway that somebody holds",
+       "10.0.0.0/26",
+       first,
+       {"a", 2, Gateways::first_address},
+       "10.0.0.33",
+       ErrorCode::refused_for_safety,
+       {}},
+  };
+  for (const Row& row : rows) {
+    reg = TestRegister();
+    make(row.cidr, row.gateway);
+    if (row.held != nullptr) hold(row.held);
+    const auto done = split(row.wanted);
+    EXPECT_EQ(code_of(done), row.error) << row.what;
+    EXPECT_EQ(reg.get<Pool>(pool_key("a")) == nullptr, done.has_value()) << row.what;
+    if (!done) continue;
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < done->parts.size(); ++i) {
+      const Pool* part = reg.get<Pool>(pool_key("split-a-" + std::to_string(i)));
+      ASSERT_NE(part, nullptr) << row.what;
+      EXPECT_EQ(part->block_length, 28) << row.what;
+      parts.push_back(part->cidr.to_string() + " " + (part->gateway ? part->gateway->to_string() : "-"));
+    }
+    EXPECT_EQ(parts, row.parts) << row.what;
+    EXPECT_EQ(count(Kind::reservation), done->parts.size()) << row.what;
+  }
+}
+
+TEST_F(PoolChanges, WhatThePartsKeepOutOfUseAndSomebodyHoldsIsTold) {
+  make("10.0.0.0/26");
+  hold("10.0.0.31");  // the last address of the first part
+  const auto done = split({"a", 2, SplitGateways::none});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->held_reserved, std::vector{address("10.0.0.31")});
+  EXPECT_EQ(count(Kind::block), 1U);
+}
+
+}  // namespace
+}  // namespace croft::core
