@@ -392,14 +392,9 @@ class MeddledStore final : public store::MemoryStore {
     meddle_once();
     return MemoryStore::list(request, deadline);
   }
-  Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override {
+  Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     meddle_once();
-    return MemoryStore::list_keys(request, deadline);
-  }
-  Result<std::vector<std::optional<store::Record>>> get_many(std::span<const core::Key> keys,
-                                                             Deadline deadline) override {
-    meddle_once();
-    return MemoryStore::get_many(keys, deadline);
+    return MemoryStore::read(wanted, deadline);
   }
 
  private:
@@ -451,8 +446,8 @@ TEST_F(Engine, AnAddCostsTheSameReadsHoweverMuchIsHeld) {
     const auto before = store.counts();
     EXPECT_THAT(add("c" + std::to_string(i)), StartsWith("10.0."));
     const auto after = store.counts();
-    return after.get + after.get_many + after.list + after.list_keys + after.commit - before.get - before.get_many -
-           before.list - before.list_keys - before.commit;
+    return after.list + after.list_keys + after.read + after.commit - before.list - before.list_keys - before.read -
+           before.commit;
   };
   std::map<std::uint64_t, int> histogram;
   for (int i = 0; i < 3000; ++i) ++histogram[cost(i)];

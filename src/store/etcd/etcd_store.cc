@@ -98,35 +98,18 @@ class EtcdStore final : public Store {
   EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry)
       : kv_(std::move(kv)), clock_(clock), random_(random), registry_(std::move(registry)), places_(registry_.get()) {}
 
-  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override {
-    TRY(auto records, get_many({&key, 1}, deadline));
-    return std::move(records.front());
-  }
-
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                    Deadline deadline) override {
-    return read_at_once([&] {
-      Moment now;
-      return get_at(keys, now, deadline);
-    });
-  }
-
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
     return read_at_once([&]() -> Result<Page> {
       Page page;
-      TRY(page.more,
-          for_page(request, false, deadline, [&](Record record) { page.records.push_back(std::move(record)); }));
-      return page;
-    });
-  }
-
-  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(check_list(request));
-    return read_at_once([&]() -> Result<KeyPage> {
-      KeyPage page;
-      TRY(page.more,
-          for_page(request, true, deadline, [&](Record record) { page.keys.push_back(std::move(record.key)); }));
+      const auto add = [&](Record record) {
+        if (request.keys_only) {
+          page.keys.push_back(std::move(record.key));
+        } else {
+          page.records.push_back(std::move(record));
+        }
+      };
+      TRY(page.more, for_page(request, request.keys_only, deadline, add));
       return page;
     });
   }
@@ -139,10 +122,13 @@ class EtcdStore final : public Store {
     // All first pages in one request; what does not fit follows, as of the same moment.
     TxnRequest txn;
     const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+    const bool only_records =
+        wanted.lists.empty() && wanted.keys.empty() && wanted.windows.empty() && wanted.counts.empty();
+    const std::size_t ops_for_records = only_records ? kOpsMax : kOpsMax / 2;
     std::size_t first_keys = 0;
     for (std::size_t ops = 0; first_keys < keys.size(); ++first_keys) {
       ops += etcd::place_beside(keys[first_keys]) ? 2 : 1;
-      if (ops > kOpsMax / 2) break;
+      if (ops > ops_for_records) break;
     }
     TRY_VOID(add_gets(std::span(keys).first(first_keys), txn));
     struct Part {
@@ -167,17 +153,17 @@ class EtcdStore final : public Store {
     const std::size_t windows_at = txn.success.size();
     for (const core::KeyWindow& window : wanted.windows) {
       const auto range = range_of(window);
-      if (!range) return Store::read(wanted, deadline);
+      if (!range) return read_apart(wanted, deadline);
       txn.success.emplace_back(range_over(*range, static_cast<std::int64_t>(core::kKeyWindowMax), true));
     }
     for (const core::KeyWindow& window : wanted.counts) {
       const auto range = range_of(window);
-      if (!range) return Store::read(wanted, deadline);
+      if (!range) return read_apart(wanted, deadline);
       RangeRequest count = range_over(*range, 0, false);
       count.count_only = true;
       txn.success.emplace_back(std::move(count));
     }
-    if (txn.success.size() > kOpsMax) return Store::read(wanted, deadline);
+    if (txn.success.size() > kOpsMax) return read_apart(wanted, deadline);
     if (txn.success.empty()) return ReadAnswer{};
     TRY(const Over<TxnResponse> response, kv_->txn(txn, deadline));
 
@@ -247,19 +233,11 @@ class EtcdStore final : public Store {
     return answer;
   }
 
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                        Deadline deadline) override {
-    return commit_over(std::nullopt, writes, token, deadline);
-  }
-
-  [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
-                                              Deadline deadline) override {
-    return commit_over(etcd::line_of(as_of), writes, token, deadline);
-  }
-
   /// A commit whose conditions, and what it rests on besides, were read over one connection: only over that.
-  [[nodiscard]] Result<Revision> commit_over(std::optional<Line> line, std::span<const Write> writes,
-                                             const WriteToken& token, Deadline deadline) {
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
+                                              const WriteToken& token, Deadline deadline) override {
+    std::optional<Line> line;
+    if (as_of) line = etcd::line_of(*as_of);
     TRY_VOID(check_writes(writes));
     for (const Write& write : writes) {
       if (write.condition.kind != Condition::Kind::revision) continue;
@@ -340,6 +318,16 @@ class EtcdStore final : public Store {
   }
 
  private:
+  /// What one request can't ask for.
+  [[nodiscard]] Result<ReadAnswer> read_apart(const core::Missing& wanted, Deadline deadline) {
+    ReadAnswer answer;
+    Moment now;
+    const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+    TRY(answer.records, get_at(keys, now, deadline));
+    TRY_VOID(read_by_pages(*this, wanted, answer, deadline));
+    return answer;
+  }
+
   /// As conflict_in: what was read before must be read again.
   static Error of_other_line(const Key& key) {
     return etcd::other_line().in(fmt::format("{} {}", core::name_of(key.kind), key.name));
