@@ -14,6 +14,8 @@
 
 #include "base/assert.h"
 #include "net/echo.h"
+#include "store/calico/codec.h"
+#include "store/calico/layout.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/looks.h"
@@ -127,7 +129,7 @@ class EtcdStore final : public Store {
     const std::size_t ops_for_records = only_records ? kOpsMax : kOpsMax / 2;
     std::size_t first_keys = 0;
     for (std::size_t ops = 0; first_keys < keys.size(); ++first_keys) {
-      ops += etcd::place_beside(keys[first_keys]) ? 2 : 1;
+      ops += calico::place_beside(keys[first_keys]) ? 2 : 1;
       if (ops > ops_for_records) break;
     }
     TRY_VOID(add_gets(std::span(keys).first(first_keys), txn));
@@ -143,7 +145,7 @@ class EtcdStore final : public Store {
       for (const PlaceRange& range : ranges) {
         parts.push_back({listing, keys_only, range, txn.success.size()});
         txn.success.emplace_back(range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only));
-        const auto beside = etcd::places_beside(listing.kind);
+        const auto beside = calico::places_beside(listing.kind);
         if (!keys_only && beside) txn.success.emplace_back(range_beside(listing, *beside));
       }
       return {};
@@ -196,7 +198,7 @@ class EtcdStore final : public Store {
         continue;
       }
       std::map<Key, std::string> beside;
-      if (etcd::places_beside(part.listing.kind)) {
+      if (calico::places_beside(part.listing.kind)) {
         TRY(beside,
             all_beside(part.listing, std::get<RangeResponse>(response.responses[part.op + 1]), moment, deadline));
       }
@@ -365,7 +367,7 @@ class EtcdStore final : public Store {
     for (const Key& key : keys) {
       TRY(std::string place, places_.place_of(key));
       txn.success.emplace_back(RangeRequest::one(std::move(place)));
-      if (auto beside = etcd::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
+      if (auto beside = calico::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
     }
     return {};
   }
@@ -375,7 +377,7 @@ class EtcdStore final : public Store {
                                                           std::size_t& op) const {
     const KeyValue* kv = only_one(response.responses[op++]);
     std::optional<std::string> beside;
-    if (etcd::place_beside(key)) {
+    if (calico::place_beside(key)) {
       if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
     }
     if (kv == nullptr) return std::optional<Record>();
@@ -439,7 +441,7 @@ class EtcdStore final : public Store {
   /// What is beside the records of a listing.
   [[nodiscard]] Result<std::map<Key, std::string>> all_beside(const core::Listing& listing, const RangeResponse& first,
                                                               const Moment& moment, Deadline deadline) {
-    return pages_beside(listing.kind, range_beside(listing, *etcd::places_beside(listing.kind)), first, moment,
+    return pages_beside(listing.kind, range_beside(listing, *calico::places_beside(listing.kind)), first, moment,
                         deadline);
   }
 
@@ -454,7 +456,7 @@ class EtcdStore final : public Store {
     for (;;) {
       TRY_VOID(count_bytes(*page, bytes));
       for (const KeyValue& kv : page->kvs) {
-        if (auto key = etcd::record_beside(kind, kv.key)) beside[*std::move(key)] = kv.value;
+        if (auto key = calico::record_beside(kind, kv.key)) beside[*std::move(key)] = kv.value;
       }
       if (!page->more) return beside;
       request.key = page->kvs.back().key + '\0';
@@ -509,9 +511,9 @@ class EtcdStore final : public Store {
                                       const Moment& moment, bool keys_only, Deadline deadline, Add add) {
     if (keys.empty()) return {};
     std::map<Key, std::string> beside;
-    if (!keys_only && etcd::place_beside(keys.front())) {
+    if (!keys_only && calico::place_beside(keys.front())) {
       const RangeRequest request = range_over(
-          {*etcd::place_beside(keys.front()), *etcd::place_beside(keys.back()) + '\0'}, kRecordsAtOnce, false);
+          {*calico::place_beside(keys.front()), *calico::place_beside(keys.back()) + '\0'}, kRecordsAtOnce, false);
       RangeRequest first = request;
       first.at_revision = moment.revision;
       TRY(const RangeResponse found, kv_->range(first, deadline, moment.line));
@@ -554,13 +556,13 @@ class EtcdStore final : public Store {
       txn.failure.emplace_back(std::move(what_is_there));
     }
     if (write.only_check) return {};
-    const auto beside = etcd::place_beside(write.key);
+    const auto beside = calico::place_beside(write.key);
     if (!write.value) {
       txn.success.emplace_back(DeleteRequest{std::move(place), {}, false});
       if (beside) txn.success.emplace_back(DeleteRequest{*beside, {}, false});
       return {};
     }
-    etcd::StoredBytes bytes = etcd::encode(places_, *write.value, token, clock_.now().wall);
+    calico::StoredBytes bytes = etcd::encode(places_, *write.value, token, clock_.now().wall);
     txn.success.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
     if (!beside) return {};
     if (bytes.beside) {

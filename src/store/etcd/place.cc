@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "store/calico/layout.h"
 #include "wire/calico/etcd.h"
 #include "wire/etcd/api.h"
 
@@ -13,19 +14,6 @@ namespace {
 
 namespace calico = wire::calico;
 using core::Kind;
-
-constexpr std::string_view kOwnRoot = "/croft/v1/";
-
-std::string_view beside_name_of(Kind kind) {
-  switch (kind) {
-    case Kind::pool:
-      return "beside/pool/";
-    case Kind::block:
-      return "beside/block/";
-    default:
-      return {};
-  }
-}
 
 /// The part of a name's prefix up to its last slash: only there do the prefixes of Calico's keys agree with it.
 std::string_view whole_parts(std::string_view prefix) {
@@ -51,8 +39,6 @@ std::vector<std::string> affinity_prefixes(std::string_view parts) {
 
 }  // namespace
 
-bool is_calicos(Kind kind) { return core::traits_of(kind).system == core::System::calico; }
-
 Result<void> Places::check_kind(Kind kind) const {
   if (core::traits_of(kind).system != core::System::kubernetes || registry_ != nullptr) return {};
   return fail(ErrorCode::invalid_argument,
@@ -65,8 +51,7 @@ std::string Places::root_of(Kind kind) const {
   // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
   const bool is_own_service = kind == Kind::foreign_service && registry_ != nullptr && registry_->shares_own_services();
   if (is_own_service) kind = Kind::service;
-  if (kind == Kind::block_beside) return *places_beside(Kind::block);
-  return fmt::format("{}{}/", kOwnRoot, core::name_of(kind));
+  return store::calico::own_root_of(kind);
 }
 
 std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const {
@@ -98,13 +83,13 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
 
 Result<std::string> Places::place_of(const core::Key& key) const {
   TRY_VOID(check_kind(key.kind));
-  if (!is_calicos(key.kind)) return root_of(key.kind) + key.name;
+  if (!store::calico::is_calicos(key.kind)) return root_of(key.kind) + key.name;
   TRY(const calico::Key place, calico::key_of(key));
   return calico::print_key(place);
 }
 
 std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) const {
-  if (!is_calicos(kind)) {
+  if (!store::calico::is_calicos(kind)) {
     const std::string root = root_of(kind);
     if (!place.starts_with(root) || place.size() == root.size()) return std::nullopt;
     return core::Key{kind, std::string(place.substr(root.size()))};
@@ -134,22 +119,6 @@ std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) co
   key.name += '/';
   key.name += place.substr(dash + 1);
   return key;
-}
-
-std::optional<std::string> place_beside(const core::Key& key) {
-  if (beside_name_of(key.kind).empty()) return std::nullopt;
-  return fmt::format("{}{}{}", kOwnRoot, beside_name_of(key.kind), key.name);
-}
-
-std::optional<std::string> places_beside(Kind kind) {
-  if (beside_name_of(kind).empty()) return std::nullopt;
-  return fmt::format("{}{}", kOwnRoot, beside_name_of(kind));
-}
-
-std::optional<core::Key> record_beside(Kind kind, std::string_view place) {
-  const auto root = places_beside(kind);
-  if (!root || !place.starts_with(*root)) return std::nullopt;
-  return core::Key{kind, std::string(place.substr(root->size()))};
 }
 
 Result<std::vector<PlaceRange>> Places::ranges_of(const core::Listing& listing) const {
