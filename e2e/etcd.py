@@ -104,7 +104,10 @@ def round_trips(etcd, world):
     blocks; a DEL too."""
     elm = Node(world, etcd.store, "elm")
     elm.add("first")
-    for what, call in (("ADD", lambda: elm.add("second")), ("DEL", lambda: elm.delete("second"))):
+    pools = [{"name": "a", "cidr": "10.77.0.0/24", "blockSize": 28}]
+    for what, call in (("ADD", lambda: elm.add("second")), ("DEL", lambda: elm.delete("second")),
+                       ("ADD that names its pools", lambda: elm.add("second", pools=pools)),
+                       ("DEL", lambda: elm.delete("second"))):
         made = etcd.requests_of(call)
         expect(sum(made.values()) <= 3, f"{what} makes {made}")
         say(f"{what} of a lone plugin: {made}")

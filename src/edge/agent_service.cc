@@ -77,10 +77,7 @@ Result<std::string> AgentService::assign(std::string_view message, Deadline not_
   const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};
   auto served = engine::with_cache(
       direct, world_.cached,
-      [&](const engine::Context& context) -> Result<core::AssignAnswer> {
-        TRY_VOID(engine::ensure_pools(context, call.pools));
-        return engine::assign(context, call.request);
-      },
+      [&](const engine::Context& context) { return engine::assign(context, call.request, call.pools); },
       [](const core::AssignAnswer& answer) { return std::holds_alternative<core::Assigned>(answer); });
   count(served.from_cache, !served.answer);
   agent::AssignOutcome outcome;

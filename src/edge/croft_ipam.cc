@@ -137,8 +137,7 @@ auto through_agent(const CroftIpamWorld& world, const NetworkConfig& config, Pat
                                                       const core::AssignRequest& request) {
   TRY(const auto store, open(world, config, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random};
-  TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
-  return engine::assign(context, request);
+  return engine::assign(context, request, config.ipam.pools);
 }
 
 Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config,

@@ -152,23 +152,23 @@ class DamagedStore : public store::MemoryStore {
   std::map<core::Key, ErrorCode> damaged;
   std::set<core::Kind> unlistable;
 
-  Result<std::optional<store::Record>> get(const core::Key& key, Deadline deadline) override {
-    if (const auto error = error_of(key)) return fail(*error);
-    return MemoryStore::get(key, deadline);
-  }
   Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    if (request.keys_only && unlistable.contains(request.kind)) return fail(ErrorCode::corrupt, "a key is damaged");
     auto page = MemoryStore::list(request, deadline);
     for (const store::Record& record : page->records) {
       if (const auto error = error_of(record.key)) return fail(*error);
     }
     return page;
   }
-  Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override {
-    if (unlistable.contains(request.kind)) return fail(ErrorCode::corrupt, "a key is damaged");
-    return MemoryStore::list_keys(request, deadline);
-  }
   Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    return store::Store::read(wanted, deadline);
+    for (const core::Key& key : wanted.records) {
+      if (const auto error = error_of(key)) return fail(*error);
+    }
+    core::Missing records;
+    records.records = wanted.records;
+    TRY(store::ReadAnswer answer, MemoryStore::read(records, deadline));
+    TRY_VOID(store::read_by_pages(*this, wanted, answer, deadline));
+    return answer;
   }
 
  private:

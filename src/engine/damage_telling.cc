@@ -27,9 +27,9 @@ class TellingWatch final : public store::Watch {
   std::unique_ptr<store::Watch> beneath_;
 };
 
-DamageTelling::DamageTelling(store::Store& beneath, Tell tell) : beneath_(beneath), tell_(std::move(tell)) {}
+DamageTelling::DamageTelling(store::Store& beneath, Tell tell) : ForwardingStore(beneath), tell_(std::move(tell)) {}
 DamageTelling::DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell)
-    : owned_(std::move(beneath)), beneath_(*owned_), tell_(std::move(tell)) {}
+    : ForwardingStore(*beneath), owned_(std::move(beneath)), tell_(std::move(tell)) {}
 DamageTelling::~DamageTelling() = default;
 
 void DamageTelling::look(const store::Record& record) {
@@ -46,33 +46,14 @@ void DamageTelling::look(const store::Record& record) {
                      {}});
 }
 
-Result<std::optional<store::Record>> DamageTelling::get(const core::Key& key, Deadline deadline) {
-  TRY(auto record, beneath_.get(key, deadline));
-  if (record) look(*record);
-  return record;
-}
-
-Result<std::vector<std::optional<store::Record>>> DamageTelling::get_many(std::span<const core::Key> keys,
-                                                                          Deadline deadline) {
-  TRY(auto records, beneath_.get_many(keys, deadline));
-  for (const auto& record : records) {
-    if (record) look(*record);
-  }
-  return records;
-}
-
 Result<store::Page> DamageTelling::list(const store::ListRequest& request, Deadline deadline) {
-  TRY(store::Page page, beneath_.list(request, deadline));
+  TRY(store::Page page, ForwardingStore::list(request, deadline));
   for (const store::Record& record : page.records) look(record);
   return page;
 }
 
-Result<store::KeyPage> DamageTelling::list_keys(const store::ListRequest& request, Deadline deadline) {
-  return beneath_.list_keys(request, deadline);
-}
-
 Result<store::ReadAnswer> DamageTelling::read(const core::Missing& wanted, Deadline deadline) {
-  TRY(store::ReadAnswer answer, beneath_.read(wanted, deadline));
+  TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
   for (const auto& record : answer.records) {
     if (record) look(*record);
   }
@@ -82,33 +63,10 @@ Result<store::ReadAnswer> DamageTelling::read(const core::Missing& wanted, Deadl
   return answer;
 }
 
-Result<store::Revision> DamageTelling::commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                              Deadline deadline) {
-  return beneath_.commit(writes, token, deadline);
-}
-
-Result<store::Revision> DamageTelling::commit_as_of(store::Revision as_of, std::span<const store::Write> writes,
-                                                    const store::WriteToken& token, Deadline deadline) {
-  return beneath_.commit_as_of(as_of, writes, token, deadline);
-}
-
-Result<store::Fate> DamageTelling::fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
-                                           Deadline deadline) {
-  return beneath_.fate_of(writes, token, deadline);
-}
-
-Result<store::Revision> DamageTelling::position(Deadline deadline) { return beneath_.position(deadline); }
-
 Result<std::unique_ptr<store::Watch>> DamageTelling::watch(const store::WatchScope& scope, store::Revision after,
                                                            Deadline deadline) {
-  TRY(auto beneath, beneath_.watch(scope, after, deadline));
-  return std::unique_ptr<store::Watch>(std::make_unique<TellingWatch>(*this, std::move(beneath)));
+  TRY(auto watch, ForwardingStore::watch(scope, after, deadline));
+  return std::unique_ptr<store::Watch>(std::make_unique<TellingWatch>(*this, std::move(watch)));
 }
-
-Result<std::unique_ptr<store::Store::Turn>> DamageTelling::take_turn(Deadline deadline) {
-  return beneath_.take_turn(deadline);
-}
-
-store::Capabilities DamageTelling::capabilities() const { return beneath_.capabilities(); }
 
 }  // namespace croft::engine

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "store/forwarding_store.h"
 #include "store/store.h"
 
 namespace croft::engine {
@@ -16,7 +17,7 @@ namespace croft::engine {
 /// more than kToldOfAKindMax of a kind only that there are more. What it gives is the same. A program has it around its
 /// store, so that what is set aside somewhere is named. The store beneath must outlive it; `tell` may be called from
 /// several threads, one at a time.
-class DamageTelling final : public store::Store {
+class DamageTelling final : public store::ForwardingStore {
  public:
   using Tell = std::function<void(const core::Key&, const Error&)>;
 
@@ -25,34 +26,16 @@ class DamageTelling final : public store::Store {
   DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell);
   ~DamageTelling() override;
 
-  [[nodiscard]] Result<std::optional<store::Record>> get(const core::Key& key, Deadline deadline) override;
-  [[nodiscard]] Result<std::vector<std::optional<store::Record>>> get_many(std::span<const core::Key> keys,
-                                                                           Deadline deadline) override;
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                               Deadline deadline) override;
-  [[nodiscard]] Result<store::Revision> commit_as_of(store::Revision as_of, std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override;
-  [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
-                                            Deadline deadline) override;
-  [[nodiscard]] Result<store::Revision> position(Deadline deadline) override;
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<store::Watch>> watch(const store::WatchScope& scope, store::Revision after,
                                                             Deadline deadline) override;
-  [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
-  [[nodiscard]] store::Capabilities capabilities() const override;
-  [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    return beneath_.prove_history(deadline);
-  }
 
  private:
   friend class TellingWatch;
   void look(const store::Record& record);
 
   std::unique_ptr<store::Store> owned_;
-  store::Store& beneath_;
   const Tell tell_;
   std::mutex mutex_;  ///< guards all below
   std::map<core::Kind, std::set<std::string>> told_;

@@ -367,12 +367,12 @@ TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
 /// A memory above rests on the store beneath being asked whether it still is the one that was read.
 TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
   struct Asked final : store::MemoryStore {
-    Result<store::Revision> commit_as_of(store::Revision as_of, std::span<const store::Write>, const store::WriteToken&,
-                                         Deadline) override {
+    Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of, std::span<const store::Write>,
+                                         const store::WriteToken&, Deadline) override {
       asked = as_of;
       return fail(ErrorCode::conflict, "another store");
     }
-    store::Revision asked;
+    std::optional<store::Revision> asked;
   } beneath;
   DamageTelling telling(beneath, [](const core::Key&, const Error&) {});
   const store::Write write{core::pool_key("new"), core::Pool(), store::Condition::if_absent(), false};

@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "engine/test_asked.h"
 #include "engine/test_world.h"
 
 namespace croft::engine {
@@ -392,14 +393,9 @@ class MeddledStore final : public store::MemoryStore {
     meddle_once();
     return MemoryStore::list(request, deadline);
   }
-  Result<store::KeyPage> list_keys(const store::ListRequest& request, Deadline deadline) override {
+  Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     meddle_once();
-    return MemoryStore::list_keys(request, deadline);
-  }
-  Result<std::vector<std::optional<store::Record>>> get_many(std::span<const core::Key> keys,
-                                                             Deadline deadline) override {
-    meddle_once();
-    return MemoryStore::get_many(keys, deadline);
+    return MemoryStore::read(wanted, deadline);
   }
 
  private:
@@ -451,14 +447,50 @@ TEST_F(Engine, AnAddCostsTheSameReadsHoweverMuchIsHeld) {
     const auto before = store.counts();
     EXPECT_THAT(add("c" + std::to_string(i)), StartsWith("10.0."));
     const auto after = store.counts();
-    return after.get + after.get_many + after.list + after.list_keys + after.commit - before.get - before.get_many -
-           before.list - before.list_keys - before.commit;
+    return after.list + after.list_keys + after.read + after.commit - before.list - before.list_keys - before.read -
+           before.commit;
   };
   std::map<std::uint64_t, int> histogram;
   for (int i = 0; i < 3000; ++i) ++histogram[cost(i)];
   // An ADD into a block with room; now and then the claim of a block on top.
   EXPECT_LE(histogram.rbegin()->first, 9U);
   EXPECT_LE(histogram.size(), 2U);
+}
+
+TEST_F(Engine, AnAddReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  const std::vector<core::PoolSpec> pools{spec("a", "10.0.0.0/16", 26), spec("b", "10.1.0.0/24", 28)};
+  ASSERT_TRUE(assign(counted, request("c1"), pools)) << "makes them";
+  EXPECT_EQ(list_pools(context)->size(), 2U);
+  asked.forget();
+  ASSERT_TRUE(assign(counted, request("c2")));
+  const std::size_t without = asked.requests();
+  asked.forget();
+  ASSERT_TRUE(assign(counted, request("c3"), pools));
+  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+  EXPECT_EQ(asked.requests(), without);
+  asked.forget();
+  ASSERT_TRUE(assign(counted, request("c3"), pools)) << "again";
+  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+  const auto other = assign(counted, request("c3"), {spec("a", "10.0.0.0/16", 28)});
+  ASSERT_FALSE(other) << "also for who has an address";
+  EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST_F(Engine, WhatWasAssignedInVainIsGivenBackWithoutALookForItsBlocks) {
+  pool("a", "10.1.0.0/24", 29, 0);
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  auto many = request("c1");
+  many.ipv4 = 254;  // of 253 that can be had, in blocks of which one commit takes twelve
+  const auto answer = assign(counted, many);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(std::holds_alternative<core::Refusal>(*answer));
+  EXPECT_GT(store.counts().commit, 3U) << "some was assigned before that was known";
+  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
+  core::Listing of_the_other_family{core::Kind::block, core::block_names_of(net::Family::v6)};
+  EXPECT_EQ(asked.lists_of(of_the_other_family), 0U);
 }
 
 // --- GC, CHECK, STATUS ---
@@ -475,7 +507,11 @@ TEST_F(Engine, GcFreesWhatTheRuntimeDoesNotListAndNothingElse) {
   add("young");
   clock.advance(1s);
   const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
-  const auto collected = collect_attachments(context, "net", node, {{"alive", "eth0"}}).value();
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  const auto collected = collect_attachments(counted, "net", node, {{"alive", "eth0"}}).value();
+  EXPECT_EQ(asked.lists_of({core::Kind::block, core::block_names_of(net::Family::v4)}), 0U)
+      << "the walk over the blocks has told which one it is";
   EXPECT_EQ(collected.released.size(), 1U);
   EXPECT_EQ(collected.kept_young, 1U);
   EXPECT_EQ(show_address(context, collected.released[0])->state, core::AddressState::cooling);

@@ -536,10 +536,11 @@ TEST(NodeRangeReconcile, ANodeThatComesBackDuringThePassKeepsItsRange) {
   struct Meddling : store::MemoryStore {
     std::function<void()> once;
     using MemoryStore::MemoryStore;
-    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                                 Deadline deadline) override {
+    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                       std::span<const store::Write> writes,
+                                                       const store::WriteToken& token, Deadline deadline) override {
       if (once) std::exchange(once, {})();
-      return MemoryStore::commit(writes, token, deadline);
+      return MemoryStore::commit_as_of(as_of, writes, token, deadline);
     }
   };
   Reconciled world;

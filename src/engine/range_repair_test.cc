@@ -137,7 +137,7 @@ TEST(RepairRanges, AServiceMadeMeanwhileKeepsItsAddress) {
     world.leak("10.0.0.9");
     for (int pass = 1; pass <= 2; ++pass) world.repair();
     // The third pass frees .9; a Service takes .8 meanwhile.
-    (at_commit ? world.meddler.before_commit : world.meddler.after_get_many) = [&] {
+    (at_commit ? world.meddler.before_commit : world.meddler.after_read) = [&] {
       EXPECT_EQ(world.create(World::with_ip(World::service("b"), "10.0.0.8")), "ok");
     };
     const RangeRepairReport report = world.repair();
@@ -172,9 +172,7 @@ TEST(RepairRanges, AnAddressJustReleasedIsNotTakenAgain) {
     EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
     EXPECT_EQ(world.create(World::with_ip(World::service("b"), "10.0.0.8")), "ok");
     world.lose("10.0.0.8");
-    (at_commit ? world.meddler.before_commit : world.meddler.after_get_many) = [&] {
-      EXPECT_EQ(world.remove("a"), "ok");
-    };
+    (at_commit ? world.meddler.before_commit : world.meddler.after_read) = [&] { EXPECT_EQ(world.remove("a"), "ok"); };
     world.repair();
     EXPECT_FALSE(world.has("10.0.0.7")) << at_commit;
     EXPECT_EQ(world.taken(), world.held());
@@ -184,7 +182,7 @@ TEST(RepairRanges, AnAddressJustReleasedIsNotTakenAgain) {
 TEST(RepairRanges, ALookAtAStoreThatChangesIsMadeAgain) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-  world.meddler.after_get_many = [&] { EXPECT_EQ(world.remove("a"), "ok"); };
+  world.meddler.after_read = [&] { EXPECT_EQ(world.remove("a"), "ok"); };
   EXPECT_THAT(world.found(), IsEmpty()) << "not: leaked";
 }
 

@@ -13,13 +13,22 @@
 namespace croft::engine {
 namespace {
 
-/// The addresses by the block that contains them.
+/// The addresses by the block that contains them. The blocks are listed only when somebody does not know theirs.
 [[nodiscard]] Result<std::map<net::Prefix, std::vector<core::AddressToRelease>>> by_block(
     const Context& context, const std::vector<core::AddressToRelease>& addresses,
     std::vector<net::Address>& in_no_block) {
   std::map<net::Prefix, std::vector<core::AddressToRelease>> result;
-  TRY(const std::vector<net::Prefix> blocks, list_block_cidrs(context));
+  const bool all_known = std::all_of(addresses.begin(), addresses.end(),
+                                     [](const core::AddressToRelease& wanted) { return wanted.block.has_value(); });
+  std::vector<net::Prefix> blocks;
+  if (!all_known) {
+    TRY(blocks, list_block_cidrs(context));
+  }
   for (const core::AddressToRelease& wanted : addresses) {
+    if (wanted.block) {
+      result[*wanted.block].push_back(wanted);
+      continue;
+    }
     const auto it = std::find_if(blocks.begin(), blocks.end(),
                                  [&](const net::Prefix& block) { return block.contains(wanted.address); });
     if (it == blocks.end()) {

@@ -1,6 +1,7 @@
 #include "engine/service.h"
 
-#include <array>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -14,13 +15,12 @@ namespace {
 
 /// Replaces `parsed` by what the record's range says, if there is one.
 template <class T, class Parse>
-[[nodiscard]] Result<void> read_range(const std::optional<store::Record>& record, T& parsed, Parse parse) {
-  if (!record) return {};
-  if (const Error* damage = core::damage_of(record->value)) return fail(*damage);
-  auto range = parse(std::get<core::RangeAllocation>(record->value).range);
+[[nodiscard]] Result<void> read_range(const core::Reader& reader, std::string_view name, T& parsed, Parse parse) {
+  const auto* record = reader.find<core::RangeAllocation>(core::range_allocation_key(name));
+  if (record == nullptr) return {};
+  auto range = parse(record->range);
   if (!range) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("the range of the record {}: {}", record->key.name, range.error().message));
+    return fail(ErrorCode::corrupt, fmt::format("the range of the record {}: {}", name, range.error().message));
   }
   parsed = *range;
   return {};
@@ -29,6 +29,46 @@ template <class T, class Parse>
 [[nodiscard]] Result<net::Prefix> parse_cidr(const std::string& text) {
   TRY(const auto cidr, core::service::ServiceCidr::parse(text));
   return cidr.cidr();
+}
+
+/// The ranges as far as they are known; the reader tells what of them is not.
+[[nodiscard]] Result<core::ServiceRanges> ranges_in(core::Reader& reader) {
+  core::ServiceRanges ranges;
+  TRY(ranges.cidrs, core::service::parse_service_cidrs(""));
+  TRY(ranges.node_ports, core::service::parse_node_port_flag(""));
+  const auto has = [&](std::string_view name) {
+    return reader.get<core::RangeAllocation>(core::range_allocation_key(name)) != nullptr;
+  };
+  ranges.cidrs.defaulted = !has(core::kServiceIps);
+  static_cast<void>(has(core::kSecondaryServiceIps));
+  static_cast<void>(has(core::kServiceNodePorts));
+  TRY_VOID(read_range(reader, core::kServiceIps, ranges.cidrs.primary, parse_cidr));
+  TRY_VOID(read_range(reader, core::kSecondaryServiceIps, ranges.cidrs.secondary, parse_cidr));
+  TRY_VOID(read_range(reader, core::kServiceNodePorts, ranges.node_ports, core::service::NodePortRange::parse));
+  return ranges;
+}
+
+/// Decides by the ranges that are chosen: `plan(ranges)`.
+template <class Plan>
+core::Step<core::ServiceAnswer> with_ranges(const core::Snapshot& snapshot, const RangeChoice& choice, Plan plan) {
+  core::Reader reader(snapshot);
+  Result<core::ServiceRanges> ranges = core::ServiceRanges{};
+  if (!choice.cidrs || !choice.node_ports) ranges = ranges_in(reader);
+  if (reader.missing().damaged) return reader.missing();
+  if (!ranges) return ranges.error();
+  if (choice.cidrs) ranges->cidrs = *choice.cidrs;
+  if (choice.node_ports) ranges->node_ports = *choice.node_ports;
+  ranges->may_make = choice.may_make;
+  auto step = plan(*ranges);
+  if (reader.complete()) return step;
+  // Together with what the change itself asks for.
+  core::Missing wanted = reader.missing();
+  if (auto* more = std::get_if<core::Missing>(&step)) {
+    wanted.records.merge(more->records);
+    wanted.lists.merge(more->lists);
+    wanted.keys.merge(more->keys);
+  }
+  return wanted;
 }
 
 /// Who is about to write decides once; the bitmap of a /12 is not read twice.
@@ -57,14 +97,16 @@ class Same {
 }  // namespace
 
 Result<core::ServiceAnswer> create_service(const Context& context, const core::Service& wanted,
-                                           const core::ServiceRanges& ranges, const core::ServiceOptions& options) {
+                                           const RangeChoice& ranges, const core::ServiceOptions& options) {
   return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_create_service(snapshot, wanted, ranges, options, now, context.random);
+    return with_ranges(snapshot, ranges, [&](const core::ServiceRanges& known) {
+      return core::plan_create_service(snapshot, wanted, known, options, now, context.random);
+    });
   });
 }
 
 Result<core::ServiceAnswer> update_service(const Context& context, const core::Service& wanted,
-                                           const core::ServiceRanges& ranges, const core::ServiceOptions& options,
+                                           const RangeChoice& ranges, const core::ServiceOptions& options,
                                            const std::optional<store::Revision>& as_of) {
   std::optional<core::Service> as_read;
   if (as_of) {
@@ -82,7 +124,9 @@ Result<core::ServiceAnswer> update_service(const Context& context, const core::S
     const auto* now = service_named(reader, wanted.name);
     if (!reader.complete()) return reader.missing();
     if (now != nullptr && !same.is(now)) return core::Plan<Answer>{core::refuse_stale(wanted.name), {}};
-    return core::plan_update_service(snapshot, wanted, as_read, ranges, options, context.random);
+    return with_ranges(snapshot, ranges, [&](const core::ServiceRanges& known) {
+      return core::plan_update_service(snapshot, wanted, as_read, known, options, context.random);
+    });
   });
 }
 
@@ -122,18 +166,13 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
 }
 
 Result<core::ServiceRanges> stored_service_ranges(const Context& context) {
-  const std::array<store::Key, 3> keys{core::range_allocation_key(core::kServiceIps),
-                                       core::range_allocation_key(core::kSecondaryServiceIps),
-                                       core::range_allocation_key(core::kServiceNodePorts)};
-  TRY(const auto records, context.store.get_many(keys, deadline_of_use_case(context)));
-  core::ServiceRanges ranges;
-  TRY(ranges.cidrs, core::service::parse_service_cidrs(""));
-  TRY(ranges.node_ports, core::service::parse_node_port_flag(""));
-  ranges.cidrs.defaulted = !records[0];
-  TRY_VOID(read_range(records[0], ranges.cidrs.primary, parse_cidr));
-  TRY_VOID(read_range(records[1], ranges.cidrs.secondary, parse_cidr));
-  TRY_VOID(read_range(records[2], ranges.node_ports, core::service::NodePortRange::parse));
-  return ranges;
+  Loader loader(context.store, deadline_of_use_case(context));
+  for (;;) {
+    core::Reader reader(loader.snapshot());
+    auto ranges = ranges_in(reader);
+    if (reader.complete()) return ranges;
+    TRY_VOID(loader.load(reader.missing()));
+  }
 }
 
 }  // namespace croft::engine

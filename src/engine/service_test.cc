@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "engine/test_asked.h"
 #include "engine/test_meddler.h"
 #include "engine/test_services.h"
 #include "engine/test_world.h"
@@ -423,6 +424,23 @@ TEST_F(ServiceEngine, ARangeFillsUpToTheLast) {
   EXPECT_EQ(refused(service("z")),
             "Error from server (InternalError): Internal error occurred: failed to allocate a serviceIP for Service "
             "\"z\": range is full");
+}
+
+TEST_F(ServiceEngine, TheStoredRangesAreReadOnce) {
+  ASSERT_EQ(create(service("a")), "ok");
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  ASSERT_EQ(said(create_service(counted, with_ip(service("b"), "10.0.0.9"), ranges)), "ok");
+  const std::size_t given = asked.requests();
+  asked.forget();
+  ASSERT_EQ(said(create_service(counted, with_ip(service("c"), "10.0.0.10"), RangeChoice())), "ok");
+  for (const auto name : {core::kServiceIps, core::kSecondaryServiceIps, core::kServiceNodePorts}) {
+    EXPECT_EQ(asked.reads_of(core::range_allocation_key(name)), 1U) << name;
+  }
+  EXPECT_EQ(asked.requests(), given) << "together with what the change itself reads";
+  asked.forget();
+  ASSERT_EQ(said(update_service(counted, service("c"), RangeChoice())), "ok");
+  EXPECT_LE(asked.reads_of(core::range_allocation_key(core::kServiceIps)), 1U);
 }
 
 TEST_F(ServiceEngine, StoredRangesAreTheDefaults) {

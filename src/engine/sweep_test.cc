@@ -295,10 +295,11 @@ TEST_F(Sweep, TwoCollectorsAtOnceReleaseEverythingOnce) {
    public:
     Interfering(std::shared_ptr<store::MemoryData> data, Collector& other)
         : MemoryStore(std::move(data)), other_(other) {}
-    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                                 Deadline deadline) override {
+    [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                       std::span<const store::Write> writes,
+                                                       const store::WriteToken& token, Deadline deadline) override {
       if (!std::exchange(interfered_, true)) seen = texts_of(other_.pass());
-      return MemoryStore::commit(writes, token, deadline);
+      return MemoryStore::commit_as_of(as_of, writes, token, deadline);
     }
     Texts seen;
 

@@ -61,8 +61,7 @@ struct Cost {
   [[nodiscard]] std::uint64_t commits() const { return store_.counts().commit - before_.commit; }
   [[nodiscard]] std::uint64_t reads() const {
     const CallCounts now = store_.counts();
-    return now.get + now.get_many + now.list + now.list_keys + now.read -
-           (before_.get + before_.get_many + before_.list + before_.list_keys + before_.read);
+    return now.list + now.list_keys + now.read - (before_.list + before_.list_keys + before_.read);
   }
 
  private:

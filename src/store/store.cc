@@ -1,6 +1,9 @@
 #include "store/store.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
 
 namespace croft::store {
 namespace {
@@ -62,29 +65,50 @@ bool is_in(const WatchScope& scope, const Key& key) {
          });
 }
 
-Result<ReadAnswer> Store::read(const core::Missing& wanted, Deadline deadline) {
-  ReadAnswer answer;
-  if (!wanted.records.empty()) {
-    const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
-    TRY(answer.records, get_many(keys, deadline));
+Result<std::optional<Record>> Store::get(const Key& key, Deadline deadline) {
+  core::Missing wanted;
+  wanted.records.insert(key);
+  TRY(ReadAnswer answer, read(wanted, deadline));
+  return std::move(answer.records.front());
+}
+
+Result<std::vector<std::optional<Record>>> Store::get_many(std::span<const Key> keys, Deadline deadline) {
+  core::Missing wanted;
+  wanted.records.insert(keys.begin(), keys.end());
+  TRY(const ReadAnswer answer, read(wanted, deadline));
+  std::vector<std::optional<Record>> records;
+  records.reserve(keys.size());
+  for (const Key& key : keys) {
+    const auto place = std::distance(wanted.records.begin(), wanted.records.find(key));
+    records.push_back(answer.records[static_cast<std::size_t>(place)]);
   }
+  return records;
+}
+
+Result<KeyPage> Store::list_keys(ListRequest request, Deadline deadline) {
+  request.keys_only = true;
+  TRY(Page page, list(request, deadline));
+  return KeyPage{std::move(page.keys), page.more};
+}
+
+Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer& answer, Deadline deadline) {
   for (const core::Listing& listing : wanted.lists) {
-    TRY(std::vector<Record> records, whole_list(*this, listing, deadline));
+    TRY(std::vector<Record> records, whole_list(store, listing, deadline));
     answer.lists.push_back(std::move(records));
   }
   for (const core::Listing& listing : wanted.keys) {
-    TRY(std::vector<Key> keys, whole_key_list(*this, listing, deadline));
+    TRY(std::vector<Key> keys, whole_key_list(store, listing, deadline));
     answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
   }
   for (const core::KeyWindow& window : wanted.windows) {
-    TRY(core::KeysInWindow seen, look_through(*this, window, deadline));
+    TRY(core::KeysInWindow seen, look_through(store, window, deadline));
     answer.windows.push_back(std::move(seen));
   }
   for (const core::KeyWindow& window : wanted.counts) {
     core::KeyWindow rest = window;
     std::uint64_t count = 0;
     for (bool more = true; more;) {
-      TRY(const core::KeysInWindow seen, look_through(*this, rest, deadline));
+      TRY(const core::KeysInWindow seen, look_through(store, rest, deadline));
       count += seen.keys.size();
       more = seen.more;
       // The last one comes once more.
@@ -93,7 +117,7 @@ Result<ReadAnswer> Store::read(const core::Missing& wanted, Deadline deadline) {
     }
     answer.counts.push_back(count);
   }
-  return answer;
+  return {};
 }
 
 Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {

@@ -69,6 +69,7 @@ struct ListRequest {
   std::string name_prefix;  ///< only names that start with this
   std::string after;        ///< only names greater than this; empty: from the start
   std::size_t limit = 500;  ///< at most this many records a page, 1 to kListLimitMax
+  bool keys_only = false;   ///< cheap also when the records are large
 };
 inline constexpr std::size_t kListLimitMax = 1000;
 
@@ -77,6 +78,7 @@ inline constexpr std::size_t kListLimitMax = 1000;
 struct Page {
   std::vector<Record> records;
   bool more = false;
+  std::vector<Key> keys;  ///< with keys_only, in the place of the records
 };
 struct KeyPage {
   std::vector<Key> keys;
@@ -196,20 +198,11 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// The record of a key, or nothing when there is none.
-  [[nodiscard]] virtual Result<std::optional<Record>> get(const Key& key, Deadline deadline) = 0;
-
-  /// The records of several keys as of one moment, in the order asked; nothing where there is none.
-  [[nodiscard]] virtual Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                            Deadline deadline) = 0;
+  /// Everything a decision asks for: as of one moment where the backend can (every one with atomic_commit can), else
+  /// the records first, which are of one moment in any case, then the lists. Lists are complete, however long.
+  [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) = 0;
 
   [[nodiscard]] virtual Result<Page> list(const ListRequest& request, Deadline deadline) = 0;
-  /// The same without values: cheap also when the records are large.
-  [[nodiscard]] virtual Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) = 0;
-
-  /// Everything a decision asks for: as of one moment where the backend can (every one with atomic_commit can), else
-  /// the records first, then the lists. Lists are complete, however long.
-  [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline);
 
   /// Applies all writes if every condition holds, else none. Three outcomes:
   /// - done: the new revision; it is durable, where the backend is;
@@ -218,13 +211,11 @@ class Store {
   ///   unavailable, deadline_exceeded, … : nothing of it is or ever will be visible;
   /// - unknown_outcome: the reply was lost. Read back a key of the commit and compare `token` before deciding.
   /// Each key at most once; 1 to kCommitWritesMax writes, more than one only with Capabilities::atomic_commit.
-  [[nodiscard]] virtual Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                                Deadline deadline) = 0;
-
-  /// The same for a decision that rests on memory: nothing but a conflict when the store may no longer be the one in
-  /// which `as_of`, a position of this object, was seen (another was put in its place, or it was put back to an older
+  ///
+  /// A decision that rests on memory names a position of this object, `as_of`: nothing but a conflict when the store
+  /// may no longer be the one in which that was seen (another was put in its place, or it was put back to an older
   /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
-  [[nodiscard]] virtual Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes,
+  [[nodiscard]] virtual Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                                       const WriteToken& token, Deadline deadline) = 0;
 
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
@@ -260,6 +251,24 @@ class Store {
   /// The same, proven: where the store itself does not show it, this writes a mark that the next call looks for. Who
   /// concludes from two looks asks after reading each of them. Errors: as of commit() but conflict of what is written.
   [[nodiscard]] virtual Result<std::uint64_t> prove_history(Deadline deadline) = 0;
+
+  // Shorter forms of the above.
+
+  /// The record of a key, or nothing when there is none.
+  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
+  /// The records of several keys as of one moment, in the order asked; nothing where there is none.
+  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys, Deadline deadline);
+  /// A list with keys_only, whatever the request says.
+  [[nodiscard]] Result<KeyPage> list_keys(ListRequest request, Deadline deadline);
+  /// A decision that was made from what was just read.
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
+    return commit_as_of(std::nullopt, writes, token, deadline);
+  }
 };
+
+/// For a store that cannot read everything at once: adds to `answer`, which has the records, the lists, windows and
+/// counts, page by page and so not as of one moment.
+[[nodiscard]] Result<void> read_by_pages(Store& store, const core::Missing& wanted, ReadAnswer& answer,
+                                         Deadline deadline);
 
 }  // namespace croft::store

@@ -152,10 +152,9 @@ struct ServiceFlags {
   return manifests;
 }
 
-/// The ranges of the records, and of the flags where they say something.
-[[nodiscard]] Result<core::ServiceRanges> ranges_of(const CommandLine& line, const engine::Context& context,
-                                                    const ServiceFlags& flags) {
-  TRY(core::ServiceRanges ranges, engine::stored_service_ranges(context));
+/// What the flags say of the ranges.
+[[nodiscard]] Result<engine::RangeChoice> ranges_of(const CommandLine& line, const ServiceFlags& flags) {
+  engine::RangeChoice ranges;
   if (!flags.cidrs.empty()) {
     TRY(ranges.cidrs, core::service::parse_service_cidrs(flags.cidrs));
   }
@@ -200,7 +199,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 
 [[nodiscard]] Result<int> create_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
                                      const core::Service& wanted) {
-  TRY(const core::ServiceRanges ranges, ranges_of(line, context, flags));
+  TRY(const engine::RangeChoice ranges, ranges_of(line, flags));
   TRY(const core::ServiceAnswer answer, engine::create_service(context, wanted, ranges, service_options(flags)));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
   return report(line, answer, "created", flags.dry_run, stored);
@@ -232,7 +231,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
 
 [[nodiscard]] Result<int> update_one(CommandLine& line, const engine::Context& context, const ServiceFlags& flags,
                                      const core::Service& wanted, const std::optional<store::Revision>& as_of) {
-  TRY(const core::ServiceRanges ranges, ranges_of(line, context, flags));
+  TRY(const engine::RangeChoice ranges, ranges_of(line, flags));
   TRY(const core::ServiceAnswer answer, engine::update_service(context, wanted, ranges, service_options(flags), as_of));
   TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
   return report(line, answer, "updated", flags.dry_run, stored);

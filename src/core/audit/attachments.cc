@@ -138,7 +138,8 @@ void add_garbage(const Block& block, const Authority& authority, const ValidAtta
     if (is_young(*holder, now)) {
       ++garbage.kept_young;
     } else {
-      garbage.leaked.push_back({net::address_at(block.cidr, ordinal), holder->handle_id, sequence_of(block, ordinal)});
+      garbage.leaked.push_back(
+          {net::address_at(block.cidr, ordinal), holder->handle_id, sequence_of(block, ordinal), block.cidr});
     }
   }
 }

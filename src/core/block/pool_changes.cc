@@ -59,6 +59,19 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
 
 }  // namespace
 
+std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted) {
+  const Listing listing{Kind::pool, ""};
+  const auto* pools = snapshot.list(listing);
+  const auto* damaged = snapshot.damaged(listing);
+  if (pools == nullptr) return {};
+  return std::all_of(wanted.begin(), wanted.end(), [&](const PoolSpec& spec) {
+    const auto is_named = [&](const KeyedValue& one) { return one.first == pool_key(spec.name); };
+    const auto found = std::find_if(pools->begin(), pools->end(), is_named);
+    if (found != pools->end()) return disagreement(std::get<Pool>(found->second), spec).empty();
+    return damaged != nullptr && std::any_of(damaged->begin(), damaged->end(), is_named);
+  });
+}
+
 Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec) {
   auto pool = make_pool(spec);
   if (!pool) return pool.error();

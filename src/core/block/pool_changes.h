@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +21,10 @@ struct PoolCreated {
 /// overlaps another pool, another claim on the address space (address_claims.h), or blocks of a deleted pool that still
 /// hold addresses.
 [[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
+
+/// Whether all of these pools are there and agree with what is wanted; a damaged one is there, and not made anew.
+/// Nothing when the snapshot has no list of the pools.
+[[nodiscard]] std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted);
 
 /// Decides whether a disabled flag changes. Error: not_found.
 [[nodiscard]] Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled);

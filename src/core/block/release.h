@@ -41,6 +41,7 @@ struct AddressToRelease {
   net::Address address;
   std::optional<std::string> handle_id;
   std::optional<SequenceNumber> sequence_number;
+  std::optional<net::Prefix> block{};  ///< which one it is in, if that is known: who knows spares a look for it
 };
 
 struct AddressReleases {

@@ -5,22 +5,15 @@
 #include <string_view>
 #include <utility>
 
+#include "core/register/one_nodes_part.h"
+
 namespace croft::store {
 namespace {
 
-/// The handles that a block mentions, each once, in order, as views of the record; those of the past holders of cooling
-/// addresses are none.
+/// The handles that a record mentions, if it is a block's.
 std::vector<std::string_view> handles_in(const Record& record) {
-  std::vector<std::string_view> ids;
   const auto* block = std::get_if<core::Block>(&record.value);
-  if (block == nullptr) return ids;
-  ids.reserve(block->attributes.size());
-  for (const core::Attribute& attribute : block->attributes) {
-    if (attribute.handle_id && !attribute.cooling) ids.emplace_back(*attribute.handle_id);
-  }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
+  return block != nullptr ? core::handles_holding(*block) : std::vector<std::string_view>();
 }
 
 /// What is in one list and not in the other.
@@ -43,25 +36,19 @@ std::optional<net::Prefix> block_of(const Key& key) {
 Cache::Cache(core::AffinityOwner node) : node_(std::move(node)), own_names_(core::owned_names_of(node_)) {}
 
 core::Missing Cache::first_read() const {
+  const core::NodesPart part = core::part_of(node_);
   core::Missing wanted;
-  wanted.records = {core::ipam_config_key(), core::node_key(node_.name)};
-  wanted.lists = {{Kind::pool, ""},
-                  {Kind::reservation, ""},
-                  {Kind::affinity, own_names_},
-                  {Kind::vacancy, own_names_},
-                  {Kind::claim_cursor, own_names_}};
-  wanted.keys = {{Kind::affinity, ""}};
+  wanted.records.insert(part.records.begin(), part.records.end());
+  wanted.lists.insert(part.lists.begin(), part.lists.end());
+  wanted.lists.insert(part.own_claims.begin(), part.own_claims.end());
+  wanted.keys.insert(part.claims.begin(), part.claims.end());
   return wanted;
 }
 
 WatchScope Cache::scope() const {
-  WatchScope scope;
-  scope.records = {core::ipam_config_key(), core::node_key(node_.name)};
-  scope.lists = {{Kind::pool, ""},
-                 {Kind::reservation, ""},
-                 {Kind::affinity, ""},
-                 {Kind::vacancy, own_names_},
-                 {Kind::claim_cursor, own_names_}};
+  core::NodesPart part = core::part_of(node_);
+  WatchScope scope{std::move(part.records), std::move(part.lists)};
+  scope.lists.insert(scope.lists.end(), part.claims.begin(), part.claims.end());
   return scope;
 }
 
@@ -271,10 +258,9 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   if (is_own && own_.try_emplace(*cidr, since).second) ++generation_;
 }
 
-/// Another program may lay a block over one in which this process was known to be alone.
 void Cache::unsettle_under(const net::Prefix& claimed) {
   for (const auto& [own, since] : own_) {
-    if (own == claimed || !own.overlaps(claimed)) continue;
+    if (!core::may_be_laid_over(claimed, own)) continue;
     const auto record = records_.find(core::block_key(own));
     if (record == records_.end()) continue;
     if (auto* block = std::get_if<core::Block>(&record->second.value)) block->is_settled = false;
@@ -365,7 +351,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
 bool Cache::is_of_pools_length(const net::Prefix& block) const {
   for (auto it = records_.lower_bound({Kind::pool, ""}); it != records_.end() && it->first.kind == Kind::pool; ++it) {
     const auto* pool = std::get_if<core::Pool>(&it->second.value);
-    if (pool != nullptr && pool->cidr.overlaps(block) && pool->block_length != block.length()) return false;
+    if (pool != nullptr && !core::may_be_block_of(*pool, block)) return false;
   }
   return true;
 }

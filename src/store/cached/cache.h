@@ -71,8 +71,7 @@ class Cache {
   [[nodiscard]] bool is_damaged_beside(const Key& key) const;
   [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;
-  /// Whether a claim has a condition on the block and what is beside it: the pools over it have blocks of this length.
-  /// Of others nothing is guessed; they may be anybody's, or nobody's, from before a pool was changed.
+  /// Whether a claim has a condition on the block and what is beside it (core::may_be_block_of).
   [[nodiscard]] bool is_of_pools_length(const net::Prefix& block) const;
 
   bool apply_one(const Change& change);

@@ -21,7 +21,12 @@ constexpr std::chrono::milliseconds kRetryWaitMax{4000};
 
 CachedStore::CachedStore(Store& beneath, core::AffinityOwner node, const Clock& clock,
                          const CachedStoreOptions& options)
-    : beneath_(beneath), node_(std::move(node)), clock_(clock), options_(options), uncached_(*this), cache_(node_) {}
+    : ForwardingStore(beneath),
+      node_(std::move(node)),
+      clock_(clock),
+      options_(options),
+      uncached_(*this),
+      cache_(node_) {}
 CachedStore::~CachedStore() = default;
 
 // ---------------------------------------------------------------- following
@@ -30,18 +35,18 @@ Deadline CachedStore::read_deadline() const { return Deadline::after(clock_.now(
 
 Result<void> CachedStore::rebuild() {
   Cache fresh(node_);
-  TRY(const Revision from, beneath_.position(read_deadline()));
+  TRY(const Revision from, beneath().position(read_deadline()));
   const core::Missing wanted = fresh.first_read();
-  TRY(const ReadAnswer answer, beneath_.read(wanted, read_deadline()));
+  TRY(const ReadAnswer answer, beneath().read(wanted, read_deadline()));
   fresh.learn_all(wanted, answer);
   for (core::Missing gaps = fresh.unknown(kGapsMax); !gaps.empty();) {
-    TRY(const ReadAnswer found, beneath_.read(gaps, read_deadline()));
+    TRY(const ReadAnswer found, beneath().read(gaps, read_deadline()));
     fresh.learn(found);
     core::Missing left = fresh.unknown(kGapsMax);
     if (left.records == gaps.records) break;  // claims without block, handles without record
     gaps = std::move(left);
   }
-  TRY(watch_, beneath_.watch(fresh.scope(), from, read_deadline()));
+  TRY(watch_, beneath().watch(fresh.scope(), from, read_deadline()));
   followed_.clear();
   for (const auto& [cidr, since] : fresh.own_blocks()) {
     watch_->follow(core::block_key(cidr), from);
@@ -97,7 +102,7 @@ Result<void> CachedStore::fill_unknown(Deadline deadline) {
     gaps = cache_.unknown(kGapsMax);
   }
   if (gaps.empty()) return {};
-  TRY(const ReadAnswer found, beneath_.read(gaps, deadline));
+  TRY(const ReadAnswer found, beneath().read(gaps, deadline));
   const std::lock_guard lock(mutex_);
   cache_.learn(found);
   return {};
@@ -162,7 +167,7 @@ std::optional<ReadAnswer> CachedStore::from_memory(const core::Missing& wanted) 
 }
 
 Result<ReadAnswer> CachedStore::pass_on(const core::Missing& wanted, Deadline deadline) {
-  TRY(ReadAnswer answer, beneath_.read(wanted, deadline));
+  TRY(ReadAnswer answer, beneath().read(wanted, deadline));
   const std::lock_guard lock(mutex_);
   ++passed_on_;
   if (in_use_) cache_.learn(answer);
@@ -175,65 +180,33 @@ Result<ReadAnswer> CachedStore::read(const core::Missing& wanted, Deadline deadl
   return pass_on(wanted, deadline);
 }
 
-Result<std::optional<Record>> CachedStore::get(const Key& key, Deadline deadline) {
-  core::Missing wanted;
-  wanted.records.insert(key);
-  TRY(ReadAnswer answer, read(wanted, deadline));
-  return std::move(answer.records.front());
-}
-
-Result<std::vector<std::optional<Record>>> CachedStore::get_many(std::span<const Key> keys, Deadline deadline) {
-  core::Missing wanted;
-  wanted.records.insert(keys.begin(), keys.end());
-  TRY(const ReadAnswer answer, read(wanted, deadline));
-  // In the order asked, also with a key asked twice.
-  const std::vector<Key> found(wanted.records.begin(), wanted.records.end());
-  std::vector<std::optional<Record>> records;
-  records.reserve(keys.size());
-  for (const Key& key : keys) {
-    const auto place = std::lower_bound(found.begin(), found.end(), key) - found.begin();
-    records.push_back(answer.records[static_cast<std::size_t>(place)]);
-  }
-  return records;
-}
-
 Result<Page> CachedStore::list(const ListRequest& request, Deadline deadline) {
   TRY_VOID(check_deadline(deadline));
   TRY_VOID(check_list(request));
   core::Missing wanted;
-  wanted.lists.insert({request.kind, request.name_prefix});
-  if (request.after.empty()) {
-    auto answer = from_memory(wanted);
-    if (answer && answer->lists.front().size() <= request.limit) return Page{std::move(answer->lists.front()), false};
+  (request.keys_only ? wanted.keys : wanted.lists).insert({request.kind, request.name_prefix});
+  auto answer = request.after.empty() ? from_memory(wanted) : std::nullopt;
+  if (answer && request.keys_only && answer->keys.front()->size() <= request.limit) {
+    return Page{{}, false, *answer->keys.front()};
   }
-  return beneath_.list(request, deadline);
-}
-
-Result<KeyPage> CachedStore::list_keys(const ListRequest& request, Deadline deadline) {
-  TRY_VOID(check_deadline(deadline));
-  TRY_VOID(check_list(request));
-  core::Missing wanted;
-  wanted.keys.insert({request.kind, request.name_prefix});
-  if (request.after.empty()) {
-    auto answer = from_memory(wanted);
-    if (answer && answer->keys.front()->size() <= request.limit) return KeyPage{*answer->keys.front(), false};
+  if (answer && !request.keys_only && answer->lists.front().size() <= request.limit) {
+    return Page{std::move(answer->lists.front()), false, {}};
   }
-  return beneath_.list_keys(request, deadline);
+  return beneath().list(request, deadline);
 }
 
 // ---------------------------------------------------------------- writing
 
-template <class Commit>
-Result<Revision> CachedStore::commit_with(Commit beneath, std::span<const Write> writes, const WriteToken& token,
-                                          Deadline deadline) {
+Result<Revision> CachedStore::commit_noted(std::optional<Revision> as_of, bool from_memory,
+                                           std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
   TRY_VOID(check_deadline(deadline));
-  Revision as_of;
   {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
-    as_of = watched_from_;
+    const bool was_read = watched_from_ != Revision();
+    if (!as_of && from_memory && was_read) as_of = watched_from_;
   }
-  auto committed = beneath(as_of);
+  auto committed = beneath().commit_as_of(as_of, writes, token, deadline);
   const std::lock_guard lock(mutex_);
   std::map<Key, Revision> seen;
   if (--in_flight_ == 0) {
@@ -257,28 +230,9 @@ Result<Revision> CachedStore::commit_with(Commit beneath, std::span<const Write>
   return committed;
 }
 
-Result<Revision> CachedStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
-  const auto beneath = [&](Revision as_of) {
-    return as_of == Revision() ? beneath_.commit(writes, token, deadline)
-                               : beneath_.commit_as_of(as_of, writes, token, deadline);
-  };
-  return commit_with(beneath, writes, token, deadline);
-}
-
-Result<Revision> CachedStore::commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
-                                           Deadline deadline) {
-  const auto beneath = [&](Revision) { return beneath_.commit_as_of(as_of, writes, token, deadline); };
-  return commit_with(beneath, writes, token, deadline);
-}
-
-Result<Fate> CachedStore::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
-  return beneath_.fate_of(writes, token, deadline);
-}
-
-Result<Revision> CachedStore::position(Deadline deadline) { return beneath_.position(deadline); }
-
-Result<std::unique_ptr<Watch>> CachedStore::watch(const WatchScope& scope, Revision after, Deadline deadline) {
-  return beneath_.watch(scope, after, deadline);
+Result<Revision> CachedStore::commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
+                                           const WriteToken& token, Deadline deadline) {
+  return commit_noted(as_of, true, writes, token, deadline);
 }
 
 /// The place among this process's writers, and with it the one among all.
@@ -299,63 +253,32 @@ Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
   std::unique_lock<std::timed_mutex> own(turn_, std::min(left, kWaitMax));
   if (!own.owns_lock()) return fail(ErrorCode::deadline_exceeded, "too many writers wait in this process");
   auto turn = std::make_unique<OwnTurn>(std::move(own));
-  TRY(auto beneath, beneath_.take_turn(deadline));
-  turn->hold(std::move(beneath));
+  TRY(auto place_beneath, beneath().take_turn(deadline));
+  turn->hold(std::move(place_beneath));
   return turn;
 }
 
 Capabilities CachedStore::capabilities() const {
-  Capabilities can = beneath_.capabilities();
+  Capabilities can = beneath().capabilities();
   can.keys_at_hand = true;
   return can;
 }
 
 // ---------------------------------------------------------------- without memory
 
-Result<std::optional<Record>> CachedStore::Uncached::get(const Key& key, Deadline deadline) {
-  core::Missing wanted;
-  wanted.records.insert(key);
-  TRY(ReadAnswer answer, read(wanted, deadline));
-  return std::move(answer.records.front());
-}
-Result<std::vector<std::optional<Record>>> CachedStore::Uncached::get_many(std::span<const Key> keys,
-                                                                           Deadline deadline) {
-  TRY_VOID(whole_.check_deadline(deadline));
-  return whole_.beneath_.get_many(keys, deadline);
-}
-Result<Page> CachedStore::Uncached::list(const ListRequest& request, Deadline deadline) {
-  TRY_VOID(whole_.check_deadline(deadline));
-  return whole_.beneath_.list(request, deadline);
-}
-Result<KeyPage> CachedStore::Uncached::list_keys(const ListRequest& request, Deadline deadline) {
-  TRY_VOID(whole_.check_deadline(deadline));
-  return whole_.beneath_.list_keys(request, deadline);
-}
 Result<ReadAnswer> CachedStore::Uncached::read(const core::Missing& wanted, Deadline deadline) {
   TRY_VOID(whole_.check_deadline(deadline));
   return whole_.pass_on(wanted, deadline);
 }
-Result<Revision> CachedStore::Uncached::commit(std::span<const Write> writes, const WriteToken& token,
-                                               Deadline deadline) {
-  const auto beneath = [&](Revision) { return whole_.beneath_.commit(writes, token, deadline); };
-  return whole_.commit_with(beneath, writes, token, deadline);
+Result<Page> CachedStore::Uncached::list(const ListRequest& request, Deadline deadline) {
+  TRY_VOID(whole_.check_deadline(deadline));
+  return whole_.beneath().list(request, deadline);
 }
-Result<Revision> CachedStore::Uncached::commit_as_of(Revision as_of, std::span<const Write> writes,
+Result<Revision> CachedStore::Uncached::commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                                      const WriteToken& token, Deadline deadline) {
-  return whole_.commit_as_of(as_of, writes, token, deadline);
+  return whole_.commit_noted(as_of, false, writes, token, deadline);
 }
-Result<Fate> CachedStore::Uncached::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
-  return whole_.fate_of(writes, token, deadline);
-}
-Result<Revision> CachedStore::Uncached::position(Deadline deadline) { return whole_.position(deadline); }
-Result<std::unique_ptr<Watch>> CachedStore::Uncached::watch(const WatchScope& scope, Revision after,
-                                                            Deadline deadline) {
-  return whole_.watch(scope, after, deadline);
-}
-Result<std::unique_ptr<Store::Turn>> CachedStore::Uncached::take_turn(Deadline deadline) {
-  return whole_.take_turn(deadline);
-}
-Capabilities CachedStore::Uncached::capabilities() const { return whole_.beneath_.capabilities(); }
+Capabilities CachedStore::Uncached::capabilities() const { return whole_.beneath().capabilities(); }
 
 // ---------------------------------------------------------------- the follower
 

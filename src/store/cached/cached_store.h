@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "core/register/affinity.h"
 #include "store/cached/cache.h"
+#include "store/forwarding_store.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -37,7 +38,7 @@ struct CachedStoreOptions {
 /// conflicts.
 ///
 /// Safe to call from several threads; step() from one. The store beneath and the clock must outlive it.
-class CachedStore final : public Store {
+class CachedStore final : public ForwardingStore {
  public:
   CachedStore(Store& beneath, core::AffinityOwner node, const Clock& clock, const CachedStoreOptions& options = {});
   ~CachedStore() override;
@@ -59,54 +60,23 @@ class CachedStore final : public Store {
   };
   [[nodiscard]] State state() const;
 
-  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override;
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                    Deadline deadline) override;
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                        Deadline deadline) override;
-  [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
-                                              Deadline deadline) override;
-  [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
-                                     Deadline deadline) override;
-  [[nodiscard]] Result<Revision> position(Deadline deadline) override;
-  [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
-                                                     Deadline deadline) override;
+  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
+                                              const WriteToken& token, Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
-  [[nodiscard]] std::uint64_t history() const override { return beneath_.history(); }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-    return beneath_.prove_history(deadline);
-  }
 
  private:
   /// Reads go beneath, the rest through the CachedStore.
-  class Uncached final : public Store {
+  class Uncached final : public ForwardingStore {
    public:
-    explicit Uncached(CachedStore& whole) : whole_(whole) {}
-    [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override;
-    [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                      Deadline deadline) override;
-    [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
-    [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
+    explicit Uncached(CachedStore& whole) : ForwardingStore(whole), whole_(whole) {}
     [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-    [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                          Deadline deadline) override;
-    [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
-                                                Deadline deadline) override;
-    [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
-                                       Deadline deadline) override;
-    [[nodiscard]] Result<Revision> position(Deadline deadline) override;
-    [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
-                                                       Deadline deadline) override;
-    [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
+    [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+    [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
+                                                const WriteToken& token, Deadline deadline) override;
     [[nodiscard]] Capabilities capabilities() const override;
-    [[nodiscard]] std::uint64_t history() const override { return whole_.history(); }
-    [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
-      return whole_.prove_history(deadline);
-    }
 
    private:
     CachedStore& whole_;
@@ -114,10 +84,10 @@ class CachedStore final : public Store {
 
   class OwnTurn;
 
-  /// `beneath(…)` commits; the memory learns of it.
-  template <class Commit>
-  [[nodiscard]] Result<Revision> commit_with(Commit beneath, std::span<const Write> writes, const WriteToken& token,
-                                             Deadline deadline);
+  /// Commits beneath; the memory learns of it. With `from_memory` the decision rests on it, as of when the watch began.
+  [[nodiscard]] Result<Revision> commit_noted(std::optional<Revision> as_of, bool from_memory,
+                                              std::span<const Write> writes, const WriteToken& token,
+                                              Deadline deadline);
   [[nodiscard]] Result<ReadAnswer> pass_on(const core::Missing& wanted, Deadline deadline);
   [[nodiscard]] std::optional<ReadAnswer> from_memory(const core::Missing& wanted);
   [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;
@@ -128,7 +98,6 @@ class CachedStore final : public Store {
   [[nodiscard]] Result<void> fill_unknown(Deadline deadline);
   [[nodiscard]] Deadline read_deadline() const;
 
-  Store& beneath_;
   const core::AffinityOwner node_;
   const Clock& clock_;
   const CachedStoreOptions options_;

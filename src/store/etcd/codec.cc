@@ -1,156 +1,36 @@
 #include "store/etcd/codec.h"
 
-#include <algorithm>
 #include <utility>
+#include <variant>
 
-#include <fmt/format.h>
-
-#include "base/hex.h"
-#include "core/register/cooling_beside.h"
-#include "store/etcd/place.h"
 #include "store/etcd/revisions.h"
-#include "wire/calico/beside.h"
-#include "wire/records/records.h"
 
 namespace croft::store::etcd {
 namespace {
 
-constexpr std::string_view kTokenStart = "{\"token\":\"";
-constexpr std::string_view kRecordStart = "\",\"record\":";
-constexpr std::size_t kTokenDigits = 32;
-
-/// The UID of a resource that a commit makes: the commit's own token, as a random UUID, so that it is recognised.
-std::string uid_of(const WriteToken& token) {
-  WriteToken marked = token;
-  marked.bytes[6] = static_cast<std::uint8_t>((marked.bytes[6] & 0x0f) | 0x40);
-  marked.bytes[8] = static_cast<std::uint8_t>((marked.bytes[8] & 0x3f) | 0x80);
-  const std::string hex = hex_of(marked.bytes);
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20));
-}
-
-/// An own record's token and the bytes of its value.
-struct OwnBytes {
-  WriteToken token;
-  std::string_view record;
-};
-
-std::optional<OwnBytes> split_own(std::string_view stored) {
-  const std::size_t record_at = kTokenStart.size() + kTokenDigits + kRecordStart.size();
-  if (stored.size() <= record_at || !stored.starts_with(kTokenStart) || stored.back() != '}' ||
-      stored.substr(kTokenStart.size() + kTokenDigits, kRecordStart.size()) != kRecordStart) {
-    return std::nullopt;
-  }
-  const auto token = bytes_of_hex<kTokenDigits / 2>(stored.substr(kTokenStart.size(), kTokenDigits));
-  if (!token) return std::nullopt;
-  OwnBytes own;
-  own.token.bytes = *token;
-  own.record = stored.substr(record_at, stored.size() - record_at - 1);
-  return own;
-}
-
-[[nodiscard]] Result<Record> decode_own(const Key& key, const wire::etcd::KeyValue& kv) {
-  if (key.kind == Kind::block_beside) {
-    Record record;
-    TRY(auto cooling, wire::decode_cooling_beside(kv.key, kv.value));
-    record.value = core::BlockBeside{std::move(cooling)};
-    return record;
-  }
-  const auto own = split_own(kv.value);
-  if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", kv.key));
-  Record record;
-  record.token = own->token;
-  if (key.kind == Kind::foreign_service) {
-    TRY(Value service, wire::decode_record({Kind::service, key.name}, own->record));
-    record.value = core::ForeignService{std::get<core::Service>(std::move(service))};
-    return record;
-  }
-  TRY(record.value, wire::decode_record(key, own->record));
-  return record;
-}
-
-/// In the place of a pool or block beside which something is damaged.
-template <class Whole>
-core::Damaged damaged_beside(const Key& key, Whole whole, Error error) {
-  error.message += fmt::format("; Calico's own record of {} {} is whole", core::name_of(key.kind), key.name);
-  return {key.kind, std::move(error), std::move(whole)};
-}
-
-Value with_beside(const Key& key, Value value, const std::optional<std::string>& beside) {
-  if (!beside) return value;
-  if (auto* block = std::get_if<core::Block>(&value)) {
-    // One that contradicts itself is damaged, whatever is beside it.
-    if (!core::check_block(*block)) return value;
-    auto cooling = wire::decode_cooling_beside(*place_beside(key), *beside);
-    if (!cooling) return damaged_beside(key, std::move(*block), std::move(cooling).error());
-    return core::with_cooling(std::move(*block), *cooling);
-  }
-  if (auto* pool = std::get_if<core::Pool>(&value)) {
-    auto known = wire::decode_pool_beside(*place_beside(key), *beside);
-    if (!known) return damaged_beside(key, std::move(*pool), std::move(known).error());
-    if (known->cidr == pool->cidr) {
-      pool->gateway = known->gateway;
-      pool->cooldown = known->cooldown;
-    }
-  }
-  return value;
+[[nodiscard]] Result<calico::Decoded> decode_sound(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                                                   const std::optional<std::string>& beside) {
+  const Registry* registry = places.registry_of(key.kind);
+  if (registry == nullptr) return calico::decode(key, kv.key, kv.value, beside);
+  TRY(Value value, registry->decode(key, kv.key, kv.value));
+  return calico::Decoded{std::move(value), {}};
 }
 
 }  // namespace
 
-StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now) {
-  if (const Registry* registry = places.registry_of(core::kind_of(value))) {
-    return {registry->encode(value, uid_of(token), now), {}};
-  }
-  if (const auto* beside = std::get_if<core::BlockBeside>(&value)) {
-    return {wire::encode_cooling_beside(beside->cooling), {}};
-  }
-  if (!is_calicos(core::kind_of(value))) {
-    return {fmt::format("{}{}{}{}}}", kTokenStart, hex_of(token.bytes), kRecordStart, wire::encode_record(value)), {}};
-  }
-  const wire::calico::Birth birth{uid_of(token), now};
-  if (const auto* block = std::get_if<core::Block>(&value)) {
-    auto [seen, beside] = core::without_cooling(*block);
-    StoredBytes bytes{wire::calico::encode_value(seen, birth), {}};
-    if (!beside.empty()) bytes.beside = wire::encode_cooling_beside(beside);
-    return bytes;
-  }
-  StoredBytes bytes{wire::calico::encode_value(value, birth), {}};
-  if (const auto* pool = std::get_if<core::Pool>(&value)) {
-    const bool has_own = pool->gateway || pool->cooldown.count() != 0;
-    if (has_own) bytes.beside = wire::encode_pool_beside({pool->cidr, pool->gateway, pool->cooldown});
-  }
-  return bytes;
+calico::StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now) {
+  const Registry* registry = places.registry_of(core::kind_of(value));
+  if (registry == nullptr) return calico::encode(value, token, now);
+  return {registry->encode(value, calico::uid_of(token), now), {}};
 }
-
-namespace {
-
-[[nodiscard]] Result<Record> decode_sound(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
-                                          const std::optional<std::string>& beside) {
-  Record record;
-  if (const Registry* registry = places.registry_of(key.kind)) {
-    TRY(record.value, registry->decode(key, kv.key, kv.value));
-  } else if (is_calicos(key.kind)) {
-    auto value = wire::calico::decode_value(key, kv.value);
-    if (!value) return fail(value.error().in(kv.key));
-    record.value = with_beside(key, *std::move(value), beside);
-  } else {
-    TRY(record, decode_own(key, kv));
-  }
-  if (const auto* block = std::get_if<core::Block>(&record.value)) {
-    if (const auto valid = core::check_block(*block); !valid) return fail(valid.error().in(kv.key));
-  }
-  return record;
-}
-
-}  // namespace
 
 Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
                       const std::optional<std::string>& beside, Line line) {
   auto decoded = decode_sound(places, key, kv, beside);
   Record record;
   if (decoded) {
-    record = *std::move(decoded);
+    record.value = std::move(decoded->value);
+    record.token = decoded->token;
   } else {
     Error error = std::move(decoded).error();
     // Of a newer version, or encrypted at rest by Kubernetes: sound, but not for Croft to read as it is.
@@ -165,36 +45,16 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
 
 bool is_written_by(const Places& places, const Key& key, const Value& value, const WriteToken& token,
                    std::string_view stored) {
-  if (const Registry* registry = places.registry_of(key.kind)) {
-    if (registry->uid_in(key, stored) == uid_of(token)) return true;
-  } else if (!is_calicos(key.kind) && key.kind != Kind::block_beside) {
-    const auto own = split_own(stored);
-    return own && own->token == token;
-  } else if (const auto uid = wire::calico::uid_in(key, stored); uid && *uid == uid_of(token)) {
-    return true;
-  }
-  return encode(places, value, token, WallTime{}).value == stored;
+  const Registry* registry = places.registry_of(key.kind);
+  if (registry == nullptr) return calico::is_written_by(key, value, token, stored);
+  return registry->uid_in(key, stored) == calico::uid_of(token) ||
+         encode(places, value, token, WallTime{}).value == stored;
 }
 
 bool names_its_commit(const Places& places, const Write& write) {
-  if (!write.value) return false;
-  switch (write.key.kind) {
-    case Kind::range_allocation:
-    case Kind::ipam_config:
-    case Kind::block:
-    case Kind::affinity:
-    case Kind::handle:
-    case Kind::block_beside:
-      return false;
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::node:
-      return write.condition.kind == Condition::Kind::absent;  // its UID
-    case Kind::ip_address:
-      return std::get<core::IpAddressObject>(*write.value).uid.empty();
-    default:
-      return places.registry_of(write.key.kind) == nullptr;
-  }
+  if (places.registry_of(write.key.kind) == nullptr) return calico::names_its_commit(write);
+  // Of Kubernetes' objects only one that is new, and has a UID of its own.
+  return write.value && write.key.kind == Kind::ip_address && std::get<core::IpAddressObject>(*write.value).uid.empty();
 }
 
 }  // namespace croft::store::etcd

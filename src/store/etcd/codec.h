@@ -5,22 +5,18 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "store/calico/codec.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
 #include "store/store.h"
-#include "wire/calico/records.h"
 #include "wire/etcd/api.h"
 
-// The bytes of records in etcd: Calico's and Kubernetes' in their own form, Croft's with their write token.
+// The bytes of records in etcd: Calico's and Croft's own as store/calico has them, Kubernetes' as the registry does.
 namespace croft::store::etcd {
 
-/// What is stored for a record: the value of its key, and that of the key beside it (nothing: none).
-struct StoredBytes {
-  std::string value;
-  std::optional<std::string> beside;
-};
-
-[[nodiscard]] StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now);
+/// As store/calico/codec.h, or the registry's.
+[[nodiscard]] calico::StoredBytes encode(const Places& places, const Value& value, const WriteToken& token,
+                                         WallTime now);
 
 /// The record in a key's value and the one beside it, which came over `line`; core::Damaged, naming the key, when they
 /// can't be understood or a block contradicts itself.

@@ -43,7 +43,7 @@ struct BesideRecords : testing::Test {
 
 TEST_F(BesideRecords, OfAPoolTheyAreDamagedAlone) {
   const Key key = core::pool_key("a");
-  const StoredBytes stored = encode(places, pool, {}, {});
+  const calico::StoredBytes stored = encode(places, pool, {}, {});
   ASSERT_TRUE(stored.beside);
   for (const std::string beside : {"", "{", "{\"v\":1}", "{\"v\":2,\"x\":1}"}) {
     const Value read_back = read(key, stored.value, beside);
@@ -54,7 +54,7 @@ TEST_F(BesideRecords, OfAPoolTheyAreDamagedAlone) {
     // Written as it is by Calico's record, the pool has nothing beside it, and Calico's record is as it was.
     const auto* whole = std::get_if<core::Pool>(&std::get<core::Damaged>(read_back).whole);
     ASSERT_NE(whole, nullptr);
-    const StoredBytes again = encode(places, *whole, {}, {});
+    const calico::StoredBytes again = encode(places, *whole, {}, {});
     EXPECT_EQ(again.value, stored.value);
     EXPECT_EQ(again.beside, std::nullopt);
   }
@@ -66,7 +66,7 @@ TEST_F(BesideRecords, OfAPoolTheyAreDamagedAlone) {
 
 TEST_F(BesideRecords, OfABlockTheyAreDamagedAlone) {
   const Key key = core::block_key(block.cidr);
-  const StoredBytes stored = encode(places, block, {}, {});
+  const calico::StoredBytes stored = encode(places, block, {}, {});
   ASSERT_TRUE(stored.beside);
   const Value read_back = read(key, stored.value, "{");
   ASSERT_TRUE(core::is_damaged_beside(read_back));

@@ -14,6 +14,8 @@
 
 #include "base/assert.h"
 #include "net/echo.h"
+#include "store/calico/codec.h"
+#include "store/calico/layout.h"
 #include "store/check_request.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/looks.h"
@@ -98,35 +100,18 @@ class EtcdStore final : public Store {
   EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry)
       : kv_(std::move(kv)), clock_(clock), random_(random), registry_(std::move(registry)), places_(registry_.get()) {}
 
-  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override {
-    TRY(auto records, get_many({&key, 1}, deadline));
-    return std::move(records.front());
-  }
-
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                    Deadline deadline) override {
-    return read_at_once([&] {
-      Moment now;
-      return get_at(keys, now, deadline);
-    });
-  }
-
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
     TRY_VOID(check_list(request));
     return read_at_once([&]() -> Result<Page> {
       Page page;
-      TRY(page.more,
-          for_page(request, false, deadline, [&](Record record) { page.records.push_back(std::move(record)); }));
-      return page;
-    });
-  }
-
-  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(check_list(request));
-    return read_at_once([&]() -> Result<KeyPage> {
-      KeyPage page;
-      TRY(page.more,
-          for_page(request, true, deadline, [&](Record record) { page.keys.push_back(std::move(record.key)); }));
+      const auto add = [&](Record record) {
+        if (request.keys_only) {
+          page.keys.push_back(std::move(record.key));
+        } else {
+          page.records.push_back(std::move(record));
+        }
+      };
+      TRY(page.more, for_page(request, request.keys_only, deadline, add));
       return page;
     });
   }
@@ -139,10 +124,13 @@ class EtcdStore final : public Store {
     // All first pages in one request; what does not fit follows, as of the same moment.
     TxnRequest txn;
     const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+    const bool only_records =
+        wanted.lists.empty() && wanted.keys.empty() && wanted.windows.empty() && wanted.counts.empty();
+    const std::size_t ops_for_records = only_records ? kOpsMax : kOpsMax / 2;
     std::size_t first_keys = 0;
     for (std::size_t ops = 0; first_keys < keys.size(); ++first_keys) {
-      ops += etcd::place_beside(keys[first_keys]) ? 2 : 1;
-      if (ops > kOpsMax / 2) break;
+      ops += calico::place_beside(keys[first_keys]) ? 2 : 1;
+      if (ops > ops_for_records) break;
     }
     TRY_VOID(add_gets(std::span(keys).first(first_keys), txn));
     struct Part {
@@ -157,7 +145,7 @@ class EtcdStore final : public Store {
       for (const PlaceRange& range : ranges) {
         parts.push_back({listing, keys_only, range, txn.success.size()});
         txn.success.emplace_back(range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only));
-        const auto beside = etcd::places_beside(listing.kind);
+        const auto beside = calico::places_beside(listing.kind);
         if (!keys_only && beside) txn.success.emplace_back(range_beside(listing, *beside));
       }
       return {};
@@ -167,17 +155,17 @@ class EtcdStore final : public Store {
     const std::size_t windows_at = txn.success.size();
     for (const core::KeyWindow& window : wanted.windows) {
       const auto range = range_of(window);
-      if (!range) return Store::read(wanted, deadline);
+      if (!range) return read_apart(wanted, deadline);
       txn.success.emplace_back(range_over(*range, static_cast<std::int64_t>(core::kKeyWindowMax), true));
     }
     for (const core::KeyWindow& window : wanted.counts) {
       const auto range = range_of(window);
-      if (!range) return Store::read(wanted, deadline);
+      if (!range) return read_apart(wanted, deadline);
       RangeRequest count = range_over(*range, 0, false);
       count.count_only = true;
       txn.success.emplace_back(std::move(count));
     }
-    if (txn.success.size() > kOpsMax) return Store::read(wanted, deadline);
+    if (txn.success.size() > kOpsMax) return read_apart(wanted, deadline);
     if (txn.success.empty()) return ReadAnswer{};
     TRY(const Over<TxnResponse> response, kv_->txn(txn, deadline));
 
@@ -210,7 +198,7 @@ class EtcdStore final : public Store {
         continue;
       }
       std::map<Key, std::string> beside;
-      if (etcd::places_beside(part.listing.kind)) {
+      if (calico::places_beside(part.listing.kind)) {
         TRY(beside,
             all_beside(part.listing, std::get<RangeResponse>(response.responses[part.op + 1]), moment, deadline));
       }
@@ -247,19 +235,11 @@ class EtcdStore final : public Store {
     return answer;
   }
 
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                        Deadline deadline) override {
-    return commit_over(std::nullopt, writes, token, deadline);
-  }
-
-  [[nodiscard]] Result<Revision> commit_as_of(Revision as_of, std::span<const Write> writes, const WriteToken& token,
-                                              Deadline deadline) override {
-    return commit_over(etcd::line_of(as_of), writes, token, deadline);
-  }
-
   /// A commit whose conditions, and what it rests on besides, were read over one connection: only over that.
-  [[nodiscard]] Result<Revision> commit_over(std::optional<Line> line, std::span<const Write> writes,
-                                             const WriteToken& token, Deadline deadline) {
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
+                                              const WriteToken& token, Deadline deadline) override {
+    std::optional<Line> line;
+    if (as_of) line = etcd::line_of(*as_of);
     TRY_VOID(check_writes(writes));
     for (const Write& write : writes) {
       if (write.condition.kind != Condition::Kind::revision) continue;
@@ -340,6 +320,16 @@ class EtcdStore final : public Store {
   }
 
  private:
+  /// What one request can't ask for.
+  [[nodiscard]] Result<ReadAnswer> read_apart(const core::Missing& wanted, Deadline deadline) {
+    ReadAnswer answer;
+    Moment now;
+    const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+    TRY(answer.records, get_at(keys, now, deadline));
+    TRY_VOID(read_by_pages(*this, wanted, answer, deadline));
+    return answer;
+  }
+
   /// As conflict_in: what was read before must be read again.
   static Error of_other_line(const Key& key) {
     return etcd::other_line().in(fmt::format("{} {}", core::name_of(key.kind), key.name));
@@ -377,7 +367,7 @@ class EtcdStore final : public Store {
     for (const Key& key : keys) {
       TRY(std::string place, places_.place_of(key));
       txn.success.emplace_back(RangeRequest::one(std::move(place)));
-      if (auto beside = etcd::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
+      if (auto beside = calico::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
     }
     return {};
   }
@@ -387,7 +377,7 @@ class EtcdStore final : public Store {
                                                           std::size_t& op) const {
     const KeyValue* kv = only_one(response.responses[op++]);
     std::optional<std::string> beside;
-    if (etcd::place_beside(key)) {
+    if (calico::place_beside(key)) {
       if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
     }
     if (kv == nullptr) return std::optional<Record>();
@@ -451,7 +441,7 @@ class EtcdStore final : public Store {
   /// What is beside the records of a listing.
   [[nodiscard]] Result<std::map<Key, std::string>> all_beside(const core::Listing& listing, const RangeResponse& first,
                                                               const Moment& moment, Deadline deadline) {
-    return pages_beside(listing.kind, range_beside(listing, *etcd::places_beside(listing.kind)), first, moment,
+    return pages_beside(listing.kind, range_beside(listing, *calico::places_beside(listing.kind)), first, moment,
                         deadline);
   }
 
@@ -466,7 +456,7 @@ class EtcdStore final : public Store {
     for (;;) {
       TRY_VOID(count_bytes(*page, bytes));
       for (const KeyValue& kv : page->kvs) {
-        if (auto key = etcd::record_beside(kind, kv.key)) beside[*std::move(key)] = kv.value;
+        if (auto key = calico::record_beside(kind, kv.key)) beside[*std::move(key)] = kv.value;
       }
       if (!page->more) return beside;
       request.key = page->kvs.back().key + '\0';
@@ -521,9 +511,9 @@ class EtcdStore final : public Store {
                                       const Moment& moment, bool keys_only, Deadline deadline, Add add) {
     if (keys.empty()) return {};
     std::map<Key, std::string> beside;
-    if (!keys_only && etcd::place_beside(keys.front())) {
+    if (!keys_only && calico::place_beside(keys.front())) {
       const RangeRequest request = range_over(
-          {*etcd::place_beside(keys.front()), *etcd::place_beside(keys.back()) + '\0'}, kRecordsAtOnce, false);
+          {*calico::place_beside(keys.front()), *calico::place_beside(keys.back()) + '\0'}, kRecordsAtOnce, false);
       RangeRequest first = request;
       first.at_revision = moment.revision;
       TRY(const RangeResponse found, kv_->range(first, deadline, moment.line));
@@ -566,13 +556,13 @@ class EtcdStore final : public Store {
       txn.failure.emplace_back(std::move(what_is_there));
     }
     if (write.only_check) return {};
-    const auto beside = etcd::place_beside(write.key);
+    const auto beside = calico::place_beside(write.key);
     if (!write.value) {
       txn.success.emplace_back(DeleteRequest{std::move(place), {}, false});
       if (beside) txn.success.emplace_back(DeleteRequest{*beside, {}, false});
       return {};
     }
-    etcd::StoredBytes bytes = etcd::encode(places_, *write.value, token, clock_.now().wall);
+    calico::StoredBytes bytes = etcd::encode(places_, *write.value, token, clock_.now().wall);
     txn.success.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
     if (!beside) return {};
     if (bytes.beside) {

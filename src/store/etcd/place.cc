@@ -5,27 +5,14 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "store/calico/layout.h"
 #include "wire/calico/etcd.h"
 #include "wire/etcd/api.h"
 
 namespace croft::store::etcd {
 namespace {
 
-namespace calico = wire::calico;
 using core::Kind;
-
-constexpr std::string_view kOwnRoot = "/croft/v1/";
-
-std::string_view beside_name_of(Kind kind) {
-  switch (kind) {
-    case Kind::pool:
-      return "beside/pool/";
-    case Kind::block:
-      return "beside/block/";
-    default:
-      return {};
-  }
-}
 
 /// The part of a name's prefix up to its last slash: only there do the prefixes of Calico's keys agree with it.
 std::string_view whole_parts(std::string_view prefix) {
@@ -35,23 +22,22 @@ std::string_view whole_parts(std::string_view prefix) {
 
 std::vector<std::string> affinity_prefixes(std::string_view parts) {
   using Type = core::AffinityOwner::Type;
-  if (parts.empty()) return {calico::affinities_prefix(Type::host), calico::affinities_prefix(Type::virtual_owner)};
+  if (parts.empty())
+    return {wire::calico::affinities_prefix(Type::host), wire::calico::affinities_prefix(Type::virtual_owner)};
   const bool is_host = parts.starts_with("host/");
   const Type type = is_host ? Type::host : Type::virtual_owner;
   std::string_view rest = parts.substr(parts.find('/') + 1);
-  if (rest.empty()) return {calico::affinities_prefix(type)};
+  if (rest.empty()) return {wire::calico::affinities_prefix(type)};
   const std::string owner(rest.substr(0, rest.find('/')));
   rest.remove_prefix(owner.size() + 1);
   std::optional<net::Family> family;
   if (rest.starts_with("ipv4/")) family = net::Family::v4;
   if (rest.starts_with("ipv6/")) family = net::Family::v6;
-  const auto prefix = calico::affinities_prefix({type, owner}, family);
-  return {prefix ? *prefix : calico::affinities_prefix(type)};
+  const auto prefix = wire::calico::affinities_prefix({type, owner}, family);
+  return {prefix ? *prefix : wire::calico::affinities_prefix(type)};
 }
 
 }  // namespace
-
-bool is_calicos(Kind kind) { return core::traits_of(kind).system == core::System::calico; }
 
 Result<void> Places::check_kind(Kind kind) const {
   if (core::traits_of(kind).system != core::System::kubernetes || registry_ != nullptr) return {};
@@ -65,32 +51,31 @@ std::string Places::root_of(Kind kind) const {
   // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
   const bool is_own_service = kind == Kind::foreign_service && registry_ != nullptr && registry_->shares_own_services();
   if (is_own_service) kind = Kind::service;
-  if (kind == Kind::block_beside) return *places_beside(Kind::block);
-  return fmt::format("{}{}/", kOwnRoot, core::name_of(kind));
+  return calico::own_root_of(kind);
 }
 
 std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const {
   const std::string_view parts = whole_parts(listing.name_prefix);
   switch (listing.kind) {
     case Kind::pool:
-      return {calico::resources_prefix(calico::ResourceKey::Kind::pool) + listing.name_prefix};
+      return {wire::calico::resources_prefix(wire::calico::ResourceKey::Kind::pool) + listing.name_prefix};
     case Kind::reservation:
-      return {calico::resources_prefix(calico::ResourceKey::Kind::reservation) + listing.name_prefix};
+      return {wire::calico::resources_prefix(wire::calico::ResourceKey::Kind::reservation) + listing.name_prefix};
     case Kind::node:
-      return {calico::resources_prefix(calico::ResourceKey::Kind::node) + listing.name_prefix};
+      return {wire::calico::resources_prefix(wire::calico::ResourceKey::Kind::node) + listing.name_prefix};
     case Kind::ipam_config: {
-      const auto key = calico::print_key(calico::IpamConfigKey{});
+      const auto key = wire::calico::print_key(wire::calico::IpamConfigKey{});
       CROFT_ASSERT(key.has_value());
       return {*key};
     }
     case Kind::block:
-      if (parts.starts_with("ipv4/")) return {calico::blocks_prefix(net::Family::v4)};
-      if (parts.starts_with("ipv6/")) return {calico::blocks_prefix(net::Family::v6)};
-      return {calico::blocks_prefix()};
+      if (parts.starts_with("ipv4/")) return {wire::calico::blocks_prefix(net::Family::v4)};
+      if (parts.starts_with("ipv6/")) return {wire::calico::blocks_prefix(net::Family::v6)};
+      return {wire::calico::blocks_prefix()};
     case Kind::affinity:
       return affinity_prefixes(parts);
     case Kind::handle:
-      return {calico::handles_prefix() + listing.name_prefix};
+      return {wire::calico::handles_prefix() + listing.name_prefix};
     default:
       return {root_of(listing.kind) + listing.name_prefix};
   }
@@ -98,27 +83,27 @@ std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const
 
 Result<std::string> Places::place_of(const core::Key& key) const {
   TRY_VOID(check_kind(key.kind));
-  if (!is_calicos(key.kind)) return root_of(key.kind) + key.name;
-  TRY(const calico::Key place, calico::key_of(key));
-  return calico::print_key(place);
+  if (!calico::is_calicos(key.kind)) return root_of(key.kind) + key.name;
+  TRY(const wire::calico::Key place, wire::calico::key_of(key));
+  return wire::calico::print_key(place);
 }
 
 std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) const {
-  if (!is_calicos(kind)) {
+  if (!calico::is_calicos(kind)) {
     const std::string root = root_of(kind);
     if (!place.starts_with(root) || place.size() == root.size()) return std::nullopt;
     return core::Key{kind, std::string(place.substr(root.size()))};
   }
-  const auto parsed = calico::parse_key(place);
+  const auto parsed = wire::calico::parse_key(place);
   if (!parsed) return std::nullopt;
-  auto key = calico::record_of(*parsed);
+  auto key = wire::calico::record_of(*parsed);
   if (key && key->kind != kind) return std::nullopt;
   return key;
 }
 
 std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) const {
   // …/assignment/ipv4/block/10.0.0.64-26 is ipv4/10.0.0.64/26
-  const std::string root = calico::blocks_prefix();
+  const std::string root = wire::calico::blocks_prefix();
   constexpr std::string_view kBlock = "/block/";
   constexpr std::size_t kFamilyBytes = 4;
   if (kind != Kind::block || !place.starts_with(root)) return record_at(kind, place);
@@ -134,22 +119,6 @@ std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) co
   key.name += '/';
   key.name += place.substr(dash + 1);
   return key;
-}
-
-std::optional<std::string> place_beside(const core::Key& key) {
-  if (beside_name_of(key.kind).empty()) return std::nullopt;
-  return fmt::format("{}{}{}", kOwnRoot, beside_name_of(key.kind), key.name);
-}
-
-std::optional<std::string> places_beside(Kind kind) {
-  if (beside_name_of(kind).empty()) return std::nullopt;
-  return fmt::format("{}{}", kOwnRoot, beside_name_of(kind));
-}
-
-std::optional<core::Key> record_beside(Kind kind, std::string_view place) {
-  const auto root = places_beside(kind);
-  if (!root || !place.starts_with(*root)) return std::nullopt;
-  return core::Key{kind, std::string(place.substr(root->size()))};
 }
 
 Result<std::vector<PlaceRange>> Places::ranges_of(const core::Listing& listing) const {

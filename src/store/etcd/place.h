@@ -14,16 +14,6 @@
 // Kubernetes' where the registry says (docs/formats/kubernetes.md).
 namespace croft::store::etcd {
 
-/// True for the kinds that Calico has.
-[[nodiscard]] bool is_calicos(core::Kind kind);
-
-/// Where Croft keeps what Calico's record has no place for: beside pools and blocks; nothing for others.
-[[nodiscard]] std::optional<std::string> place_beside(const core::Key& key);
-/// The same for all records of a kind.
-[[nodiscard]] std::optional<std::string> places_beside(core::Kind kind);
-/// The record beside which a key is.
-[[nodiscard]] std::optional<core::Key> record_beside(core::Kind kind, std::string_view place);
-
 /// Keys in [from, to).
 struct PlaceRange {
   std::string from;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "store/calico/layout.h"
 #include "store/etcd/codec.h"
 #include "store/etcd/place.h"
 #include "store/etcd/resuming_watch.h"
@@ -81,7 +82,7 @@ class StoreWatch final : public Watch {
 
   void add_record(const Key& key, store::Revision after) {
     if (auto place = places_.place_of(key)) add_range(*std::move(place), "", after);
-    if (auto beside = place_beside(key)) add_range(*std::move(beside), "", after);
+    if (auto beside = calico::place_beside(key)) add_range(*std::move(beside), "", after);
     kinds_.insert(key.kind);
   }
 
@@ -89,7 +90,7 @@ class StoreWatch final : public Watch {
     auto ranges = places_.ranges_of(listing);
     CROFT_ASSERT(ranges.has_value());
     for (PlaceRange& range : *ranges) add_range(std::move(range.from), std::move(range.to), after);
-    if (const auto root = places_beside(listing.kind)) {
+    if (const auto root = calico::places_beside(listing.kind)) {
       const std::string prefix = *root + listing.name_prefix;
       add_range(prefix, wire::etcd::end_of_prefix(prefix), after);
     }
@@ -104,7 +105,7 @@ class StoreWatch final : public Watch {
   [[nodiscard]] std::optional<Seen> seen_at(const std::string& place) const {
     for (const Kind kind : kinds_) {
       if (auto key = places_.record_at(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), false};
-      if (auto key = record_beside(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), true};
+      if (auto key = calico::record_beside(kind, place); key && is_in(scope_, *key)) return Seen{*std::move(key), true};
     }
     return std::nullopt;
   }
@@ -122,7 +123,7 @@ class StoreWatch final : public Watch {
     if (!seen) return {};
     if (is_deletion && !seen->beside) {
       changes.push_back(Change::deleted(seen->key, revision));
-    } else if (place_beside(seen->key)) {
+    } else if (calico::place_beside(seen->key)) {
       // Its two halves are watched apart: half an event and half of what was known before may never have been together.
       TRY(auto record, store_.get(seen->key, deadline));
       changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));

@@ -42,10 +42,8 @@ class FaultScript {
 
 /// How often each operation was called, so that tests can hold the engine to its number of reads.
 struct CallCounts {
-  std::uint64_t get = 0;
-  std::uint64_t get_many = 0;
   std::uint64_t list = 0;
-  std::uint64_t list_keys = 0;
+  std::uint64_t list_keys = 0;  ///< lists of keys only, which `list` does not count
   std::uint64_t read = 0;
   std::uint64_t commit = 0;
   std::uint64_t take_turn = 0;

@@ -45,7 +45,7 @@ Error after_fault(Fault fault) {
 
 class MemoryData {
  public:
-  Result<Revision> commit(std::span<const Write> writes, const WriteToken& token) {
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token) {
     const std::lock_guard lock(mutex_);
     for (const Write& write : writes) {
       if (!holds(write)) return fail(conflict_on(write.key));
@@ -116,13 +116,6 @@ class MemoryData {
                                         [](Revision r, const Change& change) { return r < change.revision; });
     position = last_revision_;
     return std::vector(first, history_.end());
-  }
-
-  std::vector<std::optional<Record>> get(std::span<const Key> keys) const {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::optional<Record>> records;
-    for (const Key& key : keys) records.push_back(find(key));
-    return records;
   }
 
   /// Calls `add` for the entries of a page; true when there are more.
@@ -265,41 +258,20 @@ CallCounts MemoryStore::counts() const {
   return counts_;
 }
 
-Result<std::optional<Record>> MemoryStore::get(const Key& key, Deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++counts_.get;
-  }
-  return std::move(data_->get({&key, 1}).front());
-}
-
-Result<std::vector<std::optional<Record>>> MemoryStore::get_many(std::span<const Key> keys, Deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++counts_.get_many;
-  }
-  return data_->get(keys);
-}
-
 Result<Page> MemoryStore::list(const ListRequest& request, Deadline) {
   {
     const std::lock_guard lock(mutex_);
-    ++counts_.list;
+    ++(request.keys_only ? counts_.list_keys : counts_.list);
   }
   TRY_VOID(check_list(request));
   Page page;
-  page.more = data_->for_page(request, [&](Record record) { page.records.push_back(std::move(record)); });
-  return page;
-}
-
-Result<KeyPage> MemoryStore::list_keys(const ListRequest& request, Deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++counts_.list_keys;
-  }
-  TRY_VOID(check_list(request));
-  KeyPage page;
-  page.more = data_->for_page(request, [&](Record record) { page.keys.push_back(std::move(record.key)); });
+  page.more = data_->for_page(request, [&](Record record) {
+    if (request.keys_only) {
+      page.keys.push_back(std::move(record.key));
+    } else {
+      page.records.push_back(std::move(record));
+    }
+  });
   return page;
 }
 
@@ -317,7 +289,8 @@ Result<std::unique_ptr<Watch>> MemoryStore::watch(const WatchScope& scope, Revis
   return std::unique_ptr<Watch>(std::make_unique<MemoryWatch>(data_, scope, after));
 }
 
-Result<Revision> MemoryStore::commit(std::span<const Write> writes, const WriteToken& token, Deadline) {
+Result<Revision> MemoryStore::commit_as_of(std::optional<Revision>, std::span<const Write> writes,
+                                           const WriteToken& token, Deadline) {
   TRY_VOID(check_writes(writes));
   if (writes.size() > 1 && !capabilities().atomic_commit) {
     return fail(ErrorCode::invalid_argument, "this store commits one write at a time");

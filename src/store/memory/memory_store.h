@@ -39,18 +39,10 @@ class MemoryStore : public Store {
   void set_faults(FaultScript script);
   [[nodiscard]] CallCounts counts() const;
 
-  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override;
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                    Deadline deadline) override;
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                        Deadline deadline) override;
-  [[nodiscard]] Result<Revision> commit_as_of(Revision, std::span<const Write> writes, const WriteToken& token,
-                                              Deadline deadline) override {
-    return commit(writes, token, deadline);
-  }
+  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
+                                              const WriteToken& token, Deadline deadline) override;
   [[nodiscard]] Result<Revision> position(Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
                                                      Deadline deadline) override;

@@ -58,8 +58,7 @@ TEST(MemoryStore, CountsCalls) {
   EXPECT_TRUE(store.list_keys({}, kNoDeadline));
   EXPECT_FALSE(store.commit({}, kToken, kNoDeadline));
   EXPECT_TRUE(store.take_turn(kNoDeadline));
-  EXPECT_EQ(store.counts().get, 1U);
-  EXPECT_EQ(store.counts().get_many, 1U);
+  EXPECT_EQ(store.counts().read, 2U);
   EXPECT_EQ(store.counts().list, 2U);
   EXPECT_EQ(store.counts().list_keys, 1U);
   EXPECT_EQ(store.counts().commit, 0U) << "a refused call is no commit";

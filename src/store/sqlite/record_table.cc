@@ -166,20 +166,15 @@ Result<std::optional<Record>> read_record(Database& database, const Key& key) {
 Result<Page> read_page(Database& database, const ListRequest& request) {
   Page page;
   const auto add = [&](const Statement& row) -> Result<void> {
-    page.records.push_back(record_from(database, row, Key{request.kind, std::string(row.bytes(0))}, 1));
+    Key key{request.kind, std::string(row.bytes(0))};
+    if (request.keys_only) {
+      page.keys.push_back(std::move(key));
+    } else {
+      page.records.push_back(record_from(database, row, std::move(key), 1));
+    }
     return {};
   };
-  TRY(page.more, for_page(database, Sql::list, request, add));
-  return page;
-}
-
-Result<KeyPage> read_key_page(Database& database, const ListRequest& request) {
-  KeyPage page;
-  const auto add = [&](const Statement& row) -> Result<void> {
-    page.keys.push_back({request.kind, std::string(row.bytes(0))});
-    return {};
-  };
-  TRY(page.more, for_page(database, Sql::list_names, request, add));
+  TRY(page.more, for_page(database, request.keys_only ? Sql::list_names : Sql::list, request, add));
   return page;
 }
 
@@ -190,26 +185,26 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
     answer.records.push_back(std::move(record));
   }
   // A page without end: a limit is for those who answer in several.
-  const auto whole = [](const core::Listing& listing) {
-    return ListRequest{listing.kind, listing.name_prefix, "", std::numeric_limits<std::int32_t>::max()};
+  const auto whole = [](const core::Listing& listing, bool keys_only) {
+    return ListRequest{listing.kind, listing.name_prefix, "", std::numeric_limits<std::int32_t>::max(), keys_only};
   };
   for (const core::Listing& listing : wanted.lists) {
-    TRY(Page page, read_page(database, whole(listing)));
+    TRY(Page page, read_page(database, whole(listing, false)));
     answer.lists.push_back(std::move(page.records));
   }
   for (const core::Listing& listing : wanted.keys) {
-    TRY(KeyPage page, read_key_page(database, whole(listing)));
+    TRY(Page page, read_page(database, whole(listing, true)));
     answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(page.keys)));
   }
   for (const core::KeyWindow& window : wanted.windows) {
     const core::Listing& listing = window.listing;
     TRY(const auto first, read_record(database, {listing.kind, window.from}));
-    TRY(KeyPage page, read_key_page(database, {listing.kind, listing.name_prefix, window.from, core::kKeyWindowMax}));
-    answer.windows.push_back(window_of(window, first.has_value(), std::move(page)));
+    TRY(Page page, read_page(database, {listing.kind, listing.name_prefix, window.from, core::kKeyWindowMax, true}));
+    answer.windows.push_back(window_of(window, first.has_value(), {std::move(page.keys), page.more}));
   }
   for (const core::KeyWindow& window : wanted.counts) {
     const core::Listing& listing = window.listing;
-    TRY(const KeyPage page, read_key_page(database, whole(listing)));
+    TRY(const Page page, read_page(database, whole(listing, true)));
     answer.counts.push_back(
         static_cast<std::uint64_t>(std::count_if(page.keys.begin(), page.keys.end(), [&](const Key& key) {
           return key.name >= window.from && key.name < window.before;

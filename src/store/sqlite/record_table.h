@@ -14,7 +14,6 @@ namespace croft::store {
 [[nodiscard]] Result<std::optional<Record>> read_record(Database& database, const Key& key);
 
 [[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request);
-[[nodiscard]] Result<KeyPage> read_key_page(Database& database, const ListRequest& request);
 
 /// What is stored as the checksum of a record; SQLite's numbers are signed.
 [[nodiscard]] std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision,

@@ -56,6 +56,12 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
   return {};
 }
 
+/// That is of one moment by itself.
+bool is_one_record(const core::Missing& wanted) {
+  return wanted.records.size() == 1 && wanted.lists.empty() && wanted.keys.empty() && wanted.windows.empty() &&
+         wanted.counts.empty();
+}
+
 class SqliteStoreImpl final : public SqliteStore {
  public:
   SqliteStoreImpl(const std::string& path, const Clock& clock, bool lock_is_held)
@@ -73,31 +79,20 @@ class SqliteStoreImpl final : public SqliteStore {
     });
   }
 
-  [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline) override {
-    std::optional<Record> record;
+  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    ReadAnswer answer;
     const auto use = [&](Database& database) -> Result<void> {
-      TRY(record, read_record(database, key));
-      return {};
-    };
-    TRY_VOID(connections_.read(deadline, use));
-    return record;
-  }
-
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys,
-                                                                    Deadline deadline) override {
-    std::vector<std::optional<Record>> records;
-    const auto use = [&](Database& database) -> Result<void> {
+      if (is_one_record(wanted)) {
+        TRY(answer, read_all(database, wanted));
+        return {};
+      }
       const ReadTransaction as_of_one_moment(database);
       TRY_VOID(as_of_one_moment.begun());
-      records.clear();
-      for (const Key& key : keys) {
-        TRY(auto record, read_record(database, key));
-        records.push_back(std::move(record));
-      }
+      TRY(answer, read_all(database, wanted));
       return {};
     };
     TRY_VOID(connections_.read(deadline, use));
-    return records;
+    return answer;
   }
 
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
@@ -109,29 +104,6 @@ class SqliteStoreImpl final : public SqliteStore {
     };
     TRY_VOID(connections_.read(deadline, use));
     return page;
-  }
-
-  [[nodiscard]] Result<KeyPage> list_keys(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(check_list(request));
-    KeyPage page;
-    const auto use = [&](Database& database) -> Result<void> {
-      TRY(page, read_key_page(database, request));
-      return {};
-    };
-    TRY_VOID(connections_.read(deadline, use));
-    return page;
-  }
-
-  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    ReadAnswer answer;
-    const auto use = [&](Database& database) -> Result<void> {
-      const ReadTransaction as_of_one_moment(database);
-      TRY_VOID(as_of_one_moment.begun());
-      TRY(answer, read_all(database, wanted));
-      return {};
-    };
-    TRY_VOID(connections_.read(deadline, use));
-    return answer;
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
@@ -152,14 +124,9 @@ class SqliteStoreImpl final : public SqliteStore {
     return std::unique_ptr<Watch>(std::move(watch));
   }
 
-  /// A replaced file is another generation of revisions, and found before anything is written.
-  [[nodiscard]] Result<Revision> commit_as_of(Revision, std::span<const Write> writes, const WriteToken& token,
-                                              Deadline deadline) override {
-    return commit(writes, token, deadline);
-  }
-
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
-                                        Deadline deadline) override {
+  /// A replaced file is another generation of revisions, and found before anything is written: no need of `as_of`.
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision>, std::span<const Write> writes,
+                                              const WriteToken& token, Deadline deadline) override {
     CROFT_ASSERT(!gate_.lock_is_held_by_caller());
     TRY_VOID(check_writes(writes));
     PendingCommit pending{encode(writes), token, deadline, std::nullopt};
