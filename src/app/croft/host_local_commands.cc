@@ -10,8 +10,8 @@
 #include "app/croft/host_local_place.h"
 #include "app/croft/host_local_views.h"
 #include "edge/error_table.h"
-#include "edge/host_local_facts.h"
-#include "edge/host_local_sets.h"
+#include "edge/facts/host_local_facts.h"
+#include "edge/facts/host_local_sets.h"
 #include "engine/host_local_audit.h"
 #include "store/hostlocal/open_reservations.h"
 
