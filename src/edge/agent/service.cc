@@ -20,20 +20,11 @@ namespace {
 
 namespace agent = wire::agent;
 
-std::string text_of(const core::Owner& owner) {
+std::string owner_text(const core::Owner& owner) {
   return fmt::format("network={} container={} ifname={}", owner.network, owner.container_id, owner.interface_name);
 }
 
 const char* source_of(bool from_cache) { return from_cache ? "cache" : "store"; }
-
-std::string text_of(const core::Assigned& assigned) {
-  std::string text;
-  for (const core::AssignedAddress& a : assigned.addresses) {
-    text += fmt::format(" address={} pool={} block={}{}", a.address.to_string(), a.pool, a.block.to_string(),
-                        a.held_before ? " again" : "");
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -73,7 +64,7 @@ void AgentService::count(bool from_cache, bool failed) {
 Result<std::string> AgentService::assign(std::string_view message, Deadline not_after) {
   TRY(const agent::AssignCall call, agent::decode_assign_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
-  const DecisionLine line(world_.clock, "ADD " + text_of(call.request.owner));
+  const DecisionLine line(world_.clock, "ADD " + owner_text(call.request.owner));
   const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};
   auto served = engine::with_cache(
       direct, world_.cached,
@@ -92,7 +83,7 @@ Result<std::string> AgentService::assign(std::string_view message, Deadline not_
     outcome = std::move(*refusal);
   } else {
     auto& assigned = std::get<core::Assigned>(*served.answer);
-    world_.log(line.ended("ok", fmt::format("from={}{}", source_of(served.from_cache), text_of(assigned))));
+    world_.log(line.ended("ok", fmt::format("from={} {}", source_of(served.from_cache), text_of(assigned))));
     outcome = std::move(assigned);
   }
   return agent::encode(outcome);
@@ -102,8 +93,8 @@ Result<std::string> AgentService::release(std::string_view message, Deadline not
   TRY(const agent::ReleaseCall call, agent::decode_release_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
   const auto* owner = std::get_if<core::Owner>(&call.what);
-  const DecisionLine line(world_.clock,
-                          "DEL " + (owner != nullptr ? text_of(*owner) : "handle=" + std::get<std::string>(call.what)));
+  const DecisionLine line(
+      world_.clock, "DEL " + (owner != nullptr ? owner_text(*owner) : "handle=" + std::get<std::string>(call.what)));
   const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};
   auto served = engine::with_cache(
       direct, world_.cached,

@@ -1,6 +1,12 @@
 #include "edge/cni/calico_ipam.h"
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -8,8 +14,8 @@
 #include "core/register/names.h"
 #include "edge/cni/calico_messages.h"
 #include "edge/cni/held_elsewhere.h"
+#include "edge/cni/personality.h"
 #include "edge/decision_log.h"
-#include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/config.h"
 #include "engine/damage_telling.h"
@@ -25,39 +31,41 @@ using cni::CalicoNetconf;
 using cni::Checked;
 
 /// One call: what was asked, by whom, and where its lines go.
-class Call {
+class Call final : public CniCall {
  public:
-  Call(const CalicoIpamWorld& world, const CniRequest& request, const CalicoNetconf& config)
-      : world_(world),
-        config_(config),
-        owner_{config.name, request.environment.container_id, request.environment.interface_name},
-        line_(world.clock, fmt::format("{} network={} container={} ifname={}{}", name_of(request.command), config.name,
-                                       owner_.container_id, owner_.interface_name,
-                                       config.is_kubernetes() ? pod_text(config.pod) : "")) {}
+  static Checked<CalicoNetconf> decode(const CalicoIpamWorld& world, const CniRequest& request) {
+    return cni::decode_calico_netconf(request.document, request.environment.args, request.command, world.variable);
+  }
+
+  Call(const CalicoIpamWorld& world, const CniRequest& request, CalicoNetconf config)
+      : CniCall(world.clock, subject_of(request, config), writer_of(world, config),
+                config.log_only_failures ? Logs::failures_only : Logs::every_outcome),
+        world_(world),
+        config_(std::move(config)),
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name} {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
 
   [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
 
-  /// Logs the failure and turns it into a CNI error.
-  cni::Error failed(const Error& error) const {
-    write(line_.ended("error", text_of(error)));
-    return to_cni_error(error);
-  }
-  void succeeded(const std::string& what) const {
-    if (!config_.log_only_failures) write(line_.ended("ok", what));
-  }
-  void warn(const std::string& what) const { write(line_.ended("warning", "why=" + in_quotes(what))); }
-
  private:
-  void write(const std::string& line) const {
-    world_.log(config_.log_file.value_or(""), line, static_cast<std::uint64_t>(config_.log_megabytes_max) << 20);
+  static std::string subject_of(const CniRequest& request, const CalicoNetconf& config) {
+    return fmt::format("{} network={}{}{}", name_of(request.command), config.name, attachment_text(request),
+                       config.is_kubernetes() ? pod_text(config.pod) : "");
+  }
+  static WriteLine writer_of(const CalicoIpamWorld& world, const CalicoNetconf& config) {
+    const auto bytes_max = static_cast<std::uint64_t>(config.log_megabytes_max) << 20;
+    return [&world, file = config.log_file.value_or(""), bytes_max](const std::string& line) {
+      world.log(file, line, bytes_max);
+    };
   }
 
   const CalicoIpamWorld& world_;
-  const CalicoNetconf& config_;
+  const CalicoNetconf config_;
   const core::Owner owner_;
-  const DecisionLine line_;
 };
 
 /// The lock that all calls of this host take, Calico's own plugin too: it spares the store contention, and nothing
@@ -158,21 +166,11 @@ class HostLock {
                           pod.namespace_name, pod.name));
 }
 
-/// Asks the node's agent, if there is one; without it, and when it does not serve, the plugin does the work itself.
+/// Asks the node's agent, with a word in the log when it is there and did not serve.
 template <class Ask>
-auto through_agent(const Call& call, const std::string& node, Ask ask)
-    -> std::optional<typename decltype(ask(std::declval<Agent&>(), std::declval<wire::agent::Caller>()))::value_type> {
-  const CalicoIpamWorld& world = call.world();
-  const bool wanted = world.find_agent && !world.agent_socket.empty() && world.agent_socket != kNoAgent;
-  const auto agent = wanted ? world.find_agent(world.agent_socket) : nullptr;
-  if (agent == nullptr) return {};
-  wire::agent::Caller self;
-  self.store = cni::url_of(call.config().datastore);
-  self.node = node;
-  auto answer = ask(*agent, std::move(self));
-  if (answer) return *std::move(answer);
-  call.warn("the agent did not serve: " + answer.error().message);
-  return {};
+auto ask_agent(const Call& call, const std::string& node, Ask ask) {
+  const AgentDoor door{call.world().find_agent, call.world().agent_socket, cni::url_of(call.config().datastore), node};
+  return through_agent(door, ask, [&](const std::string& why) { call.warn("the agent did not serve: " + why); });
 }
 
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
@@ -190,7 +188,7 @@ auto through_agent(const Call& call, const std::string& node, Ask ask)
   const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
   std::optional<core::AssignAnswer> by_agent;
   if (!may_be_machine) {
-    by_agent = through_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
+    by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
       return agent.assign({std::move(self), {}, request});
     });
   }
@@ -218,18 +216,6 @@ cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
   return result;
 }
 
-Checked<cni::AddResult> add(const Call& call) {
-  const auto assigned = assign(call);
-  if (!assigned) return call.failed(assigned.error());
-  std::string text;
-  for (const core::AssignedAddress& a : assigned->addresses) {
-    text += fmt::format("{}address={} pool={} block={}{}", text.empty() ? "" : " ", a.address.to_string(), a.pool,
-                        a.block.to_string(), a.held_before ? " again" : "");
-  }
-  call.succeeded(text);
-  return result_of(*assigned, call.config().requested_address.has_value());
-}
-
 // ---- DEL
 
 /// The handle under which Calico before 3.0 kept this container's address (docs/reference/calico-ipam.md#plugin-del);
@@ -246,12 +232,12 @@ std::optional<std::string> old_handle_of(const Call& call) {
 std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const auto node = node_name_of(call);
   if (!node) return {};
-  auto released = through_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+  auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
     return agent.release({std::move(self), call.owner()});
   });
   const std::optional<std::string> old_handle = old_handle_of(call);
   if (!released || !old_handle) return released;
-  const auto old = through_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+  const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
     return agent.release({std::move(self), *old_handle});
   });
   if (!old) return {};
@@ -259,12 +245,7 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   return released;
 }
 
-struct Release {
-  std::vector<net::Address> addresses;
-  std::string elsewhere;  ///< for the log
-};
-
-[[nodiscard]] Release with_word(const Call& call, std::vector<net::Address> released, store::Store& store) {
+[[nodiscard]] GivenBack with_word(const Call& call, std::vector<net::Address> released, store::Store& store) {
   if (!released.empty()) return {std::move(released), {}};
   const auto node = node_name_of(call);
   if (!node) return {};
@@ -272,17 +253,17 @@ struct Release {
   return {{}, elsewhere_text(store, call.world().clock, call.world().random, call.owner(), owner)};
 }
 
-[[nodiscard]] Result<Release> release(const Call& call) {
+[[nodiscard]] Result<GivenBack> release(const Call& call) {
   if (auto by_agent = release_by_agent(call)) {
-    if (!by_agent->empty()) return Release{*std::move(by_agent), {}};
+    if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
     const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
-    return store ? with_word(call, {}, **store) : Release{};
+    return store ? with_word(call, {}, **store) : GivenBack{};
   }
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
   const auto store = open_store(call, store::OpenMode::existing);
-  if (!store && store.error().code == ErrorCode::not_found) return Release{};
+  if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const auto context = [&] {
     return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
@@ -295,22 +276,14 @@ struct Release {
   return with_word(call, std::move(released.addresses), **store);
 }
 
-std::optional<cni::Error> del(const Call& call) {
-  const auto released = release(call);
-  if (!released) return call.failed(released.error());
-  call.succeeded("released=" + list_of(released->addresses) + released->elsewhere);
-  return {};
+Result<Added> Call::add() const {
+  TRY(const core::Assigned assigned, assign(*this));
+  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned)};
 }
 
-/// A handler that decodes as much of the configuration as its command needs, then does its work.
-template <class Work>
-auto decoded(const CalicoIpamWorld& world, Work work) {
-  return [&world, work](const CniRequest& request) -> decltype(work(std::declval<const Call&>())) {
-    const auto config =
-        cni::decode_calico_netconf(request.document, request.environment.args, request.command, world.variable);
-    if (!config) return config.error();
-    return work(Call(world, request, *config));
-  };
+Result<std::string> Call::del() const {
+  TRY(const GivenBack given_back, release(*this));
+  return given_back.words();
 }
 
 }  // namespace
@@ -319,8 +292,7 @@ CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world) {
   CniPlugin plugin;
   plugin.about = std::string("CNI calico-ipam plugin of Croft ") + CROFT_VERSION;
   plugin.supported_versions = {"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"};
-  plugin.handlers.add = decoded(world, add);
-  plugin.handlers.del = decoded(world, del);
+  plugin.handlers = handlers_of<Call>(world);
   plugin.owner_limits = cni::OwnerLimits();
   return plugin;
 }

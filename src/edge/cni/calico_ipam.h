@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -7,8 +8,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "edge/cni/croft_ipam.h"
+#include "edge/agent/agent.h"
 #include "edge/cni/skeleton.h"
+#include "store/open_mode.h"
 #include "store/store.h"
 #include "wire/calico/netconf.h"
 

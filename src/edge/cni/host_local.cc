@@ -1,11 +1,15 @@
 #include "edge/cni/host_local.h"
 
+#include <memory>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/quoted.h"
+#include "edge/cni/personality.h"
 #include "edge/decision_log.h"
 #include "engine/host_local.h"
 #include "os/directory.h"
@@ -19,39 +23,48 @@ namespace cni = wire::cni;
 using cni::Checked;
 using cni::HostLocalConfig;
 using store::Holder;
-using Failure = std::optional<cni::Error>;
 
 constexpr std::size_t kResolvConfBytesMax = std::size_t{1} << 20;
 
-/// Writes the log line of a command when it ends.
-class Decision {
+class Call final : public CniCall {
  public:
-  Decision(const HostLocalWorld& world, const char* command, const HostLocalConfig& config, const Holder* holder)
-      : world_(world) {
-    if (world.log) line_.emplace(world.clock, subject_of(command, config, holder));
+  static Checked<HostLocalConfig> decode(const HostLocalWorld&, const CniRequest& request) {
+    return cni::decode_host_local_config(request.document, request.environment.args, request.command);
   }
 
-  /// Logs the failure and turns it into a CNI error: the reference knows one code.
-  cni::Error failed(const Error& error) {
-    if (line_) world_.log(line_->ended("error", "error=" + in_quotes(error.message)));
+  Call(const HostLocalWorld& world, const CniRequest& request, HostLocalConfig config)
+      : CniCall(world.clock, subject_of(request, config), world.log),
+        world_(world),
+        config_(std::move(config)),
+        holder_{request.environment.container_id, request.environment.interface_name} {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
+  [[nodiscard]] Result<std::string> check() const;
+  [[nodiscard]] Result<std::string> gc() const;
+  [[nodiscard]] Result<void> status() const;
+
+  // The reference knows one code.
+  [[nodiscard]] static std::string failure_text(const Error& error) { return "error=" + in_quotes(error.message); }
+  [[nodiscard]] static cni::Error cni_error(const Error& error) {
     return {cni::Code::internal, error.message, error.details};
-  }
-  void succeeded(const std::string& what) {
-    if (line_) world_.log(line_->ended("ok", what));
   }
 
  private:
-  static std::string subject_of(const char* command, const HostLocalConfig& config, const Holder* holder) {
-    std::string subject =
-        fmt::format("host-local {} network={} dir={}", command, config.name, in_quotes_if_needed(config.data_dir));
-    if (holder != nullptr) {
-      subject += fmt::format(" container={} ifname={}", holder->container_id, holder->interface_name);
-    }
-    return subject;
+  static std::string subject_of(const CniRequest& request, const HostLocalConfig& config) {
+    return fmt::format("host-local {} network={} dir={}{}", name_of(request.command), config.name,
+                       in_quotes_if_needed(config.data_dir), attachment_text(request));
   }
 
+  [[nodiscard]] Result<std::unique_ptr<store::Reservations>> make_reservations() const {
+    return world_.make_reservations(config_.data_dir, config_.name);
+  }
+  [[nodiscard]] Result<std::vector<net::Address>> release() const;
+  [[nodiscard]] Result<engine::CollectedReservations> collect() const;
+
   const HostLocalWorld& world_;
-  std::optional<DecisionLine> line_;
+  const HostLocalConfig config_;
+  const Holder holder_;
 };
 
 [[nodiscard]] Result<cni::Dns> read_dns(const HostLocalConfig& config) {
@@ -60,16 +73,19 @@ class Decision {
   return wire::parse_resolv_conf(text);
 }
 
-[[nodiscard]] Result<cni::AddResult> assign(const HostLocalWorld& world, const HostLocalConfig& config,
-                                            const Holder& holder) {
+Result<Added> Call::add() const {
   cni::AddResult result;
-  TRY(result.dns, read_dns(config));
-  TRY(const auto reservations, world.make_reservations(config.data_dir, config.name));
+  TRY(result.dns, read_dns(config_));
+  TRY(const auto reservations, make_reservations());
   TRY(const auto picks,
-      engine::assign_from_ranges(*reservations, {holder, config.sets, config.requested_addresses}, world.warn));
-  for (const core::host_local::Pick& pick : picks) result.ips.push_back({pick.address, pick.gateway});
-  result.routes = config.routes;
-  return result;
+      engine::assign_from_ranges(*reservations, {holder_, config_.sets, config_.requested_addresses}, world_.warn));
+  std::vector<net::Address> addresses;
+  for (const core::host_local::Pick& pick : picks) {
+    result.ips.push_back({pick.address, pick.gateway});
+    addresses.push_back(pick.address.address);
+  }
+  result.routes = config_.routes;
+  return Added{std::move(result), "addresses=" + list_of(addresses)};
 }
 
 /// Whether nothing can be made there, which is no reason to fail when there is nothing.
@@ -78,99 +94,57 @@ bool forbids_making(ErrorCode code) {
 }
 
 /// A directory that is not there and cannot be made holds nothing.
-[[nodiscard]] Result<std::vector<net::Address>> release(const HostLocalWorld& world, const HostLocalConfig& config,
-                                                        const Holder& holder) {
-  auto reservations = world.make_reservations(config.data_dir, config.name);
+Result<std::vector<net::Address>> Call::release() const {
+  auto reservations = make_reservations();
   if (!reservations && forbids_making(reservations.error().code)) {
-    const auto existing = world.open_reservations(config.data_dir, config.name);
+    const auto existing = world_.open_reservations(config_.data_dir, config_.name);
     if (!existing && existing.error().code == ErrorCode::not_found) return std::vector<net::Address>();
   }
   if (!reservations) return fail(reservations.error());
-  return engine::release_from_ranges(**reservations, holder, config.set_count);
+  return engine::release_from_ranges(**reservations, holder_, config_.set_count);
 }
 
-[[nodiscard]] Result<void> check_reserved(const HostLocalWorld& world, const HostLocalConfig& config,
-                                          const Holder& holder) {
-  TRY(const auto reservations, world.make_reservations(config.data_dir, config.name));
+Result<std::string> Call::del() const {
+  TRY(const std::vector<net::Address> released, release());
+  return "released=" + list_of(released);
+}
+
+Result<std::string> Call::check() const {
+  TRY(const auto reservations, make_reservations());
   std::vector<net::Address> previous;
-  for (const net::AddressWithLength& address : config.previous_addresses)
+  for (const net::AddressWithLength& address : config_.previous_addresses) {
     previous.push_back(address.address.unmapped());
-  return engine::check_ranges(*reservations, holder, config.sets, previous);
+  }
+  TRY_VOID(engine::check_ranges(*reservations, holder_, config_.sets, previous));
+  return std::string();
 }
 
-[[nodiscard]] Result<engine::CollectedReservations> collect(const HostLocalWorld& world,
-                                                            const HostLocalConfig& config) {
-  if (!config.has_ipam || config.valid_attachments.presence != cni::ValidAttachments::Presence::given) {
+Result<engine::CollectedReservations> Call::collect() const {
+  if (!config_.has_ipam || config_.valid_attachments.presence != cni::ValidAttachments::Presence::given) {
     return engine::CollectedReservations();
   }
   // Before the lock is waited for: what was reserved meanwhile is young, the list does not know it.
-  const Instant now = world.clock.now();
-  const auto reservations = world.open_reservations(config.data_dir, config.name);
+  const Instant now = world_.clock.now();
+  const auto reservations = world_.open_reservations(config_.data_dir, config_.name);
   if (!reservations && reservations.error().code == ErrorCode::not_found) return engine::CollectedReservations();
   if (!reservations) return fail(reservations.error());
   std::set<Holder> alive;
-  for (const cni::Attachment& attachment : config.valid_attachments.entries) {
+  for (const cni::Attachment& attachment : config_.valid_attachments.entries) {
     alive.insert({attachment.container_id, attachment.interface_name});
   }
   return engine::collect_from_ranges(**reservations, alive, now);
 }
 
-[[nodiscard]] Result<void> ready(const HostLocalWorld& world, const HostLocalConfig& config) {
-  TRY_VOID(world.check_directory(config.data_dir, config.name));
-  if (!config.status_when_full) return {};
-  TRY(const auto reservations, world.make_reservations(config.data_dir, config.name));
-  return engine::check_not_full(*reservations, config.sets);
+Result<std::string> Call::gc() const {
+  TRY(const engine::CollectedReservations collected, collect());
+  return fmt::format("released={} kept_young={}", list_of(collected.released), collected.kept_young);
 }
 
-Checked<cni::AddResult> add(const HostLocalWorld& world, const HostLocalConfig& config, const Holder& holder) {
-  Decision decision(world, "ADD", config, &holder);
-  auto result = assign(world, config, holder);
-  if (!result) return decision.failed(result.error());
-  std::vector<net::Address> addresses;
-  for (const cni::AssignedAddress& assigned : result->ips) addresses.push_back(assigned.address.address);
-  decision.succeeded("addresses=" + list_of(addresses));
-  return *std::move(result);
-}
-
-Failure del(const HostLocalWorld& world, const HostLocalConfig& config, const Holder& holder) {
-  Decision decision(world, "DEL", config, &holder);
-  const auto released = release(world, config, holder);
-  if (!released) return decision.failed(released.error());
-  decision.succeeded("released=" + list_of(*released));
-  return {};
-}
-
-Failure check(const HostLocalWorld& world, const HostLocalConfig& config, const Holder& holder) {
-  Decision decision(world, "CHECK", config, &holder);
-  const auto reserved = check_reserved(world, config, holder);
-  if (!reserved) return decision.failed(reserved.error());
-  decision.succeeded("");
-  return {};
-}
-
-Failure gc(const HostLocalWorld& world, const HostLocalConfig& config, const Holder&) {
-  Decision decision(world, "GC", config, nullptr);
-  const auto collected = collect(world, config);
-  if (!collected) return decision.failed(collected.error());
-  decision.succeeded(fmt::format("released={} kept_young={}", list_of(collected->released), collected->kept_young));
-  return {};
-}
-
-Failure status(const HostLocalWorld& world, const HostLocalConfig& config, const Holder&) {
-  Decision decision(world, "STATUS", config, nullptr);
-  const auto able = ready(world, config);
-  if (able) return {};  // asked every few seconds: only failures are worth a line
-  return decision.failed(able.error());
-}
-
-/// A handler that decodes as much of the configuration as its command needs, then does its work.
-template <class Work>
-auto decoded(const HostLocalWorld& world, Work work) {
-  return [&world, work](const CniRequest& request) -> decltype(work(world, HostLocalConfig(), Holder())) {
-    const auto config = cni::decode_host_local_config(request.document, request.environment.args, request.command);
-    if (!config) return config.error();
-    return work(world, *config, Holder{request.environment.container_id, request.environment.interface_name});
-  };
+Result<void> Call::status() const {
+  TRY_VOID(world_.check_directory(config_.data_dir, config_.name));
+  if (!config_.status_when_full) return {};
+  TRY(const auto reservations, make_reservations());
+  return engine::check_not_full(*reservations, config_.sets);
 }
 
 }  // namespace
@@ -178,11 +152,7 @@ auto decoded(const HostLocalWorld& world, Work work) {
 CniPlugin host_local_plugin(const HostLocalWorld& world) {
   CniPlugin plugin;
   plugin.about = std::string("CNI host-local plugin ") + CROFT_VERSION;
-  plugin.handlers.add = decoded(world, add);
-  plugin.handlers.del = decoded(world, del);
-  plugin.handlers.check = decoded(world, check);
-  plugin.handlers.gc = decoded(world, gc);
-  plugin.handlers.status = decoded(world, status);
+  plugin.handlers = handlers_of<Call>(world);
   return plugin;
 }
 
