@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include <CLI/CLI.hpp>
+
+#include "app/croft/help_page.h"
 
 namespace croft::app {
 namespace {
@@ -81,19 +85,43 @@ std::string plain_value(const std::string& type_name) {
   return is_number ? "NUMBER" : "TEXT";
 }
 
-CommandModel model_of(const CLI::App& app) {
+namespace {
+
+CommandModel model_of(const CLI::App& app, const Examples& examples, const std::string& path) {
   CommandModel model;
   model.name = app.get_name();
   model.aliases = app.get_aliases();
   model.description = app.get_description();
   model.notes = app.get_footer();
+  model.examples = examples(path);
   for (const CLI::Option* option : app.get_options({})) {
     (option->get_positional() ? model.arguments : model.options).push_back(model_of(*option));
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    model.commands.push_back(model_of(*command));
+    model.commands.push_back(model_of(*command, examples, path + (path.empty() ? "" : " ") + command->get_name()));
   }
   return model;
 }
+
+/// The help of each command, from the tree as a whole.
+class HelpPages : public CLI::Formatter {
+ public:
+  explicit HelpPages(Examples examples) : examples_(std::move(examples)) {}
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
+    std::vector<std::string> path;
+    const CLI::App* root = app;
+    for (; root->get_parent() != nullptr; root = root->get_parent()) path.insert(path.begin(), root->get_name());
+    return help_page(model_of(*root, examples_, ""), path);
+  }
+
+ private:
+  const Examples examples_;
+};
+
+}  // namespace
+
+CommandModel model_of(const CLI::App& app, const Examples& examples) { return model_of(app, examples, ""); }
+
+void use_help_pages(CLI::App& app, const Examples& examples) { app.formatter(std::make_shared<HelpPages>(examples)); }
 
 }  // namespace croft::app

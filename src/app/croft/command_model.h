@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,20 @@ struct CommandModel {
   std::string name;
   std::vector<std::string> aliases;
   std::string description;
-  std::string notes;  ///< what there is to say besides
+  std::string notes;                  ///< what there is to say besides
+  std::vector<std::string> examples;  ///< command lines that show it, as they are typed
   std::vector<OptionModel> options, arguments;
   std::vector<CommandModel> commands;
 };
 
+/// The command lines that show a command ("pool create"; "" is the program).
+using Examples = std::function<std::vector<std::string>(const std::string& path)>;
+
 /// Of a program's own App: all of it.
-[[nodiscard]] CommandModel model_of(const CLI::App& app);
+[[nodiscard]] CommandModel model_of(const CLI::App& app, const Examples& examples);
+
+/// Gives an App and all below it, also what is added later, the help of help_page().
+void use_help_pages(CLI::App& app, const Examples& examples);
 
 /// What an option takes, in plain words, from what CLI11 says of it: "TEXT:{a,b}" is "a|b", "INT in [0 - 9]" "0 to 9".
 [[nodiscard]] std::string plain_value(const std::string& type_name);

@@ -10,6 +10,7 @@
 #include "app/croft/command_line.h"
 #include "app/croft/command_model.h"
 #include "app/croft/completion.h"
+#include "app/croft/examples.h"
 #include "app/croft/help_page.h"
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
@@ -46,7 +47,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 class CommandTree : public testing::Test {
  protected:
-  CommandModel model = model_of(Program().app);
+  CommandModel model = model_of(Program().app, examples_of);
 
   std::string error(const std::string& arguments) { return usage_error(model, words_of(arguments)).value_or("none"); }
   /// Every command below, with its names.

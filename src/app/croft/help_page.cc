@@ -82,9 +82,9 @@ std::string commands_text(const CommandModel& command) {
   return rows.empty() ? "" : "\nCommands:\n" + two_columns(rows);
 }
 
-std::string examples_text(const std::vector<std::string>& path) {
+std::string examples_text(const CommandModel& command) {
   std::string text;
-  for (const std::string& example : examples_of(joined(path, " "))) text += "  " + example + "\n";
+  for (const std::string& example : command.examples) text += "  " + example + "\n";
   return text.empty() ? "" : "\nExamples:\n" + text;
 }
 
@@ -145,7 +145,7 @@ std::string help_page(const CommandModel& root, const std::vector<std::string>& 
     text += "\nOptions of every command:\n" + two_columns(rows_of(common_options(root)));
   }
   if (!command->notes.empty()) text += "\n" + wrapped(command->notes, kWidth, 0);
-  return text + examples_text(path);
+  return text + examples_text(*command);
 }
 
 }  // namespace croft::app

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "app/croft/command_model.h"
@@ -22,9 +21,5 @@ namespace croft::app {
 /// What `--help` prints of the command at `path`: its own arguments and options, those that every command takes, and
 /// its own examples.
 [[nodiscard]] std::string help_page(const CommandModel& root, const std::vector<std::string>& path);
-
-/// Command lines that show a command ("pool create"), as they are typed (examples.cc). Every command that does
-/// something has one.
-[[nodiscard]] std::vector<std::string> examples_of(std::string_view path);
 
 }  // namespace croft::app

@@ -12,6 +12,7 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/command_model.h"
+#include "app/croft/examples.h"
 #include "app/croft/usage_error.h"
 #include "app/croft/version.h"
 #include "base/printable.h"
@@ -31,7 +32,7 @@ int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vec
     app.exit(error, out, err);
     return os::write_standard_output(out.str()) ? 0 : static_cast<int>(edge::ExitCode::error);
   }
-  const CommandModel model = model_of(app);
+  const CommandModel model = model_of(app, examples_of);
   const std::string what = usage_error(model, arguments).value_or(error.what());
   std::string command = "croft";
   for (const std::string& name : command_path(model, arguments)) command += " " + name;

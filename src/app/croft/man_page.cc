@@ -71,7 +71,7 @@ std::string page_text(const CommandModel& root, const CommandModel& command, con
   }
   if (!path.empty()) text += items("OPTIONS OF EVERY COMMAND", common);
   std::string examples;
-  for (const std::string& line : examples_of(joined("", path, " ").substr(path.empty() ? 0 : 1))) {
+  for (const std::string& line : command.examples) {
     examples += roff(line) + "\n";
   }
   if (!examples.empty()) text += ".SH EXAMPLES\n.nf\n" + examples + ".fi\n";

@@ -8,6 +8,7 @@
 #include "app/croft/command_line.h"
 #include "app/croft/command_model.h"
 #include "app/croft/completion.h"
+#include "app/croft/examples.h"
 #include "app/croft/man_page.h"
 #include "app/croft/version.h"
 #include "os/files.h"
@@ -17,14 +18,14 @@ namespace croft::app {
 namespace {
 
 [[nodiscard]] Result<int> complete(const CLI::App& app, const std::string& shell) {
-  const CommandModel model = model_of(app);
+  const CommandModel model = model_of(app, examples_of);
   print(shell == "bash" ? bash_completion(model) : shell == "zsh" ? zsh_completion(model) : fish_completion(model));
   return 0;
 }
 
 [[nodiscard]] Result<int> write_manual(const CLI::App& app, const std::string& directory) {
   TRY_VOID(os::make_shared_directories(directory));
-  const std::vector<ManPage> pages = man_pages(model_of(app), CROFT_VERSION);
+  const std::vector<ManPage> pages = man_pages(model_of(app, examples_of), CROFT_VERSION);
   for (const ManPage& page : pages) {
     TRY_VOID(os::write_output_file(directory + "/" + page.file, page.text, os::FileMode::readable_by_all));
   }
