@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/croft/command_model.h"
+#include "app/cli/command_model.h"
 #include "app/croft/examples.h"
 #include "app/croft/json_output.h"
 #include "app/open_store.h"

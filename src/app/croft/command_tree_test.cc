@@ -7,15 +7,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/cli/command_model.h"
+#include "app/cli/completion.h"
+#include "app/cli/help_page.h"
+#include "app/cli/man_page.h"
+#include "app/cli/usage_error.h"
 #include "app/croft/command_line.h"
-#include "app/croft/command_model.h"
-#include "app/croft/completion.h"
 #include "app/croft/examples.h"
-#include "app/croft/help_page.h"
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
-#include "app/croft/man_page.h"
-#include "app/croft/usage_error.h"
 #include "os/clock.h"
 #include "os/random.h"
 

@@ -10,10 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "app/cli/command_model.h"
+#include "app/cli/usage_error.h"
 #include "app/croft/command_line.h"
-#include "app/croft/command_model.h"
 #include "app/croft/examples.h"
-#include "app/croft/usage_error.h"
 #include "app/croft/version.h"
 #include "base/printable.h"
 #include "edge/error_table.h"

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "app/cli/command_model.h"
+#include "app/cli/completion.h"
+#include "app/cli/man_page.h"
 #include "app/croft/command_line.h"
-#include "app/croft/command_model.h"
-#include "app/croft/completion.h"
 #include "app/croft/examples.h"
-#include "app/croft/man_page.h"
 #include "app/croft/version.h"
 #include "os/files.h"
 #include "os/output_file.h"

@@ -1,4 +1,4 @@
-#include "app/croft/completion.h"
+#include "app/cli/completion.h"
 
 #include <functional>
 #include <vector>

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/croft/command_model.h"
+#include "app/cli/command_model.h"
 
 namespace croft::app {
 

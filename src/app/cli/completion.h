@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "app/croft/command_model.h"
+#include "app/cli/command_model.h"
 
 namespace croft::app {
 

@@ -1,4 +1,4 @@
-#include "app/croft/usage_error.h"
+#include "app/cli/usage_error.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "app/croft/help_page.h"
+#include "app/cli/help_page.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "app/croft/command_model.h"
+#include "app/cli/command_model.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/croft/help_page.h"
+#include "app/cli/help_page.h"
 
 namespace croft::app {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/croft/command_model.h"
+#include "app/cli/command_model.h"
 
 namespace croft::app {
 

@@ -1,10 +1,10 @@
-#include "app/croft/man_page.h"
+#include "app/cli/man_page.h"
 
 #include <cstddef>
 
 #include <fmt/format.h>
 
-#include "app/croft/help_page.h"
+#include "app/cli/help_page.h"
 
 namespace croft::app {
 namespace {
