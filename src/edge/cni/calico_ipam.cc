@@ -277,6 +277,9 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 }
 
 Result<Added> Call::add() const {
+  for (const cni::NearMiss& miss : config_.near_misses) {
+    warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
+  }
   TRY(const core::Assigned assigned, assign(*this));
   return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned)};
 }

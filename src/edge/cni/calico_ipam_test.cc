@@ -357,6 +357,17 @@ TEST_F(CalicoIpamTest, LogLevelErrorKeepsFailuresOnly) {
   EXPECT_THAT(log_, ElementsAre(HasSubstr("error")));
 }
 
+TEST_F(CalicoIpamTest, ANearMissIsIgnoredWithAWordInTheLog) {
+  pool("a", "10.1.0.0/24", 26);
+  EXPECT_EQ(run({.ipam = R"(,"ipv4_pool":["b"],"mtu":1)", .more = R"(,"nodenam":"x","mtu":1500)"}).exit_code, 0);
+  ASSERT_EQ(log_.size(), 3U);
+  EXPECT_THAT(log_[0], HasSubstr("warning us=0 why=\"unknown member nodenam is ignored; did you mean nodename?\""));
+  EXPECT_THAT(log_[1], HasSubstr("why=\"unknown member ipam.ipv4_pool is ignored; did you mean ipv4_pools?\""));
+  EXPECT_THAT(log_[2], HasSubstr("ADD network=net container=c1 ifname=eth0 ok"));
+  EXPECT_EQ(run({.command = "DEL", .ipam = R"(,"ipv4_pool":["b"])"}).exit_code, 0);
+  EXPECT_EQ(log_.size(), 4U);
+}
+
 TEST_F(CalicoIpamTest, VirtualMachinesWhoseAddressesPersistAreRefused) {
   pool("a", "10.1.0.0/24", 26);
   const std::string args = "K8S_POD_NAME=virt-launcher-x-abcde;K8S_POD_NAMESPACE=vms";
