@@ -53,7 +53,7 @@ class Call final : public CniCall {
   }
 
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
-      : CniCall(world.clock, subject_of(request, config), writer_of(world, config)),
+      : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
         world_(world),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
@@ -66,10 +66,11 @@ class Call final : public CniCall {
   [[nodiscard]] Result<void> status() const;
 
  private:
-  static std::string subject_of(const CniRequest& request, const NetworkConfig& config) {
+  static std::string subject_of(const CroftIpamWorld& world, const CniRequest& request, const NetworkConfig& config) {
     const std::string attachment = attachment_text(request);
-    return fmt::format("{} network={}{}{}", name_of(request.command), config.name, attachment,
-                       attachment.empty() ? "" : pod_text(config.pod));
+    return fmt::format("{} network={}{}{} node={}", name_of(request.command), config.name, attachment,
+                       attachment.empty() ? "" : pod_text(config.pod),
+                       in_quotes_if_needed(config.nodename.value_or(world.host_name)));
   }
   static WriteLine writer_of(const CroftIpamWorld& world, const NetworkConfig& config) {
     return [&world, file = config.ipam.log_file.value_or("")](const std::string& line) { world.log(file, line); };

@@ -58,7 +58,7 @@ TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
       "       \"gateway\": \"10.1.0.1\"\n        }\n    ]\n}")
       << answer.out;
   EXPECT_EQ(run("ADD", kPools).out, answer.out) << "asked again";
-  EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 ok"));
+  EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 node=node-a ok"));
 }
 
 /// An agent that answers as it is told, and remembers what it was asked.
@@ -163,6 +163,7 @@ TEST_F(CroftIpamTest, NoPoolIsTryAgainLaterAndFullIsOneHundred) {
   EXPECT_EQ(full.exit_code, 1);
   EXPECT_THAT(full.out, HasSubstr("\"code\": 100"));
   EXPECT_THAT(full.out, HasSubstr("pool a (10.1.0.0/28): 2 blocks are claimed"));
+  EXPECT_THAT(log_.back(), HasSubstr(" error us=0 cni=100 code=exhausted error=\""));
   EXPECT_THAT(log_.back(), HasSubstr("pool a (10.1.0.0/28)"));
 }
 

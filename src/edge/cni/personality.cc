@@ -16,8 +16,8 @@ void CniCall::log_success(const std::string& words) const {
   if (line_ && logs_ == Logs::every_outcome) write_(line_->ended("ok", words));
 }
 
-void CniCall::log_failure(const std::string& words) const {
-  if (line_) write_(line_->ended("error", words));
+void CniCall::log_failure(wire::cni::Code code, const std::string& words) const {
+  if (line_) write_(line_->ended("error", fmt::format("cni={} {}", static_cast<int>(code), words)));
 }
 
 void CniCall::warn(const std::string& what) const {

@@ -34,7 +34,8 @@ class CniCall {
   CniCall(const Clock& clock, std::string subject, WriteLine write, Logs logs = Logs::every_outcome);
 
   void log_success(const std::string& words) const;
-  void log_failure(const std::string& words) const;
+  /// With the number that the runtime sees, as it is in its own log.
+  void log_failure(wire::cni::Code code, const std::string& words) const;
   /// Something that does not keep the call from going on.
   void warn(const std::string& what) const;
 
@@ -95,8 +96,9 @@ auto through_agent(const AgentDoor& door, Ask ask, NotServed not_served)
 /// The failure in the log; what the runtime gets.
 template <class Call>
 wire::cni::Error failed(const Call& call, const Error& error) {
-  call.log_failure(Call::failure_text(error));
-  return Call::cni_error(error);
+  wire::cni::Error told = Call::cni_error(error);
+  call.log_failure(told.code, Call::failure_text(error));
+  return told;
 }
 
 /// A handler that decodes as much of the configuration as its command needs, then does its work.
