@@ -67,6 +67,40 @@ def helps(croft):
         expect(all(line.startswith("  croft " + " ".join(path)) for line in examples), f"{path}: {examples}")
 
 
+def host_local(croft):
+    """`croft host-local list` has the options of the other lists."""
+    networks, cache = croft.world.directory / "networks/net", croft.world.directory / "cache"
+    networks.mkdir(parents=True)
+    (cache / "results").mkdir(parents=True)
+    for address, container in (("10.5.0.10", "h1"), ("10.5.0.9", "h2")):
+        (networks / address).write_text(f"{container}\r\neth0")
+    (cache / "results/net-h1-eth0").write_text(json.dumps({
+        "kind": "cniCacheV1", "containerId": "h1", "ifName": "eth0", "networkName": "net", "netns": "/run/netns/none",
+        "cniArgs": [["K8S_POD_NAMESPACE", "system"], ["K8S_POD_NAME", "web"]], "result": {}}))
+    base = ["host-local", "list", "--dir", str(networks), "--cni-cache", str(cache)]
+    text = croft.run(*base).stdout
+    expect("ADDRESS" in text and "SET" in text and "system/web" in text, text)
+    rows = croft.run(*base, "--no-headers", "--sort-by", "address").stdout.splitlines()
+    expect_equal([row.split()[0] for row in rows], ["10.5.0.9", "10.5.0.10"], "sorted rows and nothing else")
+    for filters, found in (([], 2), (["--pod", "web"], 1), (["--pod", "system/web"], 1), (["-n", "system"], 1), (["--pod", "x"], 0)):
+        there = [row for row in croft.data(*base, *filters) if row["kind"] == "reservation"]
+        expect_equal(len(there), found, f"reservations of {filters}")
+    expect("WRITTEN" in croft.run(*base, "-o", "wide").stdout, "wide")
+    expect("No reservations." in croft.run(*base, "--pod", "x").stderr, "an empty list")
+    expect('did you mean "pod"' in croft.run(*base, "--sort-by", "podd", code=USAGE).stderr, "an unknown column")
+    out = croft.world.directory / "watched-reservations"
+    with open(out, "wb") as file:
+        watch = subprocess.Popen([croft.world.bin / "croft", *base, "--watch"], stdout=file)
+    try:
+        wait_for(lambda: "10.5.0.9" in out.read_text(), "the first look")
+        (networks / "10.5.0.11").write_text("h3\r\neth0")
+        wait_for(lambda: "10.5.0.11" in out.read_text(), "the new row")
+        expect_equal(out.read_text().count("10.5.0.9 "), 1, "rows that did not change")
+    finally:
+        watch.send_signal(signal.SIGINT)
+        expect_equal(watch.wait(10), 0, "exit code after Ctrl-C")
+
+
 def empty_lists(croft):
     for noun, words in (("pool", "No pools."), ("block", "No blocks."), ("ip", "No addresses."), ("node", "No nodes.")):
         done = croft.run(noun, "list")
@@ -197,6 +231,7 @@ def test():
         croft.run("pool", "create", "web", "--cidr", "10.1.0.0/24")
         misspelt(croft)
         helps(croft)
+        host_local(croft)
         empty_lists(croft)
         for container, pod, namespace in (("c1", "b", "default"), ("c2", "a", "default"), ("c3", "b", "system")):
             croft.add(container, pod, "node-a", namespace)
