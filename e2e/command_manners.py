@@ -67,6 +67,29 @@ def helps(croft):
         expect(all(line.startswith("  croft " + " ".join(path)) for line in examples), f"{path}: {examples}")
 
 
+def daemon(croft):
+    """croftd has the same manners."""
+    def croftd(*arguments, code=0):
+        done = run(croft.world.bin / "croftd", *arguments, check=False)
+        expect_equal(done.returncode, code, f"exit code of croftd {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done
+
+    for path in ([], ["agent"], ["controller"], ["man"]):
+        text = croftd(*path, "--help").stdout
+        expect("Usage: croftd" in text and "Examples:" in text, f"{path}: {text}")
+        expect(not re.search(r"->| INT|INT:| in \[|TEXT|\{", text), f"{path}: {text}")
+    text = croftd("controller", "--help").stdout
+    expect("--grace DURATION" in text and "default: 15m" in text and "--output json|none" in text, text)
+    for arguments, words in ((["agnet"], 'did you mean "agent"'), (["agent", "--sokcet", "x"], 'did you mean "--socket"'),
+                             ([], "needs a command"), (["controller", "--grace", "soon"], "croftd controller --help")):
+        done = croftd(*arguments, code=USAGE)
+        expect(words in done.stderr and not done.stdout, f"{arguments}: {done.stderr}")
+    expect("complete -o default -F _croftd croftd" in croftd("completion", "bash").stdout, "completion of croftd")
+    directory = croft.world.directory / "man8"
+    croftd("man", str(directory))
+    expect((directory / "croftd-agent.8").read_text().startswith(".TH CROFTD\\-AGENT 8 "), "croftd-agent.8")
+
+
 def host_local(croft):
     """`croft host-local list` has the options of the other lists."""
     networks, cache = croft.world.directory / "networks/net", croft.world.directory / "cache"
@@ -231,6 +254,7 @@ def test():
         croft.run("pool", "create", "web", "--cidr", "10.1.0.0/24")
         misspelt(croft)
         helps(croft)
+        daemon(croft)
         host_local(croft)
         empty_lists(croft)
         for container, pod, namespace in (("c1", "b", "default"), ("c2", "a", "default"), ("c3", "b", "system")):

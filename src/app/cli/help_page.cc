@@ -142,7 +142,8 @@ std::string help_page(const CommandModel& root, const std::vector<std::string>& 
     text += "\nOptions:\n" + two_columns(rows_of(command->options));
   } else {
     if (!command->options.empty()) text += "\nOptions:\n" + two_columns(rows_of(command->options));
-    text += "\nOptions of every command:\n" + two_columns(rows_of(common_options(root)));
+    const std::vector<OptionModel> common = common_options(root);
+    if (!common.empty()) text += "\nOptions of every command:\n" + two_columns(rows_of(common));
   }
   if (!command->notes.empty()) text += "\n" + wrapped(command->notes, kWidth, 0);
   return text + examples_text(*command);

@@ -40,10 +40,10 @@ std::string items(const char* title, const std::vector<OptionModel>& options) {
   return text.empty() ? "" : fmt::format(".SH {}\n", title) + text;
 }
 
-std::string commands_text(const CommandModel& command, const std::string& name) {
+std::string commands_text(const CommandModel& command, const std::string& name, int section) {
   std::string text;
   for (const CommandModel& one : command.commands) {
-    text += fmt::format(".TP\n\\fB{}\\-{}\\fR(1)\n{}\n", roff(name), roff(one.name), roff(one.description));
+    text += fmt::format(".TP\n\\fB{}\\-{}\\fR({})\n{}\n", roff(name), roff(one.name), section, roff(one.description));
   }
   return text.empty() ? "" : ".SH COMMANDS\n" + text;
 }
@@ -58,13 +58,15 @@ constexpr const char* kExitStatus =
     "reached\n.TP\n5\nrefused for safety\n";
 
 std::string page_text(const CommandModel& root, const CommandModel& command, const std::vector<std::string>& path,
-                      const std::string& version) {
+                      const std::string& version, int section) {
   const std::string name = joined(root.name, path, "-");
-  std::string text = fmt::format(".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n", roff(upper(name)), root.name, version);
+  std::string text = fmt::format(".TH {} {} \"\" \"{} {}\" \"{}\"\n", roff(upper(name)), section, root.name, version,
+                                 section == 8 ? "System Administration" : "User Commands");
   text += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.description));
   text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", roff(usage_line(root, path)));
   text += fmt::format(".SH DESCRIPTION\n{}\n", roff(command.notes.empty() ? command.description : command.notes));
-  text += commands_text(command, name) + items("ARGUMENTS", command.arguments) + items("OPTIONS", command.options);
+  text +=
+      commands_text(command, name, section) + items("ARGUMENTS", command.arguments) + items("OPTIONS", command.options);
   std::vector<OptionModel> common;
   for (const OptionModel& option : root.options) {
     if (option.names.back() != "--help" && option.names.back() != "--version") common.push_back(option);
@@ -78,26 +80,27 @@ std::string page_text(const CommandModel& root, const CommandModel& command, con
   text += kExitStatus;
   if (!path.empty()) {
     const std::vector<std::string> above(path.begin(), path.end() - 1);
-    text += fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", roff(joined(root.name, above, "-")));
+    text += fmt::format(".SH SEE ALSO\n\\fB{}\\fR({})\n", roff(joined(root.name, above, "-")), section);
   }
   return text;
 }
 
 void gather(const CommandModel& root, const CommandModel& command, const std::vector<std::string>& path,
-            const std::string& version, std::vector<ManPage>& out) {
-  out.push_back({joined(root.name, path, "-") + ".1", page_text(root, command, path, version)});
+            const std::string& version, int section, std::vector<ManPage>& out) {
+  out.push_back(
+      {fmt::format("{}.{}", joined(root.name, path, "-"), section), page_text(root, command, path, version, section)});
   for (const CommandModel& one : command.commands) {
     std::vector<std::string> below = path;
     below.push_back(one.name);
-    gather(root, one, below, version, out);
+    gather(root, one, below, version, section, out);
   }
 }
 
 }  // namespace
 
-std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version) {
+std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version, int section) {
   std::vector<ManPage> pages;
-  gather(root, root, {}, version, pages);
+  gather(root, root, {}, version, section, pages);
   return pages;
 }
 

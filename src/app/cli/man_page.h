@@ -12,7 +12,8 @@ struct ManPage {
   std::string text;  ///< for man(1), in the macros of man(7)
 };
 
-/// A page for the program and one for each command below it. The same tree and version give the same bytes.
-[[nodiscard]] std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version);
+/// A page for the program and one for each command below it. `section` is 1 for what people type, 8 for
+/// daemons. The same tree and version give the same bytes.
+[[nodiscard]] std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version, int section = 1);
 
 }  // namespace croft::app
