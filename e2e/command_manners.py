@@ -67,6 +67,63 @@ def helps(croft):
         expect(all(line.startswith("  croft " + " ".join(path)) for line in examples), f"{path}: {examples}")
 
 
+def daemon(croft):
+    """croftd has the same manners."""
+    def croftd(*arguments, code=0):
+        done = run(croft.world.bin / "croftd", *arguments, check=False)
+        expect_equal(done.returncode, code, f"exit code of croftd {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done
+
+    for path in ([], ["agent"], ["controller"], ["man"]):
+        text = croftd(*path, "--help").stdout
+        expect("Usage: croftd" in text and "Examples:" in text, f"{path}: {text}")
+        expect(not re.search(r"->| INT|INT:| in \[|TEXT|\{", text), f"{path}: {text}")
+    text = croftd("controller", "--help").stdout
+    expect("--grace DURATION" in text and "default: 15m" in text and "--output json|none" in text, text)
+    for arguments, words in ((["agnet"], 'did you mean "agent"'), (["agent", "--sokcet", "x"], 'did you mean "--socket"'),
+                             ([], "needs a command"), (["controller", "--grace", "soon"], "croftd controller --help")):
+        done = croftd(*arguments, code=USAGE)
+        expect(words in done.stderr and not done.stdout, f"{arguments}: {done.stderr}")
+    expect("complete -o default -F _croftd croftd" in croftd("completion", "bash").stdout, "completion of croftd")
+    directory = croft.world.directory / "man8"
+    croftd("man", str(directory))
+    expect((directory / "croftd-agent.8").read_text().startswith(".TH CROFTD\\-AGENT 8 "), "croftd-agent.8")
+
+
+def host_local(croft):
+    """`croft host-local list` has the options of the other lists."""
+    networks, cache = croft.world.directory / "networks/net", croft.world.directory / "cache"
+    networks.mkdir(parents=True)
+    (cache / "results").mkdir(parents=True)
+    for address, container in (("10.5.0.10", "h1"), ("10.5.0.9", "h2")):
+        (networks / address).write_text(f"{container}\r\neth0")
+    (cache / "results/net-h1-eth0").write_text(json.dumps({
+        "kind": "cniCacheV1", "containerId": "h1", "ifName": "eth0", "networkName": "net", "netns": "/run/netns/none",
+        "cniArgs": [["K8S_POD_NAMESPACE", "system"], ["K8S_POD_NAME", "web"]], "result": {}}))
+    base = ["host-local", "list", "--dir", str(networks), "--cni-cache", str(cache)]
+    text = croft.run(*base).stdout
+    expect("ADDRESS" in text and "SET" in text and "system/web" in text, text)
+    rows = croft.run(*base, "--no-headers", "--sort-by", "address").stdout.splitlines()
+    expect_equal([row.split()[0] for row in rows], ["10.5.0.9", "10.5.0.10"], "sorted rows and nothing else")
+    for filters, found in (([], 2), (["--pod", "web"], 1), (["--pod", "system/web"], 1), (["-n", "system"], 1), (["--pod", "x"], 0)):
+        there = [row for row in croft.data(*base, *filters) if row["kind"] == "reservation"]
+        expect_equal(len(there), found, f"reservations of {filters}")
+    expect("WRITTEN" in croft.run(*base, "-o", "wide").stdout, "wide")
+    expect("No reservations." in croft.run(*base, "--pod", "x").stderr, "an empty list")
+    expect('did you mean "pod"' in croft.run(*base, "--sort-by", "podd", code=USAGE).stderr, "an unknown column")
+    out = croft.world.directory / "watched-reservations"
+    with open(out, "wb") as file:
+        watch = subprocess.Popen([croft.world.bin / "croft", *base, "--watch"], stdout=file)
+    try:
+        wait_for(lambda: "10.5.0.9" in out.read_text(), "the first look")
+        (networks / "10.5.0.11").write_text("h3\r\neth0")
+        wait_for(lambda: "10.5.0.11" in out.read_text(), "the new row")
+        expect_equal(out.read_text().count("10.5.0.9 "), 1, "rows that did not change")
+    finally:
+        watch.send_signal(signal.SIGINT)
+        expect_equal(watch.wait(10), 0, "exit code after Ctrl-C")
+
+
 def empty_lists(croft):
     for noun, words in (("pool", "No pools."), ("block", "No blocks."), ("ip", "No addresses."), ("node", "No nodes.")):
         done = croft.run(noun, "list")
@@ -209,6 +266,8 @@ def test():
         croft.run("pool", "create", "web", "--cidr", "10.1.0.0/24")
         misspelt(croft)
         helps(croft)
+        daemon(croft)
+        host_local(croft)
         empty_lists(croft)
         for container, pod, namespace in (("c1", "b", "default"), ("c2", "a", "default"), ("c3", "b", "system")):
             croft.add(container, pod, "node-a", namespace)

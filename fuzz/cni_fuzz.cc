@@ -18,7 +18,7 @@
 
 #include "base/assert.h"
 #include "core/register/affinity.h"
-#include "edge/cni_skeleton.h"
+#include "edge/cni/skeleton.h"
 #include "edge/error_table.h"
 #include "wire/cni/args.h"
 #include "wire/cni/config.h"

@@ -6,7 +6,7 @@
 #include "app/etcd_url.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "edge/croft_ipam.h"
+#include "edge/cni/croft_ipam.h"
 #include "store/etcd/registry.h"
 #include "store/store.h"
 

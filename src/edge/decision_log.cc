@@ -27,6 +27,15 @@ std::string text_of(const Error& error) {
                      in_quotes(error.details.empty() ? error.message : error.message + ": " + error.details));
 }
 
+std::string text_of(const core::Assigned& assigned) {
+  std::string text;
+  for (const core::AssignedAddress& a : assigned.addresses) {
+    text += fmt::format("{}address={} pool={} block={}{}", text.empty() ? "" : " ", a.address.to_string(), a.pool,
+                        a.block.to_string(), a.held_before ? " again" : "");
+  }
+  return text;
+}
+
 std::string list_of(const std::vector<net::Address>& addresses) {
   std::string text;
   for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();

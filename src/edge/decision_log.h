@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "core/block/assign.h"
 #include "core/register/owner.h"
 #include "net/address.h"
 
@@ -31,6 +32,9 @@ class DecisionLine {
 
 /// "code=unavailable error="...""; what somebody else chose the words of is in quotation marks.
 [[nodiscard]] std::string text_of(const Error& error);
+
+/// "address=10.0.0.1 pool=one block=10.0.0.0/26", one after the other; behind what the owner had before, " again".
+[[nodiscard]] std::string text_of(const core::Assigned& assigned);
 
 /// "10.0.0.1,10.0.0.2"; "none" when there is none.
 [[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);

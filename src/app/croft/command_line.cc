@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/croft/command_model.h"
-#include "app/croft/help_page.h"
+#include "app/cli/command_model.h"
+#include "app/croft/examples.h"
 #include "app/croft/json_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
@@ -108,21 +108,10 @@ void add_aliases(CLI::App& app) {
   }
 }
 
-/// The help of each command, from the tree as a whole.
-class HelpPages : public CLI::Formatter {
- public:
-  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
-    std::vector<std::string> path;
-    const CLI::App* root = app;
-    for (; root->get_parent() != nullptr; root = root->get_parent()) path.insert(path.begin(), root->get_name());
-    return help_page(model_of(*root), path);
-  }
-};
-
 }  // namespace
 
 void add_everything(CLI::App& app, CommandLine& line) {
-  app.formatter(std::make_shared<HelpPages>());
+  use_help_pages(app, examples_of);
   app.require_subcommand(1);
   app.fallthrough();
   add_common(app, line);

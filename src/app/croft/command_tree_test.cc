@@ -7,14 +7,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/cli/command_model.h"
+#include "app/cli/completion.h"
+#include "app/cli/help_page.h"
+#include "app/cli/man_page.h"
+#include "app/cli/usage_error.h"
 #include "app/croft/command_line.h"
-#include "app/croft/command_model.h"
-#include "app/croft/completion.h"
-#include "app/croft/help_page.h"
+#include "app/croft/examples.h"
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
-#include "app/croft/man_page.h"
-#include "app/croft/usage_error.h"
 #include "os/clock.h"
 #include "os/random.h"
 
@@ -46,7 +47,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 class CommandTree : public testing::Test {
  protected:
-  CommandModel model = model_of(Program().app);
+  CommandModel model = model_of(Program().app, examples_of);
 
   std::string error(const std::string& arguments) { return usage_error(model, words_of(arguments)).value_or("none"); }
   /// Every command below, with its names.

@@ -1,7 +1,6 @@
-#include <array>
-#include <utility>
+#include "app/croft/examples.h"
 
-#include "app/croft/help_page.h"
+#include <utility>
 
 namespace croft::app {
 namespace {

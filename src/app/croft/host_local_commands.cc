@@ -9,10 +9,12 @@
 #include "app/croft/filters.h"
 #include "app/croft/host_local_place.h"
 #include "app/croft/host_local_views.h"
+#include "app/croft/listing.h"
+#include "app/croft/pods.h"
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
-#include "edge/host_local_facts.h"
-#include "edge/host_local_sets.h"
+#include "edge/facts/host_local_facts.h"
+#include "edge/facts/host_local_sets.h"
 #include "store/hostlocal/open_reservations.h"
 
 namespace croft::app {
@@ -34,6 +36,7 @@ struct HostLocalOptions {
   bool in_container = false;
   bool apply = false;
   double max_share = 0.5;
+  std::string pod, name_space;  ///< list: only reservations of these
 };
 
 /// A cache that was named must be there; the default ones need not.
@@ -49,14 +52,17 @@ struct HostLocalOptions {
   return life;
 }
 
-[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const HostLocalPlace& place) {
+[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const HostLocalPlace& place,
+                                                bool tells = true) {
   edge::SetSources sources;
   sources.config_file = options.config_file;
   sources.network = place.network;
   sources.cache_directories = options.caches.empty() ? default_caches() : options.caches;
   auto found = edge::find_range_sets(sources);
   if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
-  for (const std::string& text : found->unusable) warn("passed over " + text);
+  if (tells) {
+    for (const std::string& text : found->unusable) warn("passed over " + text);
+  }
   return found;
 }
 
@@ -77,16 +83,32 @@ void warn_of_unreadable(const std::vector<core::UnreadableEntry>& entries) {
   if (shown < entries.size()) warn(fmt::format("nor {} more cache entries", entries.size() - shown));
 }
 
-[[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {
+bool is_wanted(const ReservationRow& row, const HostLocalOptions& options) {
+  return (options.name_space.empty() || row.name_space() == options.name_space) &&
+         (options.pod.empty() || is_pod(row.name_space(), row.pod(), options.pod));
+}
+
+/// One look; with `tells` what could not be read is named.
+[[nodiscard]] Result<Listing> reservations_of(const CommandLine& line, const HostLocalOptions& options, bool tells) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const core::host_local::Directory directory, read_directory(place));
   TRY(const core::host_local::SignsOfLife life, read_caches(options));
-  TRY(const edge::FoundSets found, find_sets(options, place));
-  warn_of_unreadable(life.unreadable);
+  TRY(const edge::FoundSets found, find_sets(options, place, tells));
+  if (tells) warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
   shown.source = found.source;
-  print(line.json() ? line.data(json_of(shown)) : text_of(shown, line.wide(), line.in_colour()), Printed::coloured);
-  return static_cast<int>(edge::ExitCode::fine);
+  // Of all reservations: the sets are as full as they are.
+  std::string sets = line.listing.no_headers ? "" : "\n" + sets_text(shown, line.in_colour());
+  if (sets.ends_with('\n')) sets.pop_back();
+  std::erase_if(shown.reservations, [&](const ReservationRow& row) { return !is_wanted(row, options); });
+  // An age is another one in each look.
+  return Listing{"No reservations.", reservation_table(shown, {.wide = line.wide(), .age = !line.listing.watch}),
+                 line.json() ? json_of(shown) : "", std::move(sets), Printed::coloured};
+}
+
+[[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {
+  bool is_first = true;
+  return list_without_store(line, [&] { return reservations_of(line, options, std::exchange(is_first, false)); });
 }
 
 // ---------------------------------------------------------------- check and repair
@@ -275,7 +297,12 @@ void add_host_local_commands(CLI::App& app, CommandLine& line) {
   };
   const auto [listing, list_options] = add("list", "Who holds what, and how full the ranges are", list_reserved);
   add_config(*listing, list_options);
-  listing->footer("Changes nothing and takes no lock.");
+  listing->add_option("--pod", list_options->pod, "Only reservations of this pod: POD or NAMESPACE/POD");
+  listing->add_option("-n,--namespace", list_options->name_space, "Only reservations of pods of this namespace");
+  add_list_options(*listing, line);
+  listing->footer(
+      "Pods are known from the runtime's cache. With --no-headers the ranges are left out. Changes nothing and takes "
+      "no lock.");
 
   const auto [checking, check_options] =
       add("check", "Compare a directory with what lives on this machine", check_directory);

@@ -1,13 +1,15 @@
 #include "app/croft/host_local_views.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/croft/json_text.h"
 #include "app/croft/picture.h"
-#include "app/croft/table.h"
 #include "base/time_text.h"
 
 namespace croft::app {
@@ -82,30 +84,7 @@ std::string cursor_text(const SetRow& row) {
   return row.cursor->address ? row.cursor->address->to_string() : "unreadable";
 }
 
-std::string reservations_text(const HostLocalList& list, bool wide) {
-  std::vector<std::string> headings = {"ADDRESS", "CONTAINER", "IFNAME", "POD", "AGE", "NOTES"};
-  if (wide) headings.insert(headings.end(), {"WRITTEN", "NETNS"});
-  Table table(headings);
-  for (const ReservationRow& row : list.reservations) {
-    const auto& holder = row.reservation.holder;
-    const auto* cached = row.attachment;
-    const bool has_pod = cached != nullptr && !cached->pod.name.empty();
-    // The first 13 characters tell containers apart, as runtimes print them.
-    const std::string container = holder ? holder->container_id.substr(0, wide ? std::string::npos : 13) : "";
-    std::vector<std::string> cells = {
-        row.reservation.address.to_string(),  container,
-        holder ? holder->interface_name : "", has_pod ? cached->pod.namespace_name + "/" + cached->pod.name : "",
-        core::host_local::age_text(row.age),  joined(row.notes)};
-    if (wide) {
-      cells.push_back(rfc3339_rounded_up(row.reservation.written));
-      cells.push_back(cached != nullptr ? cached->netns_path : "");
-    }
-    table.add(std::move(cells));
-  }
-  return table.to_string();
-}
-
-std::string sets_text(const HostLocalList& list) {
+std::string sets_table(const HostLocalList& list) {
   Table table({"SET", "RANGES", "USED", "FREE", "PERCENT", "CURSOR"});
   for (const SetRow& row : list.sets) {
     const bool known = row.ranges != nullptr;
@@ -173,8 +152,8 @@ Json reservation_json(const ReservationRow& row) {
           {"address", row.reservation.address.to_string()},
           {"containerId", text_or_null(holder ? holder->container_id : "")},
           {"ifname", text_or_null(holder ? holder->interface_name : "")},
-          {"pod", text_or_null(cached != nullptr ? cached->pod.name : "")},
-          {"namespace", text_or_null(cached != nullptr ? cached->pod.namespace_name : "")},
+          {"pod", text_or_null(row.pod())},
+          {"namespace", text_or_null(row.name_space())},
           {"netns", text_or_null(cached != nullptr ? cached->netns_path : "")},
           {"written", rfc3339_rounded_up(row.reservation.written)},
           {"ageSeconds", std::chrono::duration_cast<std::chrono::seconds>(row.age).count()},
@@ -220,8 +199,35 @@ HostLocalList list_of(const HostLocalDirectory& directory, const std::vector<cor
   return list;
 }
 
-std::string text_of(const HostLocalList& list, bool wide, bool colour) {
-  std::string text = reservations_text(list, wide) + "\n" + sets_text(list);
+std::string ReservationRow::pod() const { return attachment != nullptr ? attachment->pod.name : ""; }
+std::string ReservationRow::name_space() const { return attachment != nullptr ? attachment->pod.namespace_name : ""; }
+
+Table reservation_table(const HostLocalList& list, const ReservationColumns& columns) {
+  std::vector<std::string> headings = {"ADDRESS", "CONTAINER", "IFNAME", "POD"};
+  if (columns.age) headings.emplace_back("AGE");
+  headings.emplace_back("NOTES");
+  if (columns.wide) headings.insert(headings.end(), {"WRITTEN", "NETNS"});
+  Table table(headings);
+  for (const ReservationRow& row : list.reservations) {
+    const auto& holder = row.reservation.holder;
+    // The first 13 characters tell containers apart, as runtimes print them.
+    std::vector<std::string> cells = {
+        row.reservation.address.to_string(),
+        holder ? holder->container_id.substr(0, columns.wide ? std::string::npos : 13) : "",
+        holder ? holder->interface_name : "", row.pod().empty() ? "" : row.name_space() + "/" + row.pod()};
+    if (columns.age) cells.push_back(core::host_local::age_text(row.age));
+    cells.push_back(joined(row.notes));
+    if (columns.wide) {
+      cells.push_back(rfc3339_rounded_up(row.reservation.written));
+      cells.push_back(row.attachment != nullptr ? row.attachment->netns_path : "");
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+std::string sets_text(const HostLocalList& list, bool colour) {
+  std::string text = sets_table(list);
   text += list.source.empty()
               ? "no configuration of this network was found: the ranges are not known; --config names it\n"
               : fmt::format("ranges of {}\n", list.source);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/table.h"
 #include "core/host_local/audit.h"
 #include "core/host_local/range_set.h"
 #include "net/count.h"
@@ -17,6 +18,10 @@ struct ReservationRow {
   const core::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
   std::chrono::nanoseconds age{};
   std::vector<std::string> notes;
+
+  /// Of the runtime's cache; empty when it does not say.
+  [[nodiscard]] std::string pod() const;
+  [[nodiscard]] std::string name_space() const;
 };
 
 /// One range set and its use. Empty files do not count as used.
@@ -43,8 +48,13 @@ struct HostLocalList {
                                     const std::vector<core::CachedAttachment>& attachments, const std::string& network,
                                     const std::vector<core::host_local::RangeSet>& sets, WallTime now);
 
-/// The reservations, the sets, and a picture of each set. `wide`: whole container IDs, times and namespaces.
-[[nodiscard]] std::string text_of(const HostLocalList& list, bool wide, bool colour);
+struct ReservationColumns {
+  bool wide = false;  ///< whole container IDs, times and namespaces
+  bool age = true;    ///< without it a row changes only when the reservation does
+};
+[[nodiscard]] Table reservation_table(const HostLocalList& list, const ReservationColumns& columns);
+/// The sets and a picture of each set.
+[[nodiscard]] std::string sets_text(const HostLocalList& list, bool colour);
 [[nodiscard]] std::string json_of(const HostLocalList& list);
 
 /// Findings with their evidence, a paragraph each.

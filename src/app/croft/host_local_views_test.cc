@@ -34,6 +34,9 @@ class HostLocalViews : public testing::Test {
     return directory_.reservations.emplace_back(
         store::Reservation{address(text), std::move(holder), WallTime(0s), false, std::string(text)});
   }
+  static std::string text_of(const HostLocalList& list, bool wide, bool colour) {
+    return reservation_table(list, {.wide = wide}).to_string() + "\n" + sets_text(list, colour);
+  }
   HostLocalList list() const { return list_of(directory_, attachments_, "net", sets_, WallTime(3h + 5min)); }
 
   core::host_local::Directory directory_;
@@ -65,6 +68,12 @@ TEST_F(HostLocalViews, Table) {
             "set 1: nothing is held\n"
             "\n"
             "other files: notes\n");
+}
+
+TEST_F(HostLocalViews, WithoutAgeARowChangesOnlyWithItsReservation) {
+  const std::string text = reservation_table(list(), {.age = false}).to_string();
+  EXPECT_THAT(text, HasSubstr("ADDRESS    CONTAINER       IFNAME   POD           NOTES\n"));
+  EXPECT_THAT(text, HasSubstr("10.1.0.2   0123456789abc   eth0     default/web   -\n"));
 }
 
 TEST_F(HostLocalViews, WideHasWholeNamesTimesAndNamespaces) {
@@ -104,7 +113,7 @@ TEST_F(HostLocalViews, JsonHasTheNamesThatScriptsRelyOn) {
        {"finding", "subject", "address", "containerId", "ifname", "proven", "beforeBoot", "evidence", "remedy"}) {
     EXPECT_THAT(findings, HasSubstr("\"" + std::string(name) + "\": ")) << name;
   }
-  EXPECT_EQ(text_of(std::vector{finding}), "leak: 10.1.0.2\n  because\n  remedy: mend\n");
+  EXPECT_EQ(app::text_of(std::vector{finding}), "leak: 10.1.0.2\n  because\n  remedy: mend\n");
   EXPECT_EQ(json_of(std::vector<core::host_local::Finding>()), "[]\n");
 }
 

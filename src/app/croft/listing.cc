@@ -29,26 +29,24 @@ void show(const CommandLine& line, const Listing& listing) {
   } else {
     print(listing.table.to_string(look_of(line)));
   }
-  if (!listing.note.empty()) print(listing.note + "\n");
+  if (!listing.note.empty()) print(listing.note + "\n", listing.note_as);
 }
 
 /// The rows of a line's table, in the order that was asked for.
-[[nodiscard]] Result<Listing> looked(const CommandLine& line, const engine::Context& context,
-                                     const std::function<Result<Listing>(const engine::Context&)>& look) {
-  TRY(Listing listing, look(context));
+[[nodiscard]] Result<Listing> looked(const CommandLine& line, const std::function<Result<Listing>()>& look) {
+  TRY(Listing listing, look());
   if (!line.listing.sort_by.empty()) TRY_VOID(listing.table.sort_by(line.listing.sort_by));
   return listing;
 }
 
-[[nodiscard]] Result<int> watch(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {
+[[nodiscard]] Result<int> watch(const CommandLine& line, const std::function<Result<Listing>()>& look) {
   os::StopSignal stop;  // before the store has threads
-  TRY(const engine::Context context, line.open());
-  TRY(const Listing first, looked(line, context, look));
+  TRY(const Listing first, looked(line, look));
   show(line, first);
   std::vector<std::string> before = first.table.lines({});
   bool is_away = false;
   while (!stop.wait_for(kWatchPeriod)) {
-    const auto next = looked(line, context, look);
+    const auto next = looked(line, look);
     if (!next) {
       // Who waits for something to change waits also while the store is away.
       const ErrorCode code = next.error().code;
@@ -88,12 +86,20 @@ void add_list_options(CLI::App& command, CommandLine& line) {
 }
 
 Result<int> list(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {
+  bool is_open = false;
+  return list_without_store(line, [&]() -> Result<Listing> {
+    if (!is_open) TRY_VOID(line.open());
+    is_open = true;
+    return look({*line.store, line.clock, line.random});
+  });
+}
+
+Result<int> list_without_store(CommandLine& line, const std::function<Result<Listing>()>& look) {
   if (line.listing.watch) {
     if (line.json()) return fail(ErrorCode::invalid_argument, "--watch: it prints rows of a table; leave out -o");
     return watch(line, look);
   }
-  TRY(const engine::Context context, line.open());
-  TRY(const Listing listing, looked(line, context, look));
+  TRY(const Listing listing, looked(line, look));
   show(line, listing);
   return 0;
 }

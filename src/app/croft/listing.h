@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "app/croft/command_line.h"
 #include "app/croft/table.h"
+#include "base/printable.h"
 
 namespace croft::app {
 
@@ -13,7 +15,8 @@ struct Listing {
   std::string nothing;  ///< what is said when there are no rows: "No pools."
   Table table;
   std::string data;  ///< the text of json_of(), when CommandLine::json()
-  std::string note;  ///< a line below the table; empty: none
+  std::string note;  ///< a line, or more, below the table; empty: none
+  Printed note_as = Printed::text;
 };
 
 /// Adds --no-headers, --sort-by and --watch.
@@ -22,6 +25,9 @@ void add_list_options(CLI::App& command, CommandLine& line);
 /// Opens the store and prints what `look` makes of it, as the options say. With --watch again whenever rows change,
 /// until the process is told to end. Errors: those of `look`; invalid_argument for options that don't go together.
 [[nodiscard]] Result<int> list(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look);
+
+/// The same of something that is in no store.
+[[nodiscard]] Result<int> list_without_store(CommandLine& line, const std::function<Result<Listing>()>& look);
 
 /// What is new in a table of which `before` was shown: rows that were not there, or not so; then a line for each first
 /// cell that is gone. Lines as Table::lines() has them.

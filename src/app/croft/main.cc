@@ -4,15 +4,14 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "app/cli/program.h"
 #include "app/croft/command_line.h"
-#include "app/croft/command_model.h"
-#include "app/croft/usage_error.h"
+#include "app/croft/examples.h"
 #include "app/croft/version.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
@@ -24,21 +23,6 @@ namespace croft::app {
 
 namespace {
 
-/// Help and version go to standard output; what is wrong with the line is told in our own words where it can be.
-int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
-  if (error.get_exit_code() == 0) {
-    std::ostringstream out, err;
-    app.exit(error, out, err);
-    return os::write_standard_output(out.str()) ? 0 : static_cast<int>(edge::ExitCode::error);
-  }
-  const CommandModel model = model_of(app);
-  const std::string what = usage_error(model, arguments).value_or(error.what());
-  std::string command = "croft";
-  for (const std::string& name : command_path(model, arguments)) command += " " + name;
-  tell(fmt::format("croft: {}\nRun `{} --help` for what there is.", printable(what, Printed::line), command));
-  return static_cast<int>(edge::ExitCode::usage);
-}
-
 int run(int argc, char** argv) {
   const os::SystemClock clock;
   os::SystemRandom random;
@@ -49,7 +33,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
   }
   const Result<int> code = line.run(line);
   if (code) return *code;

@@ -18,8 +18,8 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/json_text.h"
-#include "edge/cni_cache.h"
 #include "edge/error_table.h"
+#include "edge/facts/cni_cache.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
 #include "engine/inspect.h"

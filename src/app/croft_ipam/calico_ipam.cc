@@ -1,4 +1,4 @@
-#include "edge/calico_ipam.h"
+#include "edge/cni/calico_ipam.h"
 
 #include <cstdint>
 #include <cstdlib>

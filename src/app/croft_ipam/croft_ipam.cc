@@ -1,4 +1,4 @@
-#include "edge/croft_ipam.h"
+#include "edge/cni/croft_ipam.h"
 
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"

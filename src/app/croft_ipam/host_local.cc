@@ -1,4 +1,4 @@
-#include "edge/host_local.h"
+#include "edge/cni/host_local.h"
 
 #include <functional>
 #include <string>

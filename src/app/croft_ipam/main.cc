@@ -9,7 +9,7 @@
 
 #include "app/commit.h"
 #include "app/croft_ipam/personalities.h"
-#include "edge/cni_skeleton.h"
+#include "edge/cni/skeleton.h"
 #include "os/process.h"
 #include "wire/json/document.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "edge/agent_client.h"
+#include "edge/agent/client.h"
 #include "os/files.h"
 
 namespace croft::app {

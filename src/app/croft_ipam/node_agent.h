@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "edge/agent.h"
+#include "edge/agent/agent.h"
 
 namespace croft::app {
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "edge/cni_skeleton.h"
+#include "edge/cni/skeleton.h"
 
 namespace croft::app {
 

@@ -15,8 +15,8 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
 #include "app/open_store.h"
-#include "edge/agent_server.h"
-#include "edge/library_log.h"
+#include "edge/agent/library_log.h"
+#include "edge/agent/server.h"
 #include "engine/damage_telling.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
@@ -173,23 +173,23 @@ constexpr std::uint64_t kOpenFilesLeast = 64;
 }  // namespace
 
 void add_agent_command(CLI::App& app, Daemon& daemon) {
-  CLI::App* command = app.add_subcommand("agent", "serve the plugins of this node over a Unix socket");
+  CLI::App* command = app.add_subcommand("agent", "Serve the plugins of this node over a Unix socket");
   command->footer("The plugin needs no agent: without one it goes to the store itself, and gets the same answer.");
   const auto options = std::make_shared<AgentOptions>();
-  command->add_option("--store", options->store_url, "store URL, written as in the plugins' configuration")
+  command->add_option("--store", options->store_url, "Store URL, written as in the plugins' configuration")
       ->envname("CROFT_STORE")
       ->capture_default_str();
-  command->add_option("--socket", options->socket, "where to listen")->envname("CROFT_AGENT")->capture_default_str();
-  command->add_option("--node", options->node, "name of this node (default: its host name)")->envname("CROFT_NODE");
+  command->add_option("--socket", options->socket, "Where to listen")->envname("CROFT_AGENT")->capture_default_str();
+  command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("CROFT_NODE");
   command
       ->add_option("--user", options->users,
-                   "numbers of the users who may connect; the socket is made accessible to them")
+                   "Numbers of the users who may connect; the socket is made accessible to them")
       ->capture_default_str();
-  command->add_option("--workers", options->workers, "calls served at once")
+  command->add_option("--workers", options->workers, "Calls served at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_flag("--reflection", options->reflection, "serve gRPC's reflection, for tools that explore");
-  command->add_flag("--log-calls", options->log_calls, "one line for each call");
+  command->add_flag("--reflection", options->reflection, "Serve gRPC's reflection, for tools that explore");
+  command->add_flag("--log-calls", options->log_calls, "One line for each call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
 }
 

@@ -17,8 +17,8 @@
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
-#include "edge/metrics_server.h"
-#include "edge/static_facts.h"
+#include "edge/facts/static_facts.h"
+#include "edge/metrics/server.h"
 #include "engine/damage_telling.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
@@ -230,15 +230,15 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       "what belongs to nodes that are gone is collected");
   command
       ->add_option("--grace", options->grace_ms,
-                   "How far apart two looks are in which something must look dead; 0s: off")
+                   "How far apart two looks are in which something must look dead, e.g. 30s, 15m, 1h; 0s: off")
       ->transform(duration)
       ->check(CLI::Range(std::int64_t{0}, kDurationMax))
       ->default_str("15m")
-      ->option_text("DURATION, e.g. 30s, 15m, 1h (default: 15m)");
+      ->type_name("DURATION");
   command->add_option("--interval", options->interval_ms, "Between two looks; as a rule half of the grace")
       ->transform(duration)
       ->check(CLI::Range(kIntervalMin.count(), kDurationMax))
-      ->option_text("DURATION");
+      ->type_name("DURATION");
   command->add_flag("--once", options->once, "Look, wait for the grace, look again and end");
   command->add_flag("--allocate-node-cidrs", options->allocate_node_cidrs,
                     "Give every node with a record a range in each pass, and take back those of nodes that have been "
@@ -261,8 +261,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
   command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
   command->add_option("--output", options->json, "json: one object a look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
-      ->default_str("none")
-      ->option_text("json|none (default: none)");
+      ->default_str("none");
   command->footer(
       "With --once it ends with the code of the first pass that failed, of node ranges, of Services or of the "
       "collecting, and with 3 when something held it back (alarms); else as croft.");

@@ -2,14 +2,20 @@
 //
 //   controller   one or several in a cluster: collects what is left over        controller.cc
 //   agent        one on each node: serves the plugins of the node                agent.cc
+//   completion, man   what a shell and man(1) read of it                         app/cli/program.cc
 
+#include <algorithm>
 #include <exception>
+#include <functional>
 #include <new>
-#include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "app/cli/program.h"
 #include "app/commit.h"
 #include "app/croftd/daemon.h"
 #include "base/printable.h"
@@ -29,6 +35,23 @@ constexpr void (*kSubcommands[])(CLI::App&, Daemon&) = {
     add_agent_command,
 };
 
+std::vector<std::string> examples_of(std::string_view path) {
+  constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
+      {"", "croftd agent"},
+      {"", "croftd controller --facts /run/croft/facts.json"},
+      {"agent", "croftd agent --store sqlite:/var/lib/croft/croft.db --log-calls"},
+      {"controller", "croftd controller --facts /run/croft/facts.json --grace 10m"},
+      {"controller", "croftd controller --once --dry-run --output json"},
+      {"completion", "source <(croftd completion bash)"},
+      {"man", "croftd man /usr/local/share/man/man8"},
+  };
+  std::vector<std::string> lines;
+  for (const auto& [command, line] : kExamples) {
+    if (command == path) lines.emplace_back(line);
+  }
+  return lines;
+}
+
 int run(int argc, char** argv) {
   const os::SystemClock clock;
   os::SystemRandom random;
@@ -40,14 +63,12 @@ int run(int argc, char** argv) {
                        std::string("croftd ") + CROFT_VERSION + commit_text() + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   for (const auto add : kSubcommands) add(app, daemon);
+  add_page_commands(app, examples_of, 8, [&daemon](std::function<Result<int>()> run) { daemon.run = std::move(run); });
+  use_help_pages(app, examples_of);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, err;
-    const int code = app.exit(error, out, err);
-    static_cast<void>(os::write_standard_output(out.str()));
-    static_cast<void>(os::write_standard_error(err.str()));
-    return code == 0 ? 0 : static_cast<int>(edge::ExitCode::usage);
+    return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
   }
   const Result<int> code = daemon.run();
   if (code) return *code;

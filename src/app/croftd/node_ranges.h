@@ -6,7 +6,7 @@
 
 #include "app/node_range_flags.h"
 #include "base/result.h"
-#include "edge/metrics.h"
+#include "edge/metrics/metrics.h"
 #include "engine/node_range.h"
 
 namespace croft::app {

@@ -6,7 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/result.h"
-#include "edge/metrics.h"
+#include "edge/metrics/metrics.h"
 #include "engine/range_repair.h"
 
 namespace croft::app {

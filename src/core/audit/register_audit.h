@@ -99,7 +99,7 @@ struct Report {
   std::vector<EmptyHandle> empty_handles;
 };
 
-/// Attachments the runtime knows (edge/cni_cache.h reads them). Whose namespace is gone does not live.
+/// Attachments the runtime knows (edge/facts/cni_cache.h reads them). Whose namespace is gone does not live.
 struct LiveAttachments {
   std::vector<CachedAttachment> entries;
   std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known

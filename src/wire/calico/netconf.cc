@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/nearest.h"
 #include "core/register/names.h"
 #include "net/echo.h"
 #include "wire/cni/args.h"
@@ -112,6 +117,42 @@ MaybeFault read_members(const JsonAt& root, Command command, bool datastore_is_n
   }
   if (auto fault = read_object<Draft>(root, kCommonMembers, draft, unless_needed)) return fault;
   return command == Command::add ? read_object<Draft>(root, kAssignmentSection, draft) : MaybeFault();
+}
+
+// ---- members that nobody knows
+
+template <std::size_t kCount>
+void add_names(const std::array<JsonMember<Draft>, kCount>& members, std::vector<std::string>& names) {
+  for (const auto& member : members) names.emplace_back(member.name);
+}
+
+/// Adds members of `object` with names that are nearly one of `known`.
+void note_near_misses(const JsonAt& object, const std::vector<std::string>& known, std::vector<NearMiss>& out) {
+  if (object.value.kind() != JsonKind::object) return;
+  for (auto child = object.value.first_child(); child; child = child->next_sibling()) {
+    const std::string_view name = child->key();
+    const bool is_known = std::ranges::any_of(known, [&](const auto& one) { return same_member_name(name, one); });
+    if (is_known || out.size() == kNearMissesMax) continue;
+    const auto near = nearest_words(name, known, 1);
+    if (near.empty()) continue;
+    const std::string section = object.path();
+    out.push_back({(section.empty() ? "" : section + ".") + std::string(name), near.front()});
+  }
+}
+
+/// What Calico or CNI have besides is no slip, however near it looks.
+void note_near_misses(const JsonAt& root, std::vector<NearMiss>& out) {
+  std::vector<std::string> known = {"cniVersion", "name", "type", "ipam", "args", "dns", "ips", "qps"};
+  add_names(kDatastoreMembers, known);
+  add_names(kCommonMembers, known);
+  note_near_misses(root, known, out);
+  for (auto child = root.value.first_child(); child; child = child->next_sibling()) {
+    if (!same_member_name(child->key(), "ipam")) continue;
+    std::vector<std::string> of_ipam = {"name", "type", "subnet"};
+    add_names(kStoreMembers, of_ipam);
+    add_names(kIpamMembers, of_ipam);
+    note_near_misses({*child, &root, child->key(), {}}, of_ipam, out);
+  }
 }
 
 // ---- the datastore
@@ -285,6 +326,7 @@ Checked<CalicoNetconf> decode_calico_netconf(const JsonDocument& document, const
   config.cni_version = *std::move(version);
   if (!draft.log_file.empty()) config.log_file = draft.log_file;
   config.log_only_failures = core::equals_ignoring_case(draft.log_level, "error");
+  if (command == Command::add) note_near_misses(root, config.near_misses);
   if (auto error = take_args(args, config); error && command != Command::del) return *std::move(error);
   return std::move(config);
 }

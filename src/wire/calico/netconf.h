@@ -43,6 +43,14 @@ struct DatastoreChoice {
 /// The store's URL without files and passwords, as it is compared with an agent's: `etcd:http://10.0.0.1:2379,…`.
 [[nodiscard]] std::string url_of(const DatastoreChoice& choice);
 
+/// A member that nobody knows, with a name close to one that counts.
+struct NearMiss {
+  std::string member;  ///< with its section: "ipam.ipv4_pool"
+  std::string meant;   ///< "ipv4_pools"
+  friend bool operator==(const NearMiss&, const NearMiss&) = default;
+};
+inline constexpr std::size_t kNearMissesMax = 8;
+
 /// A network configuration together with CNI_ARGS and the environment.
 struct CalicoNetconf {
   std::string cni_version;
@@ -71,6 +79,8 @@ struct CalicoNetconf {
   std::optional<net::Address> requested_address;
   core::PodIdentity pod;  ///< members the runtime did not say are empty
 
+  std::vector<NearMiss> near_misses;  ///< ADD only: the first kNearMissesMax
+
   /// Whether Kubernetes called: pod and namespace are known (docs/reference/calico-ipam.md#plugin-configuration).
   [[nodiscard]] bool is_kubernetes() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
   friend bool operator==(const CalicoNetconf&, const CalicoNetconf&) = default;
@@ -80,8 +90,9 @@ struct CalicoNetconf {
 using GetVariable = std::function<std::string(const char* name)>;
 
 /// Decodes a configuration. A member of the configuration overrides its environment variable. Unknown members are
-/// ignored. DEL needs `name` and the datastore; every other member, and CNI_ARGS, counts as absent when it has a fault.
-/// Errors name the member, its value and what to do:
+/// ignored, as by Calico: a real configuration may have any; those that look like a slip are in `near_misses`. DEL
+/// needs `name` and the datastore; every other member, and CNI_ARGS, counts as absent when it has a fault. Errors name
+/// the member, its value and what to do:
 /// - code 6 or 7 for `name` and `cniVersion`, as read_network_name and read_cni_version say;
 /// - code 999 for a JSON type that does not fit;
 /// - code 7 for a value that is not allowed, of a member or a variable;

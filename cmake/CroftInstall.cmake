@@ -1,0 +1,18 @@
+# cmake --install: the programs, and what people and shells read of croft and croftd. Components: plugin, programs,
+# documentation. The plugin goes where container runtimes look for it, whatever the prefix; under its own name only, as
+# host-local and calico-ipam may be somebody else's.
+include(GNUInstallDirs)
+set(CROFT_CNI_BIN_DIR /opt/cni/bin CACHE PATH "where the container runtime looks for CNI plugins")
+install(TARGETS croft-ipam RUNTIME DESTINATION ${CROFT_CNI_BIN_DIR} COMPONENT plugin)
+install(TARGETS croft croftd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+# Pages and completions come out of the programs: there are none where those cannot run.
+if(NOT CMAKE_CROSSCOMPILING)
+  install(CODE "
+    set(croft_program \"$<TARGET_FILE:croft>\")
+    set(croftd_program \"$<TARGET_FILE:croftd>\")
+    set(pages \"${CMAKE_BINARY_DIR}/made/pages\")
+    set(man_directory \"${CMAKE_INSTALL_MANDIR}\")
+    set(data_directory \"${CMAKE_INSTALL_DATADIR}\")"
+    COMPONENT documentation)
+  install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_pages.cmake COMPONENT documentation)
+endif()

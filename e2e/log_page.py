@@ -1,0 +1,118 @@
+"""docs/log.md shows a line of each kind that plugins and agent write: the same words and fields as real ones, and no kind is
+missing.
+
+usage: log_page.py BIN_DIR [--print]     --print: the real lines, to write the page anew
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from lib import World, expect, expect_equal, main, own_environment, run, wait_for
+
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/log.md"
+POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=5f0c4d0e-1c52-4b1f-9a57-3f3f6f4a7d10"
+CONTAINER = "8c1f6d0b9a7e"
+
+
+class Rig:
+    def __init__(self, world):
+        self.world, self.store = world, world.store()
+        self.logs = world.directory / "logs"
+        self.logs.mkdir()
+
+    def call(self, program, command, ipam, container=CONTAINER, **more):
+        config = {"cniVersion": "1.1.0" if program != "calico-ipam" else "1.0.0", "name": "k8s-pod-network", **more,
+                  "ipam": {"type": program, **ipam}}
+        env = {**own_environment(self.logs), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
+               "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin), "CNI_ARGS": POD}
+        done = subprocess.run([self.world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
+                              timeout=60, check=False)
+        return json.loads(done.stdout) if done.stdout else None
+
+    def lines(self):
+        return (self.logs / "ipam.log").read_text().splitlines()
+
+
+def croft_ipam(rig):
+    pools = [{"name": "pods", "cidr": "10.64.0.0/29", "blockSize": 29, "gateway": "none"}]
+    ipam = {"store": rig.store, "nodename": "node-a", "agent": "none", "pools": pools}
+    answer = rig.call("croft-ipam", "ADD", ipam)
+    rig.call("croft-ipam", "ADD", ipam)
+    rig.call("croft-ipam", "CHECK", ipam, prevResult={**answer, "cniVersion": "1.1.0"})
+    for i in range(8):
+        rig.call("croft-ipam", "ADD", ipam, container=f"c{i}")
+    rig.call("croft-ipam", "DEL", ipam)
+    rig.call("croft-ipam", "GC", ipam, **{"cni.dev/valid-attachments": []})
+    rig.call("croft-ipam", "STATUS", {**ipam, "store": "sqlite:/proc/none/croft.db"})
+
+
+def host_local(rig):
+    ipam = {"dataDir": str(rig.world.directory / "networks"), "ranges": [[{"subnet": "10.65.0.0/30"}]]}
+    answer = rig.call("host-local", "ADD", ipam)
+    rig.call("host-local", "CHECK", ipam, prevResult={**answer, "cniVersion": "1.1.0"})
+    rig.call("host-local", "ADD", ipam, container="c0")
+    rig.call("host-local", "DEL", ipam)
+    rig.call("host-local", "GC", ipam, **{"cni.dev/valid-attachments": []})
+
+
+def calico_ipam(rig):
+    run(rig.world.bin / "croft", "--store", rig.store, "pool", "create", "more", "--cidr", "10.66.0.0/24")
+    top = {"nodename": "node-a", "ipam_lock_file": str(rig.world.directory / "lock/ipam.lock")}
+    rig.call("calico-ipam", "ADD", {"store": rig.store, "ipv4_pools": ["more"]}, **top)
+    rig.call("calico-ipam", "ADD", {"store": rig.store, "ipv4_pool": ["more"], "ipv4_pools": ["pods"]}, container="c9", **top)
+    rig.call("calico-ipam", "DEL", {"store": rig.store}, **top)
+
+
+def agent(rig):
+    socket, errors = rig.world.directory / "agent.sock", rig.world.directory / "agent.log"
+    with open(errors, "wb") as file:
+        daemon = subprocess.Popen([rig.world.bin / "croftd", "agent", "--store", rig.store, "--node", "node-a", "--socket",
+                                   socket, "--log-calls"], stdin=subprocess.DEVNULL, stderr=file)
+    try:
+        wait_for(lambda: "serving node" in errors.read_text(), "the agent serves")
+        ipam = {"store": rig.store, "nodename": "node-a", "agent": str(socket), "ipv4_pools": ["more"]}
+        rig.call("croft-ipam", "ADD", ipam, container="by-agent")
+        rig.call("croft-ipam", "DEL", ipam, container="by-agent")
+        wait_for(lambda: "DEL" in errors.read_text(), "the agent's lines")
+    finally:
+        daemon.terminate()
+        expect_equal(daemon.wait(20), 0, "exit code of the agent")
+    return errors.read_text().splitlines()
+
+
+def shape(line):
+    """The words of a line and the names of its fields, without times and values."""
+    line = re.sub(r'"(\\.|[^"\\])*"', "Q", line)
+    line = re.sub(r"\d{4}-\d\d-\d\dT\S+Z", "TIME", line)
+    line = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000 UTC", "TIME", line)
+    if re.match(r"TIME \w+ croftd: (?!TIME)", line):
+        line = re.sub(r"(croftd: \w+).*", r"\1", line)  # a sentence
+    return " ".join(word.split("=")[0] + "=" if "=" in word else word for word in line.split())
+
+
+def test():
+    with World("log-page", sys.argv[1]) as world:
+        rig = Rig(world)
+        croft_ipam(rig)
+        host_local(rig)
+        calico_ipam(rig)
+        daemon = agent(rig)
+        real = rig.lines() + daemon
+        if "--print" in sys.argv:
+            return print("\n".join(real))
+        written = {shape(line) for line in real}
+        page = [line for line in PAGE.read_text().splitlines() if re.match(r"\d{4}-\d\d-\d\d[ T]", line)]
+        shown = {shape(line) for line in page}
+        expect(not shown - written, f"on the page, but not written: {sorted(shown - written)}; written: {sorted(written)}")
+        kinds = {re.sub(r" (\S+=)", "", one) for one in written if "croftd: " not in one or "croftd: TIME" in one}
+        told = {re.sub(r" (\S+=)", "", one) for one in shown}
+        expect(not kinds - told, f"written, but not on the page: {sorted(kinds - told)}")
+        for field in ("pod=shop/web-0", "node=node-a", "cni="):
+            expect(any(field in line for line in rig.lines()) and any(field in line for line in page), field)
+
+
+main(test)

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "edge/agent/service.h"
+#include "os/unix_listener.h"
+
+namespace croft::edge {
+
+struct AgentServerOptions {
+  std::size_t workers = 4;        ///< calls served at once
+  std::size_t releases_max = 64;  ///< waiting; releases go before assignments, so that they are never starved
+  std::size_t assigns_max = 64;   ///< waiting; further calls are answered RESOURCE_EXHAUSTED at once
+  bool reflection = false;        ///< gRPC's reflection, for who explores with a tool; for the rest of the process
+};
+
+/// The gRPC server of the agent, with gRPC's service of health, and of reflection when asked for. The listening socket
+/// is ours, not gRPC's (os/unix_listener.h); accepted connections are handed over. Bounds what one peer may send: 64
+/// KiB a message (more is INVALID_ARGUMENT), 8 KiB of metadata, 32 streams a connection, and connections without a call
+/// end after half a minute.
+class AgentServer {
+ public:
+  /// Serves from now on, in threads of its own. `service` and `clock` must outlive it.
+  [[nodiscard]] static Result<std::unique_ptr<AgentServer>> start(AgentService& service,
+                                                                  std::unique_ptr<os::UnixListener> listener,
+                                                                  const AgentServerOptions& options,
+                                                                  const Clock& clock);
+  /// As stop() with no patience.
+  ~AgentServer();
+  AgentServer(const AgentServer&) = delete;
+  AgentServer& operator=(const AgentServer&) = delete;
+
+  /// Takes no more connections and calls, lets those that are there end until the deadline, and stops serving.
+  void stop(Deadline deadline);
+
+  /// What the service of health says from now on: "serving" at first.
+  void set_serving(bool serving);
+
+  [[nodiscard]] os::UnixListener::Counts connections() const;
+
+ private:
+  class Parts;
+  explicit AgentServer(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace croft::edge

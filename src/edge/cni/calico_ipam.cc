@@ -1,0 +1,303 @@
+#include "edge/cni/calico_ipam.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "core/register/names.h"
+#include "edge/cni/calico_messages.h"
+#include "edge/cni/held_elsewhere.h"
+#include "edge/cni/personality.h"
+#include "edge/decision_log.h"
+#include "engine/assign.h"
+#include "engine/config.h"
+#include "engine/damage_telling.h"
+#include "engine/release.h"
+#include "os/file_lock.h"
+#include "os/files.h"
+
+namespace croft::edge {
+namespace {
+
+namespace cni = wire::cni;
+using cni::CalicoNetconf;
+using cni::Checked;
+
+/// One call: what was asked, by whom, and where its lines go.
+class Call final : public CniCall {
+ public:
+  static Checked<CalicoNetconf> decode(const CalicoIpamWorld& world, const CniRequest& request) {
+    return cni::decode_calico_netconf(request.document, request.environment.args, request.command, world.variable);
+  }
+
+  Call(const CalicoIpamWorld& world, const CniRequest& request, CalicoNetconf config)
+      : CniCall(world.clock, subject_of(request, config), writer_of(world, config),
+                config.log_only_failures ? Logs::failures_only : Logs::every_outcome),
+        world_(world),
+        config_(std::move(config)),
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name} {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
+
+  [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
+  [[nodiscard]] const CalicoNetconf& config() const { return config_; }
+  [[nodiscard]] const core::Owner& owner() const { return owner_; }
+
+ private:
+  static std::string subject_of(const CniRequest& request, const CalicoNetconf& config) {
+    return fmt::format("{} network={}{}{}", name_of(request.command), config.name, attachment_text(request),
+                       config.is_kubernetes() ? pod_text(config.pod) : "");
+  }
+  static WriteLine writer_of(const CalicoIpamWorld& world, const CalicoNetconf& config) {
+    const auto bytes_max = static_cast<std::uint64_t>(config.log_megabytes_max) << 20;
+    return [&world, file = config.log_file.value_or(""), bytes_max](const std::string& line) {
+      world.log(file, line, bytes_max);
+    };
+  }
+
+  const CalicoIpamWorld& world_;
+  const CalicoNetconf config_;
+  const core::Owner owner_;
+};
+
+/// The lock that all calls of this host take, Calico's own plugin too: it spares the store contention, and nothing
+/// rests on it. So a lock that can't be had is worth a line in the log, no more.
+class HostLock {
+ public:
+  explicit HostLock(const Call& call) : lock_(call.config().ipam_lock_file) {
+    const Clock& clock = call.world().clock;
+    const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
+    const auto locked =
+        made ? lock_.lock(clock, Deadline::after(clock.now(), kCalicoLockWaitMax)) : Result<void>(fail(made.error()));
+    if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
+  }
+
+ private:
+  os::FileLock lock_;
+};
+
+/// The store, with a line in the log for every damaged record that is set aside.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, store::OpenMode mode) {
+  TRY(auto store, call.world().open_store(call.config().datastore, mode));
+  return std::make_unique<engine::DamageTelling>(std::move(store), [&call](const core::Key&, const Error& damage) {
+    call.warn("damaged record, set aside: " + damage.message);
+  });
+}
+
+// ---- the node's name
+
+[[nodiscard]] Result<std::string> checked_node_name(const std::string& name, const std::string& source) {
+  const auto checked = core::check_node_name(name);
+  if (checked) return name;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}: {}; set nodename in the network configuration", source, checked.error().message));
+}
+
+/// The content of the node name's file; empty when there is none. A file that cannot be read is an error: under the
+/// wrong name the address would be taken for a leak of another node.
+[[nodiscard]] Result<std::string> read_nodename_file(const std::string& path) {
+  constexpr std::size_t kBytesMax = 4096;
+  constexpr const char* kWhiteSpace = " \t\r\n";
+  const auto content = os::read_file(path, kBytesMax);
+  if (!content && content.error().code == ErrorCode::not_found) return std::string();
+  if (!content) return fail(content.error().code, "nodename_file: " + content.error().message);
+  const auto first = content->find_first_not_of(kWhiteSpace);
+  if (first == std::string::npos) return std::string();
+  return checked_node_name(content->substr(first, content->find_last_not_of(kWhiteSpace) - first + 1),
+                           "nodename_file " + path);
+}
+
+/// docs/reference/calico-ipam.md#plugin-configuration.
+[[nodiscard]] Result<std::string> node_name_of(const Call& call) {
+  const CalicoNetconf& config = call.config();
+  if (!config.nodename.empty()) return config.nodename;
+  TRY(std::string from_file, read_nodename_file(config.nodename_file));
+  if (!from_file.empty()) return from_file;
+  if (!config.hostname.empty()) return config.hostname;
+  return checked_node_name(call.world().host_name, "this host's name");
+}
+
+// ---- ADD
+
+[[nodiscard]] Result<core::AssignRequest> request_of(const Call& call) {
+  const CalicoNetconf& config = call.config();
+  core::AssignRequest request;
+  TRY(request.node.name, node_name_of(call));
+  request.owner = call.owner();
+  if (config.is_kubernetes()) request.pod = config.pod;
+  if (config.requested_address) {
+    request.ipv4 = 0;
+    request.addresses = {*config.requested_address};
+    request.reserved_addresses = true;
+  } else {
+    request.ipv4 = config.assign_v4;
+    request.ipv6 = config.assign_v6;
+    request.ipv4_pools = cni::texts_of(config.v4_pools);
+    request.ipv6_pools = cni::texts_of(config.v6_pools);
+  }
+  if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
+  }
+  request.block_limit = config.single_block ? 1 : 0;
+  request.default_block_limit = core::kCalicoBlockLimit;
+  return request;
+}
+
+/// Where virtual machines keep their addresses (docs/reference/calico-ipam.md#virtual-machines), the pod that runs one
+/// would need the machine's address, and its migration the same one again. This version can't see the machine, so it
+/// must not make as if.
+[[nodiscard]] Result<void> check_no_virtual_machine(const Call& call, const engine::Context& context) {
+  const core::PodIdentity& pod = call.config().pod;
+  if (!call.config().is_kubernetes() || !pod.name.starts_with("virt-launcher-")) return {};
+  TRY(const core::IpamConfig config, engine::read_config(context));
+  if (!core::equals_ignoring_case(config.kubevirt_vm_address_persistence, "Enabled")) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              fmt::format("pod {}/{} runs a virtual machine whose address would have to persist "
+                          "(kubeVirtVMAddressPersistence is Enabled), which this version cannot do; set it to Disabled",
+                          pod.namespace_name, pod.name));
+}
+
+/// Asks the node's agent, with a word in the log when it is there and did not serve.
+template <class Ask>
+auto ask_agent(const Call& call, const std::string& node, Ask ask) {
+  const AgentDoor door{call.world().find_agent, call.world().agent_socket, cni::url_of(call.config().datastore), node};
+  return through_agent(door, ask, [&](const std::string& why) { call.warn("the agent did not serve: " + why); });
+}
+
+[[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
+  const HostLock lock(call);
+  const CalicoIpamWorld& world = call.world();
+  TRY(const auto store, open_store(call, store::OpenMode::create));
+  const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
+  TRY_VOID(check_no_virtual_machine(call, context));
+  return engine::assign(context, request);
+}
+
+[[nodiscard]] Result<core::Assigned> assign(const Call& call) {
+  TRY(const core::AssignRequest request, request_of(call));
+  // Whether a virtual machine's pod may have an address depends on what only the store knows.
+  const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
+  std::optional<core::AssignAnswer> by_agent;
+  if (!may_be_machine) {
+    by_agent = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {
+      return agent.assign({std::move(self), {}, request});
+    });
+  }
+  core::AssignAnswer answer;
+  if (by_agent) {
+    answer = *std::move(by_agent);
+  } else {
+    TRY(answer, assign_alone(call, request));
+  }
+  if (const auto* refusal = std::get_if<core::Refusal>(&answer)) return fail(calico_error(*refusal, request));
+  return std::get<core::Assigned>(std::move(answer));
+}
+
+/// docs/reference/calico-ipam.md#plugin-result: an address has the length of its block, one that was asked for its full
+/// length; a route to each.
+cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
+  cni::AddResult result;
+  for (const core::AssignedAddress& a : assigned.addresses) {
+    const int length = requested ? net::bit_length(a.address.family()) : a.block.length();
+    cni::Route route;
+    route.destination = {a.address, length};
+    result.ips.push_back({route.destination, {}});
+    result.routes.push_back(route);
+  }
+  return result;
+}
+
+// ---- DEL
+
+/// The handle under which Calico before 3.0 kept this container's address (docs/reference/calico-ipam.md#plugin-del);
+/// nothing when it would be in the form of today's: then it may be another container's.
+std::optional<std::string> old_handle_of(const Call& call) {
+  const CalicoNetconf& config = call.config();
+  std::string handle =
+      config.is_kubernetes() ? config.pod.namespace_name + "." + config.pod.name : call.owner().container_id;
+  if (handle.starts_with(config.name + ".")) return {};
+  return handle;
+}
+
+/// The addresses that the node's agent released; nothing when it did not serve.
+std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
+  const auto node = node_name_of(call);
+  if (!node) return {};
+  auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), call.owner()});
+  });
+  const std::optional<std::string> old_handle = old_handle_of(call);
+  if (!released || !old_handle) return released;
+  const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), *old_handle});
+  });
+  if (!old) return {};
+  released->insert(released->end(), old->begin(), old->end());
+  return released;
+}
+
+[[nodiscard]] GivenBack with_word(const Call& call, std::vector<net::Address> released, store::Store& store) {
+  if (!released.empty()) return {std::move(released), {}};
+  const auto node = node_name_of(call);
+  if (!node) return {};
+  const core::AffinityOwner owner{core::AffinityOwner::Type::host, *node};
+  return {{}, elsewhere_text(store, call.world().clock, call.world().random, call.owner(), owner)};
+}
+
+[[nodiscard]] Result<GivenBack> release(const Call& call) {
+  if (auto by_agent = release_by_agent(call)) {
+    if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
+    const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
+    return store ? with_word(call, {}, **store) : GivenBack{};
+  }
+  const HostLock lock(call);
+  const CalicoIpamWorld& world = call.world();
+  const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
+  const auto store = open_store(call, store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
+  if (!store) return fail(store.error());
+  const auto context = [&] {
+    return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
+  };
+  TRY(core::Released released, engine::release_owner(context(), call.owner()));
+  const std::optional<std::string> old_handle = old_handle_of(call);
+  if (!old_handle) return with_word(call, std::move(released.addresses), **store);
+  TRY(const core::Released old, engine::release_old_handle(context(), *old_handle));
+  released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
+  return with_word(call, std::move(released.addresses), **store);
+}
+
+Result<Added> Call::add() const {
+  for (const cni::NearMiss& miss : config_.near_misses) {
+    warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
+  }
+  TRY(const core::Assigned assigned, assign(*this));
+  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned)};
+}
+
+Result<std::string> Call::del() const {
+  TRY(const GivenBack given_back, release(*this));
+  return given_back.words();
+}
+
+}  // namespace
+
+CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world) {
+  CniPlugin plugin;
+  plugin.about = std::string("CNI calico-ipam plugin of Croft ") + CROFT_VERSION;
+  plugin.supported_versions = {"0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"};
+  plugin.handlers = handlers_of<Call>(world);
+  plugin.owner_limits = cni::OwnerLimits();
+  return plugin;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,231 @@
+#include "edge/cni/croft_ipam.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/quoted.h"
+#include "edge/cni/held_elsewhere.h"
+#include "edge/cni/personality.h"
+#include "edge/decision_log.h"
+#include "engine/assign.h"
+#include "engine/attachments.h"
+#include "engine/damage_telling.h"
+#include "engine/pools.h"
+#include "engine/release.h"
+#include "wire/cni/config.h"
+
+namespace croft::edge {
+namespace {
+
+namespace cni = wire::cni;
+using cni::Checked;
+using cni::NetworkConfig;
+
+cni::AddResult result_of(const core::Assigned& assigned) {
+  cni::AddResult result;
+  for (const core::AssignedAddress& a : assigned.addresses) {
+    const int length = a.gateway ? a.pool_cidr.length() : net::bit_length(a.address.family());
+    result.ips.push_back({{a.address, length}, a.gateway});
+  }
+  return result;
+}
+
+/// How a call was served, for the log.
+struct Path {
+  bool by_agent = false;
+  std::string why_not;  ///< the agent is there and did not serve
+
+  [[nodiscard]] std::string text() const {
+    if (by_agent) return " via=agent";
+    return " via=store" + (why_not.empty() ? "" : " agent=" + in_quotes(why_not));
+  }
+};
+
+class Call final : public CniCall {
+ public:
+  static Checked<NetworkConfig> decode(const CroftIpamWorld&, const CniRequest& request) {
+    return cni::decode_network_config(request.document, request.environment.args, cni::needs_of(request.command));
+  }
+
+  Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
+      : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
+        world_(world),
+        config_(std::move(config)),
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        node_{core::AffinityOwner::Type::host, config_.nodename.value_or(world.host_name)} {}
+
+  [[nodiscard]] Result<Added> add() const;
+  [[nodiscard]] Result<std::string> del() const;
+  [[nodiscard]] Result<std::string> check() const;
+  [[nodiscard]] Result<std::string> gc() const;
+  [[nodiscard]] Result<void> status() const;
+
+ private:
+  static std::string subject_of(const CroftIpamWorld& world, const CniRequest& request, const NetworkConfig& config) {
+    const std::string attachment = attachment_text(request);
+    return fmt::format("{} network={}{}{} node={}", name_of(request.command), config.name, attachment,
+                       attachment.empty() ? "" : pod_text(config.pod),
+                       in_quotes_if_needed(config.nodename.value_or(world.host_name)));
+  }
+  static WriteLine writer_of(const CroftIpamWorld& world, const NetworkConfig& config) {
+    return [&world, file = config.ipam.log_file.value_or("")](const std::string& line) { world.log(file, line); };
+  }
+
+  [[nodiscard]] std::string store_url() const { return config_.ipam.store.value_or(kDefaultStoreUrl); }
+  [[nodiscard]] AgentDoor door() const {
+    return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
+  }
+  [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
+  [[nodiscard]] core::AssignRequest request() const;
+  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
+  template <class Ask>
+  auto through_agent(Path& path, Ask ask) const;
+  [[nodiscard]] Result<core::AssignAnswer> assign_alone(const core::AssignRequest& request) const;
+  [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
+  [[nodiscard]] Result<GivenBack> release(Path& path) const;
+  [[nodiscard]] Result<engine::Collected> collect() const;
+
+  const CroftIpamWorld& world_;
+  const NetworkConfig config_;
+  const core::Owner owner_;
+  const core::AffinityOwner node_;
+};
+
+core::AssignRequest Call::request() const {
+  core::AssignRequest request;
+  request.owner = owner_;
+  request.pod = config_.pod;
+  request.node = node_;
+  request.ipv4 = config_.ipam.assign_v4;
+  request.ipv6 = config_.ipam.assign_v6;
+  request.ipv4_pools = cni::texts_of(config_.ipam.v4_pools);
+  request.ipv6_pools = cni::texts_of(config_.ipam.v6_pools);
+  request.addresses = config_.requested_addresses;
+  return request;
+}
+
+Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode) const {
+  TRY(auto store, world_.open_store(store_url(), mode));
+  const auto tell = [&clock = world_.clock, write = writer_of(world_, config_)](const core::Key& key,
+                                                                                const Error& damage) {
+    const DecisionLine line(clock,
+                            fmt::format("DAMAGED {} {}", core::name_of(key.kind), in_quotes_if_needed(key.name)));
+    write(line.ended("warning", text_of(damage)));
+  };
+  return std::make_unique<engine::DamageTelling>(std::move(store), tell);
+}
+
+template <class Ask>
+auto Call::through_agent(Path& path, Ask ask) const {
+  auto answer = edge::through_agent(door(), ask, [&](const std::string& why) { path.why_not = why; });
+  path.by_agent = answer.has_value();
+  return answer;
+}
+
+// ---- ADD
+
+Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request) const {
+  TRY(const auto store, open(store::OpenMode::create));
+  return engine::assign(context(*store), request, config_.ipam.pools);
+}
+
+Result<core::Assigned> Call::assign(Path& path) const {
+  const core::AssignRequest request = this->request();
+  if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
+  }
+  TRY_VOID(core::check_node_name(request.node.name));
+  auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.assign({std::move(self), config_.ipam.pools, request});
+  });
+  if (!answer) {
+    TRY(answer, assign_alone(request));
+  }
+  if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
+  return std::get<core::Assigned>(*std::move(answer));
+}
+
+Result<Added> Call::add() const {
+  Path path;
+  TRY(const core::Assigned assigned, assign(path));
+  return Added{result_of(assigned), text_of(assigned) + path.text()};
+}
+
+// ---- DEL
+
+Result<GivenBack> Call::release(Path& path) const {
+  auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
+    return agent.release({std::move(self), owner_});
+  });
+  if (by_agent && !by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
+  const auto store = open(store::OpenMode::existing);
+  if (by_agent && !store) return GivenBack{};
+  if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
+  if (!store) return fail(store.error());
+  GivenBack given_back;
+  if (!by_agent) {
+    TRY(core::Released released, engine::release_owner(context(**store), owner_));
+    given_back.addresses = std::move(released.addresses);
+  }
+  if (given_back.addresses.empty()) {
+    given_back.elsewhere = elsewhere_text(**store, world_.clock, world_.random, owner_, node_);
+  }
+  return given_back;
+}
+
+Result<std::string> Call::del() const {
+  Path path;
+  TRY(const GivenBack given_back, release(path));
+  return given_back.words() + path.text();
+}
+
+// ---- CHECK, GC, STATUS
+
+Result<std::string> Call::check() const {
+  TRY(const auto store, open(store::OpenMode::existing));
+  std::vector<net::Address> expected;
+  for (const net::AddressWithLength& previous : config_.previous_addresses) expected.push_back(previous.address);
+  TRY_VOID(engine::check_attachment(context(*store), owner_, expected));
+  return std::string();
+}
+
+Result<engine::Collected> Call::collect() const {
+  if (config_.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
+  const auto store = open(store::OpenMode::existing);
+  if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
+  if (!store) return fail(store.error());
+  engine::ValidAttachments valid;
+  for (const cni::Attachment& a : config_.valid_attachments.entries) valid.insert({a.container_id, a.interface_name});
+  return engine::collect_attachments(context(**store), config_.name, node_, valid);
+}
+
+Result<std::string> Call::gc() const {
+  TRY(const engine::Collected collected, collect());
+  return fmt::format("released={} kept_young={}", list_of(collected.released), collected.kept_young);
+}
+
+Result<void> Call::status() const {
+  TRY(const auto store, open(store::OpenMode::create));
+  TRY_VOID(engine::ensure_pools(context(*store), config_.ipam.pools));
+  const core::AssignRequest request = this->request();
+  return engine::check_status(context(*store), {request.node, request.ipv4 > 0, request.ipv6 > 0, request.ipv4_pools,
+                                                request.ipv6_pools, config_.ipam.status_when_full});
+}
+
+}  // namespace
+
+CniPlugin croft_ipam_plugin(const CroftIpamWorld& world) {
+  CniPlugin plugin;
+  plugin.about = std::string("CNI croft-ipam plugin ") + CROFT_VERSION;
+  plugin.handlers = handlers_of<Call>(world);
+  plugin.owner_limits = cni::OwnerLimits();
+  return plugin;
+}
+
+}  // namespace croft::edge

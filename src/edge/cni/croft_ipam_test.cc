@@ -1,0 +1,236 @@
+#include "edge/cni/croft_ipam.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "edge/cni/skeleton.h"
+#include "store/memory/memory_store.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using namespace std::chrono_literals;
+
+/// The plugin whole, from environment and standard input to the printed answer, on a store in memory.
+class CroftIpamTest : public testing::Test {
+ protected:
+  CniAnswer run(const std::string& command, const std::string& ipam, const std::string& container = "c1",
+                const std::string& more = "", const std::string& version = "1.1.0", const std::string& args = "") {
+    CniHost host;
+    host.environment = {command, container, "/run/netns/x", "eth0", args, "/opt/cni/bin", ""};
+    const std::string config = R"({"cniVersion":")" + version +
+                               R"(","name":"net","nodename":"node-a","ipam":{"type":"croft-ipam")" + ipam + "}" + more +
+                               "}";
+    host.read_stdin = [config] { return Result<std::string>(config); };
+    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    return run_cni(croft_ipam_plugin(world_), host);
+  }
+
+  static constexpr const char* kPools =
+      R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","blockSize":29,"cooldownSeconds":5}])";
+
+  store::MemoryStore data_;
+  ManualClock clock_;
+  SeededRandom random_{7};
+  bool exists_ = false;
+  std::optional<Error> broken_;
+  std::vector<std::string> log_;
+  CroftIpamWorld world_{[this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
+                          if (broken_) return fail(*broken_);
+                          if (!exists_ && mode == store::OpenMode::existing)
+                            return fail(ErrorCode::not_found, "no store");
+                          exists_ = true;
+                          return std::make_unique<store::MemoryStore>(data_.data());
+                        },
+                        clock_, random_, "host",
+                        [this](const std::string&, const std::string& line) { log_.push_back(line); }};
+};
+
+TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
+  const auto answer = run("ADD", kPools);
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_EQ(
+      answer.out,
+      "{\n    \"cniVersion\": \"1.1.0\",\n    \"ips\": [\n        {\n            \"address\": \"10.1.0.8/28\",\n     "
+      "       \"gateway\": \"10.1.0.1\"\n        }\n    ]\n}")
+      << answer.out;
+  EXPECT_EQ(run("ADD", kPools).out, answer.out) << "asked again";
+  EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 node=node-a ok"));
+}
+
+/// An agent that answers as it is told, and remembers what it was asked.
+class ToldAgent final : public Agent {
+ public:
+  struct Script {
+    Result<core::AssignAnswer> assign = fail(ErrorCode::unavailable, "no answer in time");
+    Result<std::vector<net::Address>> release = fail(ErrorCode::unavailable, "no answer in time");
+    std::vector<wire::agent::AssignCall> assigns;
+    std::vector<wire::agent::ReleaseCall> releases;
+    std::vector<std::string> sockets;
+  };
+  explicit ToldAgent(Script& script) : script_(script) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall& call) override {
+    script_.assigns.push_back(call);
+    return script_.assign;
+  }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall& call) override {
+    script_.releases.push_back(call);
+    return script_.release;
+  }
+
+ private:
+  Script& script_;
+};
+
+class CroftIpamAgentTest : public CroftIpamTest {
+ protected:
+  void SetUp() override {
+    world_.find_agent = [this](const std::string& socket) {
+      script_.sockets.push_back(socket);
+      return std::make_unique<ToldAgent>(script_);
+    };
+  }
+  ToldAgent::Script script_;
+};
+
+TEST_F(CroftIpamAgentTest, WhatTheAgentAnswersIsTheAnswer) {
+  core::Assigned assigned;
+  assigned.addresses.push_back({net::Address::parse("10.1.0.9").value(),
+                                "a",
+                                net::Prefix::parse("10.1.0.0/24").value(),
+                                {},
+                                net::Prefix::parse("10.1.0.0/28").value(),
+                                core::SequenceNumber(1),
+                                false});
+  script_.assign = core::AssignAnswer(assigned);
+  script_.release = std::vector<net::Address>{assigned.addresses.front().address};
+  EXPECT_THAT(run("ADD", std::string(R"(,"store":"memory:x")") + kPools).out, HasSubstr("\"10.1.0.9/32\""));
+  EXPECT_THAT(log_.back(), HasSubstr("via=agent"));
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0.9 via=agent"));
+  EXPECT_FALSE(exists_) << "the store was opened";
+  ASSERT_EQ(script_.assigns.size(), 1U);
+  EXPECT_EQ(script_.assigns[0].caller.store, "memory:x");
+  EXPECT_EQ(script_.assigns[0].caller.node, "node-a");
+  EXPECT_EQ(script_.assigns[0].pools.size(), 1U);
+  EXPECT_EQ(script_.assigns[0].request.owner, (core::Owner{"net", "c1", "eth0"}));
+  ASSERT_EQ(script_.releases.size(), 1U);
+  EXPECT_EQ(script_.releases[0].caller.store, kDefaultStoreUrl);
+  EXPECT_EQ(script_.sockets, std::vector<std::string>(2, kDefaultAgentSocket));
+}
+
+TEST_F(CroftIpamAgentTest, ARefusalOfTheAgentIsFinal) {
+  script_.assign = core::AssignAnswer(core::Refusal{ErrorCode::exhausted, "nothing is free", {}});
+  const auto answer = run("ADD", kPools);
+  EXPECT_THAT(answer.out, HasSubstr("\"code\": 100"));
+  EXPECT_THAT(answer.out, HasSubstr("nothing is free"));
+}
+
+TEST_F(CroftIpamAgentTest, EveryErrorOfTheAgentMeansGoingAlone) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::internal); ++code) {
+    script_.assign = fail(static_cast<ErrorCode>(code), "it could not");
+    script_.release = fail(static_cast<ErrorCode>(code), "it could not");
+    EXPECT_EQ(run("ADD", kPools).exit_code, 0) << code;
+    EXPECT_THAT(log_.back(), HasSubstr("via=store agent=\"it could not\""));
+    EXPECT_EQ(run("DEL", "").exit_code, 0) << code;
+    EXPECT_THAT(log_.back(), HasSubstr("via=store"));
+    clock_.advance(6s);  // longer than an address of the pool cools
+  }
+}
+
+TEST_F(CroftIpamAgentTest, TheConfigurationSaysWhere) {
+  run("ADD", std::string(R"(,"agent":"/x/y.sock")") + kPools);
+  EXPECT_EQ(script_.sockets, std::vector<std::string>{"/x/y.sock"});
+  run("ADD", std::string(R"(,"agent":"none")") + kPools);
+  EXPECT_EQ(script_.sockets.size(), 1U);
+  EXPECT_THAT(run("ADD", std::string(R"(,"agent":"x")") + kPools).out, HasSubstr("ipam.agent"));
+  EXPECT_EQ(run("DEL", R"(,"agent":"x")").exit_code, 0);  // a release needs none of it
+}
+
+TEST_F(CroftIpamTest, WithoutGatewayItIsASingleAddress) {
+  const auto answer = run("ADD", R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","gateway":"none"}])");
+  EXPECT_THAT(answer.out, HasSubstr("/32\""));
+  EXPECT_THAT(answer.out, Not(HasSubstr("gateway")));
+}
+
+TEST_F(CroftIpamTest, NoPoolIsTryAgainLaterAndFullIsOneHundred) {
+  EXPECT_THAT(run("ADD", "").out, HasSubstr("\"code\": 11"));
+  for (int i = 0; i < 13; ++i) EXPECT_EQ(run("ADD", kPools, "x" + std::to_string(i)).exit_code, 0);
+  const auto full = run("ADD", kPools, "late");
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.out, HasSubstr("\"code\": 100"));
+  EXPECT_THAT(full.out, HasSubstr("pool a (10.1.0.0/28): 2 blocks are claimed"));
+  EXPECT_THAT(log_.back(), HasSubstr(" error us=0 cni=100 code=exhausted error=\""));
+  EXPECT_THAT(log_.back(), HasSubstr("pool a (10.1.0.0/28)"));
+}
+
+TEST_F(CroftIpamTest, PoolsThatDisagreeAreRefusedByAddAndIgnoredByDel) {
+  run("ADD", kPools);
+  const std::string other = R"(,"pools":[{"name":"a","cidr":"10.1.0.0/28","blockSize":30}])";
+  EXPECT_THAT(run("ADD", other).out, HasSubstr("\"code\": 102"));
+  EXPECT_EQ(run("DEL", other).exit_code, 0);
+  EXPECT_EQ(run("DEL", R"(,"pools":"nonsense")").exit_code, 0);
+}
+
+TEST_F(CroftIpamTest, DelOfNothingMakesNothing) {
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_EQ(run("GC", "", "", R"(,"cni.dev/valid-attachments":[])").exit_code, 0);
+  EXPECT_FALSE(exists_);
+}
+
+TEST_F(CroftIpamTest, CheckFollowsThePreviousResult) {
+  run("ADD", kPools);
+  EXPECT_EQ(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.8/28"}]})").exit_code, 0);
+  EXPECT_THAT(run("CHECK", "", "c1", R"(,"prevResult":{"ips":[{"address":"10.1.0.9/28"}]})").out,
+              HasSubstr("10.1.0.9"));
+  EXPECT_EQ(run("CHECK", "", "c2").exit_code, 1);
+}
+
+TEST_F(CroftIpamTest, GcNeedsAListAndKeepsTheYoung) {
+  run("ADD", kPools);
+  clock_.advance(61s);
+  EXPECT_EQ(run("GC", "").exit_code, 0);
+  EXPECT_EQ(run("CHECK", "").exit_code, 0) << "no list frees nothing";
+  run("GC", "", "", R"(,"cni.dev/valid-attachments":[{"containerID":"c1","ifname":"eth0"}])");
+  EXPECT_EQ(run("CHECK", "").exit_code, 0);
+  run("GC", "", "", R"(,"cni.dev/valid-attachments":[])");
+  EXPECT_EQ(run("CHECK", "").exit_code, 1);
+}
+
+TEST_F(CroftIpamTest, StatusSaysFiftyForWhatCannotServe) {
+  EXPECT_THAT(run("STATUS", "").out, HasSubstr("\"code\": 50"));
+  EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+  for (int i = 0; i < 13; ++i) run("ADD", kPools, "x" + std::to_string(i));
+  EXPECT_EQ(run("STATUS", kPools).exit_code, 0) << "a full pool is not the node's fault";
+  EXPECT_THAT(run("STATUS", std::string(kPools) + R"(,"statusWhenFull":true)").out, HasSubstr("\"code\": 50"));
+  broken_ = Error{ErrorCode::corrupt, "the store is damaged", ""};
+  EXPECT_THAT(run("STATUS", kPools).out, HasSubstr("\"code\": 50"));
+  EXPECT_THAT(run("ADD", kPools).out, HasSubstr("\"code\": 101"));
+}
+
+TEST_F(CroftIpamTest, ExplicitAddressFromEveryChannel) {
+  EXPECT_THAT(run("ADD", kPools, "a", "", "1.0.0", "IP=10.1.0.3").out, HasSubstr("10.1.0.3/28"));
+  EXPECT_THAT(run("ADD", kPools, "b", R"(,"args":{"cni":{"ips":["10.1.0.4"]}})").out, HasSubstr("10.1.0.4/28"));
+  EXPECT_THAT(run("ADD", kPools, "c", R"(,"runtimeConfig":{"ips":["10.1.0.5/24"]})").out, HasSubstr("10.1.0.5/28"));
+  EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"ips":["10.1.0.6"])", "d").out, HasSubstr("10.1.0.6/28"));
+  EXPECT_THAT(run("ADD", kPools, "e", "", "1.0.0", "IP=10.1.0.3").out, HasSubstr("held by net.a"));
+}
+
+TEST_F(CroftIpamTest, NeitherFamilyIsAnError) {
+  EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"assign_ipv4":"false")").out, HasSubstr("assign_ipv6"));
+}
+
+TEST_F(CroftIpamTest, EveryVersionAnswersInItsForm) {
+  for (const char* version : {"0.1.0", "0.2.0"}) {
+    EXPECT_THAT(run("ADD", kPools, "c1", "", version).out, HasSubstr("\"ip4\"")) << version;
+  }
+  for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}) {
+    EXPECT_THAT(run("ADD", kPools, "c1", "", version).out, HasSubstr("\"ips\"")) << version;
+  }
+}
+
+}  // namespace
+}  // namespace croft::edge

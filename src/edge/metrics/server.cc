@@ -1,0 +1,106 @@
+#include "edge/metrics/server.h"
+
+#include <CivetServer.h>
+
+#include <charconv>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <prometheus/exposer.h>
+
+#include "net/echo.h"
+
+namespace croft::edge {
+namespace {
+
+// Whoever connects and says nothing keeps a thread for as long as a request may take, and a scraper that comes behind
+// as many of them as can wait is answered within about four seconds: Prometheus has ten.
+constexpr const char* kThreads = "16";
+constexpr const char* kRequestTimeoutMs = "1000";
+/// Connections that wait for a thread, and those that wait to be taken from the kernel.
+constexpr const char* kQueue = "16";
+constexpr const char* kBacklog = "32";
+
+Error wrong(std::string_view text, std::string_view why) {
+  return {ErrorCode::invalid_argument, fmt::format("metrics address {} {}", net::echo(text), why), {}};
+}
+
+/// What civetweb complains of while this thread starts a server: it calls back without telling whose server it is.
+thread_local std::string* complaints = nullptr;
+
+/// Later complaints, of what clients send, concern nobody.
+int take_complaint(const mg_connection*, const char* message) {
+  if (complaints != nullptr && message != nullptr && complaints->empty()) *complaints = message;
+  return 1;
+}
+
+}  // namespace
+
+Result<MetricsAddress> MetricsAddress::parse(std::string_view text) {
+  constexpr std::string_view kForm =
+      "must be an address and a port, as in 127.0.0.1:9600 or [::1]:9600; names are not looked up";
+  const bool is_bracketed = text.starts_with('[');
+  const std::size_t colon = text.rfind(':');
+  if (colon == text.npos || (is_bracketed && (colon < 2 || text[colon - 1] != ']'))) return fail(wrong(text, kForm));
+  const std::string_view host = is_bracketed ? text.substr(1, colon - 2) : text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  const auto address = net::parse_address(host);
+  if (!address || address->is_v4() == is_bracketed) return fail(wrong(text, kForm));
+
+  MetricsAddress result{*address, 0};
+  const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), result.port);
+  if (error != std::errc() || stop != port.data() + port.size()) {
+    return fail(wrong(text, "must end with a port, 1 to 65535"));
+  }
+  if (result.port == 0) {
+    return fail(
+        wrong(text, "has port 0, which is a port nobody knows: name one, or leave the flag out for no metrics"));
+  }
+  return result;
+}
+
+std::string MetricsAddress::text() const {
+  return host.is_v4() ? fmt::format("{}:{}", host.to_string(), port) : fmt::format("[{}]:{}", host.to_string(), port);
+}
+
+class MetricsServer::Parts {
+ public:
+  Parts(const std::vector<std::string>& options, const CivetCallbacks& callbacks) : exposer(options, &callbacks) {}
+  prometheus::Exposer exposer;
+};
+
+MetricsServer::MetricsServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+MetricsServer::~MetricsServer() = default;
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metrics, const MetricsAddress& address) {
+  if (address.host.is_v6() && mg_check_feature(MG_FEATURES_IPV6) == 0) {
+    return fail(
+        ErrorCode::refused_by_configuration,
+        fmt::format("metrics can't be served at {}: the HTTP library of this machine, civetweb, is built without "
+                    "IPv6; give an IPv4 address",
+                    address.text()));
+  }
+  const std::vector<std::string> options{"listening_ports",    address.text(),    "num_threads",      kThreads,
+                                         "request_timeout_ms", kRequestTimeoutMs, "connection_queue", kQueue,
+                                         "listen_backlog",     kBacklog};
+  CivetCallbacks callbacks;
+  callbacks.log_message = take_complaint;
+  std::string complaint;
+  complaints = &complaint;
+  std::unique_ptr<Parts> parts;
+  try {
+    parts = std::make_unique<Parts>(options, callbacks);
+  } catch (const std::exception& error) {
+    if (complaint.empty()) complaint = error.what();
+  }
+  complaints = nullptr;
+  if (parts == nullptr) {
+    return fail(ErrorCode::already_exists, fmt::format("metrics can't be served at {}: {}", address.text(), complaint));
+  }
+  parts->exposer.RegisterCollectable(metrics.collectable());
+  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(parts)));
+}
+
+}  // namespace croft::edge
