@@ -277,7 +277,7 @@ TEST_F(AuditTest, AnEmptyCacheProvesNothing) {
   clock.advance(60s);
   const auto report = audit(context, core::audit::LiveAttachments{}).value();
   EXPECT_THAT(findings(core::audit::LiveAttachments{}), ElementsAre(HasSubstr("cache_empty")));
-  for (const Allocation& allocation : report.allocations) EXPECT_FALSE(allocation.unattached);
+  for (const core::audit::Allocation& allocation : report.allocations) EXPECT_FALSE(allocation.unattached);
 }
 
 TEST_F(AuditTest, AnEntryWhoseNamespaceIsGoneIsNobody) {

@@ -27,8 +27,7 @@ struct RangeChoice {
 
   RangeChoice() = default;
   /// All given: no record is looked at for it.
-  RangeChoice(const core::ServiceRanges& all)
-      : cidrs(all.cidrs), node_ports(all.node_ports), may_make(all.may_make) {}
+  RangeChoice(const core::ServiceRanges& all) : cidrs(all.cidrs), node_ports(all.node_ports), may_make(all.may_make) {}
 };
 
 /// Makes a Service (core::plan_create_service). Error, besides: corrupt, when a range's record tells of none.

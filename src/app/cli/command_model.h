@@ -39,7 +39,7 @@ using Examples = std::function<std::vector<std::string>(const std::string& path)
 /// Of a program's own App: all of it.
 [[nodiscard]] CommandModel model_of(const CLI::App& app, const Examples& examples);
 
-/// Gives an App and all below it, also what is added later, the help of help_page().
+/// Gives an App, and the commands that are added to it afterwards, the help of help_page().
 void use_help_pages(CLI::App& app, const Examples& examples);
 
 /// What an option takes, in plain words, from what CLI11 says of it: "TEXT:{a,b}" is "a|b", "INT in [0 - 9]" "0 to 9".

@@ -16,6 +16,7 @@
 #include "edge/facts/host_local_facts.h"
 #include "edge/facts/host_local_sets.h"
 #include "store/hostlocal/open_reservations.h"
+#include "store/reservations.h"
 
 namespace croft::app {
 namespace {

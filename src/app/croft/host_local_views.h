@@ -9,6 +9,7 @@
 #include "core/host_local/audit.h"
 #include "core/host_local/range_set.h"
 #include "net/count.h"
+#include "store/reservations.h"
 
 namespace croft::app {
 

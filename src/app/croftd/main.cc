@@ -58,13 +58,13 @@ int run(int argc, char** argv) {
   os::StopSignal stop;
   Daemon daemon{clock, random, stop, {}};
   CLI::App app("Croft's daemon: the work that no single call of the plugin can do.", "croftd");
+  use_help_pages(app, examples_of);
   app.footer(kFooter);
   app.set_version_flag("--version",
                        std::string("croftd ") + CROFT_VERSION + commit_text() + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);
   for (const auto add : kSubcommands) add(app, daemon);
   add_page_commands(app, examples_of, 8, [&daemon](std::function<Result<int>()> run) { daemon.run = std::move(run); });
-  use_help_pages(app, examples_of);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

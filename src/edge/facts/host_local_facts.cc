@@ -10,6 +10,7 @@
 #include "net/echo.h"
 #include "os/directory.h"
 #include "os/network_namespaces.h"
+#include "store/reservations.h"
 #include "wire/cni/cache.h"
 #include "wire/host_local/files.h"
 
