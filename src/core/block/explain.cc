@@ -24,13 +24,13 @@ std::string labels_text(const Labels& labels) {
 
 class Explaining {
  public:
-  Explaining(const Snapshot& snapshot, const AssignRequest& request, const Instant& now)
-      : reader_(snapshot), request_(request), pools_(reader_), draft_(reader_, pools_, now) {}
+  Explaining(Reader& reader, const AssignRequest& request, const Instant& now)
+      : reader_(reader), request_(request), pools_(reader_), draft_(reader_, pools_, now) {}
 
   /// `decided` is the plan of the same snapshot.
-  Step<Explanation> run(Plan<AssignAnswer> decided) {
+  [[nodiscard]] Flow<Plan<Explanation>> run(Plan<AssignAnswer> decided) {
     const Node* node = reader_.sound<Node>(node_key(request_.node.name));
-    if (!reader_.complete()) return reader_.missing();
+    TRY_VOID(reader_.ready());
     result_.strict_affinity = pools_.config().strict_affinity;
     result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
     result_.node_recorded = node != nullptr;
@@ -41,7 +41,6 @@ class Explaining {
     if (const auto* assigned = std::get_if<Assigned>(&decided.answer)) {
       for (const AssignedAddress& address : assigned->addresses) result_.addresses.push_back(explained(address));
     }
-    if (!reader_.complete()) return reader_.missing();
     result_.answer = std::move(decided.answer);
     return Plan<Explanation>{std::move(result_), {}};
   }
@@ -96,9 +95,11 @@ class Explaining {
   PoolFact usable_fact(const Pool& pool, const OwnBlocks& own) {
     PoolFact fact{pool.name, pool.cidr, true, {}, grounds_of(pool), {}, {}, {}, {}};
     for (const Prefix& cidr : own_in(pool, own)) fact.own.push_back(own_fact(cidr));
-    ClaimChoice claim = choose_block_to_claim(reader_, pools_, pool, request_.node);
-    fact.claimable = claim.block;
-    fact.not_claimable = std::move(claim.reason);
+    // Goes on when that has to read more: what the other facts need is asked for together with it.
+    if (auto claim = choose_block_to_claim(reader_, pools_, pool, request_.node)) {
+      fact.claimable = claim->block;
+      fact.not_claimable = std::move(claim->reason);
+    }
     std::size_t looked_at = 0;
     for (const Prefix& cidr : blocks_with_room(reader_, pools_, pool, request_.node)) {
       if (++looked_at > kExplainLooksMax) break;
@@ -178,7 +179,7 @@ class Explaining {
     return result;
   }
 
-  Reader reader_;
+  Reader& reader_;
   const AssignRequest& request_;
   PoolTable pools_;
   Draft draft_;
@@ -193,9 +194,11 @@ Step<Explanation> plan_explain(const Snapshot& snapshot, const AssignRequest& re
   if (auto* missing = std::get_if<Missing>(&decided)) return std::move(*missing);
   if (auto* error = std::get_if<Error>(&decided)) return std::move(*error);
   auto& plan = std::get<Plan<AssignAnswer>>(decided);
-  Explaining explaining(snapshot, request, now);
-  explaining.note_writes(plan.writes);
-  return explaining.run(std::move(plan));
+  return decide(snapshot, [&](Reader& reader) {
+    Explaining explaining(reader, request, now);
+    explaining.note_writes(plan.writes);
+    return explaining.run(std::move(plan));
+  });
 }
 
 std::string_view name_of(Origin origin) {

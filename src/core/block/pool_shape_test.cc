@@ -57,13 +57,13 @@ struct PoolScene : TestRegister {
     return std::get<Assigned>(*answer).addresses.front().address.to_string();
   }
   [[nodiscard]] Result<ClaimChoice> choose() {
-    return decide<ClaimChoice>([&](const Snapshot& s) -> Step<ClaimChoice> {
-      Reader reader(s);
-      const PoolTable pools(reader);
-      if (!reader.complete()) return reader.missing();
-      ClaimChoice choice = choose_block_to_claim(reader, pools, pool, kNode);
-      if (!reader.complete()) return reader.missing();
-      return Plan<ClaimChoice>{std::move(choice), {}};
+    return decide<ClaimChoice>([&](const Snapshot& s) {
+      return core::decide(s, [&](Reader& reader) -> Flow<Plan<ClaimChoice>> {
+        const PoolTable pools(reader);
+        TRY_VOID(reader.ready());
+        TRY(ClaimChoice choice, choose_block_to_claim(reader, pools, pool, kNode));
+        return Plan<ClaimChoice>{std::move(choice), {}};
+      });
     });
   }
 
