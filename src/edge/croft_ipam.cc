@@ -44,10 +44,10 @@ core::AssignRequest assign_request(const Caller& caller, const NetworkConfig& co
   request.owner = owner_of(caller, config);
   request.pod = config.pod;
   request.node = node_of(config, world);
-  request.ipv4 = config.ipam.assign_v4;
-  request.ipv6 = config.ipam.assign_v6;
-  request.ipv4_pools = cni::texts_of(config.ipam.v4_pools);
-  request.ipv6_pools = cni::texts_of(config.ipam.v6_pools);
+  request.count.v4 = config.ipam.assign_v4;
+  request.count.v6 = config.ipam.assign_v6;
+  request.pools.v4 = cni::texts_of(config.ipam.v4_pools);
+  request.pools.v6 = cni::texts_of(config.ipam.v6_pools);
   request.addresses = config.requested_addresses;
   return request;
 }
@@ -144,7 +144,7 @@ auto through_agent(const CroftIpamWorld& world, const NetworkConfig& config, Pat
 Result<core::Assigned> assign(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config,
                               Path& path) {
   const core::AssignRequest request = assign_request(caller, config, world);
-  if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
+  if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
   }
@@ -212,8 +212,9 @@ struct Release {
   const engine::Context context{*store, world.clock, world.random};
   TRY_VOID(engine::ensure_pools(context, config.ipam.pools));
   const core::AssignRequest request = assign_request({}, config, world);
-  return engine::check_status(context, {request.node, request.ipv4 > 0, request.ipv6 > 0, request.ipv4_pools,
-                                        request.ipv6_pools, config.ipam.status_when_full});
+  return engine::check_status(
+      context,
+      {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config.ipam.status_when_full});
 }
 
 Checked<cni::AddResult> add(const CroftIpamWorld& world, const Caller& caller, const NetworkConfig& config) {

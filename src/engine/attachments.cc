@@ -131,10 +131,8 @@ Result<void> check_status(const Context& context, const StatusRequest& request) 
   // An owner that cannot exist: the trial assignment below is never committed.
   probe.owner = {"status", "probe", "status"};
   probe.node = request.node;
-  probe.ipv4 = request.ipv4;
-  probe.ipv6 = request.ipv6;
-  probe.ipv4_pools = request.ipv4_pools;
-  probe.ipv6_pools = request.ipv6_pools;
+  probe.count = {request.wanted.v4 ? 1U : 0U, request.wanted.v6 ? 1U : 0U};
+  probe.pools = request.pools;
   TRY_VOID(core::check_node_name(request.node.name));
   TRY(const core::AssignAnswer answer,
       transact(context, TurnTaking::before_writing,

@@ -7,6 +7,7 @@
 #include "core/register/owner.h"
 #include "engine/transact.h"
 #include "net/address.h"
+#include "net/per_family.h"
 
 namespace croft::engine {
 
@@ -35,9 +36,8 @@ inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
 /// Errors: those of the store; no_pool; exhausted; corrupt and newer_version naming the record.
 struct StatusRequest {
   core::AffinityOwner node;
-  bool ipv4 = true;
-  bool ipv6 = false;
-  std::vector<std::string> ipv4_pools, ipv6_pools;
+  net::PerFamily<bool> wanted{true, false};
+  net::PerFamily<std::vector<std::string>> pools;
   bool fail_when_full = false;
 };
 [[nodiscard]] Result<void> check_status(const Context& context, const StatusRequest& request);

@@ -65,14 +65,14 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
   const Handle* handle = in.reader.get<Handle>(handle_key(in.handle_id));
   // Asked for together, so that a store far away is asked once.
   static_cast<void>(in.node_labels());
-  for (const Family family : {Family::v4, Family::v6}) {
-    const std::uint32_t count = family == Family::v4 ? request.ipv4 : request.ipv6;
-    if (count > 0 && wanted_of(family, request).empty()) prefetch_own_blocks(in.reader, request.node, family);
+  for (const Family family : net::kFamilies) {
+    if (request.count[family] > 0 && wanted_of(family, request).empty())
+      prefetch_own_blocks(in.reader, request.node, family);
   }
   TRY_VOID(in.reader.ready());
   TRY_VOID(collect_held(in, handle));
-  TRY_VOID(serve(in, Family::v4, request.ipv4));
-  return serve(in, Family::v6, request.ipv6);
+  for (const Family family : net::kFamilies) TRY_VOID(serve(in, family, request.count[family]));
+  return {};
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class Explaining {
     result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
     result_.node_recorded = node != nullptr;
     if (node != nullptr && request_.node.type == AffinityOwner::Type::host) result_.node_labels = node->labels;
-    for (const Family family : {Family::v4, Family::v6}) {
+    for (const Family family : net::kFamilies) {
       if (is_asked(family)) result_.families.push_back(facts_of(family));
     }
     if (const auto* assigned = std::get_if<Assigned>(&decided.answer)) {
@@ -58,7 +58,7 @@ class Explaining {
   [[nodiscard]] bool is_asked(Family family) const {
     const bool wants_one = std::any_of(request_.addresses.begin(), request_.addresses.end(),
                                        [&](const net::Address& a) { return a.family() == family; });
-    return wants_one || (family == Family::v4 ? request_.ipv4 : request_.ipv6) > 0;
+    return wants_one || request_.count[family] > 0;
   }
 
   FamilyFacts facts_of(Family family) {
@@ -66,8 +66,7 @@ class Explaining {
     facts.family = family;
     facts.block_limit = block_limit_of(request_, pools_.config());
     const PoolChoice choice =
-        choose_pools(pools_, {family, request_.node.name, request_.use,
-                              family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools, result_.node_labels,
+        choose_pools(pools_, {family, request_.node.name, request_.use, request_.pools[family], result_.node_labels,
                               request_.namespace_labels, reader_.damage(node_key(request_.node.name))});
     const OwnBlocks own = find_own_blocks(reader_, request_.node, family, choice.usable, draft_.now().wall);
     facts.owned_blocks = own.count(reader_, request_.node, family, choice.usable);
@@ -110,7 +109,7 @@ class Explaining {
   }
 
   [[nodiscard]] std::string grounds_of(const Pool& pool) const {
-    const auto& asked = pool.cidr.family() == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools;
+    const auto& asked = request_.pools[pool.cidr.family()];
     if (!asked.empty()) return "asked for; its selectors don't matter";
     const std::string selector = pool.node_selector.empty() ? "all()" : pool.node_selector;
     std::string text = selector == "all()" ? "serves all nodes"

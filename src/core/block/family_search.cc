@@ -25,7 +25,7 @@ AssignFlow<void> FamilySearch::choose() {
   const PoolRequest wanted{family_,
                            request.node.name,
                            request.use,
-                           family_ == net::Family::v4 ? request.ipv4_pools : request.ipv6_pools,
+                           request.pools[family_],
                            in_.node_labels(),
                            request.namespace_labels,
                            in_.reader.damage(node_key(request.node.name))};

@@ -28,8 +28,8 @@ AssignRequest request(Family family, const std::string& container = "c1") {
   AssignRequest wanted;
   wanted.owner = {"net", container, "eth0"};
   wanted.node = kNode;
-  wanted.ipv4 = family == Family::v4 ? 1 : 0;
-  wanted.ipv6 = family == Family::v6 ? 1 : 0;
+  wanted.count.v4 = family == Family::v4 ? 1 : 0;
+  wanted.count.v6 = family == Family::v6 ? 1 : 0;
   return wanted;
 }
 
