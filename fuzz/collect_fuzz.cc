@@ -271,8 +271,8 @@ class World {
     wanted.owner = {"net", "c" + std::to_string(++made_), "eth0"};
     if (made.kind == Container::Kind::pod) wanted.pod = {name_of_pod(number), kNamespace, "u" + std::to_string(made_)};
     wanted.node = host(made.node);
-    wanted.ipv4 = 1 + (kind & 32) / 32;
-    wanted.ipv6 = (kind & 64) / 64;
+    wanted.count.v4 = 1 + (kind & 32) / 32;
+    wanted.count.v6 = (kind & 64) / 64;
     wanted.partial = true;
     made.handle = handle_of(wanted.owner);
     made.pod = wanted.pod.name;

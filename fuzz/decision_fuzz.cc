@@ -218,8 +218,8 @@ class World {
     AssignRequest wanted;
     wanted.owner = owner();
     wanted.node = node(static_cast<std::uint32_t>(machine));
-    wanted.ipv4 = in_.below(3);
-    wanted.ipv6 = in_.below(3);
+    wanted.count.v4 = in_.below(3);
+    wanted.count.v6 = in_.below(3);
     wanted.partial = in_.byte() % 4 == 0;
     if (in_.byte() % 4 == 0) wanted.addresses.push_back(any_prefix(in_, Family::v4, 32, 32).first());
     if (in_.byte() % 8 == 0) wanted.addresses.push_back(any_prefix(in_, Family::v6, 128, 128).first());

@@ -274,10 +274,10 @@ class World {
     request.owner.interface_name = c.option("if", "eth0");
     const bool exact = c.has("ip");
     for (const std::string& address : c.list("ip")) request.addresses.push_back(Command::address_of(address));
-    request.ipv6 = c.number("ipv6", 0);
-    request.ipv4 = c.number("ipv4", exact || request.ipv6 > 0 ? 0 : 1);
-    request.ipv4_pools = c.list("pools");
-    request.ipv6_pools = c.list("ipv6-pools");
+    request.count.v6 = c.number("ipv6", 0);
+    request.count.v4 = c.number("ipv4", exact || request.count.v6 > 0 ? 0 : 1);
+    request.pools.v4 = c.list("pools");
+    request.pools.v6 = c.list("ipv6-pools");
     request.use = use_named(c.option("use", "workload"));
     request.block_limit = c.number("block-limit", 0);
     request.partial = c.flag("partial");

@@ -9,6 +9,7 @@
 #include "core/register/owner.h"
 #include "engine/transact.h"
 #include "net/address.h"
+#include "net/per_family.h"
 
 namespace croft::engine {
 

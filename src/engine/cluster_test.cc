@@ -40,7 +40,7 @@ class Cluster : public testing::Test, public World {
   std::vector<std::string> add_many(const std::string& container, std::uint32_t count, bool partial = false,
                                     const std::string& node = "node-a") {
     auto wanted = request(container, node);
-    wanted.ipv4 = count;
+    wanted.count.v4 = count;
     wanted.partial = partial;
     return add(wanted);
   }
@@ -122,7 +122,7 @@ TEST_F(Cluster, APoolAskedForByNameNeedsNoSelectorAndNoAutomaticMode) {
   });
   EXPECT_THAT(add("c1"), StartsWith("refused_by_configuration"));
   auto wanted = request("c1");
-  wanted.ipv4_pools = {"10.1.0.0/28"};
+  wanted.pools.v4 = {"10.1.0.0/28"};
   EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
 }
 
@@ -141,7 +141,7 @@ TEST_F(Cluster, OwnBlocksInAnyPoolComeBeforeNewOnes) {
   bare_pool("a", "10.1.0.0/28", 30);
   bare_pool("b", "10.2.0.0/28", 30);
   auto wanted = request("c1");
-  wanted.ipv4_pools = {"b"};
+  wanted.pools.v4 = {"b"};
   EXPECT_THAT(add(wanted).front(), StartsWith("10.2."));
   EXPECT_THAT(add("c2"), StartsWith("10.2.")) << "pool a has no block of the node yet";
 }
@@ -177,11 +177,11 @@ TEST_F(Cluster, ABlockLimitIsAnErrorAndNothingIsBorrowed) {
   bare_pool("a", "10.1.0.0/28", 30);
   EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
   auto wanted = request("many");
-  wanted.ipv4 = 9;
+  wanted.count.v4 = 9;
   wanted.block_limit = 2;
   EXPECT_THAT(add(wanted).front(), HasSubstr("it may have no more than 2 (maxBlocksPerHost)"));
   EXPECT_THAT(blocks_of(kNodeA), IsEmpty()) << "all or nothing";
-  wanted.ipv4 = 8;
+  wanted.count.v4 = 8;
   EXPECT_EQ(add(wanted).size(), 8U);
   EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
 }
@@ -190,20 +190,20 @@ TEST_F(Cluster, TheStricterLimitCounts) {
   bare_pool("a", "10.1.0.0/27", 30);
   config([](core::IpamConfig& c) { c.max_blocks_per_host = 1; });
   auto wanted = request("many");
-  wanted.ipv4 = 5;
+  wanted.count.v4 = 5;
   wanted.block_limit = 2;
   EXPECT_THAT(add(wanted).front(), HasSubstr("no more than 1"));
   config([](core::IpamConfig& c) { c.max_blocks_per_host = 3; });
   EXPECT_EQ(add(wanted).size(), 5U);
   auto more = request("more");
-  more.ipv4 = 4;
+  more.count.v4 = 4;
   more.block_limit = 2;
   EXPECT_THAT(add(more).front(), HasSubstr("no more than 2"));
   more.block_limit = 0;
   EXPECT_EQ(add(more).size(), 4U);
   config([](core::IpamConfig& c) { c.max_blocks_per_host = 0; });
   auto calico = request("calico");
-  calico.ipv4 = 4;
+  calico.count.v4 = 4;
   calico.default_block_limit = 3;
   EXPECT_THAT(add(calico).front(), HasSubstr("no more than 3"));
 }
@@ -508,7 +508,7 @@ TEST_F(BesideCalico, AClusterWithoutAFreeBlockIsNotSearchedWholeBeforeBorrowing)
     foreign_block(kNodeB, prefix("10.8.0.0/18").subprefix(i, 29).to_string().c_str(), 7);
   }
   auto wanted = request("c1");
-  wanted.ipv4_pools = {"wide"};
+  wanted.pools.v4 = {"wide"};
   const auto reads_before = store.counts().read;
   EXPECT_THAT(add(wanted), ElementsAre(StartsWith("10.8.")));
   EXPECT_LE(store.counts().read - reads_before, 10U);

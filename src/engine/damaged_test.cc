@@ -220,7 +220,7 @@ TEST_F(Damaged, AnAffinityOrAMarkConcernsItsBlockAlone) {
     }
   }
   for (int i = 0; i < 30; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
-  EXPECT_TRUE(check_status(context, {node, true, false, {}, {}, false}));
+  EXPECT_TRUE(check_status(context, {node, {true, false}, {}, false}));
 }
 
 TEST_F(Damaged, TheAuditNamesEachOnce) {
@@ -345,7 +345,7 @@ TEST_F(Damaged, NoRecordMakesANodeUnready) {
   EXPECT_TRUE(check_status(context, status)) << "a pool serves";
   store.damage(core::pool_key("four"));
   expect_ready("other");
-  status.ipv4_pools = {"four"};
+  status.pools.v4 = {"four"};
   status.fail_when_full = false;
   EXPECT_TRUE(check_status(context, status)) << "asked for by name";
 }

@@ -119,7 +119,7 @@ TEST_F(Engine, DelOfTheUnknownIsASuccessAndMayBeRepeated) {
 TEST_F(Engine, DualStackIsAllOrNone) {
   pool("four", "10.1.0.0/24", 26);
   auto both = request("c1");
-  both.ipv6 = true;
+  both.count.v6 = true;
   EXPECT_THAT(add(both).front(),
               HasSubstr("no_pool: no IPv6 address for node node-a: there is no pool of this family"));
   EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
@@ -134,7 +134,7 @@ TEST_F(Engine, ASecondFamilyMayBeAddedLater) {
   pool("six", "fd00::/120", 122);
   const std::string four = add("c1");
   auto both = request("c1");
-  both.ipv6 = true;
+  both.count.v6 = true;
   EXPECT_THAT(add(both), ElementsAre(four, StartsWith("fd00::")));
 }
 
@@ -178,7 +178,7 @@ TEST_F(Engine, SeveralExplicitAddressesAndAnAutomaticOneOfTheOtherFamily) {
   pool("four", "10.1.0.0/24", 26);
   pool("six", "fd00::/120", 122);
   auto wanted = request("c1");
-  wanted.ipv6 = true;
+  wanted.count.v6 = true;
   wanted.addresses = {ip("10.1.0.9"), ip("10.1.0.8"), ip("10.1.0.99")};
   EXPECT_THAT(add(wanted), ElementsAre("10.1.0.9", "10.1.0.8", "10.1.0.99", StartsWith("fd00::")));
   EXPECT_EQ(del("c1"), 4U);
@@ -188,10 +188,10 @@ TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
   pool("a", "10.1.0.0/29", 29);
   pool("b", "10.2.0.0/29", 29);
   auto wanted = request("c1");
-  wanted.ipv4_pools = {"b"};
+  wanted.pools.v4 = {"b"};
   EXPECT_EQ(add(wanted).front(), "10.2.0.2");
   wanted = request("c2");
-  wanted.ipv4_pools = {"10.2.0.0/29", "a"};
+  wanted.pools.v4 = {"10.2.0.0/29", "a"};
   EXPECT_EQ(add(wanted).front(), "10.2.0.3");
   for (int i = 3; i < 6; ++i)
     add([&] {
@@ -202,7 +202,7 @@ TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
   wanted.owner.container_id = "c9";
   EXPECT_EQ(add(wanted).front(), "10.1.0.2") << "b is full, a comes next";
   wanted = request("c10");
-  wanted.ipv4_pools = {"nowhere"};
+  wanted.pools.v4 = {"nowhere"};
   EXPECT_THAT(add(wanted).front(), HasSubstr("refused_by_configuration: the given pool (nowhere) does not exist"));
 }
 
@@ -483,7 +483,7 @@ TEST_F(Engine, WhatWasAssignedInVainIsGivenBackWithoutALookForItsBlocks) {
   Asked asked(store);
   const Context counted{asked, clock, random};
   auto many = request("c1");
-  many.ipv4 = 254;  // of 253 that can be had, in blocks of which one commit takes twelve
+  many.count.v4 = 254;  // of 253 that can be had, in blocks of which one commit takes twelve
   const auto answer = assign(counted, many);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_TRUE(std::holds_alternative<core::Refusal>(*answer));
@@ -548,7 +548,7 @@ TEST_F(Engine, CheckComparesBothWays) {
 
 TEST_F(Engine, StatusFailsForConfigurationButNotForAFullPool) {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
-  StatusRequest status{node, true, false, {}, {}, false};
+  StatusRequest status{node, {true, false}, {}, false};
   EXPECT_EQ(check_status(context, status).error().code, ErrorCode::no_pool);
   pool("a", "10.1.0.0/30", 30);
   EXPECT_TRUE(check_status(context, status));

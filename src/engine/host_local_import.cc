@@ -126,7 +126,7 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
   core::AssignRequest assignment;
   assignment.owner = owner;
   assignment.node = request.node;
-  assignment.ipv4 = assignment.ipv6 = false;
+  assignment.count = {0, 0};
   assignment.addresses = group.moved.addresses;
   TRY(const core::AssignAnswer answer, assign(context, assignment));
   if (const auto* refusal = std::get_if<core::Refusal>(&answer)) {

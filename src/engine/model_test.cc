@@ -59,7 +59,7 @@ TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
         case 0:
         case 1: {
           auto request = World::request(container, node);
-          request.ipv6 = dual;
+          request.count.v6 = dual;
           const auto answer = assign(world.context, request);
           // A failed ADD may have left the address with its owner; then the owner's own retry finds it.
           if (!answer) break;

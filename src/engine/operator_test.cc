@@ -388,7 +388,7 @@ TEST_F(OperatorTest, ExplainRefusesInTheWordsOfTheRefusal) {
 TEST_F(OperatorTest, ExplainOfAPoolThatMayNotBeUsed) {
   pool("a", "10.1.0.0/28", 29);
   auto wanted = request("x");
-  wanted.ipv4_pools = {"nowhere"};
+  wanted.pools.v4 = {"nowhere"};
   const core::Explanation told = explained(wanted);
   EXPECT_TRUE(std::holds_alternative<core::Refusal>(told.answer));
   EXPECT_EQ(told.families[0].pools.at(0).reason, "not the one asked for");

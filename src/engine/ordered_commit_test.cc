@@ -24,7 +24,7 @@ struct OrderedWorld : World {
 
   static core::AssignRequest both(const std::string& container, const std::string& node = "node-a") {
     auto wanted = request(container, node);
-    wanted.ipv6 = true;
+    wanted.count.v6 = true;
     return wanted;
   }
 

@@ -45,7 +45,7 @@ core::PoolUse use_of(const std::string& text) {
     const auto it = std::find_if(pools.begin(), pools.end(),
                                  [&](const core::Pool& p) { return p.name == text || p.cidr.to_string() == text; });
     const bool is_v6 = it != pools.end() ? it->cidr.family() == net::Family::v6 : options.family == "6";
-    (is_v6 ? request.ipv6_pools : request.ipv4_pools).push_back(text);
+    (is_v6 ? request.pools.v6 : request.pools.v4).push_back(text);
   }
   return {};
 }
@@ -56,10 +56,10 @@ void choose_families(const ExplainOptions& options, core::AssignRequest& request
     return std::any_of(request.addresses.begin(), request.addresses.end(),
                        [&](const net::Address& a) { return a.family() == family; });
   };
-  const bool v6 = has(net::Family::v6) || !request.ipv6_pools.empty();
-  const bool v4 = has(net::Family::v4) || !request.ipv4_pools.empty() || !v6;
-  request.ipv4 = (options.family.empty() ? v4 : options.family != "6") ? 1 : 0;
-  request.ipv6 = (options.family.empty() ? v6 : options.family != "4") ? 1 : 0;
+  const bool v6 = has(net::Family::v6) || !request.pools.v6.empty();
+  const bool v4 = has(net::Family::v4) || !request.pools.v4.empty() || !v6;
+  request.count.v4 = (options.family.empty() ? v4 : options.family != "6") ? 1 : 0;
+  request.count.v6 = (options.family.empty() ? v6 : options.family != "4") ? 1 : 0;
 }
 
 [[nodiscard]] Result<int> explain(CommandLine& line, const ExplainOptions& options) {

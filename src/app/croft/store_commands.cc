@@ -214,7 +214,7 @@ class Recorder {
     request.owner = entry.owner;
     request.pod = entry.pod;
     request.node = node_;
-    request.ipv4 = 0;
+    request.count.v4 = 0;
     request.addresses = wanted;
     request.reserved_addresses = true;
     request.cooling_addresses = true;
@@ -379,7 +379,7 @@ class Resting {
     core::AssignRequest request;
     request.owner = {"croft", "restored", ""};
     request.node = views.front().block_owner.value_or(fallback_);
-    request.ipv4 = request.ipv6 = 0;
+    request.count.v4 = request.count.v6 = 0;
     request.reserved_addresses = true;
     for (const engine::AddressView& view : views) request.addresses.push_back(view.address);
     const auto answer = engine::assign(draft_, request);

@@ -66,7 +66,7 @@ TEST_F(Views, PictureInColourHasTheSameShape) {
 TEST_F(Views, LargePoolsAreSummedUp) {
   pool("big", "10.64.0.0/10", 26);
   auto request = World::request("x");
-  request.ipv4_pools = {"big"};
+  request.pools.v4 = {"big"};
   add(request);
   const std::string text = draw(engine::look(context)->pools[1], false);
   EXPECT_THAT(text, HasSubstr("blocks, 2^8 to a half character"));
@@ -88,7 +88,7 @@ TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {
   EXPECT_THAT(told, HasSubstr("own block 10.1.0.8/29: full, the first cooling one is free again at "));
   EXPECT_THAT(told, HasSubstr("nothing to claim: "));
   EXPECT_THAT(told, HasSubstr("Answer: 10.1.0.5 of pool a, own block 10.1.0.0/29\n"));
-  request.ipv4_pools = {"nowhere"};
+  request.pools.v4 = {"nowhere"};
   EXPECT_THAT(text_of(*engine::explain(context, request), request),
               HasSubstr("Answer: refused (refused_by_configuration): the given pool (nowhere) does not exist"));
 }

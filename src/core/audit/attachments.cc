@@ -55,22 +55,22 @@ bool is_valid(const ValidAttachments& valid, const Owner& owner) {
 }  // namespace
 
 Step<Addresses> held_addresses(const Snapshot& snapshot, const Owner& owner) {
-  Reader reader(snapshot);
-  const Handle* handle = reader.get<Handle>(handle_key(handle_of(owner)));
-  if (!reader.complete()) return reader.missing();
-  Addresses held;
-  if (handle == nullptr) return Plan<Addresses>{};
-  const HandleBlocks named = blocks_of(*handle);
-  if (named.damage) return *named.damage;
-  for (const auto& [cidr, count, name] : named.blocks) {
-    const Block* block = reader.get<Block>(block_key(cidr));
-    if (block == nullptr) continue;
-    if (const auto valid = check_block(*block); !valid) return valid.error();
-    for (const net::Ordinal ordinal : held_by(*block, owner)) held.push_back(net::address_at(cidr, ordinal));
-  }
-  if (!reader.complete()) return reader.missing();
-  std::sort(held.begin(), held.end());
-  return Plan<Addresses>{std::move(held), {}};
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Addresses>> {
+    const Handle* handle = reader.get<Handle>(handle_key(handle_of(owner)));
+    TRY_VOID(reader.ready());
+    Addresses held;
+    if (handle == nullptr) return Plan<Addresses>{};
+    const HandleBlocks named = blocks_of(*handle);
+    if (named.damage) return fail(*named.damage);
+    for (const auto& [cidr, count, name] : named.blocks) {
+      const Block* block = reader.get<Block>(block_key(cidr));
+      if (block == nullptr) continue;
+      TRY_VOID(check_block(*block));
+      for (const net::Ordinal ordinal : held_by(*block, owner)) held.push_back(net::address_at(cidr, ordinal));
+    }
+    std::sort(held.begin(), held.end());
+    return Plan<Addresses>{std::move(held), {}};
+  });
 }
 
 void add_held_elsewhere(const Block& block, const Owner& owner, AddressesByNetwork& found) {
@@ -112,10 +112,8 @@ Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& req
   // An owner that cannot exist: it is never committed.
   probe.owner = {"status", "probe", "status"};
   probe.node = request.node;
-  probe.ipv4 = request.ipv4;
-  probe.ipv6 = request.ipv6;
-  probe.ipv4_pools = request.ipv4_pools;
-  probe.ipv6_pools = request.ipv6_pools;
+  probe.count = {request.wanted.v4 ? 1U : 0U, request.wanted.v6 ? 1U : 0U};
+  probe.pools = request.pools;
   auto step = plan_assign(snapshot, probe, now);
   if (auto* plan = std::get_if<Plan<AssignAnswer>>(&step)) plan->writes.clear();
   return step;

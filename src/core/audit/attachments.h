@@ -20,6 +20,7 @@
 #include "core/register/pool.h"
 #include "core/register/snapshot.h"
 #include "net/address.h"
+#include "net/per_family.h"
 
 // What the register says of the attachments that a runtime asks about: CNI's CHECK, STATUS and GC.
 
@@ -41,9 +42,8 @@ void add_held_elsewhere(const Block& block, const Owner& owner, AddressesByNetwo
 /// CNI STATUS: what a node asks that has no pod to serve.
 struct StatusRequest {
   AffinityOwner node;
-  bool ipv4 = true;
-  bool ipv6 = false;
-  std::vector<std::string> ipv4_pools, ipv6_pools;
+  net::PerFamily<bool> wanted{true, false};
+  net::PerFamily<std::vector<std::string>> pools;
   bool fail_when_full = false;  ///< else what keeps every node from new addresses alike is no fault of this one
 };
 /// What an ADD on the node would be answered. Writes nothing.

@@ -12,6 +12,7 @@
 #include "core/register/owner.h"
 #include "core/register/snapshot.h"
 #include "net/address.h"
+#include "net/per_family.h"
 
 namespace croft::core {
 
@@ -21,11 +22,9 @@ struct AssignRequest {
   PodIdentity pod;
   AffinityOwner node;
   /// How many addresses of a family the owner is to hold in the end, unless `addresses` names some of that family.
-  std::uint32_t ipv4 = 1;
-  std::uint32_t ipv6 = 0;
+  net::PerFamily<std::uint32_t> count{1, 0};
   /// Pools to use, in this order, by name or CIDR; empty: every pool that selects the node, by name.
-  std::vector<std::string> ipv4_pools;
-  std::vector<std::string> ipv6_pools;
+  net::PerFamily<std::vector<std::string>> pools;
   /// Addresses wanted exactly.
   std::vector<net::Address> addresses;
   /// Whether one of these may be a reserved one, as Calico allows (docs/reference/calico-ipam.md#assign-ip).

@@ -391,8 +391,8 @@ TEST(Overlap, EachFamilyIsRefusedForItsOwnReason) {
   world.reg.put(pool_key("six"), six);
   const auto ask = [&](const std::string& container, std::uint32_t ipv4) {
     auto wanted = world.request(container, "node-a");
-    wanted.ipv4 = ipv4;
-    wanted.ipv6 = 1;
+    wanted.count.v4 = ipv4;
+    wanted.count.v6 = 1;
     return world.decide(wanted).value();
   };
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(std::holds_alternative<Assigned>(ask("s" + std::to_string(i), 0)));
@@ -427,8 +427,8 @@ TEST(Overlap, ClaimsInPoolsOfDifferentLengthsExcludeOneAnother) {
     world.reg.put(pool_key("b"), other);
     const auto plan = [&](const std::string& on, const std::string& pool, bool exact) {
       auto wanted = world.request("c-" + on, on);
-      wanted.ipv4_pools = {pool};
-      if (exact) wanted.ipv4 = 0;
+      wanted.pools.v4 = {pool};
+      if (exact) wanted.count.v4 = 0;
       if (exact) wanted.addresses = {Address::parse("10.79.0.5").value()};
       return world.reg.plan<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, world.clock.now()); })
           ->writes;

@@ -163,17 +163,23 @@ class Claiming {
            const std::set<net::Prefix>& taken)
       : reader_(reader), pools_(pools), pool_(pool), owner_(owner), taken_(taken), blocks_(pool) {}
 
-  ClaimChoice run() {
+  [[nodiscard]] Flow<ClaimChoice> run() {
     ask_for_rivals(reader_, pools_, pool_);
     const auto* cursor = cursor_of(reader_, pool_, owner_);
-    if (!reader_.complete()) return {};
+    TRY_VOID(reader_.ready());
     start_ = blocks_.start(owner_, cursor);
-    if (guess() || !reader_.complete()) return choice_;
+    TRY(const bool is_guessed, guess());
+    if (is_guessed) return choice_;
+    TRY_VOID(reader_.ready());
     find_keys();
-    if (!reader_.complete()) return {};
+    TRY_VOID(reader_.ready());
     auto [others, example] = blocks_of_other_lengths(*keys_, pool_.cidr, pool_.block_length);
     others_ = std::move(others);
-    if (look_scattered() || look_in_order()) return reader_.complete() ? choice_ : ClaimChoice();
+    TRY(bool is_over, look_scattered());
+    if (!is_over) {
+      TRY(is_over, look_in_order());
+    }
+    if (is_over) return choice_;
     ClaimChoice none = all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
     if (!unclear_.empty()) {
       none.damage = *reader_.damage(unclear_.begin()->second);
@@ -236,7 +242,7 @@ class Claiming {
   }
 
   /// The few blocks after the last claim, then what the counts of a crowded pool show, before anything is listed.
-  bool guess() {
+  [[nodiscard]] Flow<bool> guess() {
     const bool is_wide = reader_.foreign_writers() && is_wide_look(blocks_.at(start_));
     const std::uint64_t guesses = reader_.keys_at_hand() || is_wide ? 0 : blocks_.count_up_to(kClaimGuesses);
     for (std::uint64_t i = 0; i < guesses; ++i) {
@@ -248,7 +254,7 @@ class Claiming {
       crowd.emplace(pool_, (start_ + second_hash(owner_)).lo);
       crowd->count(reader_);
     }
-    if (!reader_.complete()) return false;
+    TRY_VOID(reader_.ready());
     for (std::uint64_t i = 0; i < guesses; ++i) {
       const net::Prefix candidate = blocks_.at(start_ + i);
       if (is_free(candidate) && !is_out(candidate) && is_apart(candidate)) return chosen(candidate);
@@ -259,7 +265,7 @@ class Claiming {
       if (is_out(candidate)) continue;
       const bool free = is_free(candidate);
       const bool apart = is_apart(candidate);
-      if (!reader_.complete()) return false;
+      TRY_VOID(reader_.ready());
       if (free && apart) return chosen(candidate);
     }
     return false;
@@ -270,18 +276,18 @@ class Claiming {
     return std::binary_search(keys_->begin(), keys_->end(), block_key(candidate));
   }
 
-  /// True when the search is over: the candidate is free, or more has to be read to know, or it took too long.
-  bool is_last_look(const net::Prefix& candidate) {
+  /// True when the search is over: the candidate is free, or it took too long.
+  [[nodiscard]] Flow<bool> is_last_look(const net::Prefix& candidate) {
     if (!reader_.step()) return give_up();
     if (is_out(candidate) || is_listed(candidate) || others_.overlaps(candidate)) return false;
     // The list may be older than the block: only the record itself says that there is none.
     const bool free = is_free(candidate);
     const bool apart = is_apart(candidate);
-    if (!reader_.complete()) return true;
+    TRY_VOID(reader_.ready());
     if (free && apart) return chosen(candidate);
     if (!sees_all_ && reader_.foreign_writers()) {
       ask_for_lists(reader_, pool_.cidr.family());
-      return true;
+      TRY_VOID(reader_.ready());
     }
     ++made_meanwhile_;
     return false;
@@ -289,29 +295,31 @@ class Claiming {
 
   /// The owner's own order. Of the blocks that are listed each comes up once, so that in a pool without reservations as
   /// many looks find a free one if there is any; reservations of any size get some looks more.
-  bool look_scattered() {
+  [[nodiscard]] Flow<bool> look_scattered() {
     const std::uint64_t looks =
         blocks_.count_up_to(kClaimGuesses + keys_->size() + taken_.size() + kLooksAmongReserved);
     const std::uint64_t step = blocks_.step(owner_);
     net::U128 far;
     for (std::uint64_t i = 0; i < kClaimGuesses + looks; ++i, far += i <= kClaimGuesses ? 1 : step) {
       if (i >= kClaimGuesses && (far & blocks_.last()) < net::U128(kClaimGuesses)) continue;  // had its turn
-      if (is_last_look(blocks_.at(start_ + far))) return true;
+      TRY(const bool is_over, is_last_look(blocks_.at(start_ + far)));
+      if (is_over) return true;
     }
     return false;
   }
 
   /// One block after the other, what is reserved, or in blocks of other lengths, passed over in one step however large
   /// it is: after as many looks as blocks are listed there is a free one, or none.
-  bool look_in_order() {
+  [[nodiscard]] Flow<bool> look_in_order() {
     if (blocks_.count_up_to(kLooksAmongReserved) < kLooksAmongReserved) return false;  // all had their turn
     const net::Address start = blocks_.at(start_).first();
-    return look_between(start, pool_.cidr.last()) ||
-           (start != pool_.cidr.first() && look_between(pool_.cidr.first(), *start.previous()));
+    TRY(const bool is_over, look_between(start, pool_.cidr.last()));
+    if (is_over || start == pool_.cidr.first()) return is_over;
+    return look_between(pool_.cidr.first(), *start.previous());
   }
 
   /// `first` is the first address of a block, `last` the last of one.
-  bool look_between(net::Address first, const net::Address& last) {
+  [[nodiscard]] Flow<bool> look_between(net::Address first, const net::Address& last) {
     for (;;) {
       const net::Prefix candidate = net::Prefix::containing(first, pool_.block_length);
       net::Address end = candidate.last();
@@ -321,8 +329,9 @@ class Claiming {
         if (!reader_.step()) return give_up();
         if (!after || *after > last) return false;
         end = *net::Prefix::containing(*after, pool_.block_length).first().previous();
-      } else if (is_last_look(candidate)) {
-        return true;
+      } else {
+        TRY(const bool is_over, is_last_look(candidate));
+        if (is_over) return true;
       }
       if (end >= last) return false;
       first = *end.next();
@@ -359,9 +368,11 @@ class Claiming {
 
 }  // namespace
 
-ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
-                                  const std::set<net::Prefix>& taken) {
-  return Claiming(reader, pools, pool, owner, taken).run();
+Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
+                                        const AffinityOwner& owner, const std::set<net::Prefix>& taken) {
+  TRY(ClaimChoice choice, Claiming(reader, pools, pool, owner, taken).run());
+  TRY_VOID(reader.ready());
+  return choice;
 }
 
 }  // namespace croft::core

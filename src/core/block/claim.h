@@ -21,11 +21,11 @@ struct ClaimChoice {
 
 /// Chooses a block that does not exist yet and has an address to give: the few after the node's last claim are guessed
 /// first (a read by key each, all at once), then a crowded pool is searched by counts where those are cheap
-/// (crowded_pool.h), and only then all block keys of the family are listed, once. Ends incomplete (see Reader) until
-/// what it asked for has been read.
-/// `taken` are blocks that the same decision has claimed already.
-[[nodiscard]] ClaimChoice choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
-                                                const AffinityOwner& owner, const std::set<net::Prefix>& taken = {});
+/// (crowded_pool.h), and only then all block keys of the family are listed, once. `taken` are blocks that the same
+/// decision has claimed already.
+[[nodiscard]] Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
+                                                      const AffinityOwner& owner,
+                                                      const std::set<net::Prefix>& taken = {});
 
 /// The blocks of a pool that exist and may have a free address, in the owner's rotation: all of them beside foreign
 /// writers, else those with a vacancy. May leave the reader incomplete.

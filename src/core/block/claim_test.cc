@@ -45,10 +45,10 @@ class Claim : public testing::Test {
   std::optional<ClaimChoice> choose() {
     Reader reader(snapshot_);
     const PoolTable pools(reader);
-    ClaimChoice choice = choose_block_to_claim(reader, pools, pool_, kNode);
+    auto choice = choose_block_to_claim(reader, pools, pool_, kNode);
     missing_ = reader.missing();
-    if (!reader.complete()) return {};
-    return choice;
+    if (!choice) return {};
+    return *std::move(choice);
   }
 
   ManualClock clock_;

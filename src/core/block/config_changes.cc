@@ -43,18 +43,19 @@ Result<void> check_config(const IpamConfig& config) {
 }
 
 Step<IpamConfig> plan_set_config(const Snapshot& snapshot, const ConfigChange& change) {
-  Reader reader(snapshot);
-  const IpamConfig* stored = reader.get<IpamConfig>(ipam_config_key());
-  if (!reader.complete()) return reader.missing();
-  IpamConfig config = stored != nullptr ? *stored : IpamConfig();
-  take(change.strict_affinity, config.strict_affinity);
-  take(change.auto_allocate_blocks, config.auto_allocate_blocks);
-  take(change.max_blocks_per_host, config.max_blocks_per_host);
-  take(change.kubevirt_vm_address_persistence, config.kubevirt_vm_address_persistence);
-  take(change.ip_cooldown_seconds, config.ip_cooldown_seconds);
-  if (const auto valid = check_config(config); !valid) return valid.error();
-  if (stored != nullptr && *stored == config) return Plan<IpamConfig>{std::move(config), {}};
-  return Plan<IpamConfig>{config, {{ipam_config_key(), config, Guard::as_read, false}}};
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<IpamConfig>> {
+    const IpamConfig* stored = reader.get<IpamConfig>(ipam_config_key());
+    TRY_VOID(reader.ready());
+    IpamConfig config = stored != nullptr ? *stored : IpamConfig();
+    take(change.strict_affinity, config.strict_affinity);
+    take(change.auto_allocate_blocks, config.auto_allocate_blocks);
+    take(change.max_blocks_per_host, config.max_blocks_per_host);
+    take(change.kubevirt_vm_address_persistence, config.kubevirt_vm_address_persistence);
+    take(change.ip_cooldown_seconds, config.ip_cooldown_seconds);
+    TRY_VOID(check_config(config));
+    if (stored != nullptr && *stored == config) return Plan<IpamConfig>{std::move(config), {}};
+    return Plan<IpamConfig>{config, {{ipam_config_key(), config, Guard::as_read, false}}};
+  });
 }
 
 }  // namespace croft::core

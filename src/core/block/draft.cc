@@ -137,11 +137,11 @@ constexpr std::size_t kMarkedEntriesMax = 512;
 
 }  // namespace
 
-std::vector<CoolingBeside> Draft::rest_of_predecessor(const net::Prefix& cidr) {
+Flow<std::vector<CoolingBeside>> Draft::rest_of_predecessor(const net::Prefix& cidr) {
   const auto* beside = reader_.get<BlockBeside>(block_beside_key(cidr));
   std::vector<Key> records;
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &records);
-  if (!reader_.complete()) return {};
+  TRY_VOID(reader_.ready());
   if (beside != nullptr) {
     records.push_back(block_beside_key(cidr));
     rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
@@ -150,11 +150,10 @@ std::vector<CoolingBeside> Draft::rest_of_predecessor(const net::Prefix& cidr) {
   return rest;
 }
 
-Block Draft::with_rest_of_predecessor(Block made) {
+Flow<Block> Draft::with_rest_of_predecessor(Block made) {
   if (!reader_.foreign_writers()) return made;
   const net::Prefix cidr = made.cidr;
-  std::vector<CoolingBeside> rest = rest_of_predecessor(cidr);
-  if (!reader_.complete()) return made;
+  TRY(std::vector<CoolingBeside> rest, rest_of_predecessor(cidr));
   made.is_settled = true;
   if (rest.empty()) return made;
   return with_clock_marks(with_longest(std::move(made), std::move(rest), pools_.cooldowns_of(cidr), now_), now_);
@@ -179,12 +178,12 @@ void Draft::mark(const std::vector<Key>& records) {
   }
 }
 
-Result<Block> Draft::settled(Block block) {
+Flow<Block> Draft::settled(Block block) {
   if (block.is_settled || !reader_.foreign_writers() || block.unallocated.free_count() == 0) return block;
   if (const auto key = damaged_rest(reader_, block.cidr)) return fail(*reader_.damage(*key));
   std::vector<Key> records;
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &records);
-  if (!reader_.complete()) return block;
+  TRY_VOID(reader_.ready());
   block.is_settled = true;
   mark(records);
   for (const Key& key : records) {

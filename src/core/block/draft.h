@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "core/register/flow.h"
 #include "core/register/snapshot.h"
 #include "net/intervals.h"
 
@@ -22,7 +23,7 @@ namespace croft::core {
 /// cooldowns.
 class PoolTable {
  public:
-  /// Reads all pools and reservations and the configuration; meaningful once `reader.complete()`.
+  /// Reads all pools and reservations and the configuration; meaningful once the reader is ready.
   explicit PoolTable(Reader& reader);
 
   [[nodiscard]] const std::vector<const Pool*>& pools() const { return pools_; }  ///< ascending by name
@@ -70,12 +71,12 @@ class Draft {
 
   /// The same block with what rests beside blocks of other lengths, before an address of it is given out: it may have
   /// been made by another program, which knows nothing of that (block_overlap.h). Unchanged where that is known to be
-  /// in it, and where nothing is free. May leave the reader incomplete. Error: a damaged record beside such a block.
+  /// in it, and where nothing is free. Error: a damaged record beside such a block.
   /// The commit marks the records as seen, so that one count ends what rests, however often it is asked.
-  [[nodiscard]] Result<Block> settled(Block block);
-  /// A new block, which is made where another program deleted one or some of other lengths, likewise. May leave the
-  /// reader incomplete. What is damaged must have been asked for before (damaged_rest).
-  [[nodiscard]] Block with_rest_of_predecessor(Block made);
+  [[nodiscard]] Flow<Block> settled(Block block);
+  /// A new block, which is made where another program deleted one or some of other lengths, likewise. What is damaged
+  /// must have been asked for before (damaged_rest).
+  [[nodiscard]] Flow<Block> with_rest_of_predecessor(Block made);
   /// Only the marks of that: for who makes no block, because all of it rests. May leave the reader incomplete.
   void mark_rest_of_predecessor(const net::Prefix& cidr);
 
@@ -99,7 +100,7 @@ class Draft {
   /// Blocks touched so far.
   [[nodiscard]] std::size_t size() const { return changes_.size(); }
 
-  /// The writes of the commit. Reads handles; check `reader.complete()` afterwards.
+  /// The writes of the commit. Reads handles: may leave the reader incomplete.
   [[nodiscard]] std::vector<PlannedWrite> writes();
 
   [[nodiscard]] const Instant& now() const { return now_; }
@@ -125,7 +126,7 @@ class Draft {
   [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
 
   /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.
-  [[nodiscard]] std::vector<CoolingBeside> rest_of_predecessor(const net::Prefix& cidr);
+  [[nodiscard]] Flow<std::vector<CoolingBeside>> rest_of_predecessor(const net::Prefix& cidr);
   void mark(const std::vector<Key>& records);
   /// Whether a marked record goes into one commit with the changed blocks.
   [[nodiscard]] bool fits_beside(const BlockBeside& marked) const;
@@ -139,12 +140,10 @@ class Draft {
   std::map<Key, BlockBeside> marked_;  ///< records beside blocks, with the clock marks that they lack
 };
 
-/// The common end of a decision that only drafts changes.
+/// The plan of a decision that only drafts changes. May leave the reader incomplete.
 template <class Answer>
-[[nodiscard]] Step<Answer> finish(const Reader& reader, Draft& draft, Answer answer) {
-  std::vector<PlannedWrite> writes = draft.writes();
-  if (!reader.complete()) return reader.missing();
-  return Plan<Answer>{std::move(answer), std::move(writes)};
+[[nodiscard]] Plan<Answer> finish(Draft& draft, Answer answer) {
+  return {std::move(answer), draft.writes()};
 }
 
 /// The addresses that a pool keeps out of use by itself, whatever reservation there is: of a pool with a gateway, which

@@ -24,24 +24,23 @@ std::string labels_text(const Labels& labels) {
 
 class Explaining {
  public:
-  Explaining(const Snapshot& snapshot, const AssignRequest& request, const Instant& now)
-      : reader_(snapshot), request_(request), pools_(reader_), draft_(reader_, pools_, now) {}
+  Explaining(Reader& reader, const AssignRequest& request, const Instant& now)
+      : reader_(reader), request_(request), pools_(reader_), draft_(reader_, pools_, now) {}
 
   /// `decided` is the plan of the same snapshot.
-  Step<Explanation> run(Plan<AssignAnswer> decided) {
+  [[nodiscard]] Flow<Plan<Explanation>> run(Plan<AssignAnswer> decided) {
     const Node* node = reader_.sound<Node>(node_key(request_.node.name));
-    if (!reader_.complete()) return reader_.missing();
+    TRY_VOID(reader_.ready());
     result_.strict_affinity = pools_.config().strict_affinity;
     result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
     result_.node_recorded = node != nullptr;
     if (node != nullptr && request_.node.type == AffinityOwner::Type::host) result_.node_labels = node->labels;
-    for (const Family family : {Family::v4, Family::v6}) {
+    for (const Family family : net::kFamilies) {
       if (is_asked(family)) result_.families.push_back(facts_of(family));
     }
     if (const auto* assigned = std::get_if<Assigned>(&decided.answer)) {
       for (const AssignedAddress& address : assigned->addresses) result_.addresses.push_back(explained(address));
     }
-    if (!reader_.complete()) return reader_.missing();
     result_.answer = std::move(decided.answer);
     return Plan<Explanation>{std::move(result_), {}};
   }
@@ -59,7 +58,7 @@ class Explaining {
   [[nodiscard]] bool is_asked(Family family) const {
     const bool wants_one = std::any_of(request_.addresses.begin(), request_.addresses.end(),
                                        [&](const net::Address& a) { return a.family() == family; });
-    return wants_one || (family == Family::v4 ? request_.ipv4 : request_.ipv6) > 0;
+    return wants_one || request_.count[family] > 0;
   }
 
   FamilyFacts facts_of(Family family) {
@@ -67,8 +66,7 @@ class Explaining {
     facts.family = family;
     facts.block_limit = block_limit_of(request_, pools_.config());
     const PoolChoice choice =
-        choose_pools(pools_, {family, request_.node.name, request_.use,
-                              family == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools, result_.node_labels,
+        choose_pools(pools_, {family, request_.node.name, request_.use, request_.pools[family], result_.node_labels,
                               request_.namespace_labels, reader_.damage(node_key(request_.node.name))});
     const OwnBlocks own = find_own_blocks(reader_, request_.node, family, choice.usable, draft_.now().wall);
     facts.owned_blocks = own.count(reader_, request_.node, family, choice.usable);
@@ -96,9 +94,11 @@ class Explaining {
   PoolFact usable_fact(const Pool& pool, const OwnBlocks& own) {
     PoolFact fact{pool.name, pool.cidr, true, {}, grounds_of(pool), {}, {}, {}, {}};
     for (const Prefix& cidr : own_in(pool, own)) fact.own.push_back(own_fact(cidr));
-    ClaimChoice claim = choose_block_to_claim(reader_, pools_, pool, request_.node);
-    fact.claimable = claim.block;
-    fact.not_claimable = std::move(claim.reason);
+    // Goes on when that has to read more: what the other facts need is asked for together with it.
+    if (auto claim = choose_block_to_claim(reader_, pools_, pool, request_.node)) {
+      fact.claimable = claim->block;
+      fact.not_claimable = std::move(claim->reason);
+    }
     std::size_t looked_at = 0;
     for (const Prefix& cidr : blocks_with_room(reader_, pools_, pool, request_.node)) {
       if (++looked_at > kExplainLooksMax) break;
@@ -109,7 +109,7 @@ class Explaining {
   }
 
   [[nodiscard]] std::string grounds_of(const Pool& pool) const {
-    const auto& asked = pool.cidr.family() == Family::v4 ? request_.ipv4_pools : request_.ipv6_pools;
+    const auto& asked = request_.pools[pool.cidr.family()];
     if (!asked.empty()) return "asked for; its selectors don't matter";
     const std::string selector = pool.node_selector.empty() ? "all()" : pool.node_selector;
     std::string text = selector == "all()" ? "serves all nodes"
@@ -178,7 +178,7 @@ class Explaining {
     return result;
   }
 
-  Reader reader_;
+  Reader& reader_;
   const AssignRequest& request_;
   PoolTable pools_;
   Draft draft_;
@@ -193,9 +193,11 @@ Step<Explanation> plan_explain(const Snapshot& snapshot, const AssignRequest& re
   if (auto* missing = std::get_if<Missing>(&decided)) return std::move(*missing);
   if (auto* error = std::get_if<Error>(&decided)) return std::move(*error);
   auto& plan = std::get<Plan<AssignAnswer>>(decided);
-  Explaining explaining(snapshot, request, now);
-  explaining.note_writes(plan.writes);
-  return explaining.run(std::move(plan));
+  return decide(snapshot, [&](Reader& reader) {
+    Explaining explaining(reader, request, now);
+    explaining.note_writes(plan.writes);
+    return explaining.run(std::move(plan));
+  });
 }
 
 std::string_view name_of(Origin origin) {

@@ -39,14 +39,15 @@ std::size_t OwnBlocks::count(Reader& reader, const AffinityOwner& node, net::Fam
       rows.begin(), rows.end(), [&](const auto& row) { return place_of(row.first, usable).has_value(); }));
 }
 
-std::optional<Prefix> OwnBlocks::any(Reader& reader, const AffinityOwner& node, net::Family family,
-                                     const std::vector<const Pool*>& usable) const {
+Flow<std::optional<Prefix>> OwnBlocks::any(Reader& reader, const AffinityOwner& node, net::Family family,
+                                           const std::vector<const Pool*>& usable) const {
   for (const Prefix& cidr : owned_in(reader, node, family, usable)) {
     const Block* block = reader.sound<Block>(block_key(cidr));
-    if (!reader.complete()) return {};
-    if (block != nullptr && block->affinity == node) return cidr;
+    TRY_VOID(reader.ready());
+    if (block != nullptr && block->affinity == node) return std::optional(cidr);
   }
-  return {};
+  TRY_VOID(reader.ready());
+  return std::optional<Prefix>();
 }
 
 void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family) {

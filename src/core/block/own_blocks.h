@@ -22,9 +22,9 @@ struct OwnBlocks {
   /// How many blocks of the usable pools the node has. May leave the reader incomplete.
   [[nodiscard]] std::size_t count(Reader& reader, const AffinityOwner& node, net::Family family,
                                   const std::vector<const Pool*>& usable) const;
-  /// One of them, if there is any, that really is the node's. May leave the reader incomplete.
-  [[nodiscard]] std::optional<net::Prefix> any(Reader& reader, const AffinityOwner& node, net::Family family,
-                                               const std::vector<const Pool*>& usable) const;
+  /// One of them, if there is any, that really is the node's.
+  [[nodiscard]] Flow<std::optional<net::Prefix>> any(Reader& reader, const AffinityOwner& node, net::Family family,
+                                                     const std::vector<const Pool*>& usable) const;
 };
 
 /// Asks for what find_own_blocks reads.

@@ -73,119 +73,117 @@ std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<
 }
 
 Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec) {
-  auto pool = make_pool(spec);
-  if (!pool) return pool.error();
-  if (is_v4_mapped(spec.cidr)) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("cidr {} of pool {} has IPv4-mapped addresses: give the IPv4 CIDR", spec.cidr.to_string(),
-                             spec.name),
-                 {}};
-  }
-  Reader reader(snapshot);
-  // Read before the lists: what changes after them then shows as a conflict on it.
-  reader.ask(pool_set_key());
-  if (!reader.complete()) return reader.missing();
-  const PoolTable pools(reader);
-  const auto leftover = block_cidrs_in(reader, spec.cidr);
-  // Looked up, so that creating them is guarded.
-  static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
-  reader.ask(reservation_key(reservation_name_of(*pool)));
-  if (!reader.complete()) return reader.missing();
-
-  if (const Pool* existing = pools.named(spec.name)) {
-    const std::string text = disagreement(*existing, spec);
-    if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
-    return Error{ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text), {}};
-  }
-  // Only now: a pool that is there needs nothing of these.
-  PlannedWrite generation = next_pool_set(reader);
-  const AddressClaims claims(reader);
-  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
-  if (!reader.complete()) return reader.missing();
-  if (const auto& damage = pools.damaged_pool()) {
-    return damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name));
-  }
-  for (const Pool* other : pools.pools()) {
-    if (other->cidr.overlaps(spec.cidr)) {
-      return Error{ErrorCode::refused_by_configuration,
-                   fmt::format("cidr {} of pool {} overlaps pool {} ({})", spec.cidr.to_string(), spec.name,
-                               other->name, other->cidr.to_string()),
-                   {}};
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolCreated>> {
+    TRY(auto pool, make_pool(spec));
+    if (is_v4_mapped(spec.cidr)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("cidr {} of pool {} has IPv4-mapped addresses: give the IPv4 CIDR", spec.cidr.to_string(),
+                              spec.name));
     }
-  }
-  if (const auto claim = claims.against_pool(spec.cidr)) {
-    return Error{ErrorCode::refused_by_configuration,
-                 fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *claim),
-                 {}};
-  }
-  if (!leftover.empty()) {
-    return Error{ErrorCode::refused_by_configuration,
-                 fmt::format("cidr {} of pool {} contains block {} of an earlier pool; `croft check` tells who holds "
-                             "its addresses",
-                             spec.cidr.to_string(), spec.name, leftover.front().to_string()),
-                 {}};
-  }
-  std::vector<PlannedWrite> writes;
-  const Reservation reservation = reservation_for(*pool);
-  writes.push_back(std::move(generation));
-  writes.push_back({reservation_key(reservation.name), reservation, Guard::as_read, false});
-  writes.push_back({pool_key(pool->name), *pool, Guard::as_read, false});
-  return Plan<PoolCreated>{{*std::move(pool), false}, std::move(writes)};
+    // Read before the lists: what changes after them then shows as a conflict on it.
+    reader.ask(pool_set_key());
+    TRY_VOID(reader.ready());
+    const PoolTable pools(reader);
+    const auto leftover = block_cidrs_in(reader, spec.cidr);
+    // Looked up, so that creating them is guarded.
+    static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
+    reader.ask(reservation_key(reservation_name_of(pool)));
+    TRY_VOID(reader.ready());
+
+    if (const Pool* existing = pools.named(spec.name)) {
+      const std::string text = disagreement(*existing, spec);
+      if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
+      return fail(ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text));
+    }
+    // Only now: a pool that is there needs nothing of these.
+    PlannedWrite generation = next_pool_set(reader);
+    const AddressClaims claims(reader);
+    static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(pool))));
+    TRY_VOID(reader.ready());
+    if (const auto& damage = pools.damaged_pool()) {
+      return fail(damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name)));
+    }
+    for (const Pool* other : pools.pools()) {
+      if (other->cidr.overlaps(spec.cidr)) {
+        return fail(ErrorCode::refused_by_configuration,
+                    fmt::format("cidr {} of pool {} overlaps pool {} ({})", spec.cidr.to_string(), spec.name,
+                                other->name, other->cidr.to_string()));
+      }
+    }
+    if (const auto claim = claims.against_pool(spec.cidr)) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *claim));
+    }
+    if (!leftover.empty()) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("cidr {} of pool {} contains block {} of an earlier pool; `croft check` tells who holds "
+                              "its addresses",
+                              spec.cidr.to_string(), spec.name, leftover.front().to_string()));
+    }
+    std::vector<PlannedWrite> writes;
+    const Reservation reservation = reservation_for(pool);
+    writes.push_back(std::move(generation));
+    writes.push_back({reservation_key(reservation.name), reservation, Guard::as_read, false});
+    writes.push_back({pool_key(pool.name), pool, Guard::as_read, false});
+    return Plan<PoolCreated>{{std::move(pool), false}, std::move(writes)};
+  });
 }
 
 Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled) {
-  Reader reader(snapshot);
-  const Pool* stored = reader.get<Pool>(pool_key(name));
-  if (!reader.complete()) return reader.missing();
-  if (stored == nullptr) return no_such_pool(name);
-  Pool pool = *stored;
-  if (pool.disabled == disabled) return Plan<Pool>{std::move(pool), {}};
-  pool.disabled = disabled;
-  return Plan<Pool>{pool, {{pool_key(name), pool, Guard::as_read, false}}};
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Pool>> {
+    const Pool* stored = reader.get<Pool>(pool_key(name));
+    TRY_VOID(reader.ready());
+    if (stored == nullptr) return fail(no_such_pool(name));
+    Pool pool = *stored;
+    if (pool.disabled == disabled) return Plan<Pool>{std::move(pool), {}};
+    pool.disabled = disabled;
+    return Plan<Pool>{pool, {{pool_key(name), pool, Guard::as_read, false}}};
+  });
 }
 
 Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now) {
-  Reader reader(snapshot);
-  const Pool* pool = reader.get<Pool>(pool_key(name));
-  if (!reader.complete()) return reader.missing();
-  if (pool == nullptr) return no_such_pool(name);
-  if (!pool->disabled) {
-    return Error{ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name), {}};
-  }
-  const auto cidrs = block_cidrs_in(reader, pool->cidr);
-  const auto* config = reader.get<IpamConfig>(ipam_config_key());
-  if (!reader.complete()) return reader.missing();
-  const Cooldowns cooldowns(pool->cooldown, std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
-  for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get<Block>(block_key(cidr)));
-  PlannedWrite generation = next_pool_set(reader);
-  static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
-  if (!reader.complete()) return reader.missing();
-
-  std::vector<PlannedWrite> writes;
-  std::size_t deleted = 0;
-  for (const net::Prefix& cidr : cidrs) {
-    const Block* stored = reader.get<Block>(block_key(cidr));
-    if (stored == nullptr) continue;
-    if (const auto valid = check_writable(*stored); !valid) return valid.error();
-    const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
-    if (taken.held + taken.cooling > 0) {
-      return Error{
-          ErrorCode::refused_for_safety,
-          fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
-                      "the holders, `croft ip release` frees one",
-                      name, cidr.to_string(), taken.held, taken.cooling),
-          {}};
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolDeleted>> {
+    const Pool* pool = reader.get<Pool>(pool_key(name));
+    TRY_VOID(reader.ready());
+    if (pool == nullptr) return fail(no_such_pool(name));
+    if (!pool->disabled) {
+      return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name));
     }
-    if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
-  }
-  if (deleted > kDeleteBlocksMax) return Plan<PoolDeleted>{{false}, std::move(writes)};
-  const std::string reservation = reservation_name_of(*pool);
-  if (reader.get<Reservation>(reservation_key(reservation)) != nullptr) {
-    writes.push_back({reservation_key(reservation), std::nullopt, Guard::as_read, false});
-  }
-  writes.push_back(std::move(generation));
-  writes.push_back({pool_key(name), std::nullopt, Guard::as_read, false});
-  return Plan<PoolDeleted>{{true}, std::move(writes)};
+    const auto cidrs = block_cidrs_in(reader, pool->cidr);
+    const auto* config = reader.get<IpamConfig>(ipam_config_key());
+    TRY_VOID(reader.ready());
+    const Cooldowns cooldowns(pool->cooldown,
+                              std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
+    for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get<Block>(block_key(cidr)));
+    PlannedWrite generation = next_pool_set(reader);
+    static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+    TRY_VOID(reader.ready());
+
+    std::vector<PlannedWrite> writes;
+    std::size_t deleted = 0;
+    for (const net::Prefix& cidr : cidrs) {
+      const Block* stored = reader.get<Block>(block_key(cidr));
+      if (stored == nullptr) continue;
+      TRY_VOID(check_writable(*stored));
+      const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
+      if (taken.held + taken.cooling > 0) {
+        return fail(
+            ErrorCode::refused_for_safety,
+            fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft ip list` names "
+                        "the holders, `croft ip release` frees one",
+                        name, cidr.to_string(), taken.held, taken.cooling));
+      }
+      if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
+    }
+    if (deleted > kDeleteBlocksMax) return Plan<PoolDeleted>{{false}, std::move(writes)};
+    const std::string reservation = reservation_name_of(*pool);
+    if (reader.get<Reservation>(reservation_key(reservation)) != nullptr) {
+      writes.push_back({reservation_key(reservation), std::nullopt, Guard::as_read, false});
+    }
+    writes.push_back(std::move(generation));
+    writes.push_back({pool_key(name), std::nullopt, Guard::as_read, false});
+    return Plan<PoolDeleted>{{true}, std::move(writes)};
+  });
 }
 
 }  // namespace croft::core

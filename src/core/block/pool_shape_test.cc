@@ -28,8 +28,8 @@ AssignRequest request(Family family, const std::string& container = "c1") {
   AssignRequest wanted;
   wanted.owner = {"net", container, "eth0"};
   wanted.node = kNode;
-  wanted.ipv4 = family == Family::v4 ? 1 : 0;
-  wanted.ipv6 = family == Family::v6 ? 1 : 0;
+  wanted.count.v4 = family == Family::v4 ? 1 : 0;
+  wanted.count.v6 = family == Family::v6 ? 1 : 0;
   return wanted;
 }
 
@@ -57,13 +57,13 @@ struct PoolScene : TestRegister {
     return std::get<Assigned>(*answer).addresses.front().address.to_string();
   }
   [[nodiscard]] Result<ClaimChoice> choose() {
-    return decide<ClaimChoice>([&](const Snapshot& s) -> Step<ClaimChoice> {
-      Reader reader(s);
-      const PoolTable pools(reader);
-      if (!reader.complete()) return reader.missing();
-      ClaimChoice choice = choose_block_to_claim(reader, pools, pool, kNode);
-      if (!reader.complete()) return reader.missing();
-      return Plan<ClaimChoice>{std::move(choice), {}};
+    return decide<ClaimChoice>([&](const Snapshot& s) {
+      return core::decide(s, [&](Reader& reader) -> Flow<Plan<ClaimChoice>> {
+        const PoolTable pools(reader);
+        TRY_VOID(reader.ready());
+        TRY(ClaimChoice choice, choose_block_to_claim(reader, pools, pool, kNode));
+        return Plan<ClaimChoice>{std::move(choice), {}};
+      });
     });
   }
 

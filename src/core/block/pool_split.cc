@@ -41,34 +41,32 @@ std::optional<net::Address> gateway_of(const Pool& pool, const net::Prefix& part
 
 class Split {
  public:
-  Split(const Snapshot& snapshot, const PoolSplit& split, const Instant& now)
-      : reader_(snapshot),
+  Split(Reader& reader, const PoolSplit& split, const Instant& now)
+      : reader_(reader),
         split_(split),
         generation_(reader_.get<PoolSet>(pool_set_key())),
         pools_(reader_),
         draft_(reader_, pools_, now) {}
 
-  Step<PoolsSplit> run() {
-    if (!reader_.complete()) return reader_.missing();
+  [[nodiscard]] Flow<Plan<PoolsSplit>> run() {
+    TRY_VOID(reader_.ready());
     const Pool* pool = find();
     if (pool == nullptr) {
-      return Error{ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(split_.pool)), {}};
+      return fail(ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(split_.pool)));
     }
-    const auto length = part_length(*pool, split_.parts);
-    if (!length) return length.error();
+    TRY(const int length, part_length(*pool, split_.parts));
     if (pool->gateway && split_.gateways == SplitGateways::refuse) {
-      return Error{ErrorCode::refused_by_configuration,
-                   fmt::format("pool {} has gateway {}, which lies in one part only: say whether the parts get their "
-                               "first address or none",
-                               pool->name, pool->gateway->to_string()),
-                   {}};
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("pool {} has gateway {}, which lies in one part only: say whether the parts get their "
+                              "first address or none",
+                              pool->name, pool->gateway->to_string()));
     }
     reservation_ = reader_.get<Reservation>(reservation_key(reservation_name_of(*pool)));
     answer_.before = pool->name;
     for (std::uint64_t i = 0; i < split_.parts; ++i) {
-      if (const auto added = add_part(*pool, i, pool->cidr.subprefix(i, *length)); !added) return added.error();
+      TRY_VOID(add_part(*pool, i, pool->cidr.subprefix(i, length)));
     }
-    if (!reader_.complete()) return reader_.missing();
+    TRY_VOID(reader_.ready());
     remove(*pool);
     return Plan<PoolsSplit>{std::move(answer_), std::move(writes_)};
   }
@@ -147,7 +145,7 @@ class Split {
     writes_.push_back({pool_set_key(), PoolSet{generation + 1}, Guard::as_read, false});
   }
 
-  Reader reader_;
+  Reader& reader_;
   const PoolSplit& split_;
   // Read before the lists: what changes after them then shows as a conflict on it.
   const PoolSet* generation_;
@@ -161,7 +159,7 @@ class Split {
 }  // namespace
 
 Step<PoolsSplit> plan_split_pool(const Snapshot& snapshot, const PoolSplit& split, const Instant& now) {
-  return Split(snapshot, split, now).run();
+  return decide(snapshot, [&](Reader& reader) { return Split(reader, split, now).run(); });
 }
 
 }  // namespace croft::core

@@ -36,37 +36,37 @@ bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
 template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
                                    Held held) {
-  Reader reader(snapshot);
-  const Handle* handle = reader.get<Handle>(handle_key(handle_id));
-  const PoolTable pools(reader);
-  if (!reader.complete()) return reader.missing();
-  if (handle == nullptr) return Plan<Released>{};
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
+    const Handle* handle = reader.get<Handle>(handle_key(handle_id));
+    const PoolTable pools(reader);
+    TRY_VOID(reader.ready());
+    if (handle == nullptr) return Plan<Released>{};
 
-  const HandleBlocks named = blocks_of(*handle);
-  if (named.damage) return *named.damage;
-  for (const auto& [cidr, count, name] : named.blocks) reader.ask(block_key(cidr));
-  if (!reader.complete()) return reader.missing();
+    const HandleBlocks named = blocks_of(*handle);
+    if (named.damage) return fail(*named.damage);
+    for (const auto& [cidr, count, name] : named.blocks) reader.ask(block_key(cidr));
+    TRY_VOID(reader.ready());
 
-  Draft draft(reader, pools, now);
-  Released released;
-  for (const auto& [cidr, count, name] : named.blocks) {
-    auto block = draft.block(cidr);
-    if (!block) return block.error();
-    if (!*block) continue;
-    const std::vector<net::Ordinal> ordinals = held(**block);
-    if (ordinals.empty()) continue;
-    Block after = released_from(reader, pools, *std::move(*block), ordinals, now);
-    if (draft.size() == 0) {
-      draft.put(std::move(after), {handle_id});
-    } else if (!draft.put_if_it_fits(std::move(after), nullptr, {handle_id})) {
-      released.unfinished = true;
-      break;
+    Draft draft(reader, pools, now);
+    Released released;
+    for (const auto& [cidr, count, name] : named.blocks) {
+      TRY(auto block, draft.block(cidr));
+      if (!block) continue;
+      const std::vector<net::Ordinal> ordinals = held(*block);
+      if (ordinals.empty()) continue;
+      Block after = released_from(reader, pools, *std::move(block), ordinals, now);
+      if (draft.size() == 0) {
+        draft.put(std::move(after), {handle_id});
+      } else if (!draft.put_if_it_fits(std::move(after), nullptr, {handle_id})) {
+        released.unfinished = true;
+        break;
+      }
+      for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
+      released.unfinished = draft.size() == kReleaseBlocksMax;
+      if (released.unfinished) break;
     }
-    for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
-    released.unfinished = draft.size() == kReleaseBlocksMax;
-    if (released.unfinished) break;
-  }
-  return finish(reader, draft, std::move(released));
+    return finish(draft, std::move(released));
+  });
 }
 
 }  // namespace
@@ -86,37 +86,37 @@ Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::stri
 
 Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& cidr,
                                              const std::vector<AddressToRelease>& addresses, const Instant& now) {
-  Reader reader(snapshot);
-  const PoolTable pools(reader);
-  Draft draft(reader, pools, now);
-  auto block = draft.block(cidr);
-  if (!block) return block.error();
-  if (!reader.complete()) return reader.missing();
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<AddressReleases>> {
+    const PoolTable pools(reader);
+    Draft draft(reader, pools, now);
+    TRY(auto block, draft.block(cidr));
+    TRY_VOID(reader.ready());
 
-  AddressReleases answer;
-  std::vector<net::Ordinal> ordinals;
-  std::vector<std::string> handle_ids;
-  for (const AddressToRelease& wanted : addresses) {
-    const auto ordinal = net::ordinal_of(cidr, wanted.address);
-    CROFT_ASSERT(ordinal.has_value());
-    if (!*block || state_of(**block, *ordinal) != AddressState::held) {
-      answer.not_held.push_back(wanted.address);
-      continue;
+    AddressReleases answer;
+    std::vector<net::Ordinal> ordinals;
+    std::vector<std::string> handle_ids;
+    for (const AddressToRelease& wanted : addresses) {
+      const auto ordinal = net::ordinal_of(cidr, wanted.address);
+      CROFT_ASSERT(ordinal.has_value());
+      if (!block || state_of(*block, *ordinal) != AddressState::held) {
+        answer.not_held.push_back(wanted.address);
+        continue;
+      }
+      const Attribute& holder = *attribute_of(*block, *ordinal);
+      if ((wanted.handle_id && wanted.handle_id != holder.handle_id) ||
+          (wanted.sequence_number && *wanted.sequence_number != sequence_of(*block, *ordinal))) {
+        answer.mismatched.push_back(wanted.address);
+        continue;
+      }
+      if (std::find(ordinals.begin(), ordinals.end(), *ordinal) != ordinals.end()) continue;
+      ordinals.push_back(*ordinal);
+      if (holder.handle_id) handle_ids.push_back(*holder.handle_id);
+      answer.released.push_back(wanted.address);
     }
-    const Attribute& holder = *attribute_of(**block, *ordinal);
-    if ((wanted.handle_id && wanted.handle_id != holder.handle_id) ||
-        (wanted.sequence_number && *wanted.sequence_number != sequence_of(**block, *ordinal))) {
-      answer.mismatched.push_back(wanted.address);
-      continue;
-    }
-    if (std::find(ordinals.begin(), ordinals.end(), *ordinal) != ordinals.end()) continue;
-    ordinals.push_back(*ordinal);
-    if (holder.handle_id) handle_ids.push_back(*holder.handle_id);
-    answer.released.push_back(wanted.address);
-  }
-  if (ordinals.empty()) return Plan<AddressReleases>{std::move(answer), {}};
-  draft.put(released_from(reader, pools, *std::move(*block), ordinals, now), handle_ids);
-  return finish(reader, draft, std::move(answer));
+    if (ordinals.empty()) return Plan<AddressReleases>{std::move(answer), {}};
+    draft.put(released_from(reader, pools, *std::move(block), ordinals, now), handle_ids);
+    return finish(draft, std::move(answer));
+  });
 }
 
 }  // namespace croft::core

@@ -229,13 +229,13 @@ TEST_F(SmallStore, TwoBlocksThatDoNotFitIntoOneCommitTakeTwo) {
   for (int i = 0; i < 3; ++i) {
     assign(request("a" + std::to_string(i)));
     AssignRequest six = request("b" + std::to_string(i));
-    six.ipv4 = 0;
-    six.ipv6 = 1;
+    six.count.v4 = 0;
+    six.count.v6 = 1;
     assign(six);
   }
   ASSERT_EQ(blocks(), 2U);
   AssignRequest both = request("both");
-  both.ipv6 = 1;
+  both.count.v6 = 1;
   commits_ = 0;
   const auto answer = assign(both);
   ASSERT_TRUE(std::holds_alternative<Assigned>(answer));
@@ -284,8 +284,8 @@ TEST_F(SmallStore, WhateverIsAddedCanBeRemoved) {
         AssignRequest wanted = request(name);
         wanted.pod.name = any_text(250);
         wanted.pod.namespace_name = std::string(*rc::gen::inRange<std::size_t>(0, 900), 'n');
-        wanted.ipv4 = *rc::gen::inRange(0U, 3U);
-        wanted.ipv6 = wanted.ipv4 == 0 ? 1 : *rc::gen::inRange(0U, 3U);
+        wanted.count.v4 = *rc::gen::inRange(0U, 3U);
+        wanted.count.v6 = wanted.count.v4 == 0 ? 1 : *rc::gen::inRange(0U, 3U);
         const auto answer = assign(wanted);
         if (const auto* refusal = std::get_if<Refusal>(&answer)) RC_ASSERT(refusal->code == ErrorCode::exhausted);
         there.insert(name);

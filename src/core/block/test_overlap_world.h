@@ -38,8 +38,8 @@ class OverlapWorld {
     AssignRequest request;
     request.owner = {"net", container, "eth0"};
     request.node = node(on);
-    request.ipv4 = pool_.cidr.family() == net::Family::v4 ? 1 : 0;
-    request.ipv6 = 1 - request.ipv4;
+    request.count.v4 = pool_.cidr.family() == net::Family::v4 ? 1 : 0;
+    request.count.v6 = 1 - request.count.v4;
     return request;
   }
   [[nodiscard]] Result<AssignAnswer> decide(const AssignRequest& wanted) {

@@ -33,12 +33,12 @@ std::vector<net::Family> families_of(const std::vector<ClusterCidr>& cluster_cid
 /// The node ranges of a snapshot, as every decision looks at them.
 class NodeRangeTable {
  public:
-  /// Asks for what it needs; meaningful once the reader is complete.
+  /// Asks for what it needs; meaningful once checked.
   explicit NodeRangeTable(Reader& reader, AddressClaims::For purpose = AddressClaims::For::to_claim) {
     // Before the lists: what changes after it then shows as a conflict on it.
     if (const auto* stored = reader.get<NodeRangeSet>(node_range_set_key())) stored_ = *stored;
     claims_.emplace(reader, purpose);
-    if (!reader.complete()) return;
+    if (!reader.ready()) return;
     for (const auto& [key, value] : reader.list({Kind::node_range, ""})) {
       const auto& range = std::get<NodeRange>(value);
       if (key != node_range_key(range.cidr)) {
@@ -55,7 +55,12 @@ class NodeRangeTable {
 
   [[nodiscard]] const std::optional<NodeRangeSet>& stored() const { return stored_; }
   [[nodiscard]] const std::vector<NodeRange>& ranges() const { return ranges_; }
-  [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
+  /// That it has been read, and is sound.
+  [[nodiscard]] Flow<void> check(const Reader& reader) const {
+    TRY_VOID(reader.ready());
+    if (fault_) return fail(*fault_);
+    return {};
+  }
 
   [[nodiscard]] const AddressClaims& claims() const { return *claims_; }
 
@@ -339,12 +344,11 @@ NodeRangeSet configured(const NodeRangeSpec& spec, const NodeRangeSet& before) {
 
 /// A plan whose new ranges were looked up, so that making them is guarded by their absence.
 template <class Answer>
-Step<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> writes) {
+Plan<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> writes) {
   for (const PlannedWrite& write : writes) {
     if (write.key.kind == Kind::node_range) static_cast<void>(reader.get<NodeRange>(write.key));
   }
-  if (!reader.complete()) return reader.missing();
-  return Plan<Answer>{std::move(answer), std::move(writes)};
+  return {std::move(answer), std::move(writes)};
 }
 
 bool is_configured(const NodeRangeTable& table) { return table.stored() && !table.stored()->cluster_cidrs.empty(); }
@@ -353,210 +357,201 @@ bool is_configured(const NodeRangeTable& table) { return table.stored() && !tabl
 
 Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, const NodeRangeSpec& spec,
                                                       Lengths lengths) {
-  if (const auto valid = check_spec(spec, spec.excluded); !valid) return valid.error();
-  Reader reader(snapshot);
-  // Both sets before the lists. The pools' set is written, so that a pool made meanwhile conflicts with this.
-  PlannedWrite pool_set = next_pool_set(reader);
-  const NodeRangeTable table(reader);
-  if (!reader.complete()) return reader.missing();
-  if (table.fault()) return *table.fault();
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesConfigured>> {
+    TRY_VOID(check_spec(spec, spec.excluded));
+    // Both sets before the lists. The pools' set is written, so that a pool made meanwhile conflicts with this.
+    PlannedWrite pool_set = next_pool_set(reader);
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
 
-  std::vector<net::Prefix> excluded = table.claims().not_for_nodes();
-  excluded.insert(excluded.end(), spec.excluded.begin(), spec.excluded.end());
-  if (const auto valid = check_claims(spec, table.claims()); !valid) return valid.error();
-  if (const auto valid = check_spec(spec, excluded); !valid) return valid.error();
-  if (lengths == Lengths::one) {
-    if (const auto valid = check_one_length(spec, table); !valid) return valid.error();
-  }
-  const NodeRangeSet before = table.stored().value_or(NodeRangeSet());
-  NodeRangesConfigured answer{before, false, {}};
-  for (const NodeRange& range : table.ranges()) {
-    if (!cluster_cidr_of(range.cidr, spec.cluster_cidrs)) answer.outside.push_back(range);
-  }
-  if (before.cluster_cidrs == spec.cluster_cidrs && before.excluded == spec.excluded) {
-    return Plan<NodeRangesConfigured>{std::move(answer), {}};
-  }
-  answer.set = configured(spec, before);
-  answer.changed = true;
-  std::vector<PlannedWrite> writes;
-  writes.push_back(std::move(pool_set));
-  writes.push_back({node_range_set_key(), answer.set, Guard::as_read, false});
-  return Plan<NodeRangesConfigured>{std::move(answer), std::move(writes)};
+    std::vector<net::Prefix> excluded = table.claims().not_for_nodes();
+    excluded.insert(excluded.end(), spec.excluded.begin(), spec.excluded.end());
+    TRY_VOID(check_claims(spec, table.claims()));
+    TRY_VOID(check_spec(spec, excluded));
+    if (lengths == Lengths::one) {
+      TRY_VOID(check_one_length(spec, table));
+    }
+    const NodeRangeSet before = table.stored().value_or(NodeRangeSet());
+    NodeRangesConfigured answer{before, false, {}};
+    for (const NodeRange& range : table.ranges()) {
+      if (!cluster_cidr_of(range.cidr, spec.cluster_cidrs)) answer.outside.push_back(range);
+    }
+    if (before.cluster_cidrs == spec.cluster_cidrs && before.excluded == spec.excluded) {
+      return Plan<NodeRangesConfigured>{std::move(answer), {}};
+    }
+    answer.set = configured(spec, before);
+    answer.changed = true;
+    std::vector<PlannedWrite> writes;
+    writes.push_back(std::move(pool_set));
+    writes.push_back({node_range_set_key(), answer.set, Guard::as_read, false});
+    return Plan<NodeRangesConfigured>{std::move(answer), std::move(writes)};
+  });
 }
 
 Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                               const std::vector<std::string>& nodes,
                                                               NodeRecord record) {
-  CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
-  Reader reader(snapshot);
-  for (const std::string& node : nodes) {
-    if (check_node_name(node)) static_cast<void>(reader.get<Node>(node_key(node)));
-  }
-  const NodeRangeTable table(reader);
-  if (!reader.complete()) return reader.missing();
-  if (table.fault()) return *table.fault();
-  if (!is_configured(table)) return not_configured();
-  auto sets = table.sets();
-  if (!sets) return sets.error();
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<NodeRangesAssigned>>> {
+    CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
+    for (const std::string& node : nodes) {
+      if (check_node_name(node)) static_cast<void>(reader.get<Node>(node_key(node)));
+    }
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
+    if (!is_configured(table)) return fail(not_configured());
+    TRY(auto sets, table.sets());
 
-  std::vector<NodeRangesAssigned> answers;
-  std::vector<PlannedWrite> writes;
-  bool any_added = false;
-  for (const std::string& node : nodes) {
-    if (const auto before = std::ranges::find(answers, node, &NodeRangesAssigned::node); before != answers.end()) {
-      answers.push_back({node, before->cidrs, {}, before->refusal});
-      continue;
+    std::vector<NodeRangesAssigned> answers;
+    std::vector<PlannedWrite> writes;
+    bool any_added = false;
+    for (const std::string& node : nodes) {
+      if (const auto before = std::ranges::find(answers, node, &NodeRangesAssigned::node); before != answers.end()) {
+        answers.push_back({node, before->cidrs, {}, before->refusal});
+        continue;
+      }
+      auto& answer = answers.emplace_back(NodeRangesAssigned{node, table.ranges_of(node), {}, {}});
+      auto made = node_record(reader, node, record);
+      if (!made) {
+        answer.refusal = made.error();
+        continue;
+      }
+      auto added = take_for(node, answer.cidrs, reader, sets, *table.stored());
+      if (!added) {
+        answer.refusal = added.error();
+        continue;
+      }
+      // The ranges before the cursor: where commits are not atomic, a crash then leaves a range that its node has.
+      if (*made) writes.push_back(**std::move(made));
+      for (const NodeRangeAdded& one : *added) {
+        writes.push_back({node_range_key(one.cidr), NodeRange{node, one.cidr}, Guard::as_read, false});
+        answer.cidrs.push_back(one.cidr);
+        any_added = true;
+      }
+      answer.added = *std::move(added);
+      table.put_in_order(answer.cidrs);
     }
-    auto& answer = answers.emplace_back(NodeRangesAssigned{node, table.ranges_of(node), {}, {}});
-    auto made = node_record(reader, node, record);
-    if (!made) {
-      answer.refusal = made.error();
-      continue;
-    }
-    auto added = take_for(node, answer.cidrs, reader, *sets, *table.stored());
-    if (!added) {
-      answer.refusal = added.error();
-      continue;
-    }
-    // The ranges before the cursor: where commits are not atomic, a crash then leaves a range that its node has.
-    if (*made) writes.push_back(**std::move(made));
-    for (const NodeRangeAdded& one : *added) {
-      writes.push_back({node_range_key(one.cidr), NodeRange{node, one.cidr}, Guard::as_read, false});
-      answer.cidrs.push_back(one.cidr);
-      any_added = true;
-    }
-    answer.added = *std::move(added);
-    table.put_in_order(answer.cidrs);
-  }
-  if (any_added) writes.push_back(table.next_set(*sets));
-  return guarded(reader, std::move(answers), std::move(writes));
+    if (any_added) writes.push_back(table.next_set(sets));
+    return guarded(reader, std::move(answers), std::move(writes));
+  });
 }
 
 Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
                                                const net::Prefix& cidr, Lengths lengths, NodeRecord record) {
-  if (const auto valid = check_node_name(node); !valid) return valid.error();
-  Reader reader(snapshot);
-  static_cast<void>(reader.get<Node>(node_key(node)));
-  const NodeRangeTable table(reader);
-  if (!reader.complete()) return reader.missing();
-  if (table.fault()) return *table.fault();
-  if (!is_configured(table)) return not_configured();
-  const auto sets = table.sets();
-  if (!sets) return sets.error();
-  auto made = node_record(reader, node, record);
-  if (!made) return made.error();
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
+    TRY_VOID(check_node_name(node));
+    static_cast<void>(reader.get<Node>(node_key(node)));
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
+    if (!is_configured(table)) return fail(not_configured());
+    TRY(const auto sets, table.sets());
+    TRY(auto made, node_record(reader, node, record));
 
-  NodeRangesAssigned answer{node, table.ranges_of(node), {}, {}};
-  std::vector<PlannedWrite> writes;
-  if (*made) writes.push_back(**std::move(made));
-  if (std::ranges::find(answer.cidrs, cidr) != answer.cidrs.end()) {
-    return Plan<NodeRangesAssigned>{std::move(answer), std::move(writes)};
-  }
-  const auto place = place_of(node, cidr, answer.cidrs.size(), *sets);
-  if (!place) return place.error();
-  for (const net::Prefix& has : answer.cidrs) {
-    if (has.family() != cidr.family()) continue;
-    return Error{
-        ErrorCode::invalid_argument,
-        fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()),
-        {}};
-  }
-  if (const auto free = check_free(cidr, table); !free) return free.error();
-  if (const auto* other = reader.find<NodeRange>(node_range_key(cidr))) {
-    return Error{
-        ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node), {}};
-  }
-  const ClusterCidr& cluster = (*place)->cluster();
-  if (lengths == Lengths::one && cidr.length() != cluster.node_length) {
-    return Error{ErrorCode::refused_by_configuration,
-                 fmt::format("{} is no node range of length {}; this store can't keep ranges of several lengths apart",
-                             cidr.to_string(), cluster.node_length),
-                 {}};
-  }
-  answer.cidrs.push_back(cidr);
-  table.put_in_order(answer.cidrs);
-  answer.added.push_back({cidr, cluster.cidr, 0});
-  writes.push_back({node_range_key(cidr), NodeRange{node, cidr}, Guard::as_read, false});
-  writes.push_back(table.next_set({}));
-  return guarded(reader, std::move(answer), std::move(writes));
+    NodeRangesAssigned answer{node, table.ranges_of(node), {}, {}};
+    std::vector<PlannedWrite> writes;
+    if (made) writes.push_back(*std::move(made));
+    if (std::ranges::find(answer.cidrs, cidr) != answer.cidrs.end()) {
+      return Plan<NodeRangesAssigned>{std::move(answer), std::move(writes)};
+    }
+    TRY(const CidrSet* place, place_of(node, cidr, answer.cidrs.size(), sets));
+    for (const net::Prefix& has : answer.cidrs) {
+      if (has.family() != cidr.family()) continue;
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
+    }
+    TRY_VOID(check_free(cidr, table));
+    if (const auto* other = reader.find<NodeRange>(node_range_key(cidr))) {
+      return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
+    }
+    const ClusterCidr& cluster = place->cluster();
+    if (lengths == Lengths::one && cidr.length() != cluster.node_length) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("{} is no node range of length {}; this store can't keep ranges of several lengths apart",
+                              cidr.to_string(), cluster.node_length));
+    }
+    answer.cidrs.push_back(cidr);
+    table.put_in_order(answer.cidrs);
+    answer.added.push_back({cidr, cluster.cidr, 0});
+    writes.push_back({node_range_key(cidr), NodeRange{node, cidr}, Guard::as_read, false});
+    writes.push_back(table.next_set({}));
+    return guarded(reader, std::move(answer), std::move(writes));
+  });
 }
 
 Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, const std::string& node,
                                                   const OnlyIfGone& only_if_gone, IfRecorded if_recorded,
                                                   const std::optional<std::vector<net::Prefix>>& only_these) {
-  if (const auto valid = check_node_name(node); !valid) return valid.error();
-  Reader reader(snapshot);
-  const bool is_recorded = reader.sound<Node>(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
-  const NodeRangeTable table(reader);
-  if (!reader.complete()) return reader.missing();
-  if (table.fault()) return *table.fault();
-  NodeRangesReleased answer{node, table.ranges_of(node)};
-  const bool holds = !only_if_gone || (!is_recorded && std::ranges::is_permutation(answer.cidrs, *only_if_gone));
-  if (!holds) answer.cidrs.clear();
-  if (only_these) {
-    std::erase_if(answer.cidrs,
-                  [&](const net::Prefix& cidr) { return std::ranges::find(*only_these, cidr) == only_these->end(); });
-  }
-  if (answer.cidrs.empty()) return Plan<NodeRangesReleased>{std::move(answer), {}};
-  for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get<NodeRange>(node_range_key(cidr)));
-  if (!reader.complete()) return reader.missing();
-  if (is_recorded && if_recorded == IfRecorded::refuse) {
-    return Error{
-        ErrorCode::refused_for_safety,
-        fmt::format(
-            "node {} has a record, so its pods may live in {}: `croft node remove {} --force` when it is gone for "
-            "good, or --force when it has no pods any more",
-            node, answer.cidrs.front().to_string(), node),
-        {}};
-  }
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesReleased>> {
+    TRY_VOID(check_node_name(node));
+    const bool is_recorded = reader.sound<Node>(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
+    const NodeRangeTable table(reader);
+    TRY_VOID(table.check(reader));
+    NodeRangesReleased answer{node, table.ranges_of(node)};
+    const bool holds = !only_if_gone || (!is_recorded && std::ranges::is_permutation(answer.cidrs, *only_if_gone));
+    if (!holds) answer.cidrs.clear();
+    if (only_these) {
+      std::erase_if(answer.cidrs,
+                    [&](const net::Prefix& cidr) { return std::ranges::find(*only_these, cidr) == only_these->end(); });
+    }
+    if (answer.cidrs.empty()) return Plan<NodeRangesReleased>{std::move(answer), {}};
+    for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get<NodeRange>(node_range_key(cidr)));
+    TRY_VOID(reader.ready());
+    if (is_recorded && if_recorded == IfRecorded::refuse) {
+      return fail(
+          ErrorCode::refused_for_safety,
+          fmt::format(
+              "node {} has a record, so its pods may live in {}: `croft node remove {} --force` when it is gone for "
+              "good, or --force when it has no pods any more",
+              node, answer.cidrs.front().to_string(), node));
+    }
 
-  // Here the set goes first: where commits are not atomic, a crash then leaves the node its ranges.
-  std::vector<PlannedWrite> writes;
-  if (if_recorded == IfRecorded::refuse) writes.push_back({node_key(node), std::nullopt, Guard::as_read, true});
-  writes.push_back(table.next_set({}));
-  for (const net::Prefix& cidr : answer.cidrs) {
-    writes.push_back({node_range_key(cidr), std::nullopt, Guard::as_read, false});
-  }
-  return Plan<NodeRangesReleased>{std::move(answer), std::move(writes)};
+    // Here the set goes first: where commits are not atomic, a crash then leaves the node its ranges.
+    std::vector<PlannedWrite> writes;
+    if (if_recorded == IfRecorded::refuse) writes.push_back({node_key(node), std::nullopt, Guard::as_read, true});
+    writes.push_back(table.next_set({}));
+    for (const net::Prefix& cidr : answer.cidrs) {
+      writes.push_back({node_range_key(cidr), std::nullopt, Guard::as_read, false});
+    }
+    return Plan<NodeRangesReleased>{std::move(answer), std::move(writes)};
+  });
 }
 
 Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot) {
-  Reader reader(snapshot);
-  const NodeRangeTable table(reader, AddressClaims::For::to_look);
-  const auto& nodes = reader.keys({Kind::node, ""});
-  if (!reader.complete()) return reader.missing();
-  if (table.fault()) return *table.fault();
-  const auto sets = table.sets();
-  if (!sets) return sets.error();
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesSeen>> {
+    const NodeRangeTable table(reader, AddressClaims::For::to_look);
+    const auto& nodes = reader.keys({Kind::node, ""});
+    TRY_VOID(table.check(reader));
+    TRY(const auto sets, table.sets());
 
-  NodeRangesSeen seen;
-  if (is_configured(table)) seen.set = table.stored();
-  for (const CidrSet& set : *sets) {
-    seen.use.push_back({set.cluster(), set.size(), set.taken(), set.excluded_count()});
-  }
-  std::set<std::string> recorded;
-  for (const Key& key : nodes) recorded.insert(key.name);
-  seen.nodes = recorded.size();
-  const auto cluster_cidrs = table.stored().value_or(NodeRangeSet()).cluster_cidrs;
-  const NodeRange* outer = nullptr;
-  for (const NodeRange& range : table.ranges()) {
-    seen.ranges.push_back({range, recorded.contains(range.node), cluster_cidr_of(range.cidr, cluster_cidrs)});
-    // Sorted, what lies inside a prefix comes behind it.
-    if (outer != nullptr && outer->cidr.contains(range.cidr)) {
-      seen.collisions.emplace_back(*outer, range);
-    } else {
-      outer = &range;
+    NodeRangesSeen seen;
+    if (is_configured(table)) seen.set = table.stored();
+    for (const CidrSet& set : sets) {
+      seen.use.push_back({set.cluster(), set.size(), set.taken(), set.excluded_count()});
     }
-  }
-  const auto families = families_of(cluster_cidrs);
-  for (const std::string& node : recorded) {
-    const auto has = table.ranges_of(node);
-    const bool lacks = std::ranges::any_of(families, [&](net::Family family) {
-      return std::ranges::none_of(has, [&](const net::Prefix& cidr) { return cidr.family() == family; });
-    });
-    if (lacks) seen.bare.push_back(node);
-  }
-  return Plan<NodeRangesSeen>{std::move(seen), {}};
+    std::set<std::string> recorded;
+    for (const Key& key : nodes) recorded.insert(key.name);
+    seen.nodes = recorded.size();
+    const auto cluster_cidrs = table.stored().value_or(NodeRangeSet()).cluster_cidrs;
+    const NodeRange* outer = nullptr;
+    for (const NodeRange& range : table.ranges()) {
+      seen.ranges.push_back({range, recorded.contains(range.node), cluster_cidr_of(range.cidr, cluster_cidrs)});
+      // Sorted, what lies inside a prefix comes behind it.
+      if (outer != nullptr && outer->cidr.contains(range.cidr)) {
+        seen.collisions.emplace_back(*outer, range);
+      } else {
+        outer = &range;
+      }
+    }
+    const auto families = families_of(cluster_cidrs);
+    for (const std::string& node : recorded) {
+      const auto has = table.ranges_of(node);
+      const bool lacks = std::ranges::any_of(families, [&](net::Family family) {
+        return std::ranges::none_of(has, [&](const net::Prefix& cidr) { return cidr.family() == family; });
+      });
+      if (lacks) seen.bare.push_back(node);
+    }
+    return Plan<NodeRangesSeen>{std::move(seen), {}};
+  });
 }
 
 }  // namespace croft::core

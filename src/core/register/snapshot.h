@@ -14,7 +14,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/error.h"
+#include "core/register/flow.h"
 #include "core/register/records.h"
 #include "core/register/stored_size.h"
 #include "net/intervals.h"
@@ -153,13 +155,17 @@ struct Missing {
   std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
   /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
   std::optional<Error> damaged{};
-  [[nodiscard]] bool empty() const {
-    return records.empty() && lists.empty() && keys.empty() && windows.empty() && counts.empty() && !damaged;
+  /// Reading helps.
+  [[nodiscard]] bool unread() const {
+    return !records.empty() || !lists.empty() || !keys.empty() || !windows.empty() || !counts.empty();
   }
+  [[nodiscard]] bool empty() const { return !unread() && !damaged; }
 };
 
-/// Reads a snapshot for a decision and notes what is not in it. After a read that may have been incomplete the decision
-/// asks `complete()` and, if not, returns `missing()`; it is called again with a fuller snapshot.
+/// Reads a snapshot for a decision and notes what is not in it. A decision asks for all that it can name, together, so
+/// that one reading brings it, and goes on only past `TRY_VOID(reader.ready())`: before that what it was given may be
+/// absent or just unknown. It is called again with a fuller snapshot. Should it forget that, what it plans does not
+/// leave decide() all the same.
 ///
 /// A damaged record is not absent. Who asks with get() or list() rests on it: the decision ends with its error. Who can
 /// do without it asks with sound(), and looks with damage() and damaged() what was left out. Of hints (is_hint) a
@@ -248,6 +254,12 @@ class Reader {
   }
   [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
 
+  /// Ends the step when anything that was asked for has not been read, or is damaged.
+  [[nodiscard]] Flow<void> ready() const {
+    if (complete()) return {};
+    return tl::unexpected<Stop<>>(NotRead());
+  }
+  /// The same as an answer, for who reads without a decision.
   [[nodiscard]] bool complete() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }
 
@@ -287,5 +299,23 @@ struct Plan {
 /// One step of deciding: read more, do this, or it can't be done (a fault of the data; a refusal is an Answer).
 template <class Answer>
 using Step = std::variant<Missing, Plan<Answer>, Error>;
+
+/// The end of every decision, whatever it made of its snapshot: nothing is planned, and nothing said to be wrong,
+/// before all that it asked for has been read, and nothing is planned on a damaged record that it rests on.
+template <class Answer>
+[[nodiscard]] Step<Answer> settle(const Reader& reader, Flow<Plan<Answer>> outcome) {
+  if (reader.missing().unread()) return reader.missing();
+  if (!outcome && outcome.error().error() != nullptr) return std::move(*outcome.error().error());
+  if (!reader.complete()) return reader.missing();
+  CROFT_ASSERT(outcome.has_value());  // only a reader that lacks something makes a NotRead
+  return *std::move(outcome);
+}
+
+/// Decides: `body(Reader&)` returns the Flow of a plan. The one way for a plan to leave the core.
+template <class Body>
+[[nodiscard]] auto decide(const Snapshot& snapshot, Body body) {
+  Reader reader(snapshot);
+  return settle(reader, body(reader));
+}
 
 }  // namespace croft::core

@@ -18,19 +18,17 @@ const ServiceName kKubernetes{"default", "kubernetes"};
 
 using Answer = ServiceAnswer;
 
-/// The end of every decision: ask for more, refuse, or write.
-[[nodiscard]] Step<Answer> refuse(const Reader& reader, ServiceRefusal refusal) {
-  if (!reader.complete()) return reader.missing();
-  return Plan<Answer>{std::move(refusal), {}};
-}
+// Ranges that have not been read refuse everything (range_changes.h): a decision goes on with that, so that all it
+// needs is asked for together, and decide() sees to it that no such refusal is the answer.
 
-[[nodiscard]] Step<Answer> finish_change(const Reader& reader, RangeChanges& changes, Service service,
-                                         std::vector<PlannedWrite> writes, bool dry_run) {
+[[nodiscard]] Plan<Answer> refuse(ServiceRefusal refusal) { return {std::move(refusal), {}}; }
+
+[[nodiscard]] Plan<Answer> finish_change(RangeChanges& changes, Service service, std::vector<PlannedWrite> writes,
+                                         bool dry_run) {
   // The Service first: its token is the witness of a commit whose reply is lost.
   for (PlannedWrite& write : changes.settle()) writes.push_back(std::move(write));
-  if (!reader.complete()) return reader.missing();
   if (dry_run) writes.clear();
-  return Plan<Answer>{ServiceChanged{std::move(service), changes.notes()}, std::move(writes)};
+  return {ServiceChanged{std::move(service), changes.notes()}, std::move(writes)};
 }
 
 [[nodiscard]] bool needs_addresses(const Service& service) {
@@ -40,7 +38,7 @@ using Answer = ServiceAnswer;
 /// The Service that kube-apiserver makes for itself; nothing when its address is taken or it exists.
 [[nodiscard]] std::optional<Service> make_kubernetes(Reader& reader, RangeChanges& changes, const ServiceRanges& ranges,
                                                      const Instant& now, Random& random) {
-  if (reader.get<Service>(service_key(kKubernetes)) != nullptr || !reader.complete()) return std::nullopt;
+  if (reader.get<Service>(service_key(kKubernetes)) != nullptr || !reader.ready()) return std::nullopt;
   const net::Prefix& cidr = ranges.cidrs.primary;
   const auto first = cidr.first().next();
   if (!first || changes.take(*first)) return std::nullopt;
@@ -77,88 +75,89 @@ std::string new_uid(Random& random) {
 
 Step<Answer> plan_create_service(const Snapshot& snapshot, const Service& wanted, const ServiceRanges& ranges,
                                  const ServiceOptions& options, const Instant& now, Random& random) {
-  Service service = wanted;
-  apply_defaults(service);
-  // Names become a key: they are looked at before anything is read.
-  if (FieldErrors errors = check_service_name(service.name); !errors.empty()) {
-    return Plan<Answer>{refuse_invalid(service, std::move(errors)), {}};
-  }
-  Reader reader(snapshot);
-  RangeChanges changes(reader, &ranges, random, options.dry_run);
-  changes.will_take(needs_addresses(service), may_have_node_ports(service));
-  if (reader.get<Service>(service_key(service.name)) != nullptr) {
-    return Plan<Answer>{refuse_existing(service.name), {}};
-  }
-  if (!reader.complete()) return reader.missing();
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    Service service = wanted;
+    apply_defaults(service);
+    // Names become a key: they are looked at before anything is read.
+    if (FieldErrors errors = check_service_name(service.name); !errors.empty()) {
+      return refuse(refuse_invalid(service, std::move(errors)));
+    }
+    if (reader.get<Service>(service_key(service.name)) != nullptr) return refuse(refuse_existing(service.name));
+    RangeChanges changes(reader, &ranges, random, options.dry_run);
+    changes.will_take(needs_addresses(service), may_have_node_ports(service));
+    TRY_VOID(reader.ready());
 
-  std::optional<Service> kubernetes;
-  if (options.with_kubernetes_service && service.name != kKubernetes && needs_addresses(service) &&
-      changes.makes_primary()) {
-    kubernetes = make_kubernetes(reader, changes, ranges, now, random);
-  }
-  normalize_cluster_ips(service, nullptr);
-  if (FieldErrors errors = settle_families(service, nullptr, changes.families()); !errors.empty()) {
-    return refuse(reader, refuse_invalid(service, std::move(errors)));
-  }
-  if (auto refusal = take_cluster_ips(service, changes)) return refuse(reader, *std::move(refusal));
-  if (auto refusal = take_node_ports(service, changes)) return refuse(reader, *std::move(refusal));
-  if (FieldErrors errors = check_new_service(service); !errors.empty()) {
-    return refuse(reader, refuse_invalid(service, std::move(errors)));
-  }
-  service.uid = new_uid(random);
-  service.created = now.wall;
-  std::vector<PlannedWrite> writes;
-  put_service(service, writes);
-  if (kubernetes) put_service(*std::move(kubernetes), writes);
-  return finish_change(reader, changes, std::move(service), std::move(writes), options.dry_run);
+    std::optional<Service> kubernetes;
+    if (options.with_kubernetes_service && service.name != kKubernetes && needs_addresses(service) &&
+        changes.makes_primary()) {
+      kubernetes = make_kubernetes(reader, changes, ranges, now, random);
+    }
+    normalize_cluster_ips(service, nullptr);
+    if (FieldErrors errors = settle_families(service, nullptr, changes.families()); !errors.empty()) {
+      return refuse(refuse_invalid(service, std::move(errors)));
+    }
+    if (auto refusal = take_cluster_ips(service, changes)) return refuse(*std::move(refusal));
+    if (auto refusal = take_node_ports(service, changes)) return refuse(*std::move(refusal));
+    if (FieldErrors errors = check_new_service(service); !errors.empty()) {
+      return refuse(refuse_invalid(service, std::move(errors)));
+    }
+    service.uid = new_uid(random);
+    service.created = now.wall;
+    std::vector<PlannedWrite> writes;
+    put_service(service, writes);
+    if (kubernetes) put_service(*std::move(kubernetes), writes);
+    return finish_change(changes, std::move(service), std::move(writes), options.dry_run);
+  });
 }
 
 Step<Answer> plan_update_service(const Snapshot& snapshot, const Service& wanted, const std::optional<Service>& as_read,
                                  const ServiceRanges& ranges, const ServiceOptions& options, Random& random) {
-  Service service = wanted;
-  apply_defaults(service);
-  if (FieldErrors errors = check_service_name(service.name); !errors.empty()) {
-    return Plan<Answer>{refuse_invalid(service, std::move(errors)), {}};
-  }
-  Reader reader(snapshot);
-  const Service* before = reader.get<Service>(service_key(service.name));
-  if (!reader.complete()) return reader.missing();
-  if (before == nullptr) return Plan<Answer>{refuse_not_found(service.name), {}};
-  if (as_read && *as_read != *before) return Plan<Answer>{refuse_stale(service.name), {}};
-  service.uid = before->uid;
-  service.created = before->created;
-  service.deleting = before->deleting;
-  service.rest = before->rest;
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    Service service = wanted;
+    apply_defaults(service);
+    if (FieldErrors errors = check_service_name(service.name); !errors.empty()) {
+      return refuse(refuse_invalid(service, std::move(errors)));
+    }
+    const Service* before = reader.get<Service>(service_key(service.name));
+    TRY_VOID(reader.ready());
+    if (before == nullptr) return refuse(refuse_not_found(service.name));
+    if (as_read && *as_read != *before) return refuse(refuse_stale(service.name));
+    service.uid = before->uid;
+    service.created = before->created;
+    service.deleting = before->deleting;
+    service.rest = before->rest;
 
-  RangeChanges changes(reader, &ranges, random, options.dry_run);
-  keep_allocated_values(service, *before);
-  normalize_cluster_ips(service, before);
-  if (FieldErrors errors = settle_families(service, before, changes.families()); !errors.empty()) {
-    return refuse(reader, refuse_invalid(service, std::move(errors)));
-  }
-  if (auto refusal = change_cluster_ips(service, *before, changes)) return refuse(reader, *std::move(refusal));
-  if (auto refusal = change_node_ports(service, *before, changes)) return refuse(reader, *std::move(refusal));
-  drop_values_of_type(service, *before);
-  if (FieldErrors errors = check_changed_service(service, *before); !errors.empty()) {
-    return refuse(reader, refuse_invalid(service, std::move(errors)));
-  }
-  std::vector<PlannedWrite> writes;
-  if (service != *before) put_service(service, writes);
-  return finish_change(reader, changes, std::move(service), std::move(writes), options.dry_run);
+    RangeChanges changes(reader, &ranges, random, options.dry_run);
+    keep_allocated_values(service, *before);
+    normalize_cluster_ips(service, before);
+    if (FieldErrors errors = settle_families(service, before, changes.families()); !errors.empty()) {
+      return refuse(refuse_invalid(service, std::move(errors)));
+    }
+    if (auto refusal = change_cluster_ips(service, *before, changes)) return refuse(*std::move(refusal));
+    if (auto refusal = change_node_ports(service, *before, changes)) return refuse(*std::move(refusal));
+    drop_values_of_type(service, *before);
+    if (FieldErrors errors = check_changed_service(service, *before); !errors.empty()) {
+      return refuse(refuse_invalid(service, std::move(errors)));
+    }
+    std::vector<PlannedWrite> writes;
+    if (service != *before) put_service(service, writes);
+    return finish_change(changes, std::move(service), std::move(writes), options.dry_run);
+  });
 }
 
 Step<Answer> plan_delete_service(const Snapshot& snapshot, const ServiceName& name, const ServiceOptions& options,
                                  Random& random) {
-  if (!check_service_name(name).empty()) return Plan<Answer>{refuse_not_found(name), {}};
-  Reader reader(snapshot);
-  const Service* service = reader.get<Service>(service_key(name));
-  if (!reader.complete()) return reader.missing();
-  if (service == nullptr) return Plan<Answer>{refuse_not_found(name), {}};
-  RangeChanges changes(reader, nullptr, random, options.dry_run);
-  for (const net::Address& address : addresses_of(*service)) changes.give_back(address);
-  for (const std::uint16_t port : held_node_ports_of(*service)) changes.give_back_port(port);
-  std::vector<PlannedWrite> writes{{service_key(name), std::nullopt, Guard::as_read, false}};
-  return finish_change(reader, changes, *service, std::move(writes), options.dry_run);
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    if (!check_service_name(name).empty()) return refuse(refuse_not_found(name));
+    const Service* service = reader.get<Service>(service_key(name));
+    TRY_VOID(reader.ready());
+    if (service == nullptr) return refuse(refuse_not_found(name));
+    RangeChanges changes(reader, nullptr, random, options.dry_run);
+    for (const net::Address& address : addresses_of(*service)) changes.give_back(address);
+    for (const std::uint16_t port : held_node_ports_of(*service)) changes.give_back_port(port);
+    std::vector<PlannedWrite> writes{{service_key(name), std::nullopt, Guard::as_read, false}};
+    return finish_change(changes, *service, std::move(writes), options.dry_run);
+  });
 }
 
 }  // namespace croft::core

@@ -27,7 +27,7 @@ struct ServiceRanges {
 };
 
 /// The ranges that one change of a Service reads and writes. Asks for their records when they are needed first; when
-/// `reader.complete()` is false afterwards, all answers are void.
+/// the reader is not ready afterwards, all answers are void.
 class RangeChanges : public Allocators {
  public:
   /// `ranges` may be null: then nothing can be taken, only given back. A dry run sees addresses and ports as Kubernetes

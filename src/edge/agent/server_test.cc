@@ -108,13 +108,13 @@ TEST_F(AgentServerTest, AddAndDel) {
 TEST_F(AgentServerTest, MakesThePoolsThatTheConfigurationNames) {
   agent::AssignCall wanted = call("one");
   wanted.pools = {engine::World::spec("b", "10.7.0.0/24", 26)};
-  wanted.request.ipv4_pools = {"b"};
+  wanted.request.pools.v4 = {"b"};
   EXPECT_TRUE(add(wanted).starts_with("10.7.0."));
 }
 
 TEST_F(AgentServerTest, ARefusalComesWithItsReasons) {
   agent::AssignCall wanted = call("one");
-  wanted.request.ipv4_pools = {"nosuch"};
+  wanted.request.pools.v4 = {"nosuch"};
   const auto answer = agent_at(socket_, clock_, seconds(20))->assign(wanted);
   ASSERT_TRUE(answer) << answer.error().message;
   const auto direct = engine::assign(context_, wanted.request);

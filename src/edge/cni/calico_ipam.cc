@@ -134,16 +134,16 @@ class HostLock {
   request.owner = call.owner();
   if (config.is_kubernetes()) request.pod = config.pod;
   if (config.requested_address) {
-    request.ipv4 = 0;
+    request.count.v4 = 0;
     request.addresses = {*config.requested_address};
     request.reserved_addresses = true;
   } else {
-    request.ipv4 = config.assign_v4;
-    request.ipv6 = config.assign_v6;
-    request.ipv4_pools = cni::texts_of(config.v4_pools);
-    request.ipv6_pools = cni::texts_of(config.v6_pools);
+    request.count.v4 = config.assign_v4;
+    request.count.v6 = config.assign_v6;
+    request.pools.v4 = cni::texts_of(config.v4_pools);
+    request.pools.v6 = cni::texts_of(config.v6_pools);
   }
-  if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
+  if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
   }

@@ -16,7 +16,7 @@ net::Family family_of(const core::Refusal& refusal, const core::AssignRequest& r
   for (const core::PoolVerdict& verdict : refusal.considered) {
     if (verdict.usable) return verdict.cidr.family();
   }
-  return request.ipv4 > 0 ? net::Family::v4 : net::Family::v6;
+  return request.count.v4 > 0 ? net::Family::v4 : net::Family::v6;
 }
 
 /// Some or all addresses are missing, and this is why.
@@ -24,7 +24,7 @@ std::string shortage(const core::Refusal& refusal, const core::AssignRequest& re
   const net::Family family = family_of(refusal, request);
   const int version = version_of(family);
   return fmt::format("failed to request IPv{} addresses: Assigned 0 out of {} requested IPv{} addresses; {}", version,
-                     family == net::Family::v4 ? request.ipv4 : request.ipv6, version, why);
+                     request.count[family], version, why);
 }
 
 std::string list_of_usable(const core::Refusal& refusal) {
@@ -38,8 +38,8 @@ std::string list_of_usable(const core::Refusal& refusal) {
 /// The first pool that was asked for and is not usable, as Calico reports it: a CIDR by determinePools, a name by the
 /// plugin itself, before any address is looked for.
 std::string unusable_pool(const core::Refusal& refusal, const core::AssignRequest& request) {
-  for (const auto family : {net::Family::v4, net::Family::v6}) {
-    for (const std::string& asked : family == net::Family::v4 ? request.ipv4_pools : request.ipv6_pools) {
+  for (const auto family : net::kFamilies) {
+    for (const std::string& asked : request.pools[family]) {
       if (asked.find('/') != asked.npos) continue;
       const auto known = std::find_if(refusal.considered.begin(), refusal.considered.end(),
                                       [&](const core::PoolVerdict& v) { return v.pool == asked; });
@@ -56,7 +56,7 @@ std::string unusable_pool(const core::Refusal& refusal, const core::AssignReques
 
 /// The CIDR of a pool that was asked for and that no pool, or no enabled one, has.
 std::string disabled_or_absent(const core::Refusal& refusal, const core::AssignRequest& request) {
-  for (const auto* asked_pools : {&request.ipv4_pools, &request.ipv6_pools}) {
+  for (const auto* asked_pools : {&request.pools.v4, &request.pools.v6}) {
     for (const std::string& asked : *asked_pools) {
       const auto known =
           std::find_if(refusal.considered.begin(), refusal.considered.end(),

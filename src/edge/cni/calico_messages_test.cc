@@ -17,7 +17,7 @@ Refusal refusal(RefusalCause cause, std::vector<core::PoolVerdict> considered = 
 core::AssignRequest request() {
   core::AssignRequest result;
   result.node.name = "node-a";
-  result.ipv4 = result.ipv6 = 1;
+  result.count.v4 = result.count.v6 = 1;
   return result;
 }
 
@@ -58,13 +58,13 @@ TEST(CalicoMessages, PoolsThatWereAskedFor) {
       refusal(RefusalCause::pool_not_usable,
               {{"a", prefix("10.1.0.0/24"), "disabled", false}, {"six", prefix("fd00::/120"), "not asked for", false}});
   auto wanted = request();
-  wanted.ipv4_pools = {"nowhere"};
+  wanted.pools.v4 = {"nowhere"};
   EXPECT_EQ(message(refused, wanted), "error parsing pool \"nowhere\": invalid CIDR address: nowhere");
-  wanted.ipv4_pools = {"six"};
+  wanted.pools.v4 = {"six"};
   EXPECT_EQ(message(refused, wanted), "\"fd00::\" isn't a IPv4 address");
-  wanted.ipv4_pools = {"a"};
+  wanted.pools.v4 = {"a"};
   EXPECT_EQ(message(refused, wanted), "the given pool (10.1.0.0/24) does not exist, or is not enabled");
-  wanted.ipv4_pools = {"10.9.0.0/24"};
+  wanted.pools.v4 = {"10.9.0.0/24"};
   EXPECT_EQ(message(refused, wanted), "the given pool (10.9.0.0/24) does not exist, or is not enabled");
 }
 

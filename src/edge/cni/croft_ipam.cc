@@ -101,10 +101,10 @@ core::AssignRequest Call::request() const {
   request.owner = owner_;
   request.pod = config_.pod;
   request.node = node_;
-  request.ipv4 = config_.ipam.assign_v4;
-  request.ipv6 = config_.ipam.assign_v6;
-  request.ipv4_pools = cni::texts_of(config_.ipam.v4_pools);
-  request.ipv6_pools = cni::texts_of(config_.ipam.v6_pools);
+  request.count.v4 = config_.ipam.assign_v4;
+  request.count.v6 = config_.ipam.assign_v6;
+  request.pools.v4 = cni::texts_of(config_.ipam.v4_pools);
+  request.pools.v6 = cni::texts_of(config_.ipam.v6_pools);
   request.addresses = config_.requested_addresses;
   return request;
 }
@@ -136,7 +136,7 @@ Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request
 
 Result<core::Assigned> Call::assign(Path& path) const {
   const core::AssignRequest request = this->request();
-  if (!request.ipv4 && !request.ipv6 && request.addresses.empty()) {
+  if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
   }
@@ -214,8 +214,8 @@ Result<void> Call::status() const {
   TRY(const auto store, open(store::OpenMode::create));
   TRY_VOID(engine::ensure_pools(context(*store), config_.ipam.pools));
   const core::AssignRequest request = this->request();
-  return engine::check_status(context(*store), {request.node, request.ipv4 > 0, request.ipv6 > 0, request.ipv4_pools,
-                                                request.ipv6_pools, config_.ipam.status_when_full});
+  return engine::check_status(context(*store), {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools,
+                                                config_.ipam.status_when_full});
 }
 
 }  // namespace

@@ -223,10 +223,10 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
   out.mutable_pod()->set_name(request.pod.name);
   out.mutable_pod()->set_namespace_name(request.pod.namespace_name);
   out.mutable_pod()->set_uid(request.pod.uid);
-  out.set_ipv4(request.ipv4);
-  out.set_ipv6(request.ipv6);
-  for (const std::string& pool : request.ipv4_pools) out.add_ipv4_pools(pool);
-  for (const std::string& pool : request.ipv6_pools) out.add_ipv6_pools(pool);
+  out.set_ipv4(request.count.v4);
+  out.set_ipv6(request.count.v6);
+  for (const std::string& pool : request.pools.v4) out.add_ipv4_pools(pool);
+  for (const std::string& pool : request.pools.v6) out.add_ipv6_pools(pool);
   for (const net::Address& address : request.addresses) out.add_addresses(address.to_string());
   out.set_reserved_addresses(request.reserved_addresses);
   for (const auto& [use, name] : kUses) {
@@ -264,10 +264,10 @@ template <class Texts>
   if (in.ipv4() > kCountMax || in.ipv6() > kCountMax) {
     return fail(wrong("ipv4 or ipv6", fmt::format("is more than {}", kCountMax)));
   }
-  request.ipv4 = in.ipv4();
-  request.ipv6 = in.ipv6();
-  TRY(request.ipv4_pools, texts_of("ipv4_pools", in.ipv4_pools(), kPoolChoicesMax));
-  TRY(request.ipv6_pools, texts_of("ipv6_pools", in.ipv6_pools(), kPoolChoicesMax));
+  request.count.v4 = in.ipv4();
+  request.count.v6 = in.ipv6();
+  TRY(request.pools.v4, texts_of("ipv4_pools", in.ipv4_pools(), kPoolChoicesMax));
+  TRY(request.pools.v6, texts_of("ipv6_pools", in.ipv6_pools(), kPoolChoicesMax));
   TRY_VOID(check_count("addresses", in.addresses(), kAddressesMax));
   for (const std::string& text : in.addresses()) {
     TRY(const net::Address address, address_of("addresses", text));

@@ -30,10 +30,10 @@ AssignCall sample_call() {
   request.owner = {"net", "0f3c", "eth0"};
   request.pod = {"pod", "default", "uid-1"};
   request.node = {core::AffinityOwner::Type::host, "node-a"};
-  request.ipv4 = 2;
-  request.ipv6 = 1;
-  request.ipv4_pools = {"a", "10.1.0.0/16"};
-  request.ipv6_pools = {"b"};
+  request.count.v4 = 2;
+  request.count.v6 = 1;
+  request.pools.v4 = {"a", "10.1.0.0/16"};
+  request.pools.v6 = {"b"};
   request.addresses = {ip("10.0.0.9"), ip("fd00::9")};
   request.reserved_addresses = true;
   request.cooling_addresses = true;
@@ -63,10 +63,10 @@ TEST(AgentMessages, AssignCallSurvives) {
   EXPECT_EQ(a.owner, b.owner);
   EXPECT_EQ(a.pod, b.pod);
   EXPECT_EQ(a.node, b.node);
-  EXPECT_EQ(a.ipv4, b.ipv4);
-  EXPECT_EQ(a.ipv6, b.ipv6);
-  EXPECT_EQ(a.ipv4_pools, b.ipv4_pools);
-  EXPECT_EQ(a.ipv6_pools, b.ipv6_pools);
+  EXPECT_EQ(a.count.v4, b.count.v4);
+  EXPECT_EQ(a.count.v6, b.count.v6);
+  EXPECT_EQ(a.pools.v4, b.pools.v4);
+  EXPECT_EQ(a.pools.v6, b.pools.v6);
   EXPECT_EQ(a.addresses, b.addresses);
   EXPECT_EQ(a.reserved_addresses, b.reserved_addresses);
   EXPECT_EQ(a.use, b.use);
@@ -132,7 +132,7 @@ void expect_refused(const AssignCall& call, const std::string& member) {
 
 TEST(AgentMessages, BoundsAreKept) {
   AssignCall call = sample_call();
-  call.request.ipv4 = kCountMax + 1;
+  call.request.count.v4 = kCountMax + 1;
   expect_refused(call, "ipv4");
   call = sample_call();
   call.request.owner.container_id.clear();
@@ -150,7 +150,7 @@ TEST(AgentMessages, BoundsAreKept) {
   call.pools.assign(kPoolSpecsMax + 1, call.pools.front());
   expect_refused(call, "pools");
   call = sample_call();
-  call.request.ipv6_pools.assign(kPoolChoicesMax + 1, "a");
+  call.request.pools.v6.assign(kPoolChoicesMax + 1, "a");
   expect_refused(call, "ipv6_pools");
   call = sample_call();
   for (std::size_t i = 0; i <= kLabelsMax; ++i) call.request.namespace_labels[std::to_string(i)] = "";
