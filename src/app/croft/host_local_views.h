@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/data.h"
 #include "core/host_local/range_set.h"
 #include "engine/host_local_audit.h"
 #include "net/count.h"
@@ -46,10 +47,10 @@ struct HostLocalList {
 
 /// The reservations, the sets, and a picture of each set. `wide`: whole container IDs, times and namespaces.
 [[nodiscard]] std::string text_of(const HostLocalList& list, bool wide, bool colour);
-[[nodiscard]] std::string json_of(const HostLocalList& list);
+[[nodiscard]] Data json_of(const HostLocalList& list);
 
 /// Findings with their evidence, a paragraph each.
 [[nodiscard]] std::string text_of(const std::vector<engine::HostLocalFinding>& findings);
-[[nodiscard]] std::string json_of(const std::vector<engine::HostLocalFinding>& findings);
+[[nodiscard]] Data json_of(const std::vector<engine::HostLocalFinding>& findings);
 
 }  // namespace croft::app

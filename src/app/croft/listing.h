@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/croft/command_line.h"
+#include "app/croft/data.h"
 #include "app/croft/table.h"
 
 namespace croft::app {
@@ -12,7 +13,7 @@ namespace croft::app {
 struct Listing {
   std::string nothing;  ///< what is said when there are no rows: "No pools."
   Table table;
-  std::string data;  ///< the text of json_of(), when CommandLine::json()
+  Data data;         ///< of json_of(), when CommandLine::json()
   std::string note;  ///< a line below the table; empty: none
 };
 
