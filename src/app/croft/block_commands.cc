@@ -62,7 +62,7 @@ Table block_table(const std::vector<engine::BlockView>& blocks, bool wide) {
 [[nodiscard]] Result<int> list_blocks(CommandLine& line, const BlockFilter& filter) {
   return list(line, [&](const engine::Context& context) -> Result<Listing> {
     TRY(const std::vector<engine::BlockView> blocks, wanted_blocks(context, filter));
-    return Listing{"No blocks.", block_table(blocks, line.wide()), line.json() ? json_of(blocks) : "", ""};
+    return Listing{"No blocks.", block_table(blocks, line.wide()), line.json() ? json_of(blocks) : Data(), ""};
   });
 }
 

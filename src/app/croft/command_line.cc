@@ -10,7 +10,6 @@
 
 #include "app/cli/command_model.h"
 #include "app/croft/examples.h"
-#include "app/croft/json_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
@@ -38,8 +37,8 @@ bool CommandLine::in_colour() const {
   return colour == "always";
 }
 
-std::string CommandLine::data(const std::string& json_text) const {
-  return printable(output == Output::yaml ? yaml_of(json_text) : json_text, Printed::json);
+std::string CommandLine::data(const Data& data) const {
+  return printable(output == Output::yaml ? data.yaml() : data.json(), Printed::json);
 }
 
 void print(const std::string& text, Printed how) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/croft/data.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/result.h"
@@ -38,11 +39,11 @@ struct CommandLine {
   /// Opens the store of --store; with `create` an absent one is made.
   [[nodiscard]] Result<engine::Context> open(bool create = false);
   [[nodiscard]] bool in_colour() const;
-  /// Whether data is wanted and no table: JSON, or YAML made of it.
+  /// Whether data is wanted and no table: JSON or YAML.
   [[nodiscard]] bool json() const { return output == Output::json || output == Output::yaml; }
   [[nodiscard]] bool wide() const { return output == Output::wide; }
-  /// The text of json_of() in the form that was asked for; what must not reach a terminal is escaped as JSON does it.
-  [[nodiscard]] std::string data(const std::string& json_text) const;
+  /// The text of data in the form that was asked for; what must not reach a terminal is escaped as JSON does it.
+  [[nodiscard]] std::string data(const Data& data) const;
 };
 
 /// Prints to standard output; a closed pipe ends the program quietly.

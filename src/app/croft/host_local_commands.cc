@@ -104,7 +104,7 @@ bool is_wanted(const ReservationRow& row, const HostLocalOptions& options) {
   std::erase_if(shown.reservations, [&](const ReservationRow& row) { return !is_wanted(row, options); });
   // An age is another one in each look.
   return Listing{"No reservations.", reservation_table(shown, {.wide = line.wide(), .age = !line.listing.watch}),
-                 line.json() ? json_of(shown) : "", std::move(sets), Printed::coloured};
+                 line.json() ? json_of(shown) : Data(), std::move(sets), Printed::coloured};
 }
 
 [[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {

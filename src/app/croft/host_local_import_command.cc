@@ -68,7 +68,7 @@ std::string moved_table(const std::vector<engine::MovedHolder>& all, const Impor
   return text;
 }
 
-std::string moved_json(const std::vector<engine::MovedHolder>& all) {
+Data moved_json(const std::vector<engine::MovedHolder>& all) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const engine::MovedHolder& moved : all) {
     nlohmann::ordered_json addresses = nlohmann::ordered_json::array();
@@ -80,7 +80,7 @@ std::string moved_json(const std::vector<engine::MovedHolder>& all) {
                      {"reason", moved.reason},
                      {"atRisk", moved.at_risk}});
   }
-  return printed_json(array);
+  return Data(std::move(array));
 }
 
 [[nodiscard]] Result<int> import_directory(CommandLine& line, ImportOptions options) {

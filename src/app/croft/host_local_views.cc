@@ -240,11 +240,11 @@ std::string sets_text(const HostLocalList& list, bool colour) {
   return text + (shown < list.foreign.size() ? fmt::format(" and {} more\n", list.foreign.size() - shown) : "\n");
 }
 
-std::string json_of(const HostLocalList& list) {
+Data json_of(const HostLocalList& list) {
   std::vector<Json> objects;
   for (const ReservationRow& row : list.reservations) objects.push_back(reservation_json(row));
   for (const SetRow& row : list.sets) objects.push_back(set_json(row, list.source));
-  return printed_json(objects);
+  return Data(objects);
 }
 
 std::string text_of(const std::vector<HostLocalFinding>& findings) {
@@ -257,7 +257,7 @@ std::string text_of(const std::vector<HostLocalFinding>& findings) {
   return text;
 }
 
-std::string json_of(const std::vector<HostLocalFinding>& findings) {
+Data json_of(const std::vector<HostLocalFinding>& findings) {
   std::vector<Json> objects;
   for (const HostLocalFinding& finding : findings) {
     const auto& holder = finding.reservation ? finding.reservation->holder : std::nullopt;
@@ -271,7 +271,7 @@ std::string json_of(const std::vector<HostLocalFinding>& findings) {
                        {"evidence", finding.evidence},
                        {"remedy", text_or_null(finding.remedy)}});
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
 }  // namespace croft::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/data.h"
 #include "app/croft/table.h"
 #include "core/host_local/audit.h"
 #include "core/host_local/range_set.h"
@@ -56,10 +57,10 @@ struct ReservationColumns {
 [[nodiscard]] Table reservation_table(const HostLocalList& list, const ReservationColumns& columns);
 /// The sets and a picture of each set.
 [[nodiscard]] std::string sets_text(const HostLocalList& list, bool colour);
-[[nodiscard]] std::string json_of(const HostLocalList& list);
+[[nodiscard]] Data json_of(const HostLocalList& list);
 
 /// Findings with their evidence, a paragraph each.
 [[nodiscard]] std::string text_of(const std::vector<core::host_local::Finding>& findings);
-[[nodiscard]] std::string json_of(const std::vector<core::host_local::Finding>& findings);
+[[nodiscard]] Data json_of(const std::vector<core::host_local::Finding>& findings);
 
 }  // namespace croft::app

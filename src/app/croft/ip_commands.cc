@@ -111,7 +111,7 @@ std::string note_of(const std::vector<engine::AddressView>& all) {
   if (addresses.empty()) TRY_VOID(check_known(context, filter.node, filter.pool));
   return Listing{filter.borrowed ? "No borrowed addresses." : "No addresses.",
                  filter.borrowed ? borrowed_table(addresses) : address_table(addresses, line.wide()),
-                 line.json() ? json_of(addresses) : "", note};
+                 line.json() ? json_of(addresses) : Data(), note};
 }
 
 [[nodiscard]] Result<int> list_addresses(CommandLine& line, const AddressFilter& filter) {

@@ -1,8 +1,6 @@
 #include "app/croft/json_output.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -74,81 +72,9 @@ Json refusal_json(const core::Refusal& refusal) {
   return {{"code", name_of(refusal.code)}, {"summary", refusal.summary}, {"considered", std::move(considered)}};
 }
 
-/// The bytes at the front of `text` of a character that JSON may have as it is and YAML may not, or takes for the end
-/// of a line; 0 when there is none.
-std::size_t foreign_to_yaml(std::string_view text) {
-  if (text.starts_with('\x7f')) return 1;
-  if (text.size() >= 2 && text[0] == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0) return 2;
-  for (const std::string_view bytes : {"\u2028", "\u2029", "\ufeff", "\ufffe", "\uffff"}) {
-    if (text.starts_with(bytes)) return bytes.size();
-  }
-  return 0;
-}
-
-/// JSON's scalars, and its empty arrays and objects, are YAML but for a few characters in texts.
-std::string yaml_scalar(const Json& value) {
-  const std::string json = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string out;
-  for (std::size_t at = 0; at < json.size();) {
-    const std::size_t bytes = foreign_to_yaml(std::string_view(json).substr(at));
-    if (bytes == 0) {
-      out += json[at++];
-      continue;
-    }
-    const std::string quoted = Json(json.substr(at, bytes)).dump(-1, ' ', true);  // "\u007f"
-    out += quoted.substr(1, quoted.size() - 2);
-    at += bytes;
-  }
-  return out;
-}
-
-/// A key of YAML: in quotes unless it is a plain word that YAML takes for nothing else.
-std::string yaml_key(const std::string& key) {
-  // True, FALSE, Null: of any case.
-  const auto is_word = [&](std::string_view word) {
-    return std::ranges::equal(key, word, [](char a, char b) { return (a | 0x20) == b; });
-  };
-  const bool plain = key.size() > 3 && !is_word("true") && !is_word("false") && !is_word("null") &&
-                     key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == key.npos;
-  return plain ? key : yaml_scalar(key);
-}
-
-void write_yaml(const Json& value, const std::string& indent, std::string& out) {
-  const bool nested = value.is_structured() && !value.empty();
-  if (!nested) {
-    out += yaml_scalar(value) + "\n";
-  } else if (value.is_array()) {
-    bool first = true;
-    for (const Json& element : value) {
-      if (!std::exchange(first, false)) out += indent;
-      out += "- ";
-      write_yaml(element, indent + "  ", out);
-    }
-  } else {
-    bool first = true;
-    for (const auto& [key, member] : value.items()) {
-      if (!std::exchange(first, false)) out += indent;
-      out += yaml_key(key) + ":";
-      if (member.is_structured() && !member.empty()) {
-        out += "\n" + indent + "  ";
-        write_yaml(member, indent + "  ", out);
-      } else {
-        out += " ";
-        write_yaml(member, indent, out);
-      }
-    }
-  }
-}
-
 }  // namespace
 
-std::string yaml_of(const std::string& json_text) {
-  std::string text;
-  write_yaml(Json::parse(json_text, nullptr, false), "", text);
-  return text;
-}
-
-std::string json_of(const std::vector<engine::PoolView>& pools, bool with_blocks) {
+Data json_of(const std::vector<engine::PoolView>& pools, bool with_blocks) {
   std::vector<Json> objects;
   for (const engine::PoolView& pool : pools) {
     Json json = record_json(pool.pool);
@@ -165,10 +91,10 @@ std::string json_of(const std::vector<engine::PoolView>& pools, bool with_blocks
     }
     objects.push_back(std::move(json));
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
-std::string json_of(const std::vector<engine::BlockView>& blocks) {
+Data json_of(const std::vector<engine::BlockView>& blocks) {
   std::vector<Json> objects;
   for (const engine::BlockView& block : blocks) {
     Json json = record_json(block.block);
@@ -180,10 +106,10 @@ std::string json_of(const std::vector<engine::BlockView>& blocks) {
     json["usage"] = usage_json(block.usage);
     objects.push_back(std::move(json));
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
-std::string json_of(const std::vector<engine::AddressView>& addresses) {
+Data json_of(const std::vector<engine::AddressView>& addresses) {
   std::vector<Json> objects;
   for (const engine::AddressView& a : addresses) {
     objects.push_back({{"address", a.address.to_string()},
@@ -206,10 +132,10 @@ std::string json_of(const std::vector<engine::AddressView>& addresses) {
                        {"attributes", map_json(a.attributes)},
                        {"alternateOwner", map_json(a.alternate_owner)}});
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
-std::string json_of(const std::vector<core::audit::Finding>& findings) {
+Data json_of(const std::vector<core::audit::Finding>& findings) {
   std::vector<Json> objects;
   for (const core::audit::Finding& finding : findings) {
     objects.push_back({{"finding", core::audit::name_of(finding.kind)},
@@ -220,10 +146,10 @@ std::string json_of(const std::vector<core::audit::Finding>& findings) {
                        {"pod", text_or_null(finding.pod.name)},
                        {"podUID", text_or_null(finding.pod.uid)}});
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
-std::string json_of(const std::vector<engine::NodeView>& nodes) {
+Data json_of(const std::vector<engine::NodeView>& nodes) {
   std::vector<Json> objects;
   for (const engine::NodeView& view : nodes) {
     objects.push_back({{"name", view.node.name},
@@ -233,20 +159,20 @@ std::string json_of(const std::vector<engine::NodeView>& nodes) {
                        {"held", view.held},
                        {"borrowed", view.borrowed}});
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
-std::string json_of(const core::IpamConfig& config) {
+Data json_of(const core::IpamConfig& config) {
   Json json = Json::object();
   json["strictAffinity"] = config.strict_affinity;
   json["autoAllocateBlocks"] = config.auto_allocate_blocks;
   json["maxBlocksPerHost"] = config.max_blocks_per_host;
   json["kubeVirtVMAddressPersistence"] = text_or_null(config.kubevirt_vm_address_persistence);
   json["ipCooldownSeconds"] = config.ip_cooldown_seconds;
-  return printed_json(std::vector<Json>(1, json));
+  return Data(std::vector<Json>(1, json));
 }
 
-std::string json_of(const core::PoolsSplit& split) {
+Data json_of(const core::PoolsSplit& split) {
   std::vector<Json> objects;
   for (const core::Pool& part : split.parts) {
     Json json = record_json(part);
@@ -258,10 +184,10 @@ std::string json_of(const core::PoolsSplit& split) {
     json["heldReserved"] = std::move(held);
     objects.push_back(std::move(json));
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
-std::string json_of(const core::Explanation& explanation) {
+Data json_of(const core::Explanation& explanation) {
   Json addresses = Json::array();
   for (const core::ExplainedAddress& one : explanation.addresses) {
     addresses.push_back({{"address", one.address.address.to_string()},
@@ -288,10 +214,10 @@ std::string json_of(const core::Explanation& explanation) {
   json["strictAffinity"] = explanation.strict_affinity;
   json["autoAllocateBlocks"] = explanation.auto_allocate_blocks;
   json["families"] = std::move(families);
-  return printed_json(std::vector<Json>(1, json));
+  return Data(std::vector<Json>(1, json));
 }
 
-std::string json_of(const ReleaseOutcome& outcome) {
+Data json_of(const ReleaseOutcome& outcome) {
   std::vector<Json> objects;
   const auto add = [&](const std::vector<net::Address>& addresses, const char* what) {
     for (const net::Address& address : addresses) {
@@ -308,7 +234,7 @@ std::string json_of(const ReleaseOutcome& outcome) {
   };
   add_handles(outcome.handles_mended, "mended");
   add_handles(outcome.handles_kept, "kept");
-  return printed_json(objects);
+  return Data(objects);
 }
 
 }  // namespace croft::app

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/croft/command_line.h"
+#include "app/croft/data.h"
 #include "app/croft/table.h"
 #include "base/printable.h"
 
@@ -14,7 +15,7 @@ namespace croft::app {
 struct Listing {
   std::string nothing;  ///< what is said when there are no rows: "No pools."
   Table table;
-  std::string data;  ///< the text of json_of(), when CommandLine::json()
+  Data data;         ///< of json_of(), when CommandLine::json()
   std::string note;  ///< a line, or more, below the table; empty: none
   Printed note_as = Printed::text;
 };

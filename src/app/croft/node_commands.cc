@@ -70,7 +70,7 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
     TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
     std::erase_if(nodes, [&](const engine::NodeView& view) { return !selector.matches(view.node.labels); });
     TRY(Table table, node_table(context, nodes, line.wide()));
-    return Listing{"No nodes.", std::move(table), line.json() ? json_of(nodes) : "", ""};
+    return Listing{"No nodes.", std::move(table), line.json() ? json_of(nodes) : Data(), ""};
   });
 }
 

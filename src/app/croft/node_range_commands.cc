@@ -40,7 +40,8 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 [[nodiscard]] Result<int> list_node_ranges(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
     TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-    return Listing{"No node ranges.", table_of(seen.ranges, line.wide()), line.json() ? json_of(seen.ranges) : "", ""};
+    return Listing{"No node ranges.", table_of(seen.ranges, line.wide()), line.json() ? json_of(seen.ranges) : Data(),
+                   ""};
   });
 }
 

@@ -46,7 +46,7 @@ Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
   return table;
 }
 
-std::string json_of(const std::vector<core::NodeRangeSeen>& ranges) {
+Data json_of(const std::vector<core::NodeRangeSeen>& ranges) {
   std::vector<Json> objects;
   for (const core::NodeRangeSeen& one : ranges) {
     objects.push_back({{"node", one.range.node},
@@ -54,7 +54,7 @@ std::string json_of(const std::vector<core::NodeRangeSeen>& ranges) {
                        {"clusterCidr", one.cluster_cidr ? Json(one.cluster_cidr->to_string()) : Json()},
                        {"nodeRecorded", one.node_recorded}});
   }
-  return printed_json(objects);
+  return Data(objects);
 }
 
 std::string text_of(const core::NodeRangesSeen& seen) {
@@ -86,7 +86,7 @@ std::string text_of(const core::NodeRangesSeen& seen) {
   return text;
 }
 
-std::string json_of(const core::NodeRangesSeen& seen) {
+Data json_of(const core::NodeRangesSeen& seen) {
   Json json = Json::object();
   json["configured"] = seen.set.has_value();
   json["clusterCidrs"] = Json::array();
@@ -110,19 +110,19 @@ std::string json_of(const core::NodeRangesSeen& seen) {
     json["collisions"].push_back(
         {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
   }
-  return printed_json(std::vector<Json>(1, json));
+  return Data(std::vector<Json>(1, json));
 }
 
-std::string json_of(const core::NodeRangesAssigned& assigned) {
+Data json_of(const core::NodeRangesAssigned& assigned) {
   std::vector<net::Prefix> added;
   for (const core::NodeRangeAdded& one : assigned.added) added.push_back(one.cidr);
   Json json = {{"node", assigned.node}, {"cidrs", prefixes_json(assigned.cidrs)}, {"added", prefixes_json(added)}};
-  return printed_json(std::vector<Json>(1, json));
+  return Data(std::vector<Json>(1, json));
 }
 
-std::string json_of(const core::NodeRangesReleased& released) {
+Data json_of(const core::NodeRangesReleased& released) {
   Json json = {{"node", released.node}, {"released", prefixes_json(released.cidrs)}};
-  return printed_json(std::vector<Json>(1, json));
+  return Data(std::vector<Json>(1, json));
 }
 
 Result<wire::SubnetEnv> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,

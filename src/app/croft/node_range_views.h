@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/data.h"
 #include "app/croft/table.h"
 #include "engine/node_range.h"
 #include "wire/flannel/subnet_env.h"
@@ -11,15 +12,15 @@ namespace croft::app {
 
 /// The ranges of nodes; wide: also the cluster CIDR each is from and whether the node has a record.
 [[nodiscard]] Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide);
-[[nodiscard]] std::string json_of(const std::vector<core::NodeRangeSeen>& ranges);
+[[nodiscard]] Data json_of(const std::vector<core::NodeRangeSeen>& ranges);
 
 /// The cluster CIDRs and how full they are, what is excluded, and below, a line each, what wants the operator's eye.
 [[nodiscard]] std::string text_of(const core::NodeRangesSeen& seen);
-[[nodiscard]] std::string json_of(const core::NodeRangesSeen& seen);
+[[nodiscard]] Data json_of(const core::NodeRangesSeen& seen);
 
 /// One object: what `assign` and `release` did.
-[[nodiscard]] std::string json_of(const core::NodeRangesAssigned& assigned);
-[[nodiscard]] std::string json_of(const core::NodeRangesReleased& released);
+[[nodiscard]] Data json_of(const core::NodeRangesAssigned& assigned);
+[[nodiscard]] Data json_of(const core::NodeRangesReleased& released);
 
 /// What flannel's plugin is to be told on this node: its ranges, and the cluster CIDRs of their families. Errors:
 /// not_found when the node has no range; invalid_argument for a range of one address.

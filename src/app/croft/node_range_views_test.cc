@@ -36,7 +36,7 @@ TEST_F(NodeRangeViews, Ranges) {
             "b      10.244.1.0/24       10.244.0.0/22   no\n"
             "a      fd00:244::/64       fd00:244::/48   yes\n"
             "b      fd00:244:0:1::/64   fd00:244::/48   no\n");
-  EXPECT_THAT(json_of(seen().ranges),
+  EXPECT_THAT(json_of(seen().ranges).json(),
               testing::StartsWith("[\n  {\n    \"node\": \"a\",\n    \"cidr\": \"10.244.0.0/24\",\n"
                                   "    \"clusterCidr\": \"10.244.0.0/22\",\n"
                                   "    \"nodeRecorded\": true\n  },\n"));
@@ -58,7 +58,7 @@ TEST_F(NodeRangeViews, WhatWantsTheOperatorsEye) {
               testing::HasSubstr("node/b has a range and no record: `croft node range release b` when it is gone\n"));
   EXPECT_THAT(text, testing::HasSubstr("node/a keeps fd00:244::/64, which lies in no cluster CIDR\n"));
   EXPECT_THAT(text, testing::HasSubstr("node/a and node/d collide: 10.244.0.0/24 and 10.244.0.128/25\n"));
-  const std::string yaml = yaml_of(json_of(seen()));
+  const std::string yaml = json_of(seen()).yaml();
   EXPECT_THAT(yaml, testing::StartsWith("- configured: true\n  clusterCidrs:\n    - cidr: \"10.244.0.0/22\"\n"
                                         "      nodeLength: 24\n      ranges: 4\n      taken: 2\n"));
   EXPECT_THAT(yaml, testing::HasSubstr("  nodesWithoutRange:\n    - \"c\"\n"));
@@ -66,10 +66,10 @@ TEST_F(NodeRangeViews, WhatWantsTheOperatorsEye) {
 }
 
 TEST_F(NodeRangeViews, WhatWasDone) {
-  EXPECT_EQ(yaml_of(json_of(engine::assign_node_ranges(context, "c").value())),
+  EXPECT_EQ(json_of(engine::assign_node_ranges(context, "c").value()).yaml(),
             "- node: \"c\"\n  cidrs:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n"
             "  added:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
-  EXPECT_EQ(yaml_of(json_of(engine::release_node_ranges(context, "c", core::IfRecorded::release).value())),
+  EXPECT_EQ(json_of(engine::release_node_ranges(context, "c", core::IfRecorded::release).value()).yaml(),
             "- node: \"c\"\n  released:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n");
 }
 
@@ -90,7 +90,7 @@ TEST(NodeRangeViewsEmpty, NotConfigured) {
   engine::World world;
   const auto seen = engine::look_at_node_ranges(world.context).value();
   EXPECT_EQ(text_of(seen), "node ranges are not configured\n");
-  EXPECT_THAT(json_of(seen), testing::HasSubstr("\"configured\": false"));
+  EXPECT_THAT(json_of(seen).json(), testing::HasSubstr("\"configured\": false"));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
 [[nodiscard]] Result<int> list_pools(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
     TRY(const engine::Overview overview, engine::look(context));
-    return Listing{"No pools.", pool_table(overview.pools, line.wide()), line.json() ? json_of(overview.pools) : "",
+    return Listing{"No pools.", pool_table(overview.pools, line.wide()), line.json() ? json_of(overview.pools) : Data(),
                    ""};
   });
 }

@@ -196,8 +196,6 @@ void for_each_taken(const std::string& name, const core::RangeAllocation& range,
   return ranges;
 }
 
-[[nodiscard]] std::string dumped(const Json& json) { return printed_json(json); }
-
 }  // namespace
 
 std::vector<RepairFinding> merged(std::vector<RepairFinding> before, const std::vector<RepairFinding>& after) {
@@ -254,23 +252,24 @@ std::string picture_of(const engine::RangeRepairReport& report, const std::strin
   return text;
 }
 
-std::string json_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings) {
+Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings) {
   Json list = Json::array(), failures = Json::array();
   for (const RepairFinding& finding : findings) list.push_back(json_of(finding));
   for (const engine::RangeFailure& failure : report.failures) {
     failures.push_back({{"range", failure.range}, {"message", failure.error.message}});
   }
-  return dumped({{"form", report.objects ? "objects" : "bitmap"},
-                 {"ranges", ranges_json(report, "")},
-                 {"services", report.services.size()},
-                 {"findings", std::move(list)},
-                 {"applied", report.applied},
-                 {"changedMeanwhile", report.changed_meanwhile},
-                 {"failures", std::move(failures)}});
+  Json json = {{"form", report.objects ? "objects" : "bitmap"},
+               {"ranges", ranges_json(report, "")},
+               {"services", report.services.size()},
+               {"findings", std::move(list)},
+               {"applied", report.applied},
+               {"changedMeanwhile", report.changed_meanwhile},
+               {"failures", std::move(failures)}};
+  return Data(std::move(json));
 }
 
-std::string ranges_json_of(const engine::RangeRepairReport& report, const std::string& name) {
-  return dumped(ranges_json(report, name));
+Data ranges_json_of(const engine::RangeRepairReport& report, const std::string& name) {
+  return Data(ranges_json(report, name));
 }
 
 }  // namespace croft::app

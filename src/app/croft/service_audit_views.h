@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/data.h"
 #include "engine/range_repair.h"
 
 namespace croft::app {
@@ -20,8 +21,8 @@ namespace croft::app {
                                      bool colour);
 
 // Member names are a promise to scripts (docs/formats/cli-json.md).
-[[nodiscard]] std::string json_of(const engine::RangeRepairReport& report,
-                                  const std::vector<core::audit::RepairFinding>& findings);
-[[nodiscard]] std::string ranges_json_of(const engine::RangeRepairReport& report, const std::string& name);
+[[nodiscard]] Data json_of(const engine::RangeRepairReport& report,
+                           const std::vector<core::audit::RepairFinding>& findings);
+[[nodiscard]] Data ranges_json_of(const engine::RangeRepairReport& report, const std::string& name);
 
 }  // namespace croft::app

@@ -116,7 +116,7 @@ TEST_F(ServiceAuditViews, Json) {
   plant("lost", "10.0.0.5");
   forget("db");
   const auto report = look();
-  EXPECT_EQ(yaml_of(json_of(report, report.findings())),
+  EXPECT_EQ(json_of(report, report.findings()).yaml(),
             "form: \"bitmap\"\n"
             "ranges:\n"
             "  - name: \"serviceips\"\n"
@@ -158,8 +158,8 @@ TEST_F(ServiceAuditViews, Json) {
             "applied: false\n"
             "changedMeanwhile: []\n"
             "failures: []\n");
-  EXPECT_EQ(ranges_json_of(report, "nosuch"), "[]\n");
-  EXPECT_EQ(yaml_of(ranges_json_of(report, "servicenodeports")),
+  EXPECT_EQ(ranges_json_of(report, "nosuch").json(), "[]\n");
+  EXPECT_EQ(ranges_json_of(report, "servicenodeports").yaml(),
             "- name: \"servicenodeports\"\n  range: \"30000-30031\"\n  size: 32\n  used: 1\n"
             "  static:\n    size: 16\n    used: 1\n  dynamic:\n    size: 16\n    used: 0\n  present: true\n");
 }
@@ -260,7 +260,7 @@ TEST(ServiceAuditObjects, FailuresAndFindingsInJson) {
   finding.value = "10.96.0.7";
   finding.service = core::ServiceName{"a", "b"};
   finding.message = "bad \xff byte";
-  const std::string yaml = yaml_of(json_of(report, {finding}));
+  const std::string yaml = json_of(report, {finding}).yaml();
   EXPECT_THAT(yaml, testing::StartsWith("form: \"objects\"\nranges:\n  - name: \"servicenodeports\"\n"
                                         "    range: \"30000-32767\"\n    size: 2768\n    used: 0\n"));
   EXPECT_THAT(yaml,

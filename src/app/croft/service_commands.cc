@@ -302,7 +302,7 @@ struct NameOptions {
     std::erase_if(services, [&](const auto& one) { return !selector.matches(one.service.labels); });
     const std::string place = options.all ? "." : fmt::format(" in namespace {}.", options.name_space);
     return Listing{"No Services" + place, service_table(services, options.all, line.wide(), line.clock.now().wall),
-                   line.json() ? json_of(services) : "", ""};
+                   line.json() ? json_of(services) : Data(), ""};
   });
 }
 

@@ -158,13 +158,13 @@ std::string service_text(const engine::StoredService& stored) {
   return text;
 }
 
-std::string json_of(const engine::StoredService& stored) { return printed_json(object_of(stored)); }
+Data json_of(const engine::StoredService& stored) { return Data(object_of(stored)); }
 
-std::string json_of(const std::vector<engine::StoredService>& services) {
+Data json_of(const std::vector<engine::StoredService>& services) {
   Json items = Json::array();
   for (const engine::StoredService& stored : services) items.push_back(object_of(stored));
   const Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
-  return printed_json(list);
+  return Data(list);
 }
 
 }  // namespace croft::app

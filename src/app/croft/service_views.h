@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/croft/data.h"
 #include "app/croft/table.h"
 #include "base/clock.h"
 #include "engine/service.h"
@@ -18,7 +19,7 @@ namespace croft::app {
 
 // In the shape of Kubernetes' API (docs/formats/cli-json.md): what kubectl prints, and takes again. A revision of 0 is
 // not shown: a dry run has none.
-[[nodiscard]] std::string json_of(const engine::StoredService& stored);
-[[nodiscard]] std::string json_of(const std::vector<engine::StoredService>& services);
+[[nodiscard]] Data json_of(const engine::StoredService& stored);
+[[nodiscard]] Data json_of(const std::vector<engine::StoredService>& services);
 
 }  // namespace croft::app

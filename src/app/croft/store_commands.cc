@@ -60,7 +60,7 @@ constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
   if (!copied) return fail(copied.error());
   const Json json = {{"file", file}, {"revision", copied->revision}, {"bytes", copied->bytes}};
   print(line.json()
-            ? line.data(printed_json(json))
+            ? line.data(Data(json))
             : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
   return 0;
 }
@@ -312,20 +312,20 @@ Json holds_json(const std::vector<Hold>& holds) {
   return json;
 }
 
-std::string account_json(const Account& account, bool done) {
-  const Json json = {{"restored", done},
-                     {"revision", account.revision},
-                     {"whole", account.is_whole},
-                     {"unreadableNow", account.unreadable_now},
-                     {"lost", holds_json(account.lost)},
-                     {"recorded", holds_json(account.recorded)},
-                     {"unclear", account.unclear},
-                     {"inNoPool", account.elsewhere},
-                     {"resting", account.resting},
-                     {"notResting", account.unrested},
-                     {"damaged", account.damaged},
-                     {"missing", account.missing}};
-  return printed_json(json);
+Data account_json(const Account& account, bool done) {
+  Json json = {{"restored", done},
+               {"revision", account.revision},
+               {"whole", account.is_whole},
+               {"unreadableNow", account.unreadable_now},
+               {"lost", holds_json(account.lost)},
+               {"recorded", holds_json(account.recorded)},
+               {"unclear", account.unclear},
+               {"inNoPool", account.elsewhere},
+               {"resting", account.resting},
+               {"notResting", account.unrested},
+               {"damaged", account.damaged},
+               {"missing", account.missing}};
+  return Data(std::move(json));
 }
 
 /// Keeps from being given out at once what cools now and is free in the draft: taken and released there, it rests for

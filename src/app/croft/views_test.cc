@@ -39,12 +39,12 @@ TEST_F(Views, BytesThatAreNoTextKeepNothingFromBeingShown) {
     if (attribute.handle_id) attribute.secondary["pod"] = "x\xffy";
   }
   put(core::block_key(block.cidr), block);
-  const std::string blocks = json_of(view().blocks);
+  const std::string blocks = json_of(view().blocks).json();
   EXPECT_THAT(blocks, HasSubstr("x\ufffdy"));
   EXPECT_THAT(blocks, HasSubstr("10.1.0.8/29"));
-  const std::string addresses = json_of(engine::list_addresses(context).value());
-  EXPECT_THAT(addresses, HasSubstr("x\ufffdy"));
-  EXPECT_THAT(yaml_of(addresses), HasSubstr("x\ufffdy"));
+  const Data addresses = json_of(engine::list_addresses(context).value());
+  EXPECT_THAT(addresses.json(), HasSubstr("x\ufffdy"));
+  EXPECT_THAT(addresses.yaml(), HasSubstr("x\ufffdy"));
 }
 
 TEST_F(Views, PictureWithoutColour) {
@@ -94,22 +94,22 @@ TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {
 }
 
 TEST_F(Views, JsonIsOneArrayWithTheNamesThatScriptsRelyOn) {
-  const std::string addresses = json_of(engine::list_addresses(context).value());
+  const std::string addresses = json_of(engine::list_addresses(context).value()).json();
   for (const char* name : {"address", "state", "pool", "block", "network", "containerId", "ifname", "node", "pod",
                            "namespace", "since", "until"}) {
     EXPECT_THAT(addresses, HasSubstr("\"" + std::string(name) + "\": ")) << name;
   }
   EXPECT_EQ(addresses.front(), '[');
-  const std::string pools = json_of(std::vector{view()});
+  const std::string pools = json_of(std::vector{view()}).json();
   for (const char* name : {"cidr", "blockSize", "disabled", "nodeSelector", "gateway", "cooldownSeconds", "usage"}) {
     EXPECT_THAT(pools, HasSubstr("\"" + std::string(name) + "\": ")) << name << pools;
   }
-  const std::string blocks = json_of(view().blocks);
+  const std::string blocks = json_of(view().blocks).json();
   for (const char* name : {"cidr", "affinity", "affinityClaimTime", "allocations", "unallocated", "attributes",
                            "sequenceNumber", "sequenceNumberForAllocation", "deleted"}) {
     EXPECT_THAT(blocks, HasSubstr("\"" + std::string(name) + "\": ")) << name << blocks;
   }
-  EXPECT_EQ(json_of(std::vector<core::audit::Finding>()), "[]\n");
+  EXPECT_EQ(json_of(std::vector<core::audit::Finding>()).json(), "[]\n");
 }
 
 }  // namespace

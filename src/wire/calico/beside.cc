@@ -4,6 +4,7 @@
 
 #include "net/echo.h"
 #include "wire/records/canonical_json.h"
+#include "wire/records/field_table.h"
 #include "wire/records/fields.h"
 #include "wire/records/records.h"
 
@@ -35,31 +36,39 @@ template <class Read>
   return {};
 }
 
+/// An address in any spelling.
+struct AnyAddress {
+  static void write(CanonicalWriter& out, const net::Address& address) { out.text(address.to_string()); }
+  static void read(CanonicalReader& in, net::Address& value) {
+    if (const auto address = net::Address::parse(in.text())) {
+      value = *address;
+    } else {
+      in.reject("gateway is no IP address");
+    }
+  }
+};
+
+bool fits_cooldown(const PoolBeside& beside) { return core::is_cooldown(beside.cooldown); }
+
+// clang-format off: a member a line
+constexpr auto kPoolBeside =
+    fields(field("cidr", &PoolBeside::cidr), maybe("gateway", &PoolBeside::gateway, AnyAddress{}),
+           checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"));
+// clang-format on
+
 }  // namespace
 
 std::string encode_pool_beside(const PoolBeside& beside) {
   CanonicalWriter out(128);
-  out.raw("{\"v\":1,\"cidr\":");
-  write_prefix(out, beside.cidr);
-  if (beside.gateway) out.raw(",\"gateway\":").text(beside.gateway->to_string());
-  out.raw(",\"cooldownSeconds\":").number(std::int64_t{beside.cooldown.count()}).raw("}");
+  out.raw("{\"v\":1,");
+  kPoolBeside.write(out, beside);
+  out.raw("}");
   return out.take();
 }
 
 Result<PoolBeside> decode_pool_beside(std::string_view key, std::string_view bytes) {
   PoolBeside beside;
-  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) {
-    in.expect("\"cidr\":");
-    beside.cidr = read_prefix(in);
-    if (in.accept(",\"gateway\":")) {
-      const auto address = net::Address::parse(in.text());
-      if (address) beside.gateway = *address;
-      if (!address) in.reject("gateway is no IP address");
-    }
-    in.expect(",\"cooldownSeconds\":");
-    beside.cooldown = std::chrono::seconds{in.signed_number()};
-    if (in.ok() && !core::is_cooldown(beside.cooldown)) in.reject("cooldownSeconds is out of range");
-  }));
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) { kPoolBeside.read(in, beside); }));
   return beside;
 }
 
@@ -73,7 +82,7 @@ std::string encode_cooling_beside(const std::vector<core::CoolingBeside>& beside
 
 Result<std::vector<core::CoolingBeside>> decode_cooling_beside(std::string_view key, std::string_view bytes) {
   std::vector<core::CoolingBeside> beside;
-  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) { beside = read_cooling_beside(in); }));
+  TRY_VOID(decode(key, bytes, [&](CanonicalReader& in) { read_cooling_beside(in, beside); }));
   return beside;
 }
 

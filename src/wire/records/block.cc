@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/hex.h"
+#include "base/shared_map.h"
 #include "core/register/pool.h"
 #include "wire/records/fields.h"
 
@@ -17,6 +22,7 @@ namespace {
 using core::Attribute;
 using core::Block;
 using core::Cooling;
+using core::CoolingBeside;
 
 /// The largest block has 4096 addresses (core::check_block); a longer list is damage, not a reason to use memory.
 constexpr std::uint32_t kOrdinalMax = 4095;
@@ -26,11 +32,14 @@ std::optional<BootId> boot_of(std::string_view hex) {
   return bytes ? std::optional(BootId{*bytes}) : std::nullopt;
 }
 
-BootId read_boot(CanonicalReader& in) {
-  const auto boot = boot_of(in.text());
-  if (!boot) in.reject("no boot id of 32 hex digits");
-  return boot.value_or(BootId{});
-}
+struct BootIdText {
+  static void write(CanonicalWriter& out, const BootId& boot) { out.text(hex_of(boot.bytes)); }
+  static void read(CanonicalReader& in, BootId& value) {
+    const auto boot = boot_of(in.text());
+    if (!boot) in.reject("no boot id of 32 hex digits");
+    value = boot.value_or(BootId{});
+  }
+};
 
 /// Nothing unless writing it gives the same texts again.
 std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& text) {
@@ -39,92 +48,6 @@ std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (!boot || error != std::errc() || end != text.data() + text.size() || std::to_string(count) != text) return {};
   return core::ClockMark{*boot, std::chrono::nanoseconds{count}};
-}
-
-void write_attribute(CanonicalWriter& out, const Attribute& attribute) {
-  out.raw("{\"handle_id\":");
-  if (attribute.handle_id) {
-    out.text(*attribute.handle_id);
-  } else {
-    out.raw("null");
-  }
-  if (!attribute.secondary.empty()) out.raw(",\"secondary\":").texts(attribute.secondary);
-  if (!attribute.alternate_owner.empty()) out.raw(",\"alternateOwnerAttrs\":").texts(attribute.alternate_owner);
-  if (attribute.cooling) {
-    out.raw(",");
-    write_cooling(out, *attribute.cooling);
-  }
-  out.raw("}");
-}
-
-Attribute read_attribute(CanonicalReader& in) {
-  Attribute attribute;
-  in.expect("{\"handle_id\":");
-  if (!in.accept("null")) attribute.handle_id = in.text();
-  if (in.accept(",\"secondary\":")) attribute.secondary = in.texts();
-  if (in.accept(",\"alternateOwnerAttrs\":")) attribute.alternate_owner = in.texts();
-  if (in.accept(",")) attribute.cooling = read_cooling(in);
-  in.expect("}");
-  return attribute;
-}
-
-/// Of at most one element an address.
-template <class ReadOne>
-auto read_ordinals(CanonicalReader& in, ReadOne read_one) {
-  return read_list(in, kOrdinalMax + 1, read_one);
-}
-
-void write_sequence_numbers(CanonicalWriter& out, const std::map<std::uint32_t, core::SequenceNumber>& numbers) {
-  char separator = '{';
-  for (const auto& [ordinal, sequence_number] : numbers) {
-    out.raw({&separator, 1}).raw("\"").number(std::uint64_t{ordinal}).raw("\":").number(sequence_number.value);
-    separator = ',';
-  }
-  out.raw(numbers.empty() ? "{}" : "}");
-}
-
-/// Ascending by number, not by text.
-std::map<std::uint32_t, core::SequenceNumber> read_sequence_numbers(CanonicalReader& in) {
-  std::map<std::uint32_t, core::SequenceNumber> numbers;
-  if (in.accept("{}")) return numbers;
-  in.expect("{");
-  do {
-    in.expect("\"");
-    const std::uint32_t ordinal = in.small_number(kOrdinalMax);
-    in.expect("\":");
-    if (!numbers.empty() && numbers.rbegin()->first >= ordinal) in.reject("ordinal out of order");
-    numbers.emplace_hint(numbers.end(), ordinal, in.unsigned_number());
-  } while (in.another('}'));
-  return numbers;
-}
-
-void write_owner_and_claim(CanonicalWriter& out, const Block& block) {
-  if (block.affinity) out.raw(",\"affinity\":").text(core::to_string(*block.affinity));
-  if (block.affinity_claim_time) out.raw(",\"affinityClaimTime\":").time(*block.affinity_claim_time);
-}
-
-void read_owner_and_claim(CanonicalReader& in, Block& block) {
-  if (in.accept(",\"affinity\":")) {
-    const auto owner = core::parse_affinity_owner(in.text());
-    if (owner) {
-      block.affinity = *owner;
-    } else {
-      in.reject("affinity is neither host:NAME nor virtual:NAME");
-    }
-  }
-  if (in.accept(",\"affinityClaimTime\":")) block.affinity_claim_time = in.time();
-}
-
-void read_free_list(CanonicalReader& in, Block& block) {
-  auto order = read_ordinals(in, [&] { return in.small_number(kOrdinalMax); });
-  if (!in.ok()) return;
-  const auto size = static_cast<std::uint32_t>(block.allocations.size());
-  auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
-  if (free_list) {
-    block.unallocated = *std::move(free_list);
-  } else {
-    in.reject("unallocated names an ordinal twice or one outside the block");
-  }
 }
 
 /// Marks are kept among the texts of `previousSecondary`, which every version carries along: one that knows nothing of
@@ -176,113 +99,137 @@ void take_marks(Cooling& cooling) {
   if (!cooling.seen.empty()) cooling.previous_secondary = std::move(rest);
 }
 
-}  // namespace
-
-void write_cooling(CanonicalWriter& out, const Cooling& cooling) {
-  out.raw("\"releasedAt\":").time(cooling.released_at.wall);
-  out.raw(",\"sinceBootNanoseconds\":").number(std::int64_t{cooling.released_at.since_boot.count()});
-  out.raw(",\"bootID\":");
-  out.text(hex_of(cooling.released_at.boot.bytes));
-  out.raw(",\"previousHandle\":").text(cooling.previous_handle);
-  out.raw(",\"previousSecondary\":");
+void write_last_holder(CanonicalWriter& out, const Cooling& cooling) {
   const bool has_marks = !cooling.seen.empty() || cooling.cooldown.count() > 0;
   has_marks ? out.texts(with_marks(cooling)) : out.texts(cooling.previous_secondary);
 }
 
-Cooling read_cooling(CanonicalReader& in) {
-  Cooling cooling;
-  in.expect("\"releasedAt\":");
-  cooling.released_at.wall = in.time();
-  in.expect(",\"sinceBootNanoseconds\":");
-  cooling.released_at.since_boot = std::chrono::nanoseconds{in.signed_number()};
-  in.expect(",\"bootID\":");
-  cooling.released_at.boot = read_boot(in);
-  in.expect(",\"previousHandle\":");
-  cooling.previous_handle = in.text();
-  in.expect(",\"previousSecondary\":");
+void read_last_holder(CanonicalReader& in, Cooling& cooling) {
   cooling.previous_secondary = in.texts();
   take_marks(cooling);
-  return cooling;
 }
 
-void write_block(CanonicalWriter& out, const Block& block) {
-  out.raw("\"cidr\":");
-  write_prefix(out, block.cidr);
-  write_owner_and_claim(out, block);
-  out.raw(",\"allocations\":");
-  write_list(out, block.allocations, [&](const std::optional<std::uint32_t>& index) {
-    index ? out.number(std::uint64_t{*index}) : out.raw("null");
-  });
-  out.raw(",\"unallocated\":");
-  write_list(out, block.unallocated.order(), [&](std::uint32_t o) { out.number(std::uint64_t{o}); });
-  out.raw(",\"attributes\":");
-  write_list(out, block.attributes, [&](const Attribute& attribute) { write_attribute(out, attribute); });
-  out.raw(",\"sequenceNumber\":").number(block.sequence_number.value);
-  out.raw(",\"sequenceNumberForAllocation\":");
-  write_sequence_numbers(out, block.sequence_number_for_allocation);
-  out.raw(",\"deleted\":").boolean(block.deleted);
+// clang-format off: a member a line
+constexpr auto kCooling = fields(field("releasedAt", Within{&Cooling::released_at, &Instant::wall}),
+                                 field("sinceBootNanoseconds", Within{&Cooling::released_at, &Instant::since_boot}),
+                                 field("bootID", Within{&Cooling::released_at, &Instant::boot}, BootIdText{}),
+                                 field("previousHandle", &Cooling::previous_handle),
+                                 field_of_all("previousSecondary", write_last_holder, read_last_holder));
+
+constexpr auto kAttribute =
+    fields(field("handle_id", &Attribute::handle_id, OrNull{}), unless_empty("secondary", &Attribute::secondary),
+           unless_empty("alternateOwnerAttrs", &Attribute::alternate_owner), spread<kCooling>(&Attribute::cooling));
+// clang-format on
+
+/// host:NAME or virtual:NAME.
+struct OwnerText {
+  static void write(CanonicalWriter& out, const core::AffinityOwner& owner) { out.text(core::to_string(owner)); }
+  static void read(CanonicalReader& in, core::AffinityOwner& value) {
+    if (auto owner = core::parse_affinity_owner(in.text())) {
+      value = *std::move(owner);
+    } else {
+      in.reject("affinity is neither host:NAME nor virtual:NAME");
+    }
+  }
+};
+
+/// A list of at most one element an address.
+template <class Form>
+constexpr ListOf<Form> one_an_address(Form form) {
+  return {form, kOrdinalMax + 1};
 }
 
-Block read_block(CanonicalReader& in) {
-  Block block;
-  in.expect("\"cidr\":");
-  block.cidr = read_prefix(in);
-  read_owner_and_claim(in, block);
-  in.expect(",\"allocations\":");
-  block.allocations = read_ordinals(in, [&]() -> std::optional<std::uint32_t> {
-    if (in.accept("null")) return std::nullopt;
-    return in.small_number(kOrdinalMax);
-  });
-  in.expect(",\"unallocated\":");
-  read_free_list(in, block);
-  in.expect(",\"attributes\":");
-  block.attributes = read_ordinals(in, [&] { return read_attribute(in); });
-  in.expect(",\"sequenceNumber\":");
-  block.sequence_number = core::SequenceNumber(in.unsigned_number());
-  in.expect(",\"sequenceNumberForAllocation\":");
-  block.sequence_number_for_allocation = read_sequence_numbers(in);
-  in.expect(",\"deleted\":");
-  block.deleted = in.boolean();
-  return block;
+void write_free_list(CanonicalWriter& out, const Block& block) { write_list(out, Plain{}, block.unallocated.order()); }
+
+void read_free_list(CanonicalReader& in, Block& block) {
+  std::vector<std::uint32_t> order;
+  one_an_address(UpTo{kOrdinalMax}).read(in, order);
+  if (!in.ok()) return;
+  const auto size = static_cast<std::uint32_t>(block.allocations.size());
+  auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
+  if (free_list) {
+    block.unallocated = *std::move(free_list);
+  } else {
+    in.reject("unallocated names an ordinal twice or one outside the block");
+  }
 }
 
-namespace {
+/// An object by ordinal, ascending by number, not by text.
+struct SequenceNumbers {
+  using Map = SharedMap<std::uint32_t, core::SequenceNumber>;
 
-constexpr std::uint32_t kBesideOrdinalMax = 4095;
+  static void write(CanonicalWriter& out, const Map& numbers) {
+    std::string_view separator = "{";
+    for (const auto& [ordinal, sequence_number] : numbers) {
+      out.raw(separator).raw("\"").number(std::uint64_t{ordinal}).raw("\":").number(sequence_number.value);
+      separator = ",";
+    }
+    out.raw(numbers.empty() ? "{}" : "}");
+  }
+  static void read(CanonicalReader& in, Map& value) {
+    value.clear();
+    if (in.accept("{}")) return;
+    Map::Map numbers;
+    in.expect("{");
+    do {
+      in.expect("\"");
+      const std::uint32_t ordinal = in.small_number(kOrdinalMax);
+      in.expect("\":");
+      if (!numbers.empty() && numbers.rbegin()->first >= ordinal) in.reject("ordinal out of order");
+      numbers.emplace_hint(numbers.end(), ordinal, in.unsigned_number());
+    } while (in.another('}'));
+    value = std::move(numbers);
+  }
+};
+
+// clang-format off: a member a line
+constexpr auto kBlock =
+    fields(field("cidr", &Block::cidr), maybe("affinity", &Block::affinity, OwnerText{}),
+           maybe("affinityClaimTime", &Block::affinity_claim_time),
+           field("allocations", &Block::allocations, one_an_address(OrNull<UpTo>{UpTo{kOrdinalMax}})),
+           field_of_all("unallocated", write_free_list, read_free_list),
+           field("attributes", &Block::attributes, one_an_address(Object<kAttribute>{})),
+           field("sequenceNumber", &Block::sequence_number),
+           field("sequenceNumberForAllocation", &Block::sequence_number_for_allocation, SequenceNumbers{}),
+           field("deleted", &Block::deleted));
+// clang-format on
+
+constexpr auto kBesideOrdinal = fields(field("ordinal", &CoolingBeside::ordinal, UpTo{kOrdinalMax}));
+constexpr auto kBesideRest =
+    fields(field("sequenceNumber", &CoolingBeside::sequence_number), spread<kCooling>(&CoolingBeside::cooling));
+
+/// Ascending by ordinal.
+struct CoolingList {
+  static void write(CanonicalWriter& out, const CoolingBeside& one) {
+    kBesideOrdinal.write(out, one, Lead::brace);
+    kBesideRest.write(out, one, Lead::comma);
+    out.raw("}");
+  }
+  static void write(CanonicalWriter& out, const std::vector<CoolingBeside>& list) {
+    write_list(out, CoolingList{}, list);
+  }
+  static void read(CanonicalReader& in, std::vector<CoolingBeside>& list) {
+    read_list(in, kOrdinalMax + 1, list, [&](CoolingBeside& one) {
+      kBesideOrdinal.read(in, one, Lead::brace);
+      const bool is_next = list.size() < 2 || list[list.size() - 2].ordinal < one.ordinal;
+      if (!is_next) in.reject("ordinal out of order");
+      kBesideRest.read(in, one, Lead::comma);
+      in.expect("}");
+    });
+  }
+};
+
+constexpr auto kCoolingBeside = fields(field("cooling", std::identity{}, CoolingList{}));
 
 }  // namespace
 
-void write_cooling_beside(CanonicalWriter& out, const std::vector<core::CoolingBeside>& beside) {
-  out.raw("\"cooling\":");
-  std::string_view separator = "[";
-  for (const core::CoolingBeside& one : beside) {
-    out.raw(separator).raw("{\"ordinal\":").number(std::uint64_t{one.ordinal});
-    out.raw(",\"sequenceNumber\":").number(one.sequence_number.value).raw(",");
-    write_cooling(out, one.cooling);
-    out.raw("}");
-    separator = ",";
-  }
-  out.raw(beside.empty() ? "[]" : "]");
+void write_members(CanonicalWriter& out, const Block& block) { kBlock.write(out, block); }
+void read_members(CanonicalReader& in, Block& block) { kBlock.read(in, block); }
+void write_cooling_beside(CanonicalWriter& out, const std::vector<CoolingBeside>& beside) {
+  kCoolingBeside.write(out, beside);
 }
-
-std::vector<core::CoolingBeside> read_cooling_beside(CanonicalReader& in) {
-  std::vector<core::CoolingBeside> beside;
-  in.expect("\"cooling\":");
-  if (in.accept("[]")) return beside;
-  in.expect("[");
-  do {
-    core::CoolingBeside one;
-    in.expect("{\"ordinal\":");
-    one.ordinal = in.small_number(kBesideOrdinalMax);
-    if (!beside.empty() && one.ordinal <= beside.back().ordinal) in.reject("ordinal out of order");
-    in.expect(",\"sequenceNumber\":");
-    one.sequence_number = core::SequenceNumber(in.unsigned_number());
-    in.expect(",");
-    one.cooling = read_cooling(in);
-    in.expect("}");
-    beside.push_back(std::move(one));
-  } while (in.another(']') && beside.size() <= kBesideOrdinalMax);
-  return beside;
-}
+void read_cooling_beside(CanonicalReader& in, std::vector<CoolingBeside>& beside) { kCoolingBeside.read(in, beside); }
+void write_members(CanonicalWriter& out, const core::BlockBeside& beside) { write_cooling_beside(out, beside.cooling); }
+void read_members(CanonicalReader& in, core::BlockBeside& beside) { read_cooling_beside(in, beside.cooling); }
 
 }  // namespace croft::wire

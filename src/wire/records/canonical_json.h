@@ -1,9 +1,10 @@
 #pragma once
 
 // Writer and reader of the JSON that Croft alone writes: no white space, members in one fixed order, one spelling of
-// every string and number. Any JSON tool reads it; this reader reads nothing else. That makes a record of a full block
-// (20 KB) readable in a small part of the time a general parser needs, and a damaged one visible at the first byte that
-// differs. For JSON of others use nlohmann/json.
+// every string and number. Any JSON tool reads it; this reader reads nothing else. That makes a damaged record
+// visible at the first byte that differs, and one of a full block quick to read: with g++ -O2 one of 19 KB is read and
+// checked in a fifth of the time that parse_json (wire/json) alone takes for it (0.6 for 3.1 ms, or 0.2 for 1.3, on a
+// busy machine, best of 60). For JSON of others use wire/json.
 
 #include <cstdint>
 #include <map>

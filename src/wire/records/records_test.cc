@@ -376,6 +376,16 @@ TEST(Records, NoBlockIsLongerThanItsBound) {
   EXPECT_TRUE(ok);
 }
 
+TEST(Records, WhatIsReadReplacesWhatANewValueHas) {
+  core::Pool pool = golden_pool();
+  pool.allowed_uses.clear();
+  pool.node_selector.clear();
+  pool.gateway.reset();
+  const auto decoded = decode_record(core::pool_key(pool.name), encode_record(pool));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(std::get<core::Pool>(*decoded), pool);
+}
+
 TEST(Records, HandlesSurviveExactly) {
   const bool ok = rc::check("decode(encode(handle)) == handle",
                             [](const std::string& id, std::map<std::string, std::uint32_t> blocks, bool deleted) {
