@@ -354,9 +354,18 @@ def beside_calicos(world):
     expect("none" in rig.cli("pool", "list").stdout, "without a gateway")
     expect(isinstance(rig.add("c4"), str), "an ADD")
     expect_equal(rig.call("DEL", "c4", pools=False)[0], 0, "DEL")
-    # As docs/runbooks/damaged-records.md says.
-    server.put(key, '{"v":1,"cidr":"10.79.0.0/24","gateway":"10.79.0.1","cooldownSeconds":600}')
-    expect_equal(stored(key)[key], good, "written anew")
+    # As docs/runbooks/damaged-records.md says; agents that run notice it.
+    with rig.agent("node-a") as (socket_path, _log):
+        def gateway_of(container):
+            code, answer = rig.call("ADD", container, pools=False, agent=socket_path)
+            expect_equal(code, 0, f"an ADD by the agent: {answer}")
+            expect_equal(rig.call("DEL", container, pools=False, agent=socket_path)[0], 0, "its DEL")
+            return answer["ips"][0].get("gateway")
+
+        expect_equal(gateway_of("c5"), None, "the gateway, before")
+        server.put(key, '{"v":1,"cidr":"10.79.0.0/24","gateway":"10.79.0.1","cooldownSeconds":600}')
+        expect_equal(stored(key)[key], good, "written anew")
+        wait_for(lambda: gateway_of("c6") == "10.79.0.1", "the agent to see what was put back")
     rig.cli("check")
     say("beside a pool: ok")
 

@@ -214,8 +214,9 @@ Result<void> Call::status() const {
   TRY(const auto store, open(store::OpenMode::create));
   TRY_VOID(engine::ensure_pools(context(*store), config_.ipam.pools));
   const core::AssignRequest request = this->request();
-  return engine::check_status(context(*store), {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools,
-                                                config_.ipam.status_when_full});
+  return engine::check_status(
+      context(*store),
+      {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full});
 }
 
 }  // namespace

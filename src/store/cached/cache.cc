@@ -160,6 +160,12 @@ bool Cache::apply(const std::vector<Change>& changes) {
   return is_news;
 }
 
+/// Whether of two forms of one revision the watch's is the later one. What is beside a pool has no revision of its own
+/// either, and each change of it is read and comes in its order (Watch).
+bool Cache::tells_anew(const Record& known, const Record& seen) const {
+  return (known.key.kind == Kind::pool || is_damaged_beside(known.key)) && known.value != seen.value;
+}
+
 /// False for what is known, be it from a write of our own that the watch comes to only now.
 bool Cache::apply_one(const Change& change) {
   const Key& key = change.key;
@@ -168,7 +174,8 @@ bool Cache::apply_one(const Change& change) {
   if (deleted != deleted_.end() && deleted->second <= change.revision) deleted_.erase(deleted);
   if (is_older) return false;
   const auto known = records_.find(key);
-  const bool is_same = known != records_.end() && known->second.revision == change.revision;
+  const bool is_same = known != records_.end() && known->second.revision == change.revision &&
+                       !(change.record && tells_anew(known->second, *change.record));
   switch (change.what) {
     case Change::What::put:
       if (!is_same) put(key, change.record);

@@ -69,6 +69,7 @@ class Cache {
   [[nodiscard]] bool is_older_than_known(const Key& key, Revision revision) const;
   [[nodiscard]] bool is_newer_than_known(const Record& record) const;
   [[nodiscard]] bool is_damaged_beside(const Key& key) const;
+  [[nodiscard]] bool tells_anew(const Record& known, const Record& seen) const;
   [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;
   /// Whether a claim has a condition on the block and what is beside it (core::may_be_block_of).

@@ -1,5 +1,7 @@
 #include "store/cached/cache.h"
 
+#include <chrono>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -169,6 +171,26 @@ TEST(Cache, ABlockBesideWhichSomethingIsDamagedIsReadEachTime) {
   read.records = {block(11, 1)};
   world.cache.learn(read);
   EXPECT_EQ(world.held(), 1U);
+}
+
+/// The same for a pool, which is watched with what is beside it.
+TEST(Cache, APoolBesideWhichSomethingChangedIsBelievedAnew) {
+  Cache cache{kSampleNode};
+  const Key key = core::pool_key("a");
+  const auto pool = [&](int cooldown_seconds) {
+    core::Pool value;
+    value.name = "a";
+    value.cidr = sample_cidr(0);
+    value.cooldown = std::chrono::seconds(cooldown_seconds);
+    return Record{key, std::move(value), Revision(11), {}};
+  };
+  const auto known = [&] { return std::get<core::Pool>((*cache.record(key))->value).cooldown.count(); };
+  EXPECT_TRUE(cache.apply({Change::put(pool(600))}));
+  EXPECT_FALSE(cache.apply({Change::put(pool(600))})) << "an echo";
+  EXPECT_TRUE(cache.apply({Change::put(pool(0))})) << "what was beside it was removed";
+  EXPECT_EQ(known(), 0);
+  EXPECT_TRUE(cache.apply({Change::put(pool(600))})) << "and put back, by a runbook";
+  EXPECT_EQ(known(), 600);
 }
 
 /// Another program that claims addresses of a block makes it one of several over them.
