@@ -71,7 +71,7 @@ class World {
   ManualClock clock;
 };
 
-struct Row {
+struct EnsureRow {
   const char* what;
   std::function<void(World&)> given;
   const char* block;    ///< null: refused
@@ -85,7 +85,7 @@ TEST(EnsureBlock, AnswersByWhatIsThere) {
     w.claim("node-c", kSecond);
   };
   const auto pass_a_minute = [](World& w) { w.clock.advance(std::chrono::seconds(61)); };
-  const Row rows[] = {
+  const EnsureRow rows[] = {
       {"nobody has any", [](World&) {}, kSecond, true},
       {"it has one", [](World& w) { w.claim("node-a", kFirst); }, kFirst},
       {"it has one, and that is full",
@@ -154,7 +154,7 @@ TEST(EnsureBlock, AnswersByWhatIsThere) {
       {"the pool is for other nodes", [](World& w) { w.put_on_pool([](Pool& p) { p.node_selector = "zone == 'x'"; }); },
        nullptr, false, RefusalCause::no_pool_for_node},
   };
-  for (const Row& row : rows) {
+  for (const EnsureRow& row : rows) {
     World world;
     row.given(world);
     const auto plan = world.ensure();
