@@ -72,7 +72,8 @@ std::string pools_named(const std::vector<core::PoolFact>& pools, std::size_t be
 
 std::string family_text(const core::FamilyFacts& facts, const core::Explanation& explanation) {
   std::string text =
-      fmt::format("{}: {} blocks of its own, {}\n", net::name_of(facts.family), facts.owned_blocks,
+      fmt::format("{}: {} block{} of its own, {}\n", net::name_of(facts.family), facts.owned_blocks,
+                  facts.owned_blocks == 1 ? "" : "s",
                   facts.block_limit == 0 ? std::string("no limit") : fmt::format("at most {}", facts.block_limit));
   std::size_t place = 0;
   for (std::size_t at = 0; at < facts.pools.size();) {
