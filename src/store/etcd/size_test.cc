@@ -23,10 +23,9 @@
 #include "net/test_values.h"
 #include "os/clock.h"
 #include "os/random.h"
-#include "store/etcd/codec.h"
+#include "store/calico/codec.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
-#include "store/etcd/place.h"
 #include "wire/calico/records.h"
 
 namespace croft::store {
@@ -38,7 +37,7 @@ using core::Bound;
 using testing::HasSubstr;
 
 std::size_t stored_bytes(const Block& block) {
-  const etcd::StoredBytes bytes = etcd::encode(etcd::Places(nullptr), block, {}, {});
+  const calico::StoredBytes bytes = calico::encode(block, {}, {});
   return bytes.value.size() + (bytes.beside ? bytes.beside->size() : 0);
 }
 
