@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/croft/json_output.h"
+#include "app/croft/data.h"
 #include "app/croft/service_views.h"
 #include "base/assert.h"
 #include "wire/manifests/service_manifest.h"
@@ -109,8 +110,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const std::string& path : manifest.unknown) CROFT_ASSERT(is_printable_line(path));
     count_target_ports(manifest.service);
     if (has_long_keys(manifest.service)) continue;
-    const std::string json = app::json_of({manifest.service, {}});
-    check_again(manifest.service, app::yaml_of(json));
+    const app::Data printed = app::json_of({manifest.service, {}});
+    const std::string json = printed.json();
+    check_again(manifest.service, printed.yaml());
     if (is_plain(json)) check_again(manifest.service, json);
   }
   return 0;
