@@ -16,8 +16,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/croft/json_output.h"
 #include "app/croft/data.h"
+#include "app/croft/json_output.h"
 #include "app/croft/service_views.h"
 #include "base/assert.h"
 #include "wire/manifests/service_manifest.h"
