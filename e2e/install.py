@@ -29,7 +29,7 @@ def test():
         for directory, names in PAGES.items():
             there = {file.name for file in (into / "usr" / directory).iterdir()}
             expect(set(names) <= there, f"{directory}: {sorted(there)}")
-        expect("croftd-agent" in (into / "usr/share/man/man8/croftd.8").read_text(), "croftd.8")
+        expect("croftd\\-agent" in (into / "usr/share/man/man8/croftd.8").read_text(), "croftd.8")
         expect("complete -o default -F _croftd croftd" in
                (into / "usr/share/bash-completion/completions/croftd").read_text(), "completion of croftd")
 

@@ -89,8 +89,8 @@ def shape(line):
     line = re.sub(r'"(\\.|[^"\\])*"', "Q", line)
     line = re.sub(r"\d{4}-\d\d-\d\dT\S+Z", "TIME", line)
     line = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000 UTC", "TIME", line)
-    if re.match(r"TIME \w+ croftd: (?!TIME)", line):
-        line = re.sub(r"(croftd: \w+).*", r"\1", line)  # a sentence
+    if re.match(r"TIME \w+ agent: (?!TIME)", line):
+        line = re.sub(r"(agent: \w+).*", r"\1", line)  # a sentence
     return " ".join(word.split("=")[0] + "=" if "=" in word else word for word in line.split())
 
 
@@ -108,7 +108,7 @@ def test():
         page = [line for line in PAGE.read_text().splitlines() if re.match(r"\d{4}-\d\d-\d\d[ T]", line)]
         shown = {shape(line) for line in page}
         expect(not shown - written, f"on the page, but not written: {sorted(shown - written)}; written: {sorted(written)}")
-        kinds = {re.sub(r" (\S+=)", "", one) for one in written if "croftd: " not in one or "croftd: TIME" in one}
+        kinds = {re.sub(r" (\S+=)", "", one) for one in written if " agent: " not in one or " agent: TIME" in one}
         told = {re.sub(r" (\S+=)", "", one) for one in shown}
         expect(not kinds - told, f"written, but not on the page: {sorted(kinds - told)}")
         for field in ("pod=shop/web-0", "node=node-a", "cni="):
