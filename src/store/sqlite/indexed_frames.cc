@@ -20,8 +20,10 @@ std::uint32_t look_up(const volatile std::uint32_t* numbers, const volatile std:
                       std::uint32_t frames) {
   std::uint32_t found = 0;
   std::uint32_t at = (page * kHashFactor) % kSlots;
-  for (std::uint32_t i = 0; i < kSlots && slots[at] != 0; ++i, at = (at + 1) % kSlots) {
+  for (std::uint32_t i = 0; i < kSlots; ++i, at = (at + 1) % kSlots) {
+    // Read once: whoever begins the log anew clears the table meanwhile.
     const std::uint32_t frame = slots[at];
+    if (frame == 0) break;
     if (frame <= frames && numbers[frame - 1] == page) found = frame;
   }
   return found;
