@@ -554,7 +554,7 @@ class World {
         verdict.kept_by_brake);
   }
   void collect_leak(const collect::Leak& leak, const collect::Facts& facts) {
-    const auto* block = register_.get<Block>(block_key(leak.block));
+    const auto* block = register_.get(block_key(leak.block));
     const auto evidence = block == nullptr ? std::nullopt : prove(leak, *block, facts, now());
     if (!evidence) return say("{}: not proven any more", leak.address.to_string());
     const AddressToRelease wanted{leak.address, evidence->handle, leak.sequence};
@@ -699,11 +699,11 @@ class World {
   void forget_service(Command& c) {
     const ServiceName name{"default", c.word("a name")};
     c.done();
-    register_.apply({{service_key(name), std::nullopt, Guard::none, false}});
+    register_.apply({to_delete(service_key(name), Guard::none)});
   }
   template <class M>
   audit::RangeSeen<M> seen(std::string_view name, const M& wanted) {
-    const auto* stored = register_.get<RangeAllocation>(range_allocation_key(name));
+    const auto* stored = register_.get(range_allocation_key(name));
     return {std::string(name), stored == nullptr ? std::nullopt : std::optional(*stored), wanted,
             leaks_[std::string(name)]};
   }
@@ -770,7 +770,7 @@ class World {
         counts[AddressState::cooling], block_size(block.cidr));
   }
   void show_block(const net::Prefix& cidr) {
-    const auto* block = register_.get<Block>(block_key(cidr));
+    const auto* block = register_.get(block_key(cidr));
     if (block == nullptr) return say("there is no block {}", cidr.to_string());
     show_line(*block);
     for (std::uint32_t i = 0; i < block_size(cidr); ++i) {

@@ -327,8 +327,10 @@ class Pass {
       std::optional<store::Write> rests_on;
       if (mend.service) {
         const auto service = services.find(*mend.service);
+        core::Key key = core::service_key(*mend.service);
+        if (is_foreign) key = core::foreign_service_key(*mend.service);
         rests_on = store::Write{
-            is_foreign ? core::foreign_service_key(*mend.service) : core::service_key(*mend.service), std::nullopt,
+            std::move(key), std::nullopt,
             service != services.end() ? Condition::if_revision(service->second) : Condition::if_absent(), true};
       }
       const auto done = mend_object(mend, rests_on);

@@ -47,7 +47,7 @@ constexpr std::size_t kReleaseBatch = 64;
 void pin(const core::Snapshot& snapshot, const net::Prefix& cidr, std::vector<core::AddressToRelease>& batch,
          std::set<net::Address>& pinned) {
   core::Reader reader(snapshot);
-  const auto* block = reader.get<core::Block>(core::block_key(cidr));
+  const auto* block = reader.get(core::block_key(cidr));
   if (block == nullptr) return;
   for (core::AddressToRelease& wanted : batch) {
     const auto ordinal = net::ordinal_of(cidr, wanted.address);

@@ -16,7 +16,7 @@ namespace {
 /// Replaces `parsed` by what the record's range says, if there is one.
 template <class T, class Parse>
 [[nodiscard]] Result<void> read_range(const core::Reader& reader, std::string_view name, T& parsed, Parse parse) {
-  const auto* record = reader.find<core::RangeAllocation>(core::range_allocation_key(name));
+  const auto* record = reader.find(core::range_allocation_key(name));
   if (record == nullptr) return {};
   auto range = parse(record->range);
   if (!range) {
@@ -37,7 +37,7 @@ template <class T, class Parse>
   TRY(ranges.cidrs, core::service::parse_service_cidrs(""));
   TRY(ranges.node_ports, core::service::parse_node_port_flag(""));
   const auto has = [&](std::string_view name) {
-    return reader.get<core::RangeAllocation>(core::range_allocation_key(name)) != nullptr;
+    return reader.get(core::range_allocation_key(name)) != nullptr;
   };
   ranges.cidrs.defaulted = !has(core::kServiceIps);
   static_cast<void>(has(core::kSecondaryServiceIps));
@@ -78,7 +78,7 @@ TurnTaking turn_of(const core::ServiceOptions& options) {
 
 const core::Service* service_named(core::Reader& reader, const core::ServiceName& name) {
   const bool is_name = core::check_service_name(name).empty();
-  return is_name ? reader.get<core::Service>(core::service_key(name)) : nullptr;
+  return is_name ? reader.get(core::service_key(name)) : nullptr;
 }
 
 /// Whether the Service that has a name is the one that had it when the call first found one.

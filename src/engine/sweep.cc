@@ -38,7 +38,7 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
                        bool dry_run, const Instant& now) {
   core::Reader reader(snapshot);
   const net::Prefix cidr = leaks.front().block;
-  const auto* block = reader.get<core::Block>(core::block_key(cidr));
+  const auto* block = reader.get(core::block_key(cidr));
   if (!reader.complete()) return reader.missing();
   Batch batch;
   std::vector<core::AddressToRelease> wanted;
@@ -72,8 +72,8 @@ constexpr std::string_view kReplaced =
 /// A claim is dropped only while its block is not the owner's: it may have come about since it was looked at.
 Step<bool> plan_stray_affinity(const Snapshot& snapshot, const core::Affinity& stray, const Instant& now) {
   core::Reader reader(snapshot);
-  const auto* block = reader.get<core::Block>(core::block_key(stray.cidr));
-  const auto* row = reader.get<core::Affinity>(core::affinity_key(stray.owner, stray.cidr));
+  const auto* block = reader.get(core::block_key(stray.cidr));
+  const auto* row = reader.get(core::affinity_key(stray.owner, stray.cidr));
   if (!reader.complete()) return reader.missing();
   const bool is_owners = block != nullptr && block->affinity == stray.owner;
   if (is_owners || row == nullptr || row->state != stray.state) return core::Plan<bool>{false, {}};

@@ -21,7 +21,7 @@ class TransactTest : public testing::TestWithParam<TurnTaking> {
   core::Step<int> ask(const core::Snapshot& snapshot, std::chrono::nanoseconds each) {
     core::Reader reader(snapshot);
     for (int i = 0; i <= asked_; ++i) {
-      static_cast<void>(reader.get<core::Node>(core::node_key("n" + std::to_string(i))));
+      static_cast<void>(reader.get(core::node_key("n" + std::to_string(i))));
     }
     ++asked_;
     world_.clock.advance(each);
@@ -56,13 +56,13 @@ TEST_P(TransactTest, NoNewTryBeginsPastTheDeadline) {
   const auto done =
       transact(world_.context, GetParam(), [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<int> {
         core::Reader reader(snapshot);
-        static_cast<void>(reader.get<core::Node>(core::node_key("n")));
+        static_cast<void>(reader.get(core::node_key("n")));
         if (!reader.complete()) return reader.missing();
         ++tries;
         world_.clock.advance(4s);
         world_.node("n", {{"try", std::to_string(tries)}});  // somebody else, meanwhile
         core::Plan<int> plan;
-        plan.writes.push_back({core::node_key("n"), core::Node{"n", {}, {}, {}}, core::Guard::as_read, false});
+        plan.writes.push_back(core::to_put(core::node_key("n"), core::Node{"n", {}, {}, {}}));
         return plan;
       });
   ASSERT_FALSE(done);

@@ -56,14 +56,14 @@ bool is_valid(const ValidAttachments& valid, const Owner& owner) {
 
 Step<Addresses> held_addresses(const Snapshot& snapshot, const Owner& owner) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Addresses>> {
-    const Handle* handle = reader.get<Handle>(handle_key(handle_of(owner)));
+    const Handle* handle = reader.get(handle_key(handle_of(owner)));
     TRY_VOID(reader.ready());
     Addresses held;
     if (handle == nullptr) return Plan<Addresses>{};
     const HandleBlocks named = blocks_of(*handle);
     if (named.damage) return fail(*named.damage);
     for (const auto& [cidr, count, name] : named.blocks) {
-      const Block* block = reader.get<Block>(block_key(cidr));
+      const Block* block = reader.get(block_key(cidr));
       if (block == nullptr) continue;
       TRY_VOID(check_block(*block));
       for (const net::Ordinal ordinal : held_by(*block, owner)) held.push_back(net::address_at(cidr, ordinal));

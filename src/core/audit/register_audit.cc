@@ -200,15 +200,15 @@ class Audit {
 
   /// A row that can't be read is one.
   [[nodiscard]] bool has_row(const AffinityOwner& owner, const net::Prefix& cidr) {
-    const Key key = affinity_key(owner, cidr);
+    const auto key = affinity_key(owner, cidr);
     const bool unreadable =
         std::any_of(unreadable_.begin(), unreadable_.end(), [&](const Unreadable& u) { return u.key == key; });
-    const auto* row = reader_.get<Affinity>(key);
+    const auto* row = reader_.get(key);
     return unreadable || (row != nullptr && !row->deleted);
   }
 
   void check_sequence(const Block& block, const std::string& subject) {
-    const auto* mark = reader_.get<HighWaterMark>(high_water_mark_key(block.cidr));
+    const auto* mark = reader_.get(high_water_mark_key(block.cidr));
     if (mark != nullptr && block.sequence_number <= mark->sequence_number) {
       add(FindingKind::sequence_behind, subject,
           fmt::format("its sequence number {} is not above the recorded {}", block.sequence_number.value,
@@ -221,7 +221,7 @@ class Audit {
     const auto expected = vacancy_of(block, pools_, now_);
     // Beside foreign writers vacancies are hints, and their absence is no fault.
     if (!expected || reader_.foreign_writers()) return;
-    if (reader_.get<Vacancy>(vacancy_key(block.affinity, block.cidr)) == nullptr) {
+    if (reader_.get(vacancy_key(block.affinity, block.cidr)) == nullptr) {
       add(FindingKind::vacancy_missing, subject, "it has room, but nobody will look there",
           "release any address of it: that writes the hint again");
     }

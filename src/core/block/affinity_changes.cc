@@ -12,7 +12,7 @@ Step<AffinityOutcome> plan_release_affinity(const Snapshot& snapshot, const Affi
                                             const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<AffinityOutcome>> {
     const PoolTable pools(reader);
-    const Affinity* row = reader.get<Affinity>(affinity_key(release.owner, release.cidr));
+    const Affinity* row = reader.get(affinity_key(release.owner, release.cidr));
     Draft draft(reader, pools, now);
     TRY(auto block, draft.block(release.cidr));
     TRY_VOID(reader.ready());
@@ -38,8 +38,8 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
                                        const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<ClaimOutcome>> {
     const PoolTable pools(reader);
-    const auto* mark = reader.get<HighWaterMark>(high_water_mark_key(cidr));
-    static_cast<void>(reader.get<Affinity>(affinity_key(owner, cidr)));
+    const auto* mark = reader.get(high_water_mark_key(cidr));
+    static_cast<void>(reader.get(affinity_key(owner, cidr)));
     Draft draft(reader, pools, now);
     TRY(auto block, draft.block(cidr));
     TRY_VOID(reader.ready());
@@ -78,7 +78,7 @@ Step<bool> plan_free_cooled(const Snapshot& snapshot, const net::Prefix& cidr, c
     TRY(auto block, draft.block(cidr));
     TRY_VOID(reader.ready());
     // Marks alone are no reason to write: they go along with what was freed.
-    if (!block || *block == with_clock_marks(*reader.get<Block>(block_key(cidr)), now)) return Plan<bool>{false, {}};
+    if (!block || *block == with_clock_marks(*reader.get(block_key(cidr)), now)) return Plan<bool>{false, {}};
     draft.put(*std::move(block), {});
     return finish(draft, true);
   });
@@ -86,7 +86,7 @@ Step<bool> plan_free_cooled(const Snapshot& snapshot, const net::Prefix& cidr, c
 
 Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_id) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
-    const Handle* handle = reader.get<Handle>(handle_key(handle_id));
+    const Handle* handle = reader.get(handle_key(handle_id));
     TRY_VOID(reader.ready());
     if (handle == nullptr) return Plan<bool>{false, {}};
     Handle mended = *handle;
@@ -94,7 +94,7 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
     const HandleBlocks named = blocks_of(*handle);
     if (named.damage) return fail(*named.damage);
     for (const auto& [cidr, count, name] : named.blocks) {
-      const Block* block = reader.get<Block>(block_key(cidr));
+      const Block* block = reader.get(block_key(cidr));
       if (block != nullptr) TRY_VOID(check_writable(*block));
       const std::uint32_t held = block != nullptr ? count_of_handle(*block, handle_id) : 0;
       if (held == 0) mended.blocks.erase(name);
@@ -102,17 +102,16 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
       // Somebody may have counted the handle up and be about to write the block
       // (docs/reference/calico-ipam.md#write-order): written anew, it makes that write fail.
       if (block != nullptr && held < count) {
-        writes.push_back({block_key(cidr), stamped(*block), Guard::as_read, false});
+        writes.push_back(to_put(block_key(cidr), stamped(*block)));
       } else {
-        writes.push_back({block_key(cidr), std::nullopt, Guard::as_read, true});
+        writes.push_back(to_check(block_key(cidr)));
       }
       if (writes.size() > kMendBlocksMax) break;
     }
     TRY_VOID(reader.ready());
     if (mended == *handle) return Plan<bool>{false, {}};
-    writes.push_back({handle_key(handle_id),
-                      mended.blocks.empty() ? std::nullopt : std::optional<Value>(std::move(mended)), Guard::as_read,
-                      false});
+    const auto key = handle_key(handle_id);
+    writes.push_back(mended.blocks.empty() ? to_delete(key) : to_put(key, std::move(mended)));
     return Plan<bool>{true, std::move(writes)};
   });
 }

@@ -77,8 +77,8 @@ TEST_F(AffinityChanges, AReleaseIsAnsweredByWhatIsThere) {
         reg.decide<AffinityOutcome>([&](const Snapshot& s) { return plan_release_affinity(s, wanted, now()); });
     ASSERT_TRUE(done) << row.what;
     EXPECT_EQ(*done, row.outcome) << row.what;
-    EXPECT_EQ(reg.get<Block>(block_key(prefix(kCidr))) != nullptr, row.block_stays) << row.what;
-    EXPECT_EQ(reg.get<Affinity>(affinity_key(kNode, prefix(kCidr))) != nullptr,
+    EXPECT_EQ(reg.get(block_key(prefix(kCidr))) != nullptr, row.block_stays) << row.what;
+    EXPECT_EQ(reg.get(affinity_key(kNode, prefix(kCidr))) != nullptr,
               row.outcome != AffinityOutcome::released)
         << row.what;
     reg = before;
@@ -110,7 +110,7 @@ TEST_F(AffinityChanges, AHandleIsMendedToWhatItsBlocksSay) {
     const auto done = reg.decide<bool>([&](const Snapshot& s) { return plan_mend_handle(s, "net.c"); });
     ASSERT_TRUE(done) << row.what;
     EXPECT_EQ(*done, row.mended) << row.what;
-    EXPECT_EQ(reg.get<Handle>(handle_key("net.c"))->blocks, rows[0].said) << row.what;
+    EXPECT_EQ(reg.get(handle_key("net.c"))->blocks, rows[0].said) << row.what;
   }
 }
 

@@ -59,7 +59,7 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
 
 [[nodiscard]] AssignFlow<void> assign(Assignment& in) {
   const AssignRequest& request = in.request;
-  const Handle* handle = in.reader.get<Handle>(handle_key(in.handle_id));
+  const Handle* handle = in.reader.get(handle_key(in.handle_id));
   // Asked for together, so that a store far away is asked once.
   static_cast<void>(in.node_labels());
   for (const Family family : net::kFamilies) {

@@ -15,12 +15,12 @@ using net::Address;
 using net::Prefix;
 
 Labels Assignment::node_labels() {
-  const Node* node = reader.sound<Node>(node_key(request.node.name));
+  const Node* node = reader.sound(node_key(request.node.name));
   return node != nullptr && request.node.type == AffinityOwner::Type::host ? node->labels : Labels();
 }
 
 Flow<Block> Assignment::make_block(const Prefix& cidr) {
-  const auto* mark = reader.get<HighWaterMark>(high_water_mark_key(cidr));
+  const auto* mark = reader.get(high_water_mark_key(cidr));
   TRY_VOID(reader.ready());
   if (mark != nullptr && !is_credible(*mark)) return fail(damaged_mark(cidr, *mark));
   return draft.with_rest_of_predecessor(new_block(cidr, request.node, draft.now(), number_before(reader, cidr)));
@@ -75,7 +75,7 @@ std::vector<PlannedWrite> Assignment::marks() {
   std::size_t room = reader.commit_bytes_max();
   for (const Prefix& cidr : cooling) {
     if (marked.size() == kAssignBlocksMax) break;
-    const Block* stored = reader.find<Block>(block_key(cidr));
+    const Block* stored = reader.find(block_key(cidr));
     if (stored == nullptr || stored->deleted) {  // everything rests in what would have been made here
       marked.mark_rest_of_predecessor(cidr);
       continue;

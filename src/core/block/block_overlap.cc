@@ -96,12 +96,12 @@ std::vector<Key> all_within(const Prefix& block) {
 /// No list of these is at hand: it is the store's own.
 Listing all_beside(net::Family family) { return all_of(Kind::block_beside, family); }
 
-/// The records beside blocks of other lengths that overlap this one, asked for.
-std::vector<Key> beside_overlapping(Reader& reader, const Prefix& block) {
-  std::vector<Key> found;
+/// The blocks of other lengths that overlap this one and have a record beside them, which is asked for.
+std::vector<Prefix> beside_overlapping(Reader& reader, const Prefix& block) {
+  std::vector<Prefix> found;
   const auto consider = [&](const Key& key) {
     const auto cidr = block_cidr_of(key);
-    if (cidr && *cidr != block && cidr->overlaps(block)) found.push_back(key);
+    if (cidr && *cidr != block && cidr->overlaps(block)) found.push_back(*cidr);
   };
   const std::vector<Key>* all = reader.snapshot().keys(all_beside(block.family()));
   Look look = all == nullptr ? look_at(block) : Look();
@@ -122,7 +122,7 @@ std::vector<Key> beside_overlapping(Reader& reader, const Prefix& block) {
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
-  for (const Key& key : found) reader.ask(key);
+  for (const Prefix& other : found) reader.ask(block_beside_key(other));
   return found;
 }
 
@@ -175,20 +175,19 @@ void ask_for_lists(Reader& reader, net::Family family) {
   static_cast<void>(reader.keys(all_beside(family)));
 }
 
-std::optional<Key> damaged_rest(Reader& reader, const Prefix& block) {
-  for (const Key& key : beside_overlapping(reader, block)) {
-    if (reader.damage(key) != nullptr) return key;
+std::optional<Prefix> damaged_rest(Reader& reader, const Prefix& block) {
+  for (const Prefix& other : beside_overlapping(reader, block)) {
+    if (reader.damage(block_beside_key(other)) != nullptr) return other;
   }
   return {};
 }
 
-std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block, std::vector<Key>* records) {
+std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const Prefix& block, std::vector<Prefix>* others) {
   std::vector<CoolingBeside> rest;
-  for (const Key& key : beside_overlapping(reader, block)) {
-    const auto* beside = reader.get<BlockBeside>(key);
-    const Prefix other = cidr_of(key).value();
+  for (const Prefix& other : beside_overlapping(reader, block)) {
+    const auto* beside = reader.get(block_beside_key(other));
     if (beside == nullptr) continue;
-    if (records != nullptr) records->push_back(key);
+    if (others != nullptr) others->push_back(other);
     for (CoolingBeside one : beside->cooling) {
       if (one.ordinal >= block_size(other)) continue;  // damage that tells of no address
       const auto ordinal = net::ordinal_of(block, net::address_at(other, net::Ordinal(one.ordinal)));

@@ -44,12 +44,12 @@ struct Overlap {
 
 /// What rests by records beside blocks of other lengths that share addresses with this one (BlockBeside), with the
 /// ordinals of this block; several may name one address. Such blocks are gone: Calico deleted them, and the pool has
-/// come back with another length. May leave the reader incomplete; a damaged record ends the decision. `records`, if
-/// given, gets the keys of the records.
+/// come back with another length. May leave the reader incomplete; a damaged record ends the decision. `others`, if
+/// given, gets those blocks.
 [[nodiscard]] std::vector<CoolingBeside> rest_of_other_lengths(Reader& reader, const net::Prefix& block,
-                                                               std::vector<Key>* records = nullptr);
-/// Asks for the same; one of the records that is damaged, if any is. What rests there is not known.
-[[nodiscard]] std::optional<Key> damaged_rest(Reader& reader, const net::Prefix& block);
+                                                               std::vector<net::Prefix>* others = nullptr);
+/// Asks for the same; the block of a record that is damaged, if one is. What rests there is not known.
+[[nodiscard]] std::optional<net::Prefix> damaged_rest(Reader& reader, const net::Prefix& block);
 
 /// Asks for stored_blocks, and for the names of all records beside blocks: with them no look asks for names any more.
 void ask_for_lists(Reader& reader, net::Family family);

@@ -284,7 +284,7 @@ TEST(Overlap, ARefusalTakesInWhatRests) {
   auto exact = world.request("f", "node-a");
   exact.addresses = {resting};
   EXPECT_TRUE(std::holds_alternative<Refusal>(world.decide(exact).value()));
-  const auto* block = world.reg.get<Block>(block_key(prefix("10.79.0.0/26")));
+  const auto* block = world.reg.get(block_key(prefix("10.79.0.0/26")));
   EXPECT_EQ(state_of(*block, *net::ordinal_of(block->cidr, resting)), AddressState::cooling);
 }
 
@@ -451,7 +451,7 @@ TEST(Overlap, ClaimsInPoolsOfDifferentLengthsExcludeOneAnother) {
     });
     EXPECT_TRUE(conflict(by_hand->writes, in_b));
     // Of one kind alone there are none: nothing more is written.
-    world.reg.apply({{pool_key("b"), std::nullopt, Guard::none, false}});
+    world.reg.apply({to_delete(pool_key("b"), Guard::none)});
     for (const PlannedWrite& write : plan("node-a", "a", false)) EXPECT_NE(write.key, pool_set_key());
   }
 }

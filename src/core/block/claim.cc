@@ -88,27 +88,28 @@ ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& o
 
 /// Where the owner claimed last: a hint, so that the list of its cursors that may have been read will do.
 const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwner& owner) {
-  const Key key = claim_cursor_key(owner, pool.name);
-  return reader.foreign_writers() ? reader.find<ClaimCursor>(key) : reader.get<ClaimCursor>(key);
+  const auto key = claim_cursor_key(owner, pool.name);
+  return reader.foreign_writers() ? reader.find(key) : reader.get(key);
 }
 
-/// The damaged record of what rests there, if one is: its own, or one beside blocks of other lengths.
-std::optional<Key> damaged_beside(Reader& reader, const net::Prefix& candidate) {
+/// The block whose record of what rests there is damaged, if one is: its own, or one of another length.
+std::optional<net::Prefix> damaged_beside(Reader& reader, const net::Prefix& candidate) {
   if (!reader.foreign_writers()) return {};
-  if (reader.damage(block_beside_key(candidate)) != nullptr) return block_beside_key(candidate);
+  if (reader.damage(block_beside_key(candidate)) != nullptr) return candidate;
   return damaged_rest(reader, candidate);
 }
 
 /// Asks for the block of a candidate and for all that a claim of it looks at. True when there is no such block and
 /// nothing of it is damaged.
 bool may_be_claimed(Reader& reader, const net::Prefix& candidate, const AffinityOwner& owner) {
-  const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), block_key(candidate)};
+  const auto stored = block_key(candidate);
+  const Key keys[] = {high_water_mark_key(candidate), affinity_key(owner, candidate), stored};
   for (const Key& key : keys) reader.ask(key);
   if (reader.foreign_writers()) reader.ask(block_beside_key(candidate));
   if (damaged_beside(reader, candidate)) return false;
   const auto is_damaged = [&](const Key& key) { return reader.damage(key) != nullptr; };
   if (std::any_of(std::begin(keys), std::end(keys), is_damaged)) return false;
-  const auto* block = reader.find<Block>(keys[2]);
+  const auto* block = reader.find(stored);
   return block == nullptr || (block->deleted && check_writable(*block));
 }
 
@@ -147,8 +148,8 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
 
 std::optional<SequenceNumber> number_before(const Reader& reader, const net::Prefix& block) {
   std::optional<SequenceNumber> number;
-  if (const auto* mark = reader.find<HighWaterMark>(high_water_mark_key(block))) number = mark->sequence_number;
-  if (const auto* deleted = reader.find<Block>(block_key(block))) {
+  if (const auto* mark = reader.find(high_water_mark_key(block))) number = mark->sequence_number;
+  if (const auto* deleted = reader.find(block_key(block))) {
     number = std::max(number, std::optional(deleted->sequence_number));
   }
   return number;
@@ -182,7 +183,7 @@ class Claiming {
     if (is_over) return choice_;
     ClaimChoice none = all_claimed(reader_, pool_, owner_, claimed_in_pool() + made_meanwhile_);
     if (!unclear_.empty()) {
-      none.damage = *reader_.damage(unclear_.begin()->second);
+      none.damage = *reader_.damage(block_beside_key(*unclear_.begin()));
       none.reason = none.damage->message;
       return none;
     }
@@ -208,8 +209,8 @@ class Claiming {
   }
   /// The last address of those of a damaged record that this one is in.
   [[nodiscard]] std::optional<net::Address> unclear_from(const net::Address& address) const {
-    for (const auto& [cidr, record] : unclear_) {
-      if (cidr.contains(address)) return cidr.last();
+    for (const net::Prefix& block : unclear_) {
+      if (block.contains(address)) return block.last();
     }
     return {};
   }
@@ -217,10 +218,10 @@ class Claiming {
   [[nodiscard]] bool is_free(const net::Prefix& candidate) {
     if (!may_be_claimed(reader_, candidate, owner_)) {
       // All of a large block at once, not one candidate after the other.
-      if (const auto key = damaged_beside(reader_, candidate)) unclear_.try_emplace(cidr_of(*key).value(), *key);
+      if (const auto block = damaged_beside(reader_, candidate)) unclear_.insert(*block);
       return false;
     }
-    const auto* mark = reader_.find<HighWaterMark>(high_water_mark_key(candidate));
+    const auto* mark = reader_.find(high_water_mark_key(candidate));
     return mark == nullptr || is_credible(*mark);
   }
   /// Whether no block of another length has addresses of the candidate, as the store itself tells. Its list tells as
@@ -361,7 +362,7 @@ class Claiming {
   bool sees_all_ = false;  ///< keys_ are the store's
   net::Intervals others_;  ///< blocks of other lengths, once the keys are read
   /// Damaged records of what rests in blocks of any length, by block.
-  std::map<net::Prefix, Key> unclear_;
+  std::set<net::Prefix> unclear_;
   std::uint64_t made_meanwhile_ = 0;
   ClaimChoice choice_;
 };

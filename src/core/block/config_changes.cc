@@ -44,7 +44,7 @@ Result<void> check_config(const IpamConfig& config) {
 
 Step<IpamConfig> plan_set_config(const Snapshot& snapshot, const ConfigChange& change) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<IpamConfig>> {
-    const IpamConfig* stored = reader.get<IpamConfig>(ipam_config_key());
+    const IpamConfig* stored = reader.get(ipam_config_key());
     TRY_VOID(reader.ready());
     IpamConfig config = stored != nullptr ? *stored : IpamConfig();
     take(change.strict_affinity, config.strict_affinity);
@@ -54,7 +54,7 @@ Step<IpamConfig> plan_set_config(const Snapshot& snapshot, const ConfigChange& c
     take(change.ip_cooldown_seconds, config.ip_cooldown_seconds);
     TRY_VOID(check_config(config));
     if (stored != nullptr && *stored == config) return Plan<IpamConfig>{std::move(config), {}};
-    return Plan<IpamConfig>{config, {{ipam_config_key(), config, Guard::as_read, false}}};
+    return Plan<IpamConfig>{config, {to_put(ipam_config_key(), config)}};
   });
 }
 

@@ -44,7 +44,7 @@ PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()
   for (const auto& [key, value] : reader.damaged(all_reservations)) {
     damaged_reservations_.emplace_back(key.name, *damage_of(value));
   }
-  if (const auto* config = reader.sound<IpamConfig>(ipam_config_key())) config_ = *config;
+  if (const auto* config = reader.sound(ipam_config_key())) config_ = *config;
   config_damaged_ = reader.damage(ipam_config_key()) != nullptr;
   if (config_damaged_) config_.strict_affinity = true;
 }
@@ -138,15 +138,15 @@ constexpr std::size_t kMarkedEntriesMax = 512;
 }  // namespace
 
 Flow<std::vector<CoolingBeside>> Draft::rest_of_predecessor(const net::Prefix& cidr) {
-  const auto* beside = reader_.get<BlockBeside>(block_beside_key(cidr));
-  std::vector<Key> records;
-  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &records);
+  const auto* beside = reader_.get(block_beside_key(cidr));
+  std::vector<net::Prefix> blocks;
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, cidr, &blocks);
   TRY_VOID(reader_.ready());
   if (beside != nullptr) {
-    records.push_back(block_beside_key(cidr));
+    blocks.push_back(cidr);
     rest.insert(rest.end(), beside->cooling.begin(), beside->cooling.end());
   }
-  mark(records);
+  mark(blocks);
   return rest;
 }
 
@@ -163,36 +163,36 @@ void Draft::mark_rest_of_predecessor(const net::Prefix& cidr) {
   if (reader_.foreign_writers()) static_cast<void>(rest_of_predecessor(cidr));
 }
 
-void Draft::mark(const std::vector<Key>& records) {
+void Draft::mark(const std::vector<net::Prefix>& blocks) {
   std::size_t entries = 0;
-  for (const auto& [key, marked] : marked_) entries += marked.cooling.size();
-  for (const Key& key : records) {
-    const BlockBeside& stored = *reader_.find<BlockBeside>(key);
+  for (const auto& [block, marked] : marked_) entries += marked.cooling.size();
+  for (const net::Prefix& block : blocks) {
+    const BlockBeside& stored = *reader_.find(block_beside_key(block));
     const bool is_too_much = !marked_.empty() && entries + stored.cooling.size() > kMarkedEntriesMax;
     if (marked_.size() == kMarkedMax || is_too_much) continue;
     BlockBeside marked = stored;
     for (CoolingBeside& one : marked.cooling) one.cooling = with_clock_mark(std::move(one.cooling), now_);
     if (marked == stored) continue;
     entries += marked.cooling.size();
-    marked_[key] = std::move(marked);
+    marked_[block] = std::move(marked);
   }
 }
 
 Flow<Block> Draft::settled(Block block) {
   if (block.is_settled || !reader_.foreign_writers() || block.unallocated.free_count() == 0) return block;
-  if (const auto key = damaged_rest(reader_, block.cidr)) return fail(*reader_.damage(*key));
-  std::vector<Key> records;
-  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &records);
+  if (const auto other = damaged_rest(reader_, block.cidr)) return fail(*reader_.damage(block_beside_key(*other)));
+  std::vector<net::Prefix> others;
+  std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &others);
   TRY_VOID(reader_.ready());
   block.is_settled = true;
-  mark(records);
-  for (const Key& key : records) {
-    const Cooldowns cooldowns = pools_.cooldowns_of(cidr_of(key).value());
-    const auto& cooling = reader_.find<BlockBeside>(key)->cooling;
+  mark(others);
+  for (const net::Prefix& other : others) {
+    const Cooldowns cooldowns = pools_.cooldowns_of(other);
+    const auto& cooling = reader_.find(block_beside_key(other))->cooling;
     const bool ended = std::all_of(cooling.begin(), cooling.end(), [&](const CoolingBeside& one) {
       return cooldown_ended(one.cooling, cooldowns.of(one.cooling), now_);
     });
-    if (ended && ended_.size() < kEndedMax) ended_.insert(key);
+    if (ended && ended_.size() < kEndedMax) ended_.insert(other);
   }
   const Cooldowns cooldowns = pools_.cooldowns_of(block.cidr);
   std::erase_if(rest,
@@ -210,7 +210,7 @@ void ask_for_rivals(Reader& reader, const PoolTable& pools, const Pool& pool) {
 
 Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
   if (const auto it = changes_.find(cidr); it != changes_.end()) return it->second.block;
-  const Block* stored = reader_.sound<Block>(block_key(cidr));
+  const Block* stored = reader_.sound(block_key(cidr));
   if (const Error* error = reader_.damage(block_key(cidr))) return fail(*error);
   if (stored == nullptr) return std::optional<Block>();
   TRY_VOID(check_writable(*stored));
@@ -282,20 +282,19 @@ bool Draft::fits_beside(const BlockBeside& marked) const {
 }
 
 void Draft::drop_affinity(const Affinity& stale) {
-  affinities_.push_back({affinity_key(stale.owner, stale.cidr), std::nullopt, Guard::as_read, false});
+  affinities_.push_back(to_delete(affinity_key(stale.owner, stale.cidr)));
 }
 
 void Draft::confirm_affinity(const Affinity& unconfirmed) {
   Affinity confirmed = unconfirmed;
   confirmed.state = AffinityState::confirmed;
-  affinities_.push_back({affinity_key(confirmed.owner, confirmed.cidr), confirmed, Guard::as_read, false});
+  affinities_.push_back(to_put(affinity_key(confirmed.owner, confirmed.cidr), confirmed));
 }
 
 /// Beside foreign writers a vacancy may be missing although the block had room before: then it is written anew.
 bool Draft::has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy) {
   if (!reader_.foreign_writers()) return true;
-  const Key key = vacancy_key(block.affinity, block.cidr);
-  const Vacancy* row = reader_.find<Vacancy>(key);
+  const Vacancy* row = reader_.find(vacancy_key(block.affinity, block.cidr));
   return vacancy ? row != nullptr && *row == *vacancy : row == nullptr;
 }
 
@@ -304,8 +303,8 @@ void Draft::write_vacancy(const Block* before, const Block& after, Writes& write
   const bool same_owner = before != nullptr && before->affinity == after.affinity;
   if (same_owner && vacancy_of(*before, pools_, now_) == vacancy && has_vacancy_row(after, vacancy)) return;
   if (!same_owner && !vacancy) return;
-  add(writes, {vacancy_key(after.affinity, after.cidr), vacancy ? std::optional<Value>(*vacancy) : std::nullopt,
-               Guard::none, false});
+  const auto key = vacancy_key(after.affinity, after.cidr);
+  add(writes, vacancy ? to_put(key, *vacancy, Guard::none) : to_delete(key, Guard::none));
 }
 
 /// The rows of a block that its owner has just claimed.
@@ -313,53 +312,53 @@ void Draft::write_claim(const Change& change, Writes& writes) {
   const AffinityOwner& owner = *change.block.affinity;
   const net::Prefix& cidr = change.block.cidr;
   // A successor that came and went since the mark was read has raised it.
-  const Block* there = reader_.get<Block>(block_key(cidr));
+  const Block* there = reader_.get(block_key(cidr));
   if (there == nullptr || there->deleted) {
-    static_cast<void>(reader_.get<HighWaterMark>(high_water_mark_key(cidr)));
-    add(writes, {high_water_mark_key(cidr), std::nullopt, Guard::as_read, true});
+    static_cast<void>(reader_.get(high_water_mark_key(cidr)));
+    add(writes, to_check(high_water_mark_key(cidr)));
     if (reader_.foreign_writers()) {
-      static_cast<void>(reader_.get<BlockBeside>(block_beside_key(cidr)));
-      add(writes, {block_beside_key(cidr), std::nullopt, Guard::as_read, true});
+      static_cast<void>(reader_.get(block_beside_key(cidr)));
+      add(writes, to_check(block_beside_key(cidr)));
     }
   }
-  const Affinity* before = reader_.get<Affinity>(affinity_key(owner, cidr));
+  const Affinity* before = reader_.get(affinity_key(owner, cidr));
   Affinity claim{owner, cidr, AffinityState::confirmed, false};
   if (before != nullptr) claim.rest = before->rest;
-  add(writes, {affinity_key(owner, cidr), std::move(claim), Guard::as_read, false});
-  add(writes, {claim_cursor_key(owner, change.claimed_in->name), ClaimCursor{cidr}, Guard::none, false});
-  add(writes, {pool_key(change.claimed_in->name), std::nullopt, Guard::as_read, true});
+  add(writes, to_put(affinity_key(owner, cidr), std::move(claim)));
+  add(writes, to_put(claim_cursor_key(owner, change.claimed_in->name), ClaimCursor{cidr}, Guard::none));
+  add(writes, to_check(pool_key(change.claimed_in->name)));
   if (pools_.has_rival(*change.claimed_in)) add(writes, next_pool_set(reader_));
 }
 
 void Draft::write_block(const Change& change, Writes& writes) {
-  const Key key = block_key(change.block.cidr);
-  const Block* before = reader_.get<Block>(key);
+  const auto key = block_key(change.block.cidr);
+  const Block* before = reader_.get(key);
   if (before != nullptr && before->deleted) before = nullptr;
   Block after = stamped(change.block);
   if (before != nullptr && before->affinity != after.affinity) {
     if (before->affinity) {
-      add(writes, {affinity_key(*before->affinity, after.cidr), std::nullopt, Guard::none, false});
+      add(writes, to_delete(affinity_key(*before->affinity, after.cidr), Guard::none));
     }
-    add(writes, {vacancy_key(before->affinity, after.cidr), std::nullopt, Guard::none, false});
+    add(writes, to_delete(vacancy_key(before->affinity, after.cidr), Guard::none));
   }
   if (!after.affinity && is_empty(after)) {
     // Nobody's and empty: it goes, and leaves the number above which a successor must start.
-    add(writes, {vacancy_key(std::nullopt, after.cidr), std::nullopt, Guard::none, false});
-    add(writes, {high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none, false});
-    add(writes, {key, std::nullopt, Guard::as_read, false});
+    add(writes, to_delete(vacancy_key(std::nullopt, after.cidr), Guard::none));
+    add(writes, to_put(high_water_mark_key(after.cidr), HighWaterMark{after.sequence_number}, Guard::none));
+    add(writes, to_delete(key));
     return;
   }
   write_vacancy(before, after, writes);
   if (change.claimed_in != nullptr) write_claim(change, writes);
-  add(writes, {key, std::move(after), Guard::as_read, false});
+  add(writes, to_put(key, std::move(after)));
 }
 
 void Draft::write_handles(Writes& writes) {
   std::set<std::string> ids;
   for (const auto& [cidr, change] : changes_) ids.insert(change.handle_ids.begin(), change.handle_ids.end());
   for (const std::string& id : ids) {
-    const Key key = handle_key(id);
-    const Handle* stored = reader_.get<Handle>(key);
+    const auto key = handle_key(id);
+    const Handle* stored = reader_.get(key);
     Handle handle = stored != nullptr ? *stored : Handle{id, {}, false};
     for (const auto& [cidr, change] : changes_) {
       const std::uint32_t count = count_of_handle(change.block, id);
@@ -371,8 +370,7 @@ void Draft::write_handles(Writes& writes) {
     }
     if (stored == nullptr && handle.blocks.empty()) continue;
     if (stored != nullptr && handle == *stored) continue;
-    add(writes,
-        {key, handle.blocks.empty() ? std::nullopt : std::optional<Value>(std::move(handle)), Guard::as_read, false});
+    add(writes, handle.blocks.empty() ? to_delete(key) : to_put(key, std::move(handle)));
   }
 }
 
@@ -382,13 +380,15 @@ std::vector<PlannedWrite> Draft::writes() {
   for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
   for (const auto& [cidr, change] : changes_) write_block(change, writes);
   write_handles(writes);
-  for (auto& [key, marked] : marked_) {
+  for (auto& [block, marked] : marked_) {
     // A block's own is written with it. A large one that has no room beside these blocks waits for another commit.
-    const bool is_with_its_block = changes_.contains(cidr_of(key).value());
-    if (!is_with_its_block && fits_beside(marked)) add(writes, {key, std::move(marked), Guard::as_read, false});
+    const bool is_with_its_block = changes_.contains(block);
+    if (!is_with_its_block && fits_beside(marked)) {
+      add(writes, to_put(block_beside_key(block), std::move(marked)));
+    }
   }
   if (!writes.empty()) {
-    for (const Key& key : ended_) add(writes, {key, std::nullopt, Guard::as_read, false});
+    for (const net::Prefix& block : ended_) add(writes, to_delete(block_beside_key(block)));
   }
   std::vector<PlannedWrite> result;
   result.reserve(writes.size());

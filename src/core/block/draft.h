@@ -127,7 +127,7 @@ class Draft {
 
   /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.
   [[nodiscard]] Flow<std::vector<CoolingBeside>> rest_of_predecessor(const net::Prefix& cidr);
-  void mark(const std::vector<Key>& records);
+  void mark(const std::vector<net::Prefix>& blocks);
   /// Whether a marked record goes into one commit with the changed blocks.
   [[nodiscard]] bool fits_beside(const BlockBeside& marked) const;
 
@@ -136,8 +136,10 @@ class Draft {
   const Instant now_;
   std::map<net::Prefix, Change> changes_;
   std::vector<PlannedWrite> affinities_;
-  std::set<Key> ended_;                ///< records beside blocks of other lengths in which nothing rests any more
-  std::map<Key, BlockBeside> marked_;  ///< records beside blocks, with the clock marks that they lack
+  /// Blocks of other lengths beside which a record is where nothing rests any more.
+  std::set<net::Prefix> ended_;
+  /// Records beside these blocks, with the clock marks that they lack.
+  std::map<net::Prefix, BlockBeside> marked_;
 };
 
 /// The plan of a decision that only drafts changes. May leave the reader incomplete.

@@ -35,8 +35,8 @@ class OnePool : public testing::Test {
     return reg_.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec(gateway)); }).value();
   }
   /// As `croft record remove` does with a damaged one.
-  void remove_reservation() { reg_.apply({{reservation_key("pool-a"), std::nullopt, Guard::none, false}}); }
-  [[nodiscard]] bool has_reservation() const { return reg_.get<Reservation>(reservation_key("pool-a")) != nullptr; }
+  void remove_reservation() { reg_.apply({to_delete(reservation_key("pool-a"), Guard::none)}); }
+  [[nodiscard]] bool has_reservation() const { return reg_.get(reservation_key("pool-a")) != nullptr; }
   std::optional<Address> add(const std::string& container) {
     AssignRequest request;
     request.owner = {"net", container, "eth0"};
@@ -71,11 +71,11 @@ TEST_F(OnePool, KeepsItsGatewayAndEndsWithoutTheReservation) {
 
 TEST_F(OnePool, CreatedAgainGetsItsReservationBack) {
   create();
-  const Reservation before = *reg_.get<Reservation>(reservation_key("pool-a"));
+  const Reservation before = *reg_.get(reservation_key("pool-a"));
   remove_reservation();
   EXPECT_TRUE(create().existed_before);
   ASSERT_TRUE(has_reservation());
-  EXPECT_EQ(*reg_.get<Reservation>(reservation_key("pool-a")), before);
+  EXPECT_EQ(*reg_.get(reservation_key("pool-a")), before);
 }
 
 /// A damaged one is not absent: the operator removes it first.
@@ -112,11 +112,11 @@ class DeletedBlock : public OnePool {
 
 TEST_F(DeletedBlock, IsNone) {
   ASSERT_TRUE(add("c0"));
-  const auto* made = reg_.get<Block>(block_key(cidr_));
+  const auto* made = reg_.get(block_key(cidr_));
   ASSERT_NE(made, nullptr);
   EXPECT_FALSE(made->deleted);
   EXPECT_GT(made->sequence_number, number_) << "numbers go on";
-  EXPECT_NE(reg_.get<Affinity>(affinity_key(kNode, cidr_)), nullptr);
+  EXPECT_NE(reg_.get(affinity_key(kNode, cidr_)), nullptr);
 }
 
 TEST_F(DeletedBlock, MayBeClaimed) {
@@ -124,8 +124,8 @@ TEST_F(DeletedBlock, MayBeClaimed) {
     return plan_claim_affinity(s, {kNode.type, "node-b"}, cidr_, clock_.now());
   });
   EXPECT_EQ(outcome.value(), ClaimOutcome::claimed);
-  EXPECT_FALSE(reg_.get<Block>(block_key(cidr_))->deleted);
-  EXPECT_GT(reg_.get<Block>(block_key(cidr_))->sequence_number, number_);
+  EXPECT_FALSE(reg_.get(block_key(cidr_))->deleted);
+  EXPECT_GT(reg_.get(block_key(cidr_))->sequence_number, number_);
 }
 
 /// Nothing is given out of it, and nothing beside it.
@@ -135,7 +135,7 @@ TEST_F(DeletedBlock, WithHoldersIsDamaged) {
   block.deleted = true;
   reg_.put(block_key(cidr_), block);
   EXPECT_FALSE(add("c0"));
-  EXPECT_EQ(*reg_.get<Block>(block_key(cidr_)), block);
+  EXPECT_EQ(*reg_.get(block_key(cidr_)), block);
 }
 
 /// `croft record remove` asks for --force where this says something.

@@ -56,7 +56,7 @@ class World {
     reg.put(ipam_config_key(), config);
   }
   void put_on_pool(const std::function<void(Pool&)>& change) {
-    Pool pool = *reg.get<Pool>(pool_key("a"));
+    Pool pool = *reg.get(pool_key("a"));
     change(pool);
     reg.put(pool_key("a"), pool);
   }
@@ -168,7 +168,7 @@ TEST(EnsureBlock, AnswersByWhatIsThere) {
     if (block == nullptr) continue;
     // It is the node's now, and asking again changes nothing.
     world.reg.apply(plan->writes);
-    EXPECT_EQ(world.reg.get<Block>(block_key(*block))->affinity, node("node-a")) << row.what;
+    EXPECT_EQ(world.reg.get(block_key(*block))->affinity, node("node-a")) << row.what;
     const auto again = world.ensure();
     ASSERT_TRUE(again) << row.what;
     EXPECT_EQ(std::get<net::Prefix>(again->answer), *block) << row.what;

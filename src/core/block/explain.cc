@@ -29,7 +29,7 @@ class Explaining {
 
   /// `decided` is the plan of the same snapshot.
   [[nodiscard]] Flow<Plan<Explanation>> run(Plan<AssignAnswer> decided) {
-    const Node* node = reader_.sound<Node>(node_key(request_.node.name));
+    const Node* node = reader_.sound(node_key(request_.node.name));
     TRY_VOID(reader_.ready());
     result_.strict_affinity = pools_.config().strict_affinity;
     result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
@@ -164,7 +164,7 @@ class Explaining {
   ExplainedAddress explained(const AssignedAddress& address) {
     ExplainedAddress result{address, Origin::held_before, {}};
     if (address.held_before) return result;
-    const Block* before = reader_.get<Block>(block_key(address.block));
+    const Block* before = reader_.get(block_key(address.block));
     if (before == nullptr) {
       result.origin = Origin::new_block;
       return result;

@@ -82,7 +82,7 @@ TEST(ForeignLengths, WhatAnotherBootReleasedEnds) {
     world.clock.advance(1s);
     if (after < 27)
       world.reg.put(pool_key("a"), [&] {
-        Pool pool = *world.reg.get<Pool>(pool_key("a"));
+        Pool pool = *world.reg.get(pool_key("a"));
         pool.cidr = prefix("10.79.0.0/26");
         return pool;
       }());
@@ -117,7 +117,7 @@ TEST(ForeignLengths, WhatAnotherBootReleasedInALargeBlockEnds) {
     world.lose_blocks();
     world.set_length(26);
     world.reg.put(pool_key("a"), [&] {
-      Pool pool = *world.reg.get<Pool>(pool_key("a"));
+      Pool pool = *world.reg.get(pool_key("a"));
       pool.cidr = prefix("10.79.0.0/25");
       return pool;
     }());
@@ -175,15 +175,15 @@ RC_GTEST_PROP(ForeignLengths, NothingHasTwoHoldersAndWhatCoolsEnds, (bool keys_a
       }
       case 2:
         world.set_length(*rc::gen::inRange(26, 30));
-        log("length " + std::to_string(world.reg.get<Pool>(pool_key("a"))->block_length));
+        log("length " + std::to_string(world.reg.get(pool_key("a"))->block_length));
         break;
       case 3: {  // without a look at those of other lengths
-        const int length = world.reg.get<Pool>(pool_key("a"))->block_length;
+        const int length = world.reg.get(pool_key("a"))->block_length;
         const Prefix cidr =
             prefix("10.79.0.0/26")
                 .subprefix(*rc::gen::inRange(std::uint64_t{0}, std::uint64_t{1} << (length - 26)), length);
         log("make " + cidr.to_string());
-        if (world.reg.get<Block>(block_key(cidr)) == nullptr) world.make_as_another(cidr, a_node());
+        if (world.reg.get(block_key(cidr)) == nullptr) world.make_as_another(cidr, a_node());
         break;
       }
       case 4:

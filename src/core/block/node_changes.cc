@@ -11,7 +11,7 @@ namespace croft::core {
 Step<Node> plan_label_node(const Snapshot& snapshot, const std::string& name, const LabelChanges& changes) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Node>> {
     TRY_VOID(check_node_name(name));
-    const Node* stored = reader.get<Node>(node_key(name));
+    const Node* stored = reader.get(node_key(name));
     TRY_VOID(reader.ready());
     const bool sets_some = std::ranges::any_of(changes, [](const auto& change) { return change.second.has_value(); });
     if (stored == nullptr && !sets_some) {
@@ -29,41 +29,41 @@ Step<Node> plan_label_node(const Snapshot& snapshot, const std::string& name, co
       node.labels[key] = *value;
     }
     if (stored != nullptr && *stored == node) return Plan<Node>{std::move(node), {}};
-    return Plan<Node>{node, {{node_key(name), node, Guard::as_read, false}}};
+    return Plan<Node>{node, {to_put(node_key(name), node)}};
   });
 }
 
 Step<bool> plan_note_removed(const Snapshot& snapshot, const RemovedNode& removed) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
-    const Key key = removed_node_key(removed.node);
-    const auto* stored = reader.get<RemovedNode>(key);
+    const auto key = removed_node_key(removed.node);
+    const auto* stored = reader.get(key);
     TRY_VOID(reader.ready());
     RemovedNode both = removed;
     if (stored != nullptr) {
       for (const auto& [block, sequence] : stored->held) both.held[block] = std::max(both.held[block], sequence);
     }
     if (stored != nullptr && *stored == both) return Plan<bool>{false, {}};
-    return Plan<bool>{true, {{key, std::move(both), Guard::as_read, false}}};
+    return Plan<bool>{true, {to_put(key, std::move(both))}};
   });
 }
 
 Step<bool> plan_forget_removed(const Snapshot& snapshot, const RemovedNode& seen) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
-    const Key key = removed_node_key(seen.node);
-    const auto* stored = reader.get<RemovedNode>(key);
+    const auto key = removed_node_key(seen.node);
+    const auto* stored = reader.get(key);
     TRY_VOID(reader.ready());
     if (stored == nullptr || *stored != seen) return Plan<bool>{false, {}};
-    return Plan<bool>{true, {{key, std::nullopt, Guard::as_read, false}}};
+    return Plan<bool>{true, {to_delete(key)}};
   });
 }
 
 Step<bool> plan_delete_node(const Snapshot& snapshot, const std::string& name) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
     TRY_VOID(check_node_name(name));
-    const Node* stored = reader.get<Node>(node_key(name));
+    const Node* stored = reader.get(node_key(name));
     TRY_VOID(reader.ready());
     if (stored == nullptr) return Plan<bool>{false, {}};
-    return Plan<bool>{true, {{node_key(name), std::nullopt, Guard::as_read, false}}};
+    return Plan<bool>{true, {to_delete(node_key(name))}};
   });
 }
 

@@ -69,7 +69,7 @@ TEST(NodeChanges, LabelsAreSetAndTakenAway) {
     ASSERT_EQ(done.has_value(), !row.error) << row.what;
     if (done) {
       EXPECT_EQ(done->labels, row.labels) << row.what;
-      EXPECT_EQ(*reg.get<Node>(node_key("node-a")), *done) << row.what;
+      EXPECT_EQ(*reg.get(node_key("node-a")), *done) << row.what;
     } else {
       EXPECT_EQ(done.error().code, *row.error) << row.what;
     }

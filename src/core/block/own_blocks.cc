@@ -42,7 +42,7 @@ std::size_t OwnBlocks::count(Reader& reader, const AffinityOwner& node, net::Fam
 Flow<std::optional<Prefix>> OwnBlocks::any(Reader& reader, const AffinityOwner& node, net::Family family,
                                            const std::vector<const Pool*>& usable) const {
   for (const Prefix& cidr : owned_in(reader, node, family, usable)) {
-    const Block* block = reader.sound<Block>(block_key(cidr));
+    const Block* block = reader.sound(block_key(cidr));
     TRY_VOID(reader.ready());
     if (block != nullptr && block->affinity == node) return std::optional(cidr);
   }

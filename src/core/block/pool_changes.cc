@@ -39,22 +39,22 @@ Occupation occupation_of(const Block& block) {
 
 void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
   if (block.affinity) {
-    writes.push_back({affinity_key(*block.affinity, block.cidr), std::nullopt, Guard::none, false});
+    writes.push_back(to_delete(affinity_key(*block.affinity, block.cidr), Guard::none));
   }
-  writes.push_back({vacancy_key(block.affinity, block.cidr), std::nullopt, Guard::none, false});
+  writes.push_back(to_delete(vacancy_key(block.affinity, block.cidr), Guard::none));
   const SequenceNumber last = stamped(block).sequence_number;
-  writes.push_back({high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none, false});
-  writes.push_back({block_key(block.cidr), std::nullopt, Guard::as_read, false});
+  writes.push_back(to_put(high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none));
+  writes.push_back(to_delete(block_key(block.cidr)));
 }
 
 /// The write of a pool's reservation that is gone; none where the pool may be another program's, which made none.
 std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& pool) {
   Reservation reservation = reservation_for(pool);
-  const Key key = reservation_key(reservation.name);
+  const auto key = reservation_key(reservation.name);
   const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
   if (is_there || (reader.foreign_writers() && !pool.gateway)) return {};
-  return {{key, std::move(reservation), Guard::as_read, false},
-          {pool_key(pool.name), std::nullopt, Guard::as_read, true}};
+  return {to_put(key, std::move(reservation)),
+          to_check(pool_key(pool.name))};
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     const PoolTable pools(reader);
     const auto leftover = block_cidrs_in(reader, spec.cidr);
     // Looked up, so that creating them is guarded.
-    static_cast<void>(reader.get<Pool>(pool_key(spec.name)));
+    static_cast<void>(reader.get(pool_key(spec.name)));
     reader.ask(reservation_key(reservation_name_of(pool)));
     TRY_VOID(reader.ready());
 
@@ -98,7 +98,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     // Only now: a pool that is there needs nothing of these.
     PlannedWrite generation = next_pool_set(reader);
     const AddressClaims claims(reader);
-    static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(pool))));
+    static_cast<void>(reader.get(reservation_key(reservation_name_of(pool))));
     TRY_VOID(reader.ready());
     if (const auto& damage = pools.damaged_pool()) {
       return fail(damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name)));
@@ -123,46 +123,46 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     std::vector<PlannedWrite> writes;
     const Reservation reservation = reservation_for(pool);
     writes.push_back(std::move(generation));
-    writes.push_back({reservation_key(reservation.name), reservation, Guard::as_read, false});
-    writes.push_back({pool_key(pool.name), pool, Guard::as_read, false});
+    writes.push_back(to_put(reservation_key(reservation.name), reservation));
+    writes.push_back(to_put(pool_key(pool.name), pool));
     return Plan<PoolCreated>{{std::move(pool), false}, std::move(writes)};
   });
 }
 
 Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Pool>> {
-    const Pool* stored = reader.get<Pool>(pool_key(name));
+    const Pool* stored = reader.get(pool_key(name));
     TRY_VOID(reader.ready());
     if (stored == nullptr) return fail(no_such_pool(name));
     Pool pool = *stored;
     if (pool.disabled == disabled) return Plan<Pool>{std::move(pool), {}};
     pool.disabled = disabled;
-    return Plan<Pool>{pool, {{pool_key(name), pool, Guard::as_read, false}}};
+    return Plan<Pool>{pool, {to_put(pool_key(name), pool)}};
   });
 }
 
 Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolDeleted>> {
-    const Pool* pool = reader.get<Pool>(pool_key(name));
+    const Pool* pool = reader.get(pool_key(name));
     TRY_VOID(reader.ready());
     if (pool == nullptr) return fail(no_such_pool(name));
     if (!pool->disabled) {
       return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name));
     }
     const auto cidrs = block_cidrs_in(reader, pool->cidr);
-    const auto* config = reader.get<IpamConfig>(ipam_config_key());
+    const auto* config = reader.get(ipam_config_key());
     TRY_VOID(reader.ready());
     const Cooldowns cooldowns(pool->cooldown,
                               std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
-    for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get<Block>(block_key(cidr)));
+    for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get(block_key(cidr)));
     PlannedWrite generation = next_pool_set(reader);
-    static_cast<void>(reader.get<Reservation>(reservation_key(reservation_name_of(*pool))));
+    static_cast<void>(reader.get(reservation_key(reservation_name_of(*pool))));
     TRY_VOID(reader.ready());
 
     std::vector<PlannedWrite> writes;
     std::size_t deleted = 0;
     for (const net::Prefix& cidr : cidrs) {
-      const Block* stored = reader.get<Block>(block_key(cidr));
+      const Block* stored = reader.get(block_key(cidr));
       if (stored == nullptr) continue;
       TRY_VOID(check_writable(*stored));
       const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
@@ -177,11 +177,11 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
     }
     if (deleted > kDeleteBlocksMax) return Plan<PoolDeleted>{{false}, std::move(writes)};
     const std::string reservation = reservation_name_of(*pool);
-    if (reader.get<Reservation>(reservation_key(reservation)) != nullptr) {
-      writes.push_back({reservation_key(reservation), std::nullopt, Guard::as_read, false});
+    if (reader.get(reservation_key(reservation)) != nullptr) {
+      writes.push_back(to_delete(reservation_key(reservation)));
     }
     writes.push_back(std::move(generation));
-    writes.push_back({pool_key(name), std::nullopt, Guard::as_read, false});
+    writes.push_back(to_delete(pool_key(name)));
     return Plan<PoolDeleted>{{true}, std::move(writes)};
   });
 }

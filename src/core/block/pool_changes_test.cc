@@ -85,7 +85,7 @@ TEST_F(PoolChanges, ASwitchThatIsAsWantedCostsNoWrite) {
                       {"a", true, true, {}, 0},
                       {"b", false, true, ErrorCode::not_found, 0}};
   for (const Row& row : rows) {
-    Pool pool = *reg.get<Pool>(pool_key("a"));
+    Pool pool = *reg.get(pool_key("a"));
     pool.disabled = row.before;
     reg.put(pool_key("a"), pool);
     const auto plan = set_disabled(row.name, row.wanted);
@@ -122,8 +122,8 @@ TEST_F(PoolChanges, APoolGoesWhenItIsDisabledAndNobodyHoldsOrHeldOfIt) {
     const auto done = drop(row.name);
     EXPECT_EQ(code_of(done), row.error) << row.what;
     const bool gone = done.has_value();
-    EXPECT_EQ(reg.get<Pool>(pool_key("a")) == nullptr, gone) << row.what;
-    EXPECT_EQ(reg.get<Reservation>(reservation_key("pool-a")) == nullptr, gone) << row.what;
+    EXPECT_EQ(reg.get(pool_key("a")) == nullptr, gone) << row.what;
+    EXPECT_EQ(reg.get(reservation_key("pool-a")) == nullptr, gone) << row.what;
     EXPECT_EQ(count(Kind::block), row.held && !gone ? 1U : 0U) << row.what;
     if (gone) {
       EXPECT_EQ(count(Kind::affinity) + count(Kind::vacancy), 0U) << row.what;
@@ -140,12 +140,12 @@ TEST_F(PoolChanges, ManyBlocksGoInBatchesAndThePoolWithTheLast) {
   ASSERT_TRUE(first);
   EXPECT_FALSE(first->complete);
   EXPECT_EQ(count(Kind::block), 1U);
-  EXPECT_NE(reg.get<Pool>(pool_key("a")), nullptr);
+  EXPECT_NE(reg.get(pool_key("a")), nullptr);
   const auto last = drop();
   ASSERT_TRUE(last);
   EXPECT_TRUE(last->complete);
   EXPECT_EQ(count(Kind::block), 0U);
-  EXPECT_EQ(reg.get<Pool>(pool_key("a")), nullptr);
+  EXPECT_EQ(reg.get(pool_key("a")), nullptr);
   EXPECT_EQ(count(Kind::high_water_mark), kDeleteBlocksMax + 1);
 }
 
@@ -212,11 +212,11 @@ TEST_F(PoolChanges, APoolIsSplitIntoPartsThatKeepItsBlocks) {
     if (row.held != nullptr) hold(row.held);
     const auto done = split(row.wanted);
     EXPECT_EQ(code_of(done), row.error) << row.what;
-    EXPECT_EQ(reg.get<Pool>(pool_key("a")) == nullptr, done.has_value()) << row.what;
+    EXPECT_EQ(reg.get(pool_key("a")) == nullptr, done.has_value()) << row.what;
     if (!done) continue;
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < done->parts.size(); ++i) {
-      const Pool* part = reg.get<Pool>(pool_key("split-a-" + std::to_string(i)));
+      const Pool* part = reg.get(pool_key("split-a-" + std::to_string(i)));
       ASSERT_NE(part, nullptr) << row.what;
       EXPECT_EQ(part->block_length, 28) << row.what;
       parts.push_back(part->cidr.to_string() + " " + (part->gateway ? part->gateway->to_string() : "-"));

@@ -189,7 +189,7 @@ bool keeps_affinity(Reader& reader, const PoolTable& pools, const Block& block) 
   if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return true;
   const Pool* pool = pools.containing(block.cidr.first());
   if (pool == nullptr || selects_all(pool->node_selector)) return true;
-  const Node* node = reader.sound<Node>(node_key(block.affinity->name));
+  const Node* node = reader.sound(node_key(block.affinity->name));
   if (node == nullptr) return true;  // or what it says of labels is damaged
   const auto selected = selects_node(*pool, node->labels);
   return !selected || *selected;

@@ -281,7 +281,7 @@ TEST(PoolShape, ARefusalForWantOfAddressesBeginsToCount) {
   };
   there.jump_wall(std::chrono::seconds(600));  // ahead by the cooldown
   EXPECT_FALSE(ask());
-  const auto* block = scene.get<Block>(block_key(prefix("10.0.0.0/32")));
+  const auto* block = scene.get(block_key(prefix("10.0.0.0/32")));
   ASSERT_EQ(block->attributes.front().cooling->seen.size(), 1U);
   there.advance(std::chrono::seconds(599));
   EXPECT_FALSE(ask());

@@ -44,7 +44,7 @@ class Split {
   Split(Reader& reader, const PoolSplit& split, const Instant& now)
       : reader_(reader),
         split_(split),
-        generation_(reader_.get<PoolSet>(pool_set_key())),
+        generation_(reader_.get(pool_set_key())),
         pools_(reader_),
         draft_(reader_, pools_, now) {}
 
@@ -61,7 +61,7 @@ class Split {
                               "first address or none",
                               pool->name, pool->gateway->to_string()));
     }
-    reservation_ = reader_.get<Reservation>(reservation_key(reservation_name_of(*pool)));
+    reservation_ = reader_.get(reservation_key(reservation_name_of(*pool)));
     answer_.before = pool->name;
     for (std::uint64_t i = 0; i < split_.parts; ++i) {
       TRY_VOID(add_part(*pool, i, pool->cidr.subprefix(i, length)));
@@ -86,7 +86,7 @@ class Split {
     part.gateway = gateway_of(pool, cidr, split_.gateways);
     part.rest.reset();  // what a foreign format says of one object is not true of another
     TRY_VOID(check_pool_name(part.name));
-    if (reader_.get<Pool>(pool_key(part.name)) != nullptr) {
+    if (reader_.get(pool_key(part.name)) != nullptr) {
       return fail(ErrorCode::already_exists, "pool " + part.name + " exists already");
     }
     if (part.gateway && part.gateway != pool.gateway) {
@@ -96,7 +96,7 @@ class Split {
     if (reservation_ != nullptr) {
       TRY_VOID(reserve(pool, part));
     }
-    writes_.push_back({pool_key(part.name), part, Guard::as_read, false});
+    writes_.push_back(to_put(pool_key(part.name), part));
     answer_.parts.push_back(std::move(part));
     return {};
   }
@@ -119,30 +119,30 @@ class Split {
   void depend_on_block(const Pool& pool, const net::Address& address) {
     const Key key = block_key(net::Prefix::containing(address, pool.block_length));
     const bool known = std::any_of(writes_.begin(), writes_.end(), [&](const PlannedWrite& w) { return w.key == key; });
-    if (!known) writes_.push_back({key, std::nullopt, Guard::as_read, true});
+    if (!known) writes_.push_back(to_check(key));
   }
 
   [[nodiscard]] Result<void> reserve(const Pool& pool, const Pool& part) {
     Reservation reservation = reservation_for(part);
-    const Key key = reservation_key(reservation.name);
-    if (reader_.get<Reservation>(key) != nullptr) {
+    const auto key = reservation_key(reservation.name);
+    if (reader_.get(key) != nullptr) {
       return fail(ErrorCode::already_exists, "reservation " + reservation.name + " exists already");
     }
     for (const net::Prefix& reserved : reservation.cidrs) {
       TRY(const AddressState state, state_in(draft_, pool, reserved.first()));
       if (state == AddressState::held) answer_.held_reserved.push_back(reserved.first());
     }
-    writes_.push_back({key, std::move(reservation), Guard::as_read, false});
+    writes_.push_back(to_put(key, std::move(reservation)));
     return {};
   }
 
   void remove(const Pool& pool) {
     if (reservation_ != nullptr) {
-      writes_.push_back({reservation_key(reservation_->name), std::nullopt, Guard::as_read, false});
+      writes_.push_back(to_delete(reservation_key(reservation_->name)));
     }
-    writes_.push_back({pool_key(pool.name), std::nullopt, Guard::as_read, false});
+    writes_.push_back(to_delete(pool_key(pool.name)));
     const std::uint64_t generation = generation_ != nullptr ? generation_->generation : 0;
-    writes_.push_back({pool_set_key(), PoolSet{generation + 1}, Guard::as_read, false});
+    writes_.push_back(to_put(pool_set_key(), PoolSet{generation + 1}));
   }
 
   Reader& reader_;

@@ -37,7 +37,7 @@ template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
                                    Held held) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
-    const Handle* handle = reader.get<Handle>(handle_key(handle_id));
+    const Handle* handle = reader.get(handle_key(handle_id));
     const PoolTable pools(reader);
     TRY_VOID(reader.ready());
     if (handle == nullptr) return Plan<Released>{};

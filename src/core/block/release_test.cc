@@ -35,11 +35,11 @@ class ReleaseOldHandle : public testing::Test {
         [&](const Snapshot& s) { return plan_claim_affinity(s, kNode, prefix(kCidr), clock.now()); }));
   }
   void hold(const char* text, const std::string& handle_id, Attributes attributes) {
-    Block block = *reg.get<Block>(block_key(prefix(kCidr)));
+    Block block = *reg.get(block_key(prefix(kCidr)));
     auto taken = take_address(std::move(block), address(text), Attribute{handle_id, std::move(attributes), {}, {}});
     ASSERT_TRUE(taken);
     reg.put(block_key(prefix(kCidr)), std::move(taken->block));
-    const Handle* before = reg.get<Handle>(handle_key(handle_id));
+    const Handle* before = reg.get(handle_key(handle_id));
     Handle handle = before != nullptr ? *before : Handle{handle_id, {}, false, {}};
     ++handle.blocks[kCidr];
     reg.put(handle_key(handle_id), std::move(handle));
@@ -51,7 +51,7 @@ class ReleaseOldHandle : public testing::Test {
     return done ? done->addresses : std::vector<net::Address>();
   }
   [[nodiscard]] AddressState state(const char* text) const {
-    return state_of(*reg.get<Block>(block_key(prefix(kCidr))), *net::ordinal_of(prefix(kCidr), address(text)));
+    return state_of(*reg.get(block_key(prefix(kCidr))), *net::ordinal_of(prefix(kCidr), address(text)));
   }
 
   TestRegister reg;
@@ -83,7 +83,7 @@ TEST_F(ReleaseOldHandle, OnlyWhatIsOfTheOldFormGoes) {
       EXPECT_THAT(released, IsEmpty()) << row.what;
     }
     EXPECT_EQ(state("10.0.0.3"), row.goes ? AddressState::cooling : AddressState::held) << row.what;
-    EXPECT_EQ(reg.get<Handle>(handle_key(row.handle)) == nullptr, row.goes) << row.what;
+    EXPECT_EQ(reg.get(handle_key(row.handle)) == nullptr, row.goes) << row.what;
   }
 }
 
@@ -92,7 +92,7 @@ TEST_F(ReleaseOldHandle, WhatElseIsUnderTheHandleStays) {
   hold("10.0.0.4", "ns.pod", {{kNamespaceKey, "default"}, {kPodKey, "web"}});
   EXPECT_THAT(release("ns.pod"), ElementsAre(address("10.0.0.3")));
   EXPECT_EQ(state("10.0.0.4"), AddressState::held);
-  EXPECT_EQ(reg.get<Handle>(handle_key("ns.pod"))->blocks.at(kCidr), 1U);
+  EXPECT_EQ(reg.get(handle_key("ns.pod"))->blocks.at(kCidr), 1U);
   EXPECT_THAT(release("ns.pod"), IsEmpty());
 }
 

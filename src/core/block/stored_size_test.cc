@@ -159,7 +159,7 @@ class SmallStore : public testing::Test {
       if (released.addresses.empty() || !released.unfinished) return count;
     }
   }
-  [[nodiscard]] const Block* block(const std::string& cidr) const { return reg_.get<Block>(block_key(prefix(cidr))); }
+  [[nodiscard]] const Block* block(const std::string& cidr) const { return reg_.get(block_key(prefix(cidr))); }
   /// The blocks there are.
   [[nodiscard]] std::size_t blocks() const {
     return static_cast<std::size_t>(std::count_if(reg_.records().begin(), reg_.records().end(),
@@ -271,7 +271,7 @@ TEST_F(SmallStore, WhatCoolsLosesItsSparePartsOnlyWhereThereIsNoRoom) {
 TEST_F(SmallStore, WhateverIsAddedCanBeRemoved) {
   const bool ok = rc::check("ADD and DEL in any order, by several machines", [this] {
     TestRegister fresh;
-    for (const char* pool : {"four", "six"}) fresh.put(pool_key(pool), *reg_.get<Pool>(pool_key(pool)));
+    for (const char* pool : {"four", "six"}) fresh.put(pool_key(pool), *reg_.get(pool_key(pool)));
     fresh.commit_bytes_max = kBytesMax;
     reg_ = fresh;
     std::set<std::string> there;
@@ -291,7 +291,7 @@ TEST_F(SmallStore, WhateverIsAddedCanBeRemoved) {
         there.insert(name);
       } else {
         static_cast<void>(remove(name));
-        RC_ASSERT(reg_.get<Handle>(handle_key("net." + name)) == nullptr);
+        RC_ASSERT(reg_.get(handle_key("net." + name)) == nullptr);
         there.erase(name);
       }
       RC_ASSERT(!HasFailure());

@@ -89,26 +89,25 @@ class OverlapWorld {
   void lose_blocks() {
     std::vector<PlannedWrite> writes;
     for (const auto& [key, value] : reg.records()) {
-      if (key.kind == Kind::affinity) writes.push_back({key, std::nullopt, Guard::none, false});
+      if (key.kind == Kind::affinity) writes.push_back(to_delete(key, Guard::none));
       const auto* block = std::get_if<Block>(&value);
       if (block == nullptr) continue;
-      writes.push_back({key, std::nullopt, Guard::none, false});
+      writes.push_back(to_delete(key, Guard::none));
       writes.push_back(
-          {block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none, false});
+          to_put(block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none));
     }
     reg.apply(writes);
   }
   /// The first one in which nothing is held, if any.
   void lose_empty_block() {
     for (const net::Prefix& cidr : blocks()) {
-      const Block block = *reg.get<Block>(block_key(cidr));
+      const Block block = *reg.get(block_key(cidr));
       const auto [seen, beside] = without_cooling(block);
       if (!is_empty(seen)) continue;
-      std::vector<PlannedWrite> writes{{block_key(cidr), std::nullopt, Guard::none, false}};
-      if (block.affinity) writes.push_back({affinity_key(*block.affinity, cidr), std::nullopt, Guard::none, false});
-      std::optional<Value> left;
-      if (!beside.empty()) left = BlockBeside{beside};
-      writes.push_back({block_beside_key(cidr), std::move(left), Guard::none, false});
+      std::vector<PlannedWrite> writes{to_delete(block_key(cidr), Guard::none)};
+      if (block.affinity) writes.push_back(to_delete(affinity_key(*block.affinity, cidr), Guard::none));
+      const auto key = block_beside_key(cidr);
+      writes.push_back(beside.empty() ? to_delete(key, Guard::none) : to_put(key, BlockBeside{beside}, Guard::none));
       reg.apply(writes);
       return;
     }
@@ -116,7 +115,7 @@ class OverlapWorld {
   /// A cache drops what it concluded of blocks under a claim that it sees (store/cached/cache.h).
   void unsettle_under(const net::Prefix& cidr) {
     for (const net::Prefix& other : blocks()) {
-      Block block = *reg.get<Block>(block_key(other));
+      Block block = *reg.get(block_key(other));
       block.is_settled = block.is_settled && (other == cidr || !other.overlaps(cidr));
       reg.put(block_key(other), std::move(block));
     }
@@ -125,16 +124,16 @@ class OverlapWorld {
   void make_as_another(const net::Prefix& cidr, const std::string& on) {
     Block block = new_block(cidr, node(on), clock.now(), {});
     // A store shows it with what is recorded beside the one before it.
-    const auto* beside = reg.get<BlockBeside>(block_beside_key(cidr));
+    const auto* beside = reg.get(block_beside_key(cidr));
     if (beside != nullptr) block = with_cooling(std::move(block), beside->cooling);
-    reg.apply({{block_beside_key(cidr), std::nullopt, Guard::none, false}});
+    reg.apply({to_delete(block_beside_key(cidr), Guard::none)});
     reg.put(block_key(cidr), std::move(block));
     reg.put(affinity_key(node(on), cidr), Affinity{node(on), cidr, AffinityState::confirmed, false});
     unsettle_under(cidr);
   }
   /// Another program writes a block, or this one has begun anew.
   void touch_as_another(const net::Prefix& cidr) {
-    Block block = *reg.get<Block>(block_key(cidr));
+    Block block = *reg.get(block_key(cidr));
     block.is_settled = false;
     reg.put(block_key(cidr), stamped(std::move(block)));
   }

@@ -36,7 +36,7 @@ class NodeRangeTable {
   /// Asks for what it needs; meaningful once checked.
   explicit NodeRangeTable(Reader& reader, AddressClaims::For purpose = AddressClaims::For::to_claim) {
     // Before the lists: what changes after it then shows as a conflict on it.
-    if (const auto* stored = reader.get<NodeRangeSet>(node_range_set_key())) stored_ = *stored;
+    if (const auto* stored = reader.get(node_range_set_key())) stored_ = *stored;
     claims_.emplace(reader, purpose);
     if (!reader.ready()) return;
     for (const auto& [key, value] : reader.list({Kind::node_range, ""})) {
@@ -111,7 +111,7 @@ class NodeRangeTable {
     ++next.generation;
     if (!sets.empty()) next.cursors.clear();
     for (const CidrSet& set : sets) next.cursors.push_back(set.cursor());
-    return {node_range_set_key(), std::move(next), Guard::as_read, false};
+    return to_put(node_range_set_key(), std::move(next));
   }
 
  private:
@@ -171,13 +171,13 @@ Error exhausted(const std::string& node, net::Family family, const std::vector<C
 [[nodiscard]] Result<std::optional<PlannedWrite>> node_record(const Reader& reader, const std::string& node,
                                                               NodeRecord record) {
   TRY_VOID(check_node_name(node));
-  if (reader.find<Node>(node_key(node)) != nullptr) return std::optional<PlannedWrite>();
+  if (reader.find(node_key(node)) != nullptr) return std::optional<PlannedWrite>();
   if (record == NodeRecord::demand) {
     return fail(ErrorCode::not_found, fmt::format("there is no node {}", net::echo(node)));
   }
   Node made;
   made.name = node;
-  return std::optional(PlannedWrite{node_key(node), std::move(made), Guard::as_read, false});
+  return std::optional(to_put(node_key(node), std::move(made)));
 }
 
 /// Takes the next free range of a family. One that somebody made since the list was read is passed over.
@@ -185,7 +185,7 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   for (CidrSet& set : sets) {
     if (set.cluster().cidr.family() != family) continue;
     while (const auto found = set.take_next()) {
-      if (reader.find<NodeRange>(node_range_key(found->cidr)) != nullptr) continue;
+      if (reader.find(node_range_key(found->cidr)) != nullptr) continue;
       return NodeRangeAdded{found->cidr, set.cluster().cidr, found->tries};
     }
   }
@@ -346,7 +346,7 @@ NodeRangeSet configured(const NodeRangeSpec& spec, const NodeRangeSet& before) {
 template <class Answer>
 Plan<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> writes) {
   for (const PlannedWrite& write : writes) {
-    if (write.key.kind == Kind::node_range) static_cast<void>(reader.get<NodeRange>(write.key));
+    if (write.key.kind == Kind::node_range) static_cast<void>(reader.get(KeyOf<NodeRange>(write.key)));
   }
   return {std::move(answer), std::move(writes)};
 }
@@ -383,7 +383,7 @@ Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, 
     answer.changed = true;
     std::vector<PlannedWrite> writes;
     writes.push_back(std::move(pool_set));
-    writes.push_back({node_range_set_key(), answer.set, Guard::as_read, false});
+    writes.push_back(to_put(node_range_set_key(), answer.set));
     return Plan<NodeRangesConfigured>{std::move(answer), std::move(writes)};
   });
 }
@@ -394,7 +394,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<NodeRangesAssigned>>> {
     CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
     for (const std::string& node : nodes) {
-      if (check_node_name(node)) static_cast<void>(reader.get<Node>(node_key(node)));
+      if (check_node_name(node)) static_cast<void>(reader.get(node_key(node)));
     }
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
@@ -423,7 +423,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
       // The ranges before the cursor: where commits are not atomic, a crash then leaves a range that its node has.
       if (*made) writes.push_back(**std::move(made));
       for (const NodeRangeAdded& one : *added) {
-        writes.push_back({node_range_key(one.cidr), NodeRange{node, one.cidr}, Guard::as_read, false});
+        writes.push_back(to_put(node_range_key(one.cidr), NodeRange{node, one.cidr}));
         answer.cidrs.push_back(one.cidr);
         any_added = true;
       }
@@ -439,7 +439,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
                                                const net::Prefix& cidr, Lengths lengths, NodeRecord record) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
     TRY_VOID(check_node_name(node));
-    static_cast<void>(reader.get<Node>(node_key(node)));
+    static_cast<void>(reader.get(node_key(node)));
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
     if (!is_configured(table)) return fail(not_configured());
@@ -460,7 +460,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
           fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
     }
     TRY_VOID(check_free(cidr, table));
-    if (const auto* other = reader.find<NodeRange>(node_range_key(cidr))) {
+    if (const auto* other = reader.find(node_range_key(cidr))) {
       return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
     }
     const ClusterCidr& cluster = place->cluster();
@@ -472,7 +472,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     answer.cidrs.push_back(cidr);
     table.put_in_order(answer.cidrs);
     answer.added.push_back({cidr, cluster.cidr, 0});
-    writes.push_back({node_range_key(cidr), NodeRange{node, cidr}, Guard::as_read, false});
+    writes.push_back(to_put(node_range_key(cidr), NodeRange{node, cidr}));
     writes.push_back(table.next_set({}));
     return guarded(reader, std::move(answer), std::move(writes));
   });
@@ -483,7 +483,7 @@ Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, cons
                                                   const std::optional<std::vector<net::Prefix>>& only_these) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesReleased>> {
     TRY_VOID(check_node_name(node));
-    const bool is_recorded = reader.sound<Node>(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
+    const bool is_recorded = reader.sound(node_key(node)) != nullptr || reader.damage(node_key(node)) != nullptr;
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
     NodeRangesReleased answer{node, table.ranges_of(node)};
@@ -494,7 +494,7 @@ Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, cons
                     [&](const net::Prefix& cidr) { return std::ranges::find(*only_these, cidr) == only_these->end(); });
     }
     if (answer.cidrs.empty()) return Plan<NodeRangesReleased>{std::move(answer), {}};
-    for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get<NodeRange>(node_range_key(cidr)));
+    for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get(node_range_key(cidr)));
     TRY_VOID(reader.ready());
     if (is_recorded && if_recorded == IfRecorded::refuse) {
       return fail(
@@ -507,10 +507,10 @@ Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, cons
 
     // Here the set goes first: where commits are not atomic, a crash then leaves the node its ranges.
     std::vector<PlannedWrite> writes;
-    if (if_recorded == IfRecorded::refuse) writes.push_back({node_key(node), std::nullopt, Guard::as_read, true});
+    if (if_recorded == IfRecorded::refuse) writes.push_back(to_check(node_key(node)));
     writes.push_back(table.next_set({}));
     for (const net::Prefix& cidr : answer.cidrs) {
-      writes.push_back({node_range_key(cidr), std::nullopt, Guard::as_read, false});
+      writes.push_back(to_delete(node_range_key(cidr)));
     }
     return Plan<NodeRangesReleased>{std::move(answer), std::move(writes)};
   });

@@ -175,7 +175,7 @@ TEST_F(NodeRangeChanges, RangesThatLieOutsideNowStayAndAreTold) {
   ASSERT_TRUE(done);
   ASSERT_EQ(done->outside.size(), 1U);
   EXPECT_EQ(done->outside[0], (NodeRange{"a", prefix("10.0.0.0/24")}));
-  EXPECT_NE(register_.get<NodeRange>(node_range_key(prefix("10.0.0.0/24"))), nullptr);
+  EXPECT_NE(register_.get(node_range_key(prefix("10.0.0.0/24"))), nullptr);
 }
 
 TEST_F(NodeRangeChanges, ANodeGetsARangeOfEachFamilyItLacks) {
@@ -295,7 +295,7 @@ TEST_F(NodeRangeChanges, RangesAreGivenBackByWhomNothingSaysThatItLives) {
     }
     for (const net::Prefix& cidr : {v4, v6}) {
       const bool given_back = std::ranges::find(row.given_back, cidr) != row.given_back.end();
-      EXPECT_EQ(register_.get<NodeRange>(node_range_key(cidr)) == nullptr, given_back) << row.what;
+      EXPECT_EQ(register_.get(node_range_key(cidr)) == nullptr, given_back) << row.what;
     }
   }
 }

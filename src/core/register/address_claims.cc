@@ -42,7 +42,7 @@ void AddressClaims::read_stray_blocks(Reader& reader) {
 }
 
 void AddressClaims::read_node_ranges(Reader& reader) {
-  if (const auto* set = reader.get<NodeRangeSet>(node_range_set_key())) {
+  if (const auto* set = reader.get(node_range_set_key())) {
     for (const ClusterCidr& cluster : set->cluster_cidrs) {
       clusters_.push_back({fmt::format("cluster CIDR {} of the node ranges", cluster.cidr.to_string()), cluster.cidr});
     }
@@ -57,9 +57,8 @@ void AddressClaims::read_node_ranges(Reader& reader) {
 
 void AddressClaims::read_services(Reader& reader, For purpose) {
   for (const std::string_view name : {kServiceIps, kSecondaryServiceIps}) {
-    const Key range = range_allocation_key(name);
-    const auto* stored =
-        purpose == For::to_look ? reader.sound<RangeAllocation>(range) : reader.get<RangeAllocation>(range);
+    const auto range = range_allocation_key(name);
+    const auto* stored = purpose == For::to_look ? reader.sound(range) : reader.get(range);
     if (stored == nullptr) continue;
     // One that does not parse is ignored, as in the reference; the audit of Services names it.
     if (const auto cidr = net::Prefix::parse(stored->range)) {
@@ -110,8 +109,8 @@ std::vector<net::Prefix> AddressClaims::not_for_nodes() const {
 }
 
 PlannedWrite next_pool_set(Reader& reader) {
-  const PoolSet* set = reader.get<PoolSet>(pool_set_key());
-  return {pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1}, Guard::as_read, false};
+  const PoolSet* set = reader.get(pool_set_key());
+  return to_put(pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1});
 }
 
 bool is_v4_mapped(const net::Prefix& cidr) {

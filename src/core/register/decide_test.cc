@@ -18,20 +18,20 @@ namespace {
 using IntFlow = Flow<Plan<int>>;
 using Ask = std::function<void(Reader&)>;
 
-const Key kKey = pool_key("web");
+const KeyOf<Pool> kKey = pool_key("web");
 const Listing kListing{Kind::pool, ""};
 const KeyWindow kWindow{kListing, "a", "b"};
 
 /// What a decision would write that forgot to look whether it has been told everything.
-Plan<int> careless() { return {7, {{kKey, std::nullopt, Guard::as_read, false}}}; }
+Plan<int> careless() { return {7, {to_delete(kKey)}}; }
 
 Value damaged() { return Damaged{Kind::pool, Error{ErrorCode::corrupt, "pool web is damaged", {}}, {}}; }
 
 /// Every way to ask.
 std::vector<std::pair<std::string, Ask>> asks() {
   return {
-      {"get", [](Reader& r) { static_cast<void>(r.get<Pool>(kKey)); }},
-      {"sound", [](Reader& r) { static_cast<void>(r.sound<Pool>(kKey)); }},
+      {"get", [](Reader& r) { static_cast<void>(r.get(kKey)); }},
+      {"sound", [](Reader& r) { static_cast<void>(r.sound(kKey)); }},
       {"ask", [](Reader& r) { r.ask(kKey); }},
       {"list", [](Reader& r) { static_cast<void>(r.list(kListing)); }},
       {"sound list", [](Reader& r) { static_cast<void>(r.sound(kListing)); }},

@@ -72,8 +72,8 @@ TEST(Keys, EndInTheCidr) {
   const AffinityOwner node{AffinityOwner::Type::host, "node-a"};
   for (const char* text : {"10.0.0.64/26", "fd00:10:244::1:40/122"}) {
     const auto cidr = net::Prefix::parse(text).value();
-    for (const Key& key :
-         {block_key(cidr), affinity_key(node, cidr), vacancy_key(node, cidr), high_water_mark_key(cidr)}) {
+    for (const Key& key : std::initializer_list<Key>{block_key(cidr), affinity_key(node, cidr), vacancy_key(node, cidr),
+                                                     high_water_mark_key(cidr)}) {
       EXPECT_EQ(cidr_of(key).value(), cidr) << key.name;
     }
     EXPECT_TRUE(vacancy_key(node, cidr).name.starts_with(owned_names_of(node, cidr.family())));

@@ -19,32 +19,32 @@ std::string owner_names(const AffinityOwner& owner) {
 
 }  // namespace
 
-Key pool_key(const std::string& pool_name) { return {Kind::pool, pool_name}; }
-Key reservation_key(const std::string& name) { return {Kind::reservation, name}; }
-Key ipam_config_key() { return {Kind::ipam_config, "default"}; }
-Key node_key(const std::string& name) { return {Kind::node, name}; }
-Key block_key(const net::Prefix& cidr) { return {Kind::block, cidr_name(cidr)}; }
-Key affinity_key(const AffinityOwner& owner, const net::Prefix& cidr) {
-  return {Kind::affinity, owner_names(owner) + cidr_name(cidr)};
+KeyOf<Pool> pool_key(const std::string& pool_name) { return KeyOf<Pool>(pool_name); }
+KeyOf<Reservation> reservation_key(const std::string& name) { return KeyOf<Reservation>(name); }
+KeyOf<IpamConfig> ipam_config_key() { return KeyOf<IpamConfig>("default"); }
+KeyOf<Node> node_key(const std::string& name) { return KeyOf<Node>(name); }
+KeyOf<Block> block_key(const net::Prefix& cidr) { return KeyOf<Block>(cidr_name(cidr)); }
+KeyOf<Affinity> affinity_key(const AffinityOwner& owner, const net::Prefix& cidr) {
+  return KeyOf<Affinity>(owner_names(owner) + cidr_name(cidr));
 }
-Key handle_key(const std::string& handle_id) { return {Kind::handle, handle_id}; }
-Key vacancy_key(const std::optional<AffinityOwner>& owner, const net::Prefix& cidr) {
-  return {Kind::vacancy, (owner ? owner_names(*owner) : "nobody/") + cidr_name(cidr)};
+KeyOf<Handle> handle_key(const std::string& handle_id) { return KeyOf<Handle>(handle_id); }
+KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner, const net::Prefix& cidr) {
+  return KeyOf<Vacancy>((owner ? owner_names(*owner) : "nobody/") + cidr_name(cidr));
 }
-Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
-  return {Kind::claim_cursor, owner_names(owner) + pool_name};
+KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name) {
+  return KeyOf<ClaimCursor>(owner_names(owner) + pool_name);
 }
-Key high_water_mark_key(const net::Prefix& cidr) { return {Kind::high_water_mark, cidr_name(cidr)}; }
-Key block_beside_key(const net::Prefix& cidr) { return {Kind::block_beside, cidr_name(cidr)}; }
-Key pool_set_key() { return {Kind::pool_set, "default"}; }
-Key range_allocation_key(std::string_view name) { return {Kind::range_allocation, std::string(name)}; }
-Key service_key(const ServiceName& name) { return {Kind::service, name.to_string()}; }
-Key foreign_service_key(const ServiceName& name) { return {Kind::foreign_service, name.to_string()}; }
-Key ip_address_key(const std::string& address) { return {Kind::ip_address, address}; }
-Key service_cidr_key(const std::string& name) { return {Kind::service_cidr, name}; }
-Key node_range_key(const net::Prefix& cidr) { return {Kind::node_range, cidr_name(cidr)}; }
-Key node_range_set_key() { return {Kind::node_range_set, "default"}; }
-Key removed_node_key(const std::string& name) { return {Kind::removed_node, name}; }
+KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr) { return KeyOf<HighWaterMark>(cidr_name(cidr)); }
+KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr) { return KeyOf<BlockBeside>(cidr_name(cidr)); }
+KeyOf<PoolSet> pool_set_key() { return KeyOf<PoolSet>("default"); }
+KeyOf<RangeAllocation> range_allocation_key(std::string_view name) { return KeyOf<RangeAllocation>(std::string(name)); }
+KeyOf<Service> service_key(const ServiceName& name) { return KeyOf<Service>(name.to_string()); }
+KeyOf<ForeignService> foreign_service_key(const ServiceName& name) { return KeyOf<ForeignService>(name.to_string()); }
+KeyOf<IpAddressObject> ip_address_key(const std::string& address) { return KeyOf<IpAddressObject>(address); }
+KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name) { return KeyOf<ServiceCidrObject>(name); }
+KeyOf<NodeRange> node_range_key(const net::Prefix& cidr) { return KeyOf<NodeRange>(cidr_name(cidr)); }
+KeyOf<NodeRangeSet> node_range_set_key() { return KeyOf<NodeRangeSet>("default"); }
+KeyOf<RemovedNode> removed_node_key(const std::string& name) { return KeyOf<RemovedNode>(name); }
 
 std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {

@@ -4,9 +4,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/register/affinity.h"
@@ -130,28 +134,53 @@ struct Key {
 };
 inline constexpr std::size_t kKeyNameBytesMax = 1024;
 
+namespace records_detail {
+template <class T, std::size_t I = 0>
+constexpr Kind kind_of_type() {
+  static_assert(I < kKindCount, "no kind of record has this type");
+  if constexpr (std::is_same_v<T, std::variant_alternative_t<I, Value>>) {
+    return static_cast<Kind>(I);
+  } else {
+    return kind_of_type<T, I + 1>();
+  }
+}
+}  // namespace records_detail
+/// The kind whose records are of a type.
+template <class T>
+inline constexpr Kind kKindOf = records_detail::kind_of_type<T>();
+
+/// The key of a record of one type: what is read by it has that type, and nothing else is written under it. Decisions
+/// make their keys by the functions below; a plain Key comes from a list or from a store
+/// (docs/adr/0023-keys-are-typed-names-are-text.md).
+template <class T>
+struct KeyOf : Key {
+  explicit KeyOf(std::string own_name) : Key{kKindOf<T>, std::move(own_name)} {}
+  /// Of a key out of a list of this kind.
+  explicit KeyOf(const Key& key) : Key(key) { CROFT_ASSERT(key.kind == kKindOf<T>); }
+};
+
 // Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
-[[nodiscard]] Key pool_key(const std::string& pool_name);                        // default-ipv4
-[[nodiscard]] Key reservation_key(const std::string& name);                      // pool-default-ipv4
-[[nodiscard]] Key ipam_config_key();                                             // default
-[[nodiscard]] Key node_key(const std::string& name);                             // node-a
-[[nodiscard]] Key block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
-[[nodiscard]] Key affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
-[[nodiscard]] Key handle_key(const std::string& handle_id);                      // net.0f3c…
-[[nodiscard]] Key vacancy_key(const std::optional<AffinityOwner>& owner,
+[[nodiscard]] KeyOf<Pool> pool_key(const std::string& pool_name);                        // default-ipv4
+[[nodiscard]] KeyOf<Reservation> reservation_key(const std::string& name);                      // pool-default-ipv4
+[[nodiscard]] KeyOf<IpamConfig> ipam_config_key();                                             // default
+[[nodiscard]] KeyOf<Node> node_key(const std::string& name);                             // node-a
+[[nodiscard]] KeyOf<Block> block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Affinity> affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Handle> handle_key(const std::string& handle_id);                      // net.0f3c…
+[[nodiscard]] KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner,
                               const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
-[[nodiscard]] Key claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
-[[nodiscard]] Key high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
-[[nodiscard]] Key block_beside_key(const net::Prefix& cidr);                                   // ipv4/10.0.0.64/26
-[[nodiscard]] Key pool_set_key();                                                              // default
-[[nodiscard]] Key range_allocation_key(std::string_view name);                                 // servicenodeports
-[[nodiscard]] Key service_key(const ServiceName& name);                                        // default/kubernetes
-[[nodiscard]] Key foreign_service_key(const ServiceName& name);                                // default/kubernetes
-[[nodiscard]] Key ip_address_key(const std::string& address);                                  // 10.96.0.1
-[[nodiscard]] Key service_cidr_key(const std::string& name);                                   // kubernetes
-[[nodiscard]] Key node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
-[[nodiscard]] Key node_range_set_key();                                                        // default
-[[nodiscard]] Key removed_node_key(const std::string& name);                                   // node-a
+[[nodiscard]] KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
+[[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);                                   // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<PoolSet> pool_set_key();                                                              // default
+[[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);                                 // servicenodeports
+[[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                                        // default/kubernetes
+[[nodiscard]] KeyOf<ForeignService> foreign_service_key(const ServiceName& name);                                // default/kubernetes
+[[nodiscard]] KeyOf<IpAddressObject> ip_address_key(const std::string& address);                                  // 10.96.0.1
+[[nodiscard]] KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name);                                   // kubernetes
+[[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
+[[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                                                        // default
+[[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);                                   // node-a
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

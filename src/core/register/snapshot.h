@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -176,17 +177,17 @@ class Reader {
 
   /// The record of a key; null when it is absent, and when it is unknown or damaged (then noted).
   template <class T>
-  [[nodiscard]] const T* get(const Key& key) {
-    const T* record = sound<T>(key);
+  [[nodiscard]] const T* get(const KeyOf<T>& key) {
+    const T* record = sound(key);
     if (record != nullptr || is_hint(key.kind)) return record;
     if (const Error* error = damage(key)) note_damage(*error);
     return nullptr;
   }
   /// Null also for a damaged record.
   template <class T>
-  [[nodiscard]] const T* sound(const Key& key) {
+  [[nodiscard]] const T* sound(const KeyOf<T>& key) {
     ask(key);
-    return find<T>(key);
+    return find(key);
   }
   /// Notes the key when it is unknown.
   void ask(const Key& key) {
@@ -199,7 +200,7 @@ class Reader {
   }
   /// The same without noting: null also when the key is unknown.
   template <class T>
-  [[nodiscard]] const T* find(const Key& key) const {
+  [[nodiscard]] const T* find(const KeyOf<T>& key) const {
     const std::optional<Value>* found = snapshot_.find(key);
     return found != nullptr && found->has_value() ? std::get_if<T>(&**found) : nullptr;
   }
@@ -287,6 +288,15 @@ struct PlannedWrite {
   Guard guard = Guard::as_read;
   bool only_check = false;
 };
+template <class T>
+[[nodiscard]] PlannedWrite to_put(KeyOf<T> key, std::type_identity_t<T> value, Guard guard = Guard::as_read) {
+  return {std::move(key), std::move(value), guard, false};
+}
+[[nodiscard]] inline PlannedWrite to_delete(Key key, Guard guard = Guard::as_read) {
+  return {std::move(key), std::nullopt, guard, false};
+}
+/// The plan rests on the record, or on its absence.
+[[nodiscard]] inline PlannedWrite to_check(Key key) { return {std::move(key), std::nullopt, Guard::as_read, true}; }
 
 /// The outcome of a decision: what to write in one commit, and what to answer once that is durable. No writes: the
 /// answer holds as it is.

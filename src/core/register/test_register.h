@@ -23,7 +23,7 @@ class TestRegister {
   void put(const Key& key, Value value) { records_.insert_or_assign(key, std::move(value)); }
   [[nodiscard]] const std::map<Key, Value>& records() const { return records_; }
   template <class T>
-  [[nodiscard]] const T* get(const Key& key) const {
+  [[nodiscard]] const T* get(const KeyOf<T>& key) const {
     const auto it = records_.find(key);
     return it == records_.end() ? nullptr : std::get_if<T>(&it->second);
   }

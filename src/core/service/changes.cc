@@ -38,7 +38,7 @@ using Answer = ServiceAnswer;
 /// The Service that kube-apiserver makes for itself; nothing when its address is taken or it exists.
 [[nodiscard]] std::optional<Service> make_kubernetes(Reader& reader, RangeChanges& changes, const ServiceRanges& ranges,
                                                      const Instant& now, Random& random) {
-  if (reader.get<Service>(service_key(kKubernetes)) != nullptr || !reader.ready()) return std::nullopt;
+  if (reader.get(service_key(kKubernetes)) != nullptr || !reader.ready()) return std::nullopt;
   const net::Prefix& cidr = ranges.cidrs.primary;
   const auto first = cidr.first().next();
   if (!first || changes.take(*first)) return std::nullopt;
@@ -60,8 +60,8 @@ using Answer = ServiceAnswer;
 }
 
 void put_service(Service service, std::vector<PlannedWrite>& writes) {
-  const Key key = service_key(service.name);
-  writes.push_back({key, std::move(service), Guard::as_read, false});
+  const auto key = service_key(service.name);
+  writes.push_back(to_put(key, std::move(service)));
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ Step<Answer> plan_create_service(const Snapshot& snapshot, const Service& wanted
     if (FieldErrors errors = check_service_name(service.name); !errors.empty()) {
       return refuse(refuse_invalid(service, std::move(errors)));
     }
-    if (reader.get<Service>(service_key(service.name)) != nullptr) return refuse(refuse_existing(service.name));
+    if (reader.get(service_key(service.name)) != nullptr) return refuse(refuse_existing(service.name));
     RangeChanges changes(reader, &ranges, random, options.dry_run);
     changes.will_take(needs_addresses(service), may_have_node_ports(service));
     TRY_VOID(reader.ready());
@@ -118,7 +118,7 @@ Step<Answer> plan_update_service(const Snapshot& snapshot, const Service& wanted
     if (FieldErrors errors = check_service_name(service.name); !errors.empty()) {
       return refuse(refuse_invalid(service, std::move(errors)));
     }
-    const Service* before = reader.get<Service>(service_key(service.name));
+    const Service* before = reader.get(service_key(service.name));
     TRY_VOID(reader.ready());
     if (before == nullptr) return refuse(refuse_not_found(service.name));
     if (as_read && *as_read != *before) return refuse(refuse_stale(service.name));
@@ -149,13 +149,13 @@ Step<Answer> plan_delete_service(const Snapshot& snapshot, const ServiceName& na
                                  Random& random) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
     if (!check_service_name(name).empty()) return refuse(refuse_not_found(name));
-    const Service* service = reader.get<Service>(service_key(name));
+    const Service* service = reader.get(service_key(name));
     TRY_VOID(reader.ready());
     if (service == nullptr) return refuse(refuse_not_found(name));
     RangeChanges changes(reader, nullptr, random, options.dry_run);
     for (const net::Address& address : addresses_of(*service)) changes.give_back(address);
     for (const std::uint16_t port : held_node_ports_of(*service)) changes.give_back_port(port);
-    std::vector<PlannedWrite> writes{{service_key(name), std::nullopt, Guard::as_read, false}};
+    std::vector<PlannedWrite> writes{to_delete(service_key(name))};
     return finish_change(changes, *service, std::move(writes), options.dry_run);
   });
 }

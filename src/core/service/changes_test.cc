@@ -66,12 +66,12 @@ class ServiceChanges : public testing::Test {
     reg.apply(plan->writes);
   }
   [[nodiscard]] const Service& stored(const char* name) const {
-    return *reg.get<Service>(service_key({"default", name}));
+    return *reg.get(service_key({"default", name}));
   }
   template <class M>
   [[nodiscard]] std::set<std::string> taken(std::string_view name) const {
     std::set<std::string> result;
-    const auto* record = reg.get<RangeAllocation>(range_allocation_key(name));
+    const auto* record = reg.get(range_allocation_key(name));
     if (record == nullptr) return result;
     const auto restored = service::range_from<M>({record->range, record->data});
     EXPECT_TRUE(restored);

@@ -39,9 +39,9 @@ RangeChanges::RangeChanges(Reader& reader, const ServiceRanges* ranges, Random& 
 
 template <service::RangeMap M>
 void RangeChanges::open(Slot<M>& slot, bool to_take) {
-  const Key key = range_allocation_key(slot.name);
+  const auto key = range_allocation_key(slot.name);
   if (slot.is_open) return;
-  const RangeAllocation* stored = reader_.get<RangeAllocation>(key);
+  const RangeAllocation* stored = reader_.get(key);
   if (stored == nullptr && reader_.missing().records.contains(key)) {
     slot.refusal = "not read yet";
     return;
@@ -185,11 +185,11 @@ void RangeChanges::will_take(bool addresses, bool ports) {
   if (dry_run_) return;
   if (addresses) {
     for (const AddressSlot* slot : {&primary_, &secondary_}) {
-      if (slot->wanted) static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(slot->name)));
+      if (slot->wanted) static_cast<void>(reader_.get(range_allocation_key(slot->name)));
     }
     static_cast<void>(objects_instead());
   }
-  if (ports) static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(ports_.name)));
+  if (ports) static_cast<void>(reader_.get(range_allocation_key(ports_.name)));
 }
 
 bool RangeChanges::makes_primary() {
@@ -226,17 +226,17 @@ void RangeChanges::plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) 
   RangeAllocation after = slot.before.value_or(RangeAllocation{});
   after.range = std::move(snapshot.range);
   after.data = std::move(snapshot.data);
-  writes.push_back({range_allocation_key(slot.name), std::move(after), Guard::as_read, false});
+  writes.push_back(to_put(range_allocation_key(slot.name), std::move(after)));
 }
 
 std::vector<PlannedWrite> RangeChanges::settle() {
   if (dry_run_) return {};
   // So that one reading brings all that is needed.
   if (given_back_.size() > 1) {
-    static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(primary_.name)));
-    static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(secondary_.name)));
+    static_cast<void>(reader_.get(range_allocation_key(primary_.name)));
+    static_cast<void>(reader_.get(range_allocation_key(secondary_.name)));
   }
-  if (!given_back_ports_.empty()) static_cast<void>(reader_.get<RangeAllocation>(range_allocation_key(ports_.name)));
+  if (!given_back_ports_.empty()) static_cast<void>(reader_.get(range_allocation_key(ports_.name)));
   // Who makes one range makes all: the next one who comes knows the configuration by them.
   if (primary_.is_new || secondary_.is_new || ports_.is_new) {
     open(primary_, true);
