@@ -100,7 +100,8 @@ void check_config(const NetworkConfig& config) {
   }
   CROFT_ASSERT(config.ipam.pools.size() <= kConfiguredPoolsMax);
   for (const auto& pool : config.ipam.pools) CROFT_ASSERT(croft::core::make_pool(pool).has_value());
-  CROFT_ASSERT(config.ipam.v4_pools.size() <= kPoolChoicesMax && config.ipam.v6_pools.size() <= kPoolChoicesMax);
+  CROFT_ASSERT(config.ipam.asked_pools.v4.size() <= kAskedPoolsMax &&
+               config.ipam.asked_pools.v6.size() <= kAskedPoolsMax);
   const auto& requested = config.requested_addresses;
   CROFT_ASSERT(requested.size() <= kRequestedAddressesMax);
   CROFT_ASSERT(std::set(requested.begin(), requested.end()).size() == requested.size());

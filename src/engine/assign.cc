@@ -1,48 +1,21 @@
 #include "engine/assign.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "engine/pools.h"
 #include "engine/release.h"
+#include "engine/with_pools.h"
 
 namespace croft::engine {
 namespace {
 
-/// What of the pools that are to be there is not: only found out together with what a decision reads anyhow.
-enum class Pools : std::uint8_t { not_seen, there, to_be_made };
-
-[[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
-                                                     const std::vector<core::PoolSpec>& specs, Pools& pools) {
-  using Answer = core::AssignAnswer;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
-    core::Step<Answer> step = core::plan_assign(snapshot, request, now);
-    if (pools == Pools::there) return step;
-    const auto are_there = core::are_pools_there(snapshot, specs);
-    if (are_there) pools = *are_there ? Pools::there : Pools::to_be_made;
-    if (pools == Pools::there) return step;
-    if (pools == Pools::to_be_made) return Error{ErrorCode::not_found, "pools are to be made first", {}};
-    auto* missing = std::get_if<core::Missing>(&step);
-    core::Missing wanted = missing != nullptr ? std::move(*missing) : core::Missing();
-    wanted.damaged.reset();  // the pools come first
-    wanted.lists.insert({core::Kind::pool, ""});
-    return wanted;
-  };
-  return transact(context, TurnTaking::first, decide);
-}
-
-/// The same, with the pools made that are absent.
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
                                                      const std::vector<core::PoolSpec>& specs) {
-  Pools pools = specs.empty() ? Pools::there : Pools::not_seen;
-  auto answer = assign_some(context, request, specs, pools);
-  if (pools != Pools::to_be_made) return answer;
-  TRY_VOID(ensure_pools(context, specs));
-  pools = Pools::there;
-  return assign_some(context, request, specs, pools);
+  return transact_with_pools(
+      context, TurnTaking::first, specs,
+      [&](const core::Snapshot& snapshot, const Instant& now) { return core::plan_assign(snapshot, request, now); });
 }
 
 /// Gives back what earlier commits of a request assigned that then was refused.

@@ -10,6 +10,7 @@
 #include "core/register/block.h"
 #include "core/register/records.h"
 #include "engine/inspect.h"
+#include "engine/with_pools.h"
 
 namespace croft::engine {
 namespace {
@@ -70,12 +71,13 @@ Result<void> check_attachment(const Context& context, const core::Owner& owner,
   return core::audit::check_attachment(owner, held, expected, pools);
 }
 
-Result<void> check_status(const Context& context, const StatusRequest& request) {
+Result<void> check_status(const Context& context, const StatusRequest& request,
+                          const std::vector<core::PoolSpec>& pools) {
   TRY_VOID(core::check_node_name(request.node.name));
-  TRY(const core::AssignAnswer answer,
-      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-        return core::audit::try_assign(snapshot, request, now);
-      }));
+  TRY(const core::AssignAnswer answer, transact_with_pools(context, TurnTaking::before_writing, pools,
+                                                           [&](const core::Snapshot& snapshot, const Instant& now) {
+                                                             return core::audit::try_assign(snapshot, request, now);
+                                                           }));
   if (auto why = core::audit::unready(answer, request.fail_when_full)) return fail(*std::move(why));
   return check_writable(context);
 }

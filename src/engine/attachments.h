@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "core/audit/attachments.h"
 #include "core/register/owner.h"
+#include "core/register/pool.h"
 #include "engine/transact.h"
 #include "net/address.h"
 #include "net/per_family.h"
@@ -36,6 +37,8 @@ inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
 /// fails: all nodes would be not ready at once, and their pods, which have their addresses, would be evicted.
 /// Errors: those of the store; no_pool; exhausted; corrupt and newer_version naming the record.
 using core::audit::StatusRequest;
-[[nodiscard]] Result<void> check_status(const Context& context, const StatusRequest& request);
+/// `pools` are made first when they are absent, as by an ADD (engine::assign).
+[[nodiscard]] Result<void> check_status(const Context& context, const StatusRequest& request,
+                                        const std::vector<core::PoolSpec>& pools = {});
 
 }  // namespace croft::engine

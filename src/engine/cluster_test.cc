@@ -122,7 +122,7 @@ TEST_F(Cluster, APoolAskedForByNameNeedsNoSelectorAndNoAutomaticMode) {
   });
   EXPECT_THAT(add("c1"), StartsWith("refused_by_configuration"));
   auto wanted = request("c1");
-  wanted.pools.v4 = {"10.1.0.0/28"};
+  wanted.pools.v4 = {prefix("10.1.0.0/28")};
   EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
 }
 

@@ -191,7 +191,7 @@ TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
   wanted.pools.v4 = {"b"};
   EXPECT_EQ(add(wanted).front(), "10.2.0.2");
   wanted = request("c2");
-  wanted.pools.v4 = {"10.2.0.0/29", "a"};
+  wanted.pools.v4 = {prefix("10.2.0.0/29"), "a"};
   EXPECT_EQ(add(wanted).front(), "10.2.0.3");
   for (int i = 3; i < 6; ++i)
     add([&] {
@@ -475,6 +475,26 @@ TEST_F(Engine, AnAddReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
   EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
   const auto other = assign(counted, request("c3"), {spec("a", "10.0.0.0/16", 28)});
   ASSERT_FALSE(other) << "also for who has an address";
+  EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST_F(Engine, AStatusReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
+  Asked asked(store);
+  const Context counted{asked, clock, random};
+  const std::vector<core::PoolSpec> pools{spec("a", "10.0.0.0/16", 26), spec("b", "10.1.0.0/24", 28)};
+  StatusRequest status;
+  status.node = request("c1").node;
+  ASSERT_TRUE(check_status(counted, status, pools)) << "makes them";
+  EXPECT_EQ(list_pools(context)->size(), 2U);
+  asked.forget();
+  ASSERT_TRUE(check_status(counted, status));
+  const std::size_t without = asked.requests();
+  asked.forget();
+  ASSERT_TRUE(check_status(counted, status, pools));
+  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+  EXPECT_EQ(asked.requests(), without);
+  const auto other = check_status(counted, status, {spec("a", "10.0.0.0/16", 28)});
+  ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
 }
 

@@ -43,7 +43,7 @@ void add_held_elsewhere(const Block& block, const Owner& owner, AddressesByNetwo
 struct StatusRequest {
   AffinityOwner node;
   net::PerFamily<bool> wanted{true, false};
-  net::PerFamily<std::vector<std::string>> pools;
+  net::PerFamily<std::vector<AskedPool>> pools;
   bool fail_when_full = false;  ///< else what keeps every node from new addresses alike is no fault of this one
 };
 /// What an ADD on the node would be answered. Writes nothing.

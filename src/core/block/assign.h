@@ -24,7 +24,7 @@ struct AssignRequest {
   /// How many addresses of a family the owner is to hold in the end, unless `addresses` names some of that family.
   net::PerFamily<std::uint32_t> count{1, 0};
   /// Pools to use, in this order, by name or CIDR; empty: every pool that selects the node, by name.
-  net::PerFamily<std::vector<std::string>> pools;
+  net::PerFamily<std::vector<AskedPool>> pools;
   /// Addresses wanted exactly.
   std::vector<net::Address> addresses;
   /// Whether one of these may be a reserved one, as Calico allows (docs/reference/calico-ipam.md#assign-ip).

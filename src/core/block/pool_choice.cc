@@ -56,8 +56,7 @@ std::string_view name_of(PoolUse use) {
   return "this";
 }
 
-Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, const std::string& asked,
-                         const Pool* pool) {
+Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, const AskedPool& asked, const Pool* pool) {
   std::vector<PoolVerdict> considered;
   for (const Pool* p : pools.pools()) {
     considered.push_back({p->name, p->cidr,
@@ -68,20 +67,20 @@ Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, con
   }
   if (const auto& damage = pools.damaged_pool(); damage && pool == nullptr) {
     return {damage->code,
-            fmt::format("the given pool ({}) does not exist, or can't be read: {}", asked, damage->message),
+            fmt::format("the given pool ({}) does not exist, or can't be read: {}", text_of(asked), damage->message),
             std::move(considered), RefusalCause::pool_not_usable};
   }
   return {ErrorCode::refused_by_configuration,
-          fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", asked,
+          fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", text_of(asked),
                       net::name_of(request.family), request.family == net::Family::v4 ? "ipv4_pools" : "ipv6_pools"),
           std::move(considered), RefusalCause::pool_not_usable};
 }
 
 /// The pools asked for by name or CIDR, each once.
 void take_asked(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
-  for (const std::string& asked : request.asked) {
+  for (const AskedPool& asked : request.asked) {
     const auto it = std::find_if(pools.pools().begin(), pools.pools().end(),
-                                 [&](const Pool* p) { return p->name == asked || p->cidr.to_string() == asked; });
+                                 [&](const Pool* p) { return is_asked(asked, p->name, p->cidr); });
     const Pool* pool = it == pools.pools().end() ? nullptr : *it;
     if (pool == nullptr || pool->cidr.family() != request.family || !is_enabled(*pool)) {
       choice.refusal = refusal_of_asked(pools, request, asked, pool);

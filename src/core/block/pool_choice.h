@@ -24,7 +24,7 @@ struct PoolRequest {
   PoolUse use = PoolUse::workload;
   /// By name or CIDR, in the order of use; empty: every pool that serves the node. Asking for a pool by name overrides
   /// its selectors and its assignment mode (docs/reference/calico-ipam.md#pool-choice).
-  std::vector<std::string> asked;
+  std::vector<AskedPool> asked;
   Labels node_labels;
   Labels namespace_labels;
   const Error* node_damage = nullptr;  ///< why the labels are not known: then only pools for every node serve

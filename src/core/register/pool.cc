@@ -146,6 +146,21 @@ std::string disagreement(const Pool& pool, const PoolSpec& spec) {
   return text;
 }
 
+AskedPool asked_pool(const std::string& text) {
+  if (const auto cidr = Prefix::parse(text)) return *cidr;
+  return text;
+}
+
+std::string text_of(const AskedPool& asked) {
+  const auto* cidr = std::get_if<Prefix>(&asked);
+  return cidr != nullptr ? cidr->to_string() : std::get<std::string>(asked);
+}
+
+bool is_asked(const AskedPool& asked, const std::string& name, const Prefix& cidr) {
+  const auto* asked_cidr = std::get_if<Prefix>(&asked);
+  return asked_cidr != nullptr ? *asked_cidr == cidr : std::get<std::string>(asked) == name;
+}
+
 std::string reservation_name_of(const Pool& pool) { return "pool-" + pool.name; }
 
 Reservation reservation_for(const Pool& pool) {

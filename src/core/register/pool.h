@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -61,6 +62,14 @@ struct Pool {
 
 /// Whether the pool may be used so (docs/reference/calico-ipam.md#pools, `allowedUses`).
 [[nodiscard]] bool allows(const Pool& pool, PoolUse use);
+
+/// A pool that a request asks for, by its name or its CIDR.
+using AskedPool = std::variant<std::string, net::Prefix>;
+/// A text that is a CIDR is one; any other is a name.
+[[nodiscard]] AskedPool asked_pool(const std::string& text);
+[[nodiscard]] std::string text_of(const AskedPool& asked);
+/// Whether the pool with this name and CIDR is the one asked for.
+[[nodiscard]] bool is_asked(const AskedPool& asked, const std::string& name, const net::Prefix& cidr);
 
 /// How the gateway of a new pool is chosen.
 struct GatewayChoice {

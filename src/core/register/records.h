@@ -151,7 +151,7 @@ inline constexpr Kind kKindOf = records_detail::kind_of_type<T>();
 
 /// The key of a record of one type: what is read by it has that type, and nothing else is written under it. Decisions
 /// make their keys by the functions below; a plain Key comes from a list or from a store
-/// (docs/adr/0023-keys-are-typed-names-are-text.md).
+/// (docs/adr/0011-typed-keys.md).
 template <class T>
 struct KeyOf : Key {
   explicit KeyOf(std::string own_name) : Key{kKindOf<T>, std::move(own_name)} {}

@@ -140,8 +140,7 @@ class HostLock {
   } else {
     request.count.v4 = config.assign_v4;
     request.count.v6 = config.assign_v6;
-    request.pools.v4 = cni::texts_of(config.v4_pools);
-    request.pools.v6 = cni::texts_of(config.v6_pools);
+    request.pools = config.asked_pools;
   }
   if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
     return fail(ErrorCode::invalid_argument,

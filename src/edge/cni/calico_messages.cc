@@ -39,12 +39,13 @@ std::string list_of_usable(const core::Refusal& refusal) {
 /// plugin itself, before any address is looked for.
 std::string unusable_pool(const core::Refusal& refusal, const core::AssignRequest& request) {
   for (const auto family : net::kFamilies) {
-    for (const std::string& asked : request.pools[family]) {
-      if (asked.find('/') != asked.npos) continue;
+    for (const core::AskedPool& asked : request.pools[family]) {
+      const auto* name = std::get_if<std::string>(&asked);
+      if (name == nullptr) continue;
       const auto known = std::find_if(refusal.considered.begin(), refusal.considered.end(),
-                                      [&](const core::PoolVerdict& v) { return v.pool == asked; });
+                                      [&](const core::PoolVerdict& v) { return v.pool == *name; });
       if (known == refusal.considered.end()) {
-        return fmt::format("error parsing pool \"{}\": invalid CIDR address: {}", asked, asked);
+        return fmt::format("error parsing pool \"{}\": invalid CIDR address: {}", *name, *name);
       }
       if (known->cidr.family() != family) {
         return fmt::format("\"{}\" isn't a IPv{} address", known->cidr.first().to_string(), version_of(family));
@@ -57,11 +58,11 @@ std::string unusable_pool(const core::Refusal& refusal, const core::AssignReques
 /// The CIDR of a pool that was asked for and that no pool, or no enabled one, has.
 std::string disabled_or_absent(const core::Refusal& refusal, const core::AssignRequest& request) {
   for (const auto* asked_pools : {&request.pools.v4, &request.pools.v6}) {
-    for (const std::string& asked : *asked_pools) {
+    for (const core::AskedPool& asked : *asked_pools) {
       const auto known =
           std::find_if(refusal.considered.begin(), refusal.considered.end(),
-                       [&](const core::PoolVerdict& v) { return v.pool == asked || v.cidr.to_string() == asked; });
-      if (known == refusal.considered.end()) return asked;
+                       [&](const core::PoolVerdict& v) { return core::is_asked(asked, v.pool, v.cidr); });
+      if (known == refusal.considered.end()) return core::text_of(asked);
       if (known->reason == "disabled" || known->reason == "not allocatable") return known->cidr.to_string();
     }
   }

@@ -15,7 +15,6 @@
 #include "engine/assign.h"
 #include "engine/attachments.h"
 #include "engine/damage_telling.h"
-#include "engine/pools.h"
 #include "engine/release.h"
 #include "wire/cni/config.h"
 
@@ -103,8 +102,7 @@ core::AssignRequest Call::request() const {
   request.node = node_;
   request.count.v4 = config_.ipam.assign_v4;
   request.count.v6 = config_.ipam.assign_v6;
-  request.pools.v4 = cni::texts_of(config_.ipam.v4_pools);
-  request.pools.v6 = cni::texts_of(config_.ipam.v6_pools);
+  request.pools = config_.ipam.asked_pools;
   request.addresses = config_.requested_addresses;
   return request;
 }
@@ -212,11 +210,11 @@ Result<std::string> Call::gc() const {
 
 Result<void> Call::status() const {
   TRY(const auto store, open(store::OpenMode::create));
-  TRY_VOID(engine::ensure_pools(context(*store), config_.ipam.pools));
   const core::AssignRequest request = this->request();
   return engine::check_status(
       context(*store),
-      {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full});
+      {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
+      config_.ipam.pools);
 }
 
 }  // namespace

@@ -225,8 +225,8 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
   out.mutable_pod()->set_uid(request.pod.uid);
   out.set_ipv4(request.count.v4);
   out.set_ipv6(request.count.v6);
-  for (const std::string& pool : request.pools.v4) out.add_ipv4_pools(pool);
-  for (const std::string& pool : request.pools.v6) out.add_ipv6_pools(pool);
+  for (const core::AskedPool& pool : request.pools.v4) out.add_ipv4_pools(core::text_of(pool));
+  for (const core::AskedPool& pool : request.pools.v6) out.add_ipv6_pools(core::text_of(pool));
   for (const net::Address& address : request.addresses) out.add_addresses(address.to_string());
   out.set_reserved_addresses(request.reserved_addresses);
   for (const auto& [use, name] : kUses) {
@@ -239,14 +239,14 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
 }
 
 template <class Texts>
-[[nodiscard]] Result<std::vector<std::string>> texts_of(std::string_view member, const Texts& in, std::size_t most) {
-  TRY_VOID(check_count(member, in, most));
-  std::vector<std::string> texts;
+[[nodiscard]] Result<std::vector<core::AskedPool>> pools_of(std::string_view member, const Texts& in) {
+  TRY_VOID(check_count(member, in, kAskedPoolsMax));
+  std::vector<core::AskedPool> pools;
   for (const std::string& text : in) {
     TRY_VOID(check_text(member, text));
-    texts.push_back(text);
+    pools.push_back(core::asked_pool(text));
   }
-  return texts;
+  return pools;
 }
 
 [[nodiscard]] Result<core::PodIdentity> pod_of(const pb::Pod& in) {
@@ -266,8 +266,8 @@ template <class Texts>
   }
   request.count.v4 = in.ipv4();
   request.count.v6 = in.ipv6();
-  TRY(request.pools.v4, texts_of("ipv4_pools", in.ipv4_pools(), kPoolChoicesMax));
-  TRY(request.pools.v6, texts_of("ipv6_pools", in.ipv6_pools(), kPoolChoicesMax));
+  TRY(request.pools.v4, pools_of("ipv4_pools", in.ipv4_pools()));
+  TRY(request.pools.v6, pools_of("ipv6_pools", in.ipv6_pools()));
   TRY_VOID(check_count("addresses", in.addresses(), kAddressesMax));
   for (const std::string& text : in.addresses()) {
     TRY(const net::Address address, address_of("addresses", text));

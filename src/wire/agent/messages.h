@@ -25,7 +25,7 @@ namespace croft::wire::agent {
 /// A longer message is refused.
 inline constexpr std::size_t kMessageBytesMax = 64U << 10;
 inline constexpr std::size_t kPoolSpecsMax = 64;
-inline constexpr std::size_t kPoolChoicesMax = 64;
+inline constexpr std::size_t kAskedPoolsMax = 64;
 inline constexpr std::size_t kAddressesMax = 256;
 inline constexpr std::size_t kLabelsMax = 256;
 inline constexpr std::size_t kTextBytesMax = 4096;

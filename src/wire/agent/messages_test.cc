@@ -150,7 +150,7 @@ TEST(AgentMessages, BoundsAreKept) {
   call.pools.assign(kPoolSpecsMax + 1, call.pools.front());
   expect_refused(call, "pools");
   call = sample_call();
-  call.request.pools.v6.assign(kPoolChoicesMax + 1, "a");
+  call.request.pools.v6.assign(kAskedPoolsMax + 1, "a");
   expect_refused(call, "ipv6_pools");
   call = sample_call();
   for (std::size_t i = 0; i <= kLabelsMax; ++i) call.request.namespace_labels[std::to_string(i)] = "";

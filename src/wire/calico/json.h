@@ -37,24 +37,14 @@ inline constexpr std::size_t kDepthMax = 64;
 /// As read_object, but what is not known goes to `rest`, and a known member must have its exact name and come once.
 template <class T>
 [[nodiscard]] MaybeFault read_kept(const JsonAt& at, std::span<const JsonMember<T>> members, T& out, RawMembers& rest) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  std::vector<bool> seen(members.size());
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    const auto member =
-        std::ranges::find_if(members, [&](const auto& m) { return same_member_name(child->key(), m.name); });
-    if (member == members.end()) {
-      rest.push_back(raw_member(*child));
-      continue;
-    }
-    const JsonAt inner{*child, &at, member->name, {}};
-    const auto place = static_cast<std::size_t>(member - members.begin());
-    if (child->key() != member->name) return inner.bad_value("it is spelled " + net::echo(child->key()));
-    if (seen[place]) return inner.bad_value("it is there twice");
-    seen[place] = true;
-    if (auto fault = member->read(inner, out)) return fault;
-  }
-  return {};
+  std::vector<JsonRef> unknown;
+  auto fault = read_object<T>(at, members, out,
+                              {.names = ObjectRules::Names::as_known,
+                               .repeated = ObjectRules::Repeated::fault,
+                               .unknown = ObjectRules::Unknown::kept,
+                               .kept = &unknown});
+  for (const JsonRef member : unknown) rest.push_back(raw_member(member));
+  return fault;
 }
 
 [[nodiscard]] MaybeFault read_number(const JsonAt& at, std::uint32_t max, std::uint32_t& out);
@@ -65,16 +55,13 @@ template <class T>
 /// Takes an object with each name once; `read_one(at, name, value)` reads a value.
 template <class Map, class ReadOne>
 [[nodiscard]] MaybeFault read_map(const JsonAt& at, Map& out, ReadOne read_one) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    const JsonAt inner{*child, &at, child->key(), {}};
+  return each_member(at, [&](const JsonAt& member) -> MaybeFault {
     typename Map::mapped_type value{};
     typename Map::key_type name{};
-    if (auto fault = read_one(inner, name, value)) return fault;
-    if (!out.emplace(std::move(name), std::move(value)).second) return inner.bad_value("it is there twice");
-  }
-  return {};
+    if (auto fault = read_one(member, name, value)) return fault;
+    if (!out.emplace(std::move(name), std::move(value)).second) return member.bad_value("it is there twice");
+    return {};
+  });
 }
 
 [[nodiscard]] MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out);

@@ -100,10 +100,12 @@ constexpr std::array<JsonMember<Draft>, 11> kCommonMembers = {
 constexpr std::array<JsonMember<Draft>, 4> kIpamMembers = {
     {{"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.assign_v4); }},
      {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.assign_v6); }},
-     {"ipv4_pools", [](const JsonAt& a,
-                       Draft& d) { return read_pool_choices(a, net::Family::v4, kPoolChoicesMax, d.config.v4_pools); }},
+     {"ipv4_pools",
+      [](const JsonAt& a, Draft& d) {
+        return read_asked_pools(a, net::Family::v4, kAskedPoolsMax, d.config.asked_pools.v4);
+      }},
      {"ipv6_pools", [](const JsonAt& a, Draft& d) {
-        return read_pool_choices(a, net::Family::v6, kPoolChoicesMax, d.config.v6_pools);
+        return read_asked_pools(a, net::Family::v6, kAskedPoolsMax, d.config.asked_pools.v6);
       }}}};
 
 constexpr std::array<JsonMember<Draft>, 1> kAssignmentSection = {
@@ -111,48 +113,42 @@ constexpr std::array<JsonMember<Draft>, 1> kAssignmentSection = {
 
 MaybeFault read_members(const JsonAt& root, Command command, bool datastore_is_needed, Draft& draft) {
   const OnFault unless_needed = command == Command::del ? OnFault::skip : OnFault::stop;
-  if (auto fault =
-          read_object<Draft>(root, kDatastoreMembers, draft, datastore_is_needed ? OnFault::stop : unless_needed)) {
+  if (auto fault = read_object<Draft>(root, kDatastoreMembers, draft,
+                                      {.on_fault = datastore_is_needed ? OnFault::stop : unless_needed})) {
     return fault;
   }
-  if (auto fault = read_object<Draft>(root, kCommonMembers, draft, unless_needed)) return fault;
+  if (auto fault = read_object<Draft>(root, kCommonMembers, draft, {.on_fault = unless_needed})) return fault;
   return command == Command::add ? read_object<Draft>(root, kAssignmentSection, draft) : MaybeFault();
 }
 
 // ---- members that nobody knows
 
-template <std::size_t kCount>
-void add_names(const std::array<JsonMember<Draft>, kCount>& members, std::vector<std::string>& names) {
-  for (const auto& member : members) names.emplace_back(member.name);
-}
-
 /// Adds members of `object` with names that are nearly one of `known`.
 void note_near_misses(const JsonAt& object, const std::vector<std::string>& known, std::vector<NearMiss>& out) {
-  if (object.value.kind() != JsonKind::object) return;
-  for (auto child = object.value.first_child(); child; child = child->next_sibling()) {
-    const std::string_view name = child->key();
-    const bool is_known = std::ranges::any_of(known, [&](const auto& one) { return same_member_name(name, one); });
-    if (is_known || out.size() == kNearMissesMax) continue;
-    const auto near = nearest_words(name, known, 1);
-    if (near.empty()) continue;
-    const std::string section = object.path();
-    out.push_back({(section.empty() ? "" : section + ".") + std::string(name), near.front()});
-  }
+  static_cast<void>(each_member(object, [&](const JsonAt& member) -> MaybeFault {
+    const auto is_it = [&](const auto& one) { return same_member_name(member.name, one); };
+    if (std::ranges::any_of(known, is_it) || out.size() == kNearMissesMax) return {};
+    if (const auto near = nearest_words(member.name, known, 1); !near.empty()) {
+      out.push_back({member.path(), near.front()});
+    }
+    return {};
+  }));
 }
 
 /// What Calico or CNI have besides is no slip, however near it looks.
 void note_near_misses(const JsonAt& root, std::vector<NearMiss>& out) {
   std::vector<std::string> known = {"cniVersion", "name", "type", "ipam", "args", "dns", "ips", "qps"};
-  add_names(kDatastoreMembers, known);
-  add_names(kCommonMembers, known);
+  add_names<Draft>(kDatastoreMembers, known);
+  add_names<Draft>(kCommonMembers, known);
   note_near_misses(root, known, out);
-  for (auto child = root.value.first_child(); child; child = child->next_sibling()) {
-    if (!same_member_name(child->key(), "ipam")) continue;
+  static_cast<void>(each_member(root, [&](const JsonAt& member) -> MaybeFault {
+    if (!same_member_name(member.name, "ipam")) return {};
     std::vector<std::string> of_ipam = {"name", "type", "subnet"};
-    add_names(kStoreMembers, of_ipam);
-    add_names(kIpamMembers, of_ipam);
-    note_near_misses({*child, &root, child->key(), {}}, of_ipam, out);
-  }
+    add_names<Draft>(kStoreMembers, of_ipam);
+    add_names<Draft>(kIpamMembers, of_ipam);
+    note_near_misses(member, of_ipam, out);
+    return {};
+  }));
 }
 
 // ---- the datastore

@@ -9,6 +9,7 @@
 
 #include "core/register/owner.h"
 #include "net/address.h"
+#include "net/per_family.h"
 #include "wire/cni/config.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
@@ -72,8 +73,7 @@ struct CalicoNetconf {
   bool single_block = false;  ///< `windows_use_single_network`: the node may have one block
   bool assign_v4 = true;
   bool assign_v6 = false;
-  std::vector<PoolChoice> v4_pools;
-  std::vector<PoolChoice> v6_pools;
+  net::PerFamily<std::vector<core::AskedPool>> asked_pools;  ///< `ipv4_pools`, `ipv6_pools`
 
   // Of CNI_ARGS.
   std::optional<net::Address> requested_address;

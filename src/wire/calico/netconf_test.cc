@@ -63,8 +63,8 @@ TEST(CalicoNetconf, ReadsEveryMember) {
   expected.single_block = true;
   expected.assign_v4 = false;
   expected.assign_v6 = true;
-  expected.v4_pools = {std::string("a"), net::Prefix::parse("10.1.0.0/16").value()};
-  expected.v6_pools = {net::Prefix::parse("fd00::/48").value()};
+  expected.asked_pools.v4 = {std::string("a"), net::Prefix::parse("10.1.0.0/16").value()};
+  expected.asked_pools.v6 = {net::Prefix::parse("fd00::/48").value()};
   expected.requested_address = net::Address::parse("10.1.0.9").value();
   expected.pod = {"web-0", "shop", ""};
   const std::string ipam =

@@ -1,12 +1,13 @@
 #include "wire/cni/cache.h"
 
-#include <algorithm>
-#include <optional>
-
-#include <nlohmann/json.hpp>
+#include <array>
+#include <span>
+#include <utility>
 
 #include "net/address_with_length.h"
+#include "wire/json/decode.h"
 #include "wire/json/document.h"
+#include "wire/json/writer.h"
 #include "wire/text/base64.h"
 
 namespace croft::wire::cni {
@@ -14,89 +15,115 @@ namespace {
 
 /// No configuration is deeper; printing one goes as deep as it is.
 constexpr std::size_t kDepthMax = 200;
+constexpr std::size_t kPairsMax = 4096;
 
-std::optional<JsonRef> member_of(const JsonRef& object, std::string_view name) {
-  std::optional<JsonRef> found;
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    if (object.kind() == JsonKind::object && member->key() == name) found = member;
-  }
-  return found;
+struct CachedResult {
+  std::vector<net::Address> ips;  ///< of version 0.3.0 and later
+  std::vector<net::Address> ip4;  ///< before that, as `ip6`
+  std::vector<net::Address> ip6;
+  std::string sandbox;  ///< the first
+};
+
+struct Draft {
+  CacheEntry entry;
+  std::string config;  ///< in base64
+  CachedResult result;
+};
+
+/// What has another shape is passed over, and counts as absent.
+template <class T>
+MaybeFault read_loosely(const JsonAt& at, std::span<const JsonMember<T>> members, T& out) {
+  return read_object<T>(at, members, out, {.names = ObjectRules::Names::exact, .on_fault = OnFault::skip});
 }
 
-std::string text_of(const JsonRef& object, std::string_view name) {
-  const auto member = member_of(object, name);
-  return member && member->kind() == JsonKind::string ? std::string(member->text()) : std::string();
+MaybeFault read_any_text(const JsonAt& at, std::string& out) {
+  out.clear();
+  return read_text(at, kCacheEntryBytesMax, out);
 }
 
-void read_pair(const JsonRef& pair, core::PodIdentity& pod) {
-  const auto key = pair.first_child();
-  const auto value = key ? key->next_sibling() : std::nullopt;
-  if (!value || value->kind() != JsonKind::string) return;
-  if (key->text() == "K8S_POD_NAME") pod.name = value->text();
-  if (key->text() == "K8S_POD_NAMESPACE") pod.namespace_name = value->text();
-  if (key->text() == "K8S_POD_UID") pod.uid = value->text();
+MaybeFault read_pair(const JsonAt& at, core::PodIdentity& pod) {
+  std::vector<std::string> pair;
+  const auto fault = read_list<std::string>(at, kPairsMax, read_any_text, pair);
+  if (fault || pair.size() < 2) return {};
+  if (pair[0] == "K8S_POD_NAME") pod.name = pair[1];
+  if (pair[0] == "K8S_POD_NAMESPACE") pod.namespace_name = pair[1];
+  if (pair[0] == "K8S_POD_UID") pod.uid = pair[1];
+  return {};
 }
 
-core::PodIdentity pod_of(const JsonRef& entry) {
-  core::PodIdentity pod;
-  const auto args = member_of(entry, "cniArgs");
-  if (!args || args->kind() != JsonKind::array) return pod;
-  for (auto pair = args->first_child(); pair; pair = pair->next_sibling()) {
-    if (pair->kind() == JsonKind::array) read_pair(*pair, pod);
-  }
-  return pod;
+/// Adds the address that a member of an object has as text.
+MaybeFault add_address(const JsonAt& at, std::vector<net::Address>& out) {
+  std::string text;
+  if (auto fault = read_any_text(at, text)) return fault;
+  const auto address = net::AddressWithLength::parse(text);
+  if (address && out.size() < kCachedAddressesMax) out.push_back(address->address.unmapped());
+  return {};
 }
 
-/// `ips` of version 0.3.0 and later, `ip4` and `ip6` before that.
-std::vector<net::Address> addresses_of(const JsonRef& entry) {
-  std::vector<net::Address> addresses;
-  const auto add = [&](const std::string& text) {
-    const auto address = net::AddressWithLength::parse(text);
-    if (address && addresses.size() < kCachedAddressesMax) addresses.push_back(address->address.unmapped());
-  };
-  const auto result = member_of(entry, "result");
-  if (!result) return addresses;
-  const auto ips = member_of(*result, "ips");
-  for (auto ip = ips ? ips->first_child() : std::nullopt; ip; ip = ip->next_sibling()) add(text_of(*ip, "address"));
-  for (const char* family : {"ip4", "ip6"}) {
-    if (const auto ip = member_of(*result, family)) add(text_of(*ip, "ip"));
-  }
-  return addresses;
+using Addresses = std::vector<net::Address>;
+constexpr std::array<JsonMember<Addresses>, 1> kIpMembers = {{{"address", add_address}}};
+constexpr std::array<JsonMember<Addresses>, 1> kLegacyIpMembers = {{{"ip", add_address}}};
+constexpr std::array<JsonMember<std::string>, 1> kInterfaceMembers = {{{"sandbox", read_any_text}}};
+
+MaybeFault read_interface(const JsonAt& at, CachedResult& out) {
+  return out.sandbox.empty() ? read_loosely<std::string>(at, kInterfaceMembers, out.sandbox) : MaybeFault();
 }
 
-std::string netns_of(const JsonRef& entry) {
-  std::string netns = text_of(entry, "netns");
-  const auto result = member_of(entry, "result");
-  const auto interfaces = result ? member_of(*result, "interfaces") : std::nullopt;
-  for (auto one = interfaces ? interfaces->first_child() : std::nullopt; one && netns.empty();
-       one = one->next_sibling()) {
-    netns = text_of(*one, "sandbox");
-  }
-  return netns;
+constexpr std::array<JsonMember<CachedResult>, 4> kResultMembers = {{
+    {"ips",
+     [](const JsonAt& at, CachedResult& out) {
+       out.ips.clear();
+       return each_element(at, kCachedAddressesMax,
+                           [&](const JsonAt& ip) { return read_loosely<Addresses>(ip, kIpMembers, out.ips); });
+     }},
+    {"ip4", [](const JsonAt& at, CachedResult& out) { return read_loosely<Addresses>(at, kLegacyIpMembers, out.ip4); }},
+    {"ip6", [](const JsonAt& at, CachedResult& out) { return read_loosely<Addresses>(at, kLegacyIpMembers, out.ip6); }},
+    {"interfaces",
+     [](const JsonAt& at, CachedResult& out) {
+       return each_element(at, kCachedAddressesMax, [&](const JsonAt& one) { return read_interface(one, out); });
+     }},
+}};
+
+MaybeFault read_capability_args(const JsonAt& at, Draft& out) {
+  out.entry.capability_args.clear();
+  if (at.value.kind() != JsonKind::object) return {};
+  JsonWriter json(JsonWriter::Layout::compact);
+  copy_json(json, at.value);
+  out.entry.capability_args = std::move(json).take();
+  return {};
 }
 
-/// JsonRef has no printer, and only this is ever printed.
-std::string capability_args_of(std::string_view bytes) {
-  const auto entry = nlohmann::json::parse(bytes, nullptr, false);
-  const auto member = entry.find("capabilityArgs");
-  return member == entry.end() || !member->is_object() ? std::string() : member->dump();
-}
+constexpr std::array<JsonMember<Draft>, 8> kMembers = {{
+    {"networkName", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.owner.network); }},
+    {"containerId", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.owner.container_id); }},
+    {"ifName", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.owner.interface_name); }},
+    {"netns", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.netns); }},
+    {"cniArgs",
+     [](const JsonAt& at, Draft& out) {
+       return each_element(at, kPairsMax, [&](const JsonAt& pair) { return read_pair(pair, out.entry.pod); });
+     }},
+    {"config", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.config); }},
+    {"capabilityArgs", read_capability_args},
+    {"result", [](const JsonAt& at, Draft& out) { return read_loosely<CachedResult>(at, kResultMembers, out.result); }},
+}};
 
 }  // namespace
 
 Result<CacheEntry> read_whole_cache_entry(std::string_view bytes) {
-  TRY(const JsonDocument document, parse_json(bytes, {.depth_max = kDepthMax}));
-  const JsonRef root = document.root();
-  CacheEntry entry;
-  entry.owner = {text_of(root, "networkName"), text_of(root, "containerId"), text_of(root, "ifName")};
+  TRY(const JsonDocument document, parse_json(bytes, {.bytes_max = kCacheEntryBytesMax, .depth_max = kDepthMax}));
+  Draft draft;
+  static_cast<void>(read_loosely<Draft>({document.root(), nullptr, {}, {}}, kMembers, draft));
+  CacheEntry entry = std::move(draft.entry);
   if (entry.owner.network.empty() || entry.owner.container_id.empty() || entry.owner.interface_name.empty()) {
     return fail(ErrorCode::invalid_argument, "it lacks networkName, containerId or ifName");
   }
-  entry.netns = netns_of(root);
-  entry.pod = pod_of(root);
-  entry.addresses = addresses_of(root);
-  entry.config = decode_base64(text_of(root, "config")).value_or("");
-  entry.capability_args = capability_args_of(bytes);
+  if (entry.netns.empty()) entry.netns = draft.result.sandbox;
+  for (const Addresses* some : {&draft.result.ips, &draft.result.ip4, &draft.result.ip6}) {
+    for (const net::Address& address : *some) {
+      if (entry.addresses.size() < kCachedAddressesMax) entry.addresses.push_back(address);
+    }
+  }
+  entry.config = decode_base64(draft.config).value_or("");
   return entry;
 }
 

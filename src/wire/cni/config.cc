@@ -89,22 +89,19 @@ constexpr std::array<JsonMember<Draft>, 6> kAssignmentMembers = {
      {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.ipam.assign_v6); }},
      {"ipv4_pools",
       [](const JsonAt& a, Draft& d) {
-        return read_pool_choices(a, net::Family::v4, kPoolChoicesMax, d.config.ipam.v4_pools);
+        return read_asked_pools(a, net::Family::v4, kAskedPoolsMax, d.config.ipam.asked_pools.v4);
       }},
      {"ipv6_pools",
       [](const JsonAt& a, Draft& d) {
-        return read_pool_choices(a, net::Family::v6, kPoolChoicesMax, d.config.ipam.v6_pools);
+        return read_asked_pools(a, net::Family::v6, kAskedPoolsMax, d.config.ipam.asked_pools.v6);
       }},
      {"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_ipam); }}}};
 
 std::vector<std::string> known_ipam_members() {
   std::vector<std::string> names;
-  const auto add = [&](const auto& members) {
-    for (const auto& member : members) names.emplace_back(member.name);
-  };
-  add(kStoreMembers);
-  add(kCommonMembers);
-  add(kAssignmentMembers);
+  add_names<Draft>(kStoreMembers, names);
+  add_names<Draft>(kCommonMembers, names);
+  add_names<Draft>(kAssignmentMembers, names);
   return names;
 }
 
@@ -112,8 +109,8 @@ MaybeFault read_ipam(const JsonAt& at, Draft& out) {
   if (at.value.is_null()) return {};
   out.has_ipam = true;
   if (auto fault = read_object<Draft>(at, kStoreMembers, out)) return fault;
-  const OnFault on_fault = out.needs.lenient ? OnFault::skip : OnFault::stop;
-  if (auto fault = read_object<Draft>(at, kCommonMembers, out, on_fault)) return fault;
+  const ObjectRules rules{.on_fault = out.needs.lenient ? OnFault::skip : OnFault::stop};
+  if (auto fault = read_object<Draft>(at, kCommonMembers, out, rules)) return fault;
   if (!out.needs.assignment) return {};
   if (auto fault = refuse_unknown_members(at, known_ipam_members())) return fault;
   return read_object<Draft>(at, kAssignmentMembers, out);
@@ -174,15 +171,6 @@ std::optional<std::string> unless_empty(const std::string& text) {
 }
 
 }  // namespace
-
-std::vector<std::string> texts_of(const std::vector<PoolChoice>& choices) {
-  std::vector<std::string> result;
-  for (const PoolChoice& choice : choices) {
-    const auto* name = std::get_if<std::string>(&choice);
-    result.push_back(name != nullptr ? *name : std::get<net::Prefix>(choice).to_string());
-  }
-  return result;
-}
 
 ConfigNeeds needs_of(Command command) {
   ConfigNeeds needs;

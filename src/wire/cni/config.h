@@ -11,6 +11,7 @@
 #include "core/register/pool.h"
 #include "net/address.h"
 #include "net/address_with_length.h"
+#include "net/per_family.h"
 #include "net/prefix.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
@@ -21,7 +22,7 @@
 namespace croft::wire::cni {
 
 inline constexpr std::size_t kConfiguredPoolsMax = 64;
-inline constexpr std::size_t kPoolChoicesMax = 64;
+inline constexpr std::size_t kAskedPoolsMax = 64;
 inline constexpr std::size_t kRequestedAddressesMax = 16;
 inline constexpr std::size_t kAttachmentsMax = 100'000;
 inline constexpr std::size_t kPreviousAddressesMax = 256;
@@ -45,11 +46,6 @@ struct ValidAttachments {
   friend bool operator==(const ValidAttachments&, const ValidAttachments&) = default;
 };
 
-/// An entry of `ipv4_pools` or `ipv6_pools`: the name of a pool or its CIDR.
-using PoolChoice = std::variant<std::string, net::Prefix>;
-/// Names and CIDRs as text, in their order.
-[[nodiscard]] std::vector<std::string> texts_of(const std::vector<PoolChoice>& choices);
-
 /// The section `ipam`. Members without a default of their own are optional here and decided by `app`.
 struct IpamSection {
   std::optional<std::string> store;     ///< a store URL, unchecked
@@ -58,8 +54,7 @@ struct IpamSection {
   std::vector<core::PoolSpec> pools;    ///< each passes core::make_pool; no two share a name or an address
   bool assign_v4 = true;
   bool assign_v6 = false;
-  std::vector<PoolChoice> v4_pools;
-  std::vector<PoolChoice> v6_pools;
+  net::PerFamily<std::vector<core::AskedPool>> asked_pools;  ///< `ipv4_pools`, `ipv6_pools`
   bool status_when_full = false;
   friend bool operator==(const IpamSection&, const IpamSection&) = default;
 };

@@ -72,16 +72,9 @@ constexpr std::array<JsonMember<PoolSpec>, 6> kMembers = {{{"name", read_name},
                                                            {"cooldownSeconds", read_cooldown},
                                                            {"disabled", read_disabled}}};
 
-std::vector<std::string> known_members() {
-  std::vector<std::string> names;
-  for (const auto& member : kMembers) names.emplace_back(member.name);
-  return names;
-}
-
 MaybeFault read_pool_spec(const JsonAt& at, PoolSpec& out) {
   if (at.value.is_null()) return at.wrong_type("an object");
-  if (auto fault = refuse_unknown_members(at, known_members())) return fault;
-  if (auto fault = read_object<PoolSpec>(at, kMembers, out)) return fault;
+  if (auto fault = read_object<PoolSpec>(at, kMembers, out, {.unknown = ObjectRules::Unknown::refused})) return fault;
   if (out.name.empty()) return at.bad_value("name is missing");
   if (!out.cidr.is_valid()) return at.bad_value("cidr is missing");
   if (const auto pool = core::make_pool(out); !pool) return at.bad_value(pool.error().message);
@@ -101,7 +94,7 @@ MaybeFault check_apart(const JsonAt& at, const std::vector<PoolSpec>& pools) {
   return {};
 }
 
-MaybeFault read_cidr_choice(const JsonAt& at, net::Family family, PoolChoice& out) {
+MaybeFault read_cidr_choice(const JsonAt& at, net::Family family, core::AskedPool& out) {
   const auto cidr = net::AddressWithLength::parse(at.value.text());
   if (!cidr) return at.bad_value(cidr.error().message);
   if (cidr->address.family() != family) {
@@ -112,7 +105,7 @@ MaybeFault read_cidr_choice(const JsonAt& at, net::Family family, PoolChoice& ou
 }
 
 template <net::Family kFamily>
-MaybeFault read_choice(const JsonAt& at, PoolChoice& out) {
+MaybeFault read_choice(const JsonAt& at, core::AskedPool& out) {
   if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
   const std::string text(at.value.text());
   if (text.find('/') != text.npos) return read_cidr_choice(at, kFamily, out);
@@ -128,10 +121,10 @@ MaybeFault read_pool_specs(const JsonAt& at, std::size_t count_max, std::vector<
   return check_apart(at, out);
 }
 
-MaybeFault read_pool_choices(const JsonAt& at, net::Family family, std::size_t count_max,
-                             std::vector<PoolChoice>& out) {
-  return family == net::Family::v4 ? read_list<PoolChoice>(at, count_max, read_choice<net::Family::v4>, out)
-                                   : read_list<PoolChoice>(at, count_max, read_choice<net::Family::v6>, out);
+MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
+                            std::vector<core::AskedPool>& out) {
+  return family == net::Family::v4 ? read_list<core::AskedPool>(at, count_max, read_choice<net::Family::v4>, out)
+                                   : read_list<core::AskedPool>(at, count_max, read_choice<net::Family::v6>, out);
 }
 
 }  // namespace croft::wire::cni

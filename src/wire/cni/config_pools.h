@@ -18,7 +18,7 @@ namespace croft::wire::cni {
 
 /// Reads names and CIDRs; a text with a slash is a CIDR (host bits are dropped, as Calico does) and must be of
 /// `family`.
-[[nodiscard]] MaybeFault read_pool_choices(const JsonAt& at, net::Family family, std::size_t count_max,
-                                           std::vector<PoolChoice>& out);
+[[nodiscard]] MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
+                                          std::vector<core::AskedPool>& out);
 
 }  // namespace croft::wire::cni

@@ -58,8 +58,8 @@ TEST(Config, ReadsEveryMember) {
   EXPECT_EQ(config.ipam.log_file, "/var/log/croft/ipam.log");
   EXPECT_TRUE(config.ipam.assign_v6);
   EXPECT_TRUE(config.ipam.status_when_full);
-  EXPECT_THAT(config.ipam.v4_pools, ElementsAre(PoolChoice("a"), PoolChoice(prefix("10.2.0.0/24"))));
-  EXPECT_THAT(config.ipam.v6_pools, ElementsAre(PoolChoice(prefix("2001:db8::/64"))));
+  EXPECT_THAT(config.ipam.asked_pools.v4, ElementsAre(core::AskedPool("a"), core::AskedPool(prefix("10.2.0.0/24"))));
+  EXPECT_THAT(config.ipam.asked_pools.v6, ElementsAre(core::AskedPool(prefix("2001:db8::/64"))));
   EXPECT_EQ(config.pod, (core::PodIdentity{"pod", "ns", "uid"}));
   EXPECT_THAT(config.requested_addresses,
               ElementsAre(address("10.1.0.8"), address("10.1.0.9"), address("10.1.0.10"), address("10.1.2.3")));

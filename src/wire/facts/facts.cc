@@ -38,16 +38,12 @@ MaybeFault read_address(const JsonAt& at, net::Address& out) {
 }
 
 MaybeFault look_at_labels(const JsonAt& at, NodeFact&) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
   std::size_t count = 0;
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
+  return each_member(at, [&](const JsonAt& label) -> MaybeFault {
     if (++count > kLabelsMax) return at.bad_value("more than " + std::to_string(kLabelsMax) + " labels");
-    const JsonAt label{*child, &at, child->key(), {}};
     std::string text;
-    if (auto fault = read_text(label, kLabelBytesMax, text)) return fault;
-  }
-  return {};
+    return read_text(label, kLabelBytesMax, text);
+  });
 }
 
 constexpr std::array<JsonMember<NodeFact>, 3> kNodeMembers{{

@@ -271,7 +271,7 @@ MaybeFault read_ipam_of_release(const JsonAt& at, Draft& out) {
 
 MaybeFault read_runtime_config_of_release(const JsonAt& at, Draft& out) {
   static constexpr std::array<JsonMember<Draft>, 1> kMembers = {{{"ipRanges", count_runtime_ranges}}};
-  return read_object<Draft>(at, kMembers, out, OnFault::skip);
+  return read_object<Draft>(at, kMembers, out, {.on_fault = OnFault::skip});
 }
 
 constexpr std::array<JsonMember<Draft>, 2> kReleaseMembers = {

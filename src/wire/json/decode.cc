@@ -62,15 +62,48 @@ MaybeFault read_boolean(const JsonAt& at, bool& out) {
   return {};
 }
 
+namespace {
+
+/// As extensions of CNI are named.
+bool is_extension(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+JsonFault unknown_member(const JsonAt& at, std::string_view name, const std::vector<std::string>& known) {
+  return at.bad_value(fmt::format("has no member {}{}", net::echo(name), did_you_mean(name, known)));
+}
+
+}  // namespace
+
+namespace decode_detail {
+
+bool is_named(std::string_view name, std::string_view known, ObjectRules::Names names) {
+  return names == ObjectRules::Names::exact ? known == name : same_member_name(name, known);
+}
+
+MaybeFault check_member(const JsonAt& member, std::string_view spelling, bool is_repeated, const ObjectRules& rules) {
+  if (rules.names == ObjectRules::Names::as_known && spelling != member.name) {
+    return member.bad_value("it is spelled " + net::echo(spelling));
+  }
+  if (rules.repeated == ObjectRules::Repeated::fault && is_repeated) return member.bad_value("it is there twice");
+  return {};
+}
+
+MaybeFault take_unknown(const JsonAt& at, const JsonAt& found, const ObjectRules& rules,
+                        const std::function<std::vector<std::string>()>& known_names) {
+  if (rules.unknown == ObjectRules::Unknown::kept) rules.kept->push_back(found.value);
+  if (rules.unknown != ObjectRules::Unknown::refused || is_extension(found.name)) return {};
+  return unknown_member(at, found.name, known_names());
+}
+
+}  // namespace decode_detail
+
 MaybeFault refuse_unknown_members(const JsonAt& at, const std::vector<std::string>& known) {
   if (at.value.kind() != JsonKind::object) return {};
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    const std::string_view name = child->key();
-    const bool is_known = std::ranges::any_of(known, [&](const auto& one) { return same_member_name(name, one); });
-    if (is_known || name.find('/') != std::string_view::npos) continue;
-    return at.bad_value(fmt::format("has no member {}{}", net::echo(name), did_you_mean(name, known)));
-  }
-  return {};
+  return each_member(at, [&](const JsonAt& found) -> MaybeFault {
+    const bool is_known =
+        std::ranges::any_of(known, [&](const auto& one) { return same_member_name(found.name, one); });
+    if (is_known || is_extension(found.name)) return {};
+    return unknown_member(at, found.name, known);
+  });
 }
 
 }  // namespace croft::wire

@@ -223,7 +223,7 @@ constexpr std::array<JsonMember<Outer>, 3> kOuter = {
 
 std::string decode(std::string_view text, Outer& out, OnFault on_fault = OnFault::stop) {
   const auto document = parse_json(text).value();
-  const auto fault = read_object<Outer>(JsonAt{document.root(), nullptr, {}, {}}, kOuter, out, on_fault);
+  const auto fault = read_object<Outer>(JsonAt{document.root(), nullptr, {}, {}}, kOuter, out, {.on_fault = on_fault});
   return fault ? fault->to_string() : "";
 }
 

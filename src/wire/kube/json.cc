@@ -23,20 +23,8 @@ constexpr std::size_t kElementsMax = 100'000;
 /// Takes an object by the exact names of members; unknown ones are passed over. Null leaves `out`.
 template <class T>
 [[nodiscard]] MaybeFault read_members(const JsonAt& at, std::span<const JsonMember<T>> members, T& out) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  std::vector<bool> seen(members.size());
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (members[i].name != child->key()) continue;
-      const JsonAt inner{*child, &at, members[i].name, {}};
-      if (seen[i]) return inner.bad_value("it is there twice");
-      seen[i] = true;
-      if (auto fault = members[i].read(inner, out)) return fault;
-      break;
-    }
-  }
-  return {};
+  return read_object<T>(at, members, out,
+                        {.names = ObjectRules::Names::exact, .repeated = ObjectRules::Repeated::fault});
 }
 
 [[nodiscard]] MaybeFault read_words(const JsonAt& at, std::string& out) { return read_text(at, kTextBytesMax, out); }
@@ -52,28 +40,17 @@ template <class T>
 /// Takes an array; `read_one(element, message)` takes an element into a new message or text of `out`.
 template <class Repeated, class ReadOne>
 [[nodiscard]] MaybeFault read_each(const JsonAt& at, Repeated& out, ReadOne read_one) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::array) return at.wrong_type("an array");
-  std::size_t count = 0;
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
-    if (count == kElementsMax) return at.bad_value("more than " + std::to_string(kElementsMax) + " elements");
-    const JsonAt element{*child, &at, {}, count++};
-    if (auto fault = read_one(element, *out.Add())) return fault;
-  }
-  return {};
+  return each_element(at, kElementsMax, [&](const JsonAt& element) { return read_one(element, *out.Add()); });
 }
 
 using Entries = google::protobuf::RepeatedPtrField<pb::MapEntry>;
 
 [[nodiscard]] MaybeFault read_map(const JsonAt& at, Entries& out) {
-  if (at.value.is_null()) return {};
-  if (at.value.kind() != JsonKind::object) return at.wrong_type("an object");
-  for (auto child = at.value.first_child(); child; child = child->next_sibling()) {
+  return each_member(at, [&](const JsonAt& member) {
     pb::MapEntry& entry = *out.Add();
-    entry.set_key(std::string(child->key()));
-    if (auto fault = read_words({*child, &at, child->key(), {}}, *entry.mutable_value())) return fault;
-  }
-  return {};
+    entry.set_key(std::string(member.name));
+    return read_words(member, *entry.mutable_value());
+  });
 }
 
 [[nodiscard]] MaybeFault read_time(const JsonAt& at, pb::Time& out) {

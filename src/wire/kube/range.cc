@@ -59,14 +59,15 @@ class RangeRest final : public core::ForeignRest {
   JsonRest rest;
   rest.has_no_data = !object.has_data();
   rest.ends_with_newline = ends_with_newline;
-  for (auto child = document.root().first_child(); child; child = child->next_sibling()) {
+  static_cast<void>(each_member({document.root(), nullptr, {}, {}}, [&](const JsonAt& found) -> MaybeFault {
     JsonRest::Member& member = rest.members.emplace_back();
-    member.name = child->key();
-    if (member.name == "range" || member.name == "data") continue;
+    member.name = found.name;
+    if (member.name == "range" || member.name == "data") return {};
     JsonWriter out(JsonWriter::Layout::compact);
-    copy_json(out, *child);
+    copy_json(out, found.value);
     member.json = std::move(out).take();
-  }
+    return {};
+  }));
   core::RangeAllocation range;
   range.range = object.range();
   range.data = object.data();
