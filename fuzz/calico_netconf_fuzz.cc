@@ -20,13 +20,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t line = std::min(input.find('\n'), input.size());
   const std::string args(input.substr(0, line));
   input.remove_prefix(std::min(line + 1, input.size()));
-  const auto document = cni::parse_network_config(input);
+  auto document = cni::parse_network_config(input);
   if (!document) {
     CROFT_ASSERT(!document.error().msg.empty());
     return 0;
   }
+  const auto network = cni::read_network(*std::move(document));
+  if (!network) {
+    CROFT_ASSERT(!network.error().msg.empty());
+    return 0;
+  }
   const auto decode = [&](cni::Command command) {
-    return cni::decode_calico_netconf(*document, args, command, [](const char*) { return std::string(); });
+    return cni::decode_calico_netconf(*network, args, command, [](const char*) { return std::string(); });
   };
   const auto add = decode(cni::Command::add);
   const auto del = decode(cni::Command::del);

@@ -116,10 +116,10 @@ void check_config(const NetworkConfig& config) {
 }
 
 Checked<NetworkConfig> decode(const CniRequest& request, Command command) {
-  auto config = decode_network_config(request.document, request.environment.args, needs_of(command));
+  auto config = decode_network_config(request.network, request.environment.args, needs_of(command));
   if (config) {
     check_config(*config);
-    CROFT_ASSERT(config->name == request.network_name && config->cni_version == request.cni_version);
+    CROFT_ASSERT(config->name == request.network.name);
   } else {
     const auto code = static_cast<int>(config.error().code);
     CROFT_ASSERT(code == 4 || code == 6 || code == 7 || code == 999);

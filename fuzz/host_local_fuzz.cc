@@ -87,8 +87,8 @@ void check_config(const HostLocalConfig& config, Command command) {
   }
 }
 
-Checked<HostLocalConfig> decode(const croft::wire::JsonDocument& document, const std::string& args, Command command) {
-  auto config = decode_host_local_config(document, args, command);
+Checked<HostLocalConfig> decode(const Network& network, const std::string& args, Command command) {
+  auto config = decode_host_local_config(network, args, command);
   if (config) {
     check_config(*config, command);
   } else {
@@ -101,11 +101,13 @@ Checked<HostLocalConfig> decode(const croft::wire::JsonDocument& document, const
 void try_config(std::string_view bytes, Command command) {
   const auto end = std::min(bytes.find('\n'), bytes.size());
   const std::string args(bytes.substr(0, end));
-  const auto document = parse_network_config(bytes.substr(std::min(end + 1, bytes.size())));
+  auto document = parse_network_config(bytes.substr(std::min(end + 1, bytes.size())));
   if (!document) return;
-  const auto config = decode(*document, args, command);
+  const auto network = read_network(*std::move(document));
+  if (!network) return;
+  const auto config = decode(*network, args, command);
   if (!config || command != Command::add) return;
-  const auto released = decode(*document, args, Command::del);
+  const auto released = decode(*network, args, Command::del);
   CROFT_ASSERT(released.ok() && released->data_dir == config->data_dir && released->set_count == config->set_count);
 }
 

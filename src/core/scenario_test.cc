@@ -276,8 +276,8 @@ class World {
     for (const std::string& address : c.list("ip")) request.addresses.push_back(Command::address_of(address));
     request.count.v6 = c.number("ipv6", 0);
     request.count.v4 = c.number("ipv4", exact || request.count.v6 > 0 ? 0 : 1);
-    request.pools.v4 = c.list("pools");
-    request.pools.v6 = c.list("ipv6-pools");
+    for (const std::string& pool : c.list("pools")) request.pools.v4.push_back(asked_pool(pool));
+    for (const std::string& pool : c.list("ipv6-pools")) request.pools.v6.push_back(asked_pool(pool));
     request.use = use_named(c.option("use", "workload"));
     request.block_limit = c.number("block-limit", 0);
     request.partial = c.flag("partial");

@@ -34,7 +34,7 @@ using cni::Checked;
 class Call final : public CniCall {
  public:
   static Checked<CalicoNetconf> decode(const CalicoIpamWorld& world, const CniRequest& request) {
-    return cni::decode_calico_netconf(request.document, request.environment.args, request.command, world.variable);
+    return cni::decode_calico_netconf(request.network, request.environment.args, request.command, world.variable);
   }
 
   Call(const CalicoIpamWorld& world, const CniRequest& request, CalicoNetconf config)

@@ -48,7 +48,7 @@ struct Path {
 class Call final : public CniCall {
  public:
   static Checked<NetworkConfig> decode(const CroftIpamWorld&, const CniRequest& request) {
-    return cni::decode_network_config(request.document, request.environment.args, cni::needs_of(request.command));
+    return cni::decode_network_config(request.network, request.environment.args, cni::needs_of(request.command));
   }
 
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)

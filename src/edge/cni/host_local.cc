@@ -29,7 +29,7 @@ constexpr std::size_t kResolvConfBytesMax = std::size_t{1} << 20;
 class Call final : public CniCall {
  public:
   static Checked<HostLocalConfig> decode(const HostLocalWorld&, const CniRequest& request) {
-    return cni::decode_host_local_config(request.document, request.environment.args, request.command);
+    return cni::decode_host_local_config(request.network, request.environment.args, request.command);
   }
 
   Call(const HostLocalWorld& world, const CniRequest& request, HostLocalConfig config)

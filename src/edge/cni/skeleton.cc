@@ -36,8 +36,8 @@ MaybeError read_config(const CniHost& host, CniRequest& request) {
   if (!document) return document.error();
   auto name = wire::cni::read_network_name(*document);
   if (!name) return name.error();
-  request.document = *std::move(document);
-  request.network_name = *std::move(name);
+  request.network.document = *std::move(document);
+  request.network.name = *std::move(name);
   return {};
 }
 
@@ -85,11 +85,11 @@ MaybeError check_supported(const CniPlugin& plugin, const std::string& config_ve
 }
 
 MaybeError check_version(const CniPlugin& plugin, CniRequest& request) {
-  auto version = wire::cni::read_cni_version(request.document);
+  auto version = wire::cni::read_cni_version(request.network.document);
   if (!version) return version.error();
   if (auto error = check_introduction(plugin, request.command, *version)) return error;
   if (auto error = check_supported(plugin, *version)) return error;
-  request.cni_version = *std::move(version);
+  request.network.cni_version = *std::move(version);
   return {};
 }
 
@@ -127,7 +127,7 @@ bool only_releases(Command command) { return command == Command::del || command 
 MaybeError check_limits(const CniPlugin& plugin, const CniRequest& request) {
   if (!plugin.owner_limits) return {};
   const Environment& environment = request.environment;
-  if (auto error = check_owner_size(*plugin.owner_limits, request.network_name, environment.container_id)) return error;
+  if (auto error = check_owner_size(*plugin.owner_limits, request.network.name, environment.container_id)) return error;
   if (only_releases(request.command)) return {};
   return wire::cni::check_recordable_interface(environment.interface_name);
 }
@@ -136,7 +136,7 @@ CniAnswer run_add(const CniPlugin& plugin, const CniRequest& request) {
   if (!plugin.handlers.add) return {};
   const auto result = plugin.handlers.add(request);
   if (!result) return failed(result.error());
-  auto text = print_result(*result, request.cni_version);
+  auto text = print_result(*result, request.network.cni_version);
   if (!text) return failed(text.error());
   return {0, *std::move(text), {}};
 }

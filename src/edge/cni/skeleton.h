@@ -10,9 +10,9 @@
 #include "base/result.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
+#include "wire/cni/network.h"
 #include "wire/cni/result.h"
 #include "wire/cni/version.h"
-#include "wire/json/document.h"
 
 // The dispatcher of a CNI plugin: from environment and standard input to one call of a handler and one JSON document.
 // It follows the reference's order of checks (docs/reference/cni.md#error-order), because the order decides which error
@@ -26,9 +26,7 @@ struct CniRequest {
   /// Members that the command does not require are as they came for ADD, DEL and CHECK; for GC and STATUS container ID
   /// and interface name were not checked and are empty here.
   wire::cni::Environment environment;
-  std::string network_name;
-  std::string cni_version;      ///< one of the plugin's versions
-  wire::JsonDocument document;  ///< standard input, parsed; the personality's decoder takes it from here
+  wire::cni::Network network;  ///< standard input, of one of the plugin's versions
 };
 
 /// What the plugin does. A command without handler succeeds silently, ADD included, as in the reference. Handlers must

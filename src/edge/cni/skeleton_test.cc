@@ -91,8 +91,8 @@ struct Call {
     seen.emplace();
     seen->command = request.command;
     seen->environment = request.environment;
-    seen->network_name = request.network_name;
-    seen->cni_version = request.cni_version;
+    seen->network.name = request.network.name;
+    seen->network.cni_version = request.network.cni_version;
   }
 };
 
@@ -106,13 +106,13 @@ TEST(Skeleton, AddRunsAndPrintsInTheVersionAsked) {
                                "            \"address\": \"10.1.2.2/24\"\n        }\n    ]\n}",
                                ""}));
   EXPECT_EQ(call.events, (Events{"stdin", "netns /var/run/netns/x", "add"}));
-  EXPECT_EQ(call.seen->network_name, "net");
-  EXPECT_EQ(call.seen->cni_version, "1.1.0");
+  EXPECT_EQ(call.seen->network.name, "net");
+  EXPECT_EQ(call.seen->network.cni_version, "1.1.0");
   EXPECT_EQ(call.seen->environment, call.environment);
   Call old;
   old.input = R"({"name":"net"})";
   EXPECT_NE(old.run().out.find("\"ip4\""), std::string::npos);
-  EXPECT_EQ(old.seen->cni_version, "0.1.0");
+  EXPECT_EQ(old.seen->network.cni_version, "0.1.0");
 }
 
 TEST(Skeleton, OtherCommandsPrintNothing) {
@@ -346,7 +346,7 @@ TEST(Skeleton, DelWithBrokenPoolsReachesItsHandlerAndDecodes) {
   call.environment.args = "broken";
   std::string store;
   call.plugin.handlers.del = [&store](const CniRequest& request) -> std::optional<wire::cni::Error> {
-    const auto config = decode_network_config(request.document, request.environment.args, needs_of(request.command));
+    const auto config = decode_network_config(request.network, request.environment.args, needs_of(request.command));
     if (!config) return config.error();
     store = config->ipam.store.value_or("");
     return {};

@@ -308,18 +308,13 @@ std::optional<Error> take_args(const std::string& text, CalicoNetconf& config) {
 
 }  // namespace
 
-Checked<CalicoNetconf> decode_calico_netconf(const JsonDocument& document, const std::string& args, Command command,
+Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::string& args, Command command,
                                              const GetVariable& variable) {
-  auto name = read_network_name(document);
-  if (!name) return name.error();
-  auto version = read_cni_version(document);
-  if (!version) return version.error();
   Draft draft;
-  const JsonAt root{document.root(), nullptr, {}, {}};
+  const JsonAt root{network.document.root(), nullptr, {}, {}};
   if (const auto fault = read_configuration(root, command, variable, draft)) return config_error_of(*fault);
   CalicoNetconf& config = draft.config;
-  config.name = *std::move(name);
-  config.cni_version = *std::move(version);
+  config.name = network.name;
   if (!draft.log_file.empty()) config.log_file = draft.log_file;
   config.log_only_failures = core::equals_ignoring_case(draft.log_level, "error");
   if (command == Command::add) note_near_misses(root, config.near_misses);

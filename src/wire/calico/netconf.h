@@ -13,6 +13,7 @@
 #include "wire/cni/config.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
+#include "wire/cni/network.h"
 #include "wire/json/document.h"
 
 // The network configuration of the personality `calico-ipam` (docs/reference/calico-ipam.md#plugin-configuration).
@@ -54,7 +55,6 @@ inline constexpr std::size_t kNearMissesMax = 8;
 
 /// A network configuration together with CNI_ARGS and the environment.
 struct CalicoNetconf {
-  std::string cni_version;
   std::string name;
   DatastoreChoice datastore;
 
@@ -93,11 +93,10 @@ using GetVariable = std::function<std::string(const char* name)>;
 /// ignored, as by Calico: a real configuration may have any; those that look like a slip are in `near_misses`. DEL
 /// needs `name` and the datastore; every other member, and CNI_ARGS, counts as absent when it has a fault. Errors name
 /// the member, its value and what to do:
-/// - code 6 or 7 for `name` and `cniVersion`, as read_network_name and read_cni_version say;
 /// - code 999 for a JSON type that does not fit;
 /// - code 7 for a value that is not allowed, of a member or a variable;
 /// - code 4 for CNI_ARGS.
-Checked<CalicoNetconf> decode_calico_netconf(const JsonDocument& document, const std::string& args, Command command,
+Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::string& args, Command command,
                                              const GetVariable& variable);
 
 }  // namespace croft::wire::cni

@@ -20,7 +20,9 @@ Checked<CalicoNetconf> decode(const std::string& members, const std::string& ipa
                               const std::string& args = "", const Variables& variables = {}) {
   const std::string text = R"({"cniVersion":"1.0.0","name":"net")" + (members.empty() ? "" : "," + members) +
                            R"(,"ipam":{"type":"calico-ipam")" + (ipam.empty() ? "" : "," + ipam) + "}}";
-  return decode_calico_netconf(*parse_network_config(text), args, command, [&](const char* name) {
+  auto network = read_network(*parse_network_config(text));
+  if (!network) return network.error();
+  return decode_calico_netconf(*network, args, command, [&](const char* name) {
     const auto it = variables.find(name);
     return it == variables.end() ? std::string() : it->second;
   });
@@ -48,7 +50,6 @@ TEST(CalicoNetconf, TheLeastConfigurationHasCalicosDefaults) {
 
 TEST(CalicoNetconf, ReadsEveryMember) {
   CalicoNetconf expected;
-  expected.cni_version = "1.0.0";
   expected.name = "net";
   expected.datastore = {
       DatastoreChoice::Kind::etcd, "", {"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, "/k", "/c", "/ca", "", ""};

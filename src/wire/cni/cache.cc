@@ -24,7 +24,7 @@ struct CachedResult {
   std::string sandbox;  ///< the first
 };
 
-struct Draft {
+struct EntryDraft {
   CacheEntry entry;
   std::string config;  ///< in base64
   CachedResult result;
@@ -84,7 +84,7 @@ constexpr std::array<JsonMember<CachedResult>, 4> kResultMembers = {{
      }},
 }};
 
-MaybeFault read_capability_args(const JsonAt& at, Draft& out) {
+MaybeFault read_capability_args(const JsonAt& at, EntryDraft& out) {
   out.entry.capability_args.clear();
   if (at.value.kind() != JsonKind::object) return {};
   JsonWriter json(JsonWriter::Layout::compact);
@@ -93,26 +93,27 @@ MaybeFault read_capability_args(const JsonAt& at, Draft& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Draft>, 8> kMembers = {{
-    {"networkName", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.owner.network); }},
-    {"containerId", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.owner.container_id); }},
-    {"ifName", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.owner.interface_name); }},
-    {"netns", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.entry.netns); }},
+constexpr std::array<JsonMember<EntryDraft>, 8> kEntryMembers = {{
+    {"networkName", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.entry.owner.network); }},
+    {"containerId", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.entry.owner.container_id); }},
+    {"ifName", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.entry.owner.interface_name); }},
+    {"netns", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.entry.netns); }},
     {"cniArgs",
-     [](const JsonAt& at, Draft& out) {
+     [](const JsonAt& at, EntryDraft& out) {
        return each_element(at, kPairsMax, [&](const JsonAt& pair) { return read_pair(pair, out.entry.pod); });
      }},
-    {"config", [](const JsonAt& at, Draft& out) { return read_any_text(at, out.config); }},
+    {"config", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.config); }},
     {"capabilityArgs", read_capability_args},
-    {"result", [](const JsonAt& at, Draft& out) { return read_loosely<CachedResult>(at, kResultMembers, out.result); }},
+    {"result",
+     [](const JsonAt& at, EntryDraft& out) { return read_loosely<CachedResult>(at, kResultMembers, out.result); }},
 }};
 
 }  // namespace
 
 Result<CacheEntry> read_whole_cache_entry(std::string_view bytes) {
   TRY(const JsonDocument document, parse_json(bytes, {.bytes_max = kCacheEntryBytesMax, .depth_max = kDepthMax}));
-  Draft draft;
-  static_cast<void>(read_loosely<Draft>({document.root(), nullptr, {}, {}}, kMembers, draft));
+  EntryDraft draft;
+  static_cast<void>(read_loosely<EntryDraft>({document.root(), nullptr, {}, {}}, kEntryMembers, draft));
   CacheEntry entry = std::move(draft.entry);
   if (entry.owner.network.empty() || entry.owner.container_id.empty() || entry.owner.interface_name.empty()) {
     return fail(ErrorCode::invalid_argument, "it lacks networkName, containerId or ifName");

@@ -181,15 +181,11 @@ ConfigNeeds needs_of(Command command) {
   return needs;
 }
 
-Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const std::string& args,
+Checked<NetworkConfig> decode_network_config(const Network& network, const std::string& args,
                                              const ConfigNeeds& needs) {
-  auto name = read_network_name(document);
-  if (!name) return name.error();
-  auto version = read_cni_version(document);
-  if (!version) return version.error();
   Draft draft;
   draft.needs = needs;
-  if (const auto fault = read_top_level(JsonAt{document.root(), nullptr, {}, {}}, draft))
+  if (const auto fault = read_top_level(JsonAt{network.document.root(), nullptr, {}, {}}, draft))
     return config_error_of(*fault);
   if (!needs.lenient && !draft.has_ipam) return missing("ipam");
   if (!needs.lenient && draft.type.empty()) return missing("ipam.type");
@@ -202,8 +198,7 @@ Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const
     if (read && !take_pod(*read, pod)) draft.config.pod = std::move(pod);
   }
   NetworkConfig& config = draft.config;
-  config.name = *std::move(name);
-  config.cni_version = *std::move(version);
+  config.name = network.name;
   config.nodename = unless_empty(draft.ipam_nodename.empty() ? draft.top_level_nodename : draft.ipam_nodename);
   config.ipam.store = unless_empty(draft.store);
   config.ipam.log_file = unless_empty(draft.log_file);

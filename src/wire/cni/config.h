@@ -15,6 +15,7 @@
 #include "net/prefix.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
+#include "wire/cni/network.h"
 #include "wire/json/document.h"
 
 // The network configuration of the personality `croft-ipam`. docs/formats/cni.md has the table of members.
@@ -61,7 +62,6 @@ struct IpamSection {
 
 /// A network configuration together with CNI_ARGS, decoded as far as the command needs it (ConfigNeeds).
 struct NetworkConfig {
-  std::string cni_version;
   std::string name;
   /// `ipam.nodename`, else the top-level `nodename` (Calico's place); absent when neither is given or both are empty.
   std::optional<std::string> nodename;
@@ -91,12 +91,10 @@ struct ConfigNeeds {
 [[nodiscard]] ConfigNeeds needs_of(Command command);
 
 /// Decodes a configuration. The errors name the member and its value:
-/// - code 6 or 7 for `name` and `cniVersion`, as read_network_name and read_cni_version say;
 /// - code 999 for a JSON type that does not fit (docs/reference/cni.md#json-rules), e.g. `ipam.store: an integer (5)
 ///   where a string is wanted`;
 /// - code 7 for a value that is not allowed;
 /// - code 4 for CNI_ARGS, with the texts of docs/reference/cni.md#cni-args.
-Checked<NetworkConfig> decode_network_config(const JsonDocument& document, const std::string& args,
-                                             const ConfigNeeds& needs);
+Checked<NetworkConfig> decode_network_config(const Network& network, const std::string& args, const ConfigNeeds& needs);
 
 }  // namespace croft::wire::cni

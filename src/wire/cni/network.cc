@@ -1,6 +1,7 @@
 #include "wire/cni/network.h"
 
 #include <array>
+#include <utility>
 
 #include "wire/cni/environment.h"
 #include "wire/cni/version.h"
@@ -39,6 +40,14 @@ Checked<std::string> read_cni_version(const JsonDocument& config) {
     return Error{Code::decoding_failure, "decoding version from network config: " + fault->to_string(), {}};
   }
   return version.empty() ? std::string(kDefaultVersion) : version;
+}
+
+Checked<Network> read_network(JsonDocument config) {
+  auto name = read_network_name(config);
+  if (!name) return name.error();
+  auto version = read_cni_version(config);
+  if (!version) return version.error();
+  return Network{std::move(config), *std::move(name), *std::move(version)};
 }
 
 }  // namespace croft::wire::cni

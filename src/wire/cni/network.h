@@ -22,4 +22,13 @@ Checked<std::string> read_network_name(const JsonDocument& config);
 /// question. Error: code 6, `decoding version from network config: <why>`.
 Checked<std::string> read_cni_version(const JsonDocument& config);
 
+/// A network configuration of which these two members have been read; a personality's decoder takes the rest.
+struct Network {
+  JsonDocument document;
+  std::string name;
+  std::string cni_version;
+};
+/// Both, the name first, where nothing is checked between them.
+Checked<Network> read_network(JsonDocument config);
+
 }  // namespace croft::wire::cni

@@ -388,16 +388,10 @@ MaybeFault read_extras(const JsonAt& root, Command command, HostLocalConfig& con
 
 }  // namespace
 
-Checked<HostLocalConfig> decode_host_local_config(const JsonDocument& document, const std::string& args,
-                                                  Command command) {
-  auto name = read_network_name(document);
-  if (!name) return name.error();
-  auto version = read_cni_version(document);
-  if (!version) return version.error();
+Checked<HostLocalConfig> decode_host_local_config(const Network& network, const std::string& args, Command command) {
   HostLocalConfig config;
-  config.name = *std::move(name);
-  config.cni_version = *std::move(version);
-  const JsonAt root{document.root(), nullptr, {}, {}};
+  config.name = network.name;
+  const JsonAt root{network.document.root(), nullptr, {}, {}};
   const bool release = command == Command::del || command == Command::gc;
   if (auto error = release ? decode_release(root, command, config) : decode_assignment(root, args, config)) {
     return *std::move(error);

@@ -11,6 +11,7 @@
 #include "wire/cni/config.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
+#include "wire/cni/network.h"
 #include "wire/cni/result.h"
 #include "wire/json/document.h"
 
@@ -29,7 +30,6 @@ inline constexpr std::size_t kRoutesMax = 4096;
 inline constexpr std::size_t kHostLocalRequestedMax = 1024;
 
 struct HostLocalConfig {
-  std::string cni_version;
   std::string name;
   std::string data_dir = kDefaultDataDir;  ///< as Go's filepath.Clean leaves it
   std::string resolv_conf;                 ///< a path; empty when none was given
@@ -54,8 +54,6 @@ struct HostLocalConfig {
 ///   because of ranges, routes or CNI_ARGS. A fault in `dataDir` itself is still an error, because the wrong directory
 ///   would be answered with success; no `ipam` at all is the same fault, with the reference's text. GC reads the list
 ///   of attachments besides. `set_count` is what can be counted, `sets` stays empty.
-/// Errors of `name` and `cniVersion` as read_network_name and read_cni_version say.
-Checked<HostLocalConfig> decode_host_local_config(const JsonDocument& document, const std::string& args,
-                                                  Command command);
+Checked<HostLocalConfig> decode_host_local_config(const Network& network, const std::string& args, Command command);
 
 }  // namespace croft::wire::cni

@@ -63,8 +63,10 @@ Result<std::optional<HostLocalConfig>> find_host_local_config(std::string_view b
   if (!network.empty() && text_of(config, "name") != network) return std::optional<HostLocalConfig>();
   const bool with_args = parse_json(capability_args, {.depth_max = kConfigDepthMax}).has_value();
   const Json args = with_args ? Json::parse(capability_args, nullptr, false) : Json();
-  TRY(const JsonDocument called, parse_json(as_called(*plugin, config, args).dump()));
-  auto decoded = decode_host_local_config(called, "", Command::add);
+  TRY(JsonDocument called, parse_json(as_called(*plugin, config, args).dump()));
+  const auto named = read_network(std::move(called));
+  if (!named) return fail(ErrorCode::invalid_argument, named.error().msg);
+  auto decoded = decode_host_local_config(*named, "", Command::add);
   if (decoded) return std::optional(*std::move(decoded));
   return fail(ErrorCode::invalid_argument, decoded.error().msg);
 }
