@@ -156,7 +156,7 @@ class World {
       }
     }
     for (const auto& [id, blocks] : counts) {
-      const auto* handle = register_.get<Handle>(handle_key(id));
+      const auto* handle = register_.get(handle_key(id));
       CROFT_ASSERT(handle != nullptr);
       for (const auto& [cidr, count] : blocks) {
         CROFT_ASSERT(handle->blocks.contains(cidr) && handle->blocks.at(cidr) >= count);
@@ -642,7 +642,7 @@ class World {
     const bool node_absent = !last.nodes.contains(node);
     if (node_absent) {
       const bool was_listed = std::ranges::any_of(history_, [&](const Look& one) { return one.nodes.contains(node); });
-      const bool was_removed = register_.get<RemovedNode>(removed_node_key(node)) != nullptr;
+      const bool was_removed = register_.get(removed_node_key(node)) != nullptr;
       CROFT_ASSERT(leak.node_end != Leak::NodeEnd::none);
       CROFT_ASSERT(leak.node_end == Leak::NodeEnd::listed ? was_listed : was_removed);
     }
@@ -682,7 +682,7 @@ class World {
   void carry_out(const Verdict& verdict, const Facts& facts) {
     const Instant when = now();
     for (const Leak& leak : verdict.leaks) {
-      const auto* block = register_.get<Block>(block_key(leak.block));
+      const auto* block = register_.get(block_key(leak.block));
       const auto evidence = block != nullptr ? prove(leak, *block, facts, when) : std::nullopt;
       if (!evidence) continue;
       CROFT_ASSERT(!to_string(*evidence).empty());
@@ -709,8 +709,8 @@ class World {
   }
 
   void drop(const Affinity& stray, const Instant& when) {
-    const auto* block = register_.get<Block>(block_key(stray.cidr));
-    const auto* row = register_.get<Affinity>(affinity_key(stray.owner, stray.cidr));
+    const auto* block = register_.get(block_key(stray.cidr));
+    const auto* row = register_.get(affinity_key(stray.owner, stray.cidr));
     if ((block != nullptr && block->affinity == stray.owner) || row == nullptr || row->state != stray.state) return;
     static_cast<void>(register_.decide<AffinityOutcome>([&](const Snapshot& s) {
       return plan_release_affinity(s, {stray.owner, stray.cidr, true, {}}, when);

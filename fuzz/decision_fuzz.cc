@@ -250,10 +250,10 @@ class World {
     }
     CROFT_ASSERT(known == held_.end());
     held_.emplace(one.address, handle);
-    const auto* reservation = register_.get<Reservation>(reservation_key("r"));
+    const auto* reservation = register_.get(reservation_key("r"));
     for (const Prefix& reserved : reservation->cidrs) CROFT_ASSERT(!reserved.contains(one.address));
     const auto rested = released_.find(one.address);
-    const auto* pool = register_.get<Pool>(pool_key(one.pool));
+    const auto* pool = register_.get(pool_key(one.pool));
     if (rested == released_.end() || odd_clocks_) return;
     CROFT_ASSERT(pool != nullptr && truth_ - rested->second >= pool->cooldown);
   }
@@ -315,8 +315,8 @@ class World {
 
   /// As a foreign writer does it, over all blocks that are there.
   void change_length() {
-    const Key key = pool_key("p" + std::to_string(in_.below(3)));
-    const auto* stored = register_.get<Pool>(key);
+    const auto key = pool_key("p" + std::to_string(in_.below(3)));
+    const auto* stored = register_.get(key);
     if (stored == nullptr || !register_.foreign_writers) return;
     Pool pool = *stored;
     const int bits = net::bit_length(pool.cidr.family());

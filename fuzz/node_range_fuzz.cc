@@ -294,7 +294,7 @@ class Register {
     const std::uint32_t number = in_.below(9);
     return number == 8 ? "no node/" : "n" + std::to_string(number);
   }
-  [[nodiscard]] const NodeRangeSet* set() const { return register_.get<NodeRangeSet>(node_range_set_key()); }
+  [[nodiscard]] const NodeRangeSet* set() const { return register_.get(node_range_set_key()); }
 
   /// What nobody may get.
   [[nodiscard]] std::vector<Prefix> forbidden() const {
@@ -447,7 +447,7 @@ class Register {
     if (kind % 4 == 0) only.emplace();
     if (kind % 4 <= 1 && held != ranges_.end()) only.emplace(held->second.rbegin(), held->second.rend());
     if (kind % 16 == 0 && only) only->push_back(any_prefix(in_));
-    const bool recorded = register_.get<Node>(node_key(whose)) != nullptr;
+    const bool recorded = register_.get(node_key(whose)) != nullptr;
     const auto if_recorded = only ? IfRecorded::refuse : IfRecorded::release;
     const auto done = plan<NodeRangesReleased>(
         [&](const Snapshot& s) { return plan_release_node_ranges(s, whose, only, if_recorded); });
