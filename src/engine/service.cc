@@ -36,9 +36,7 @@ template <class T, class Parse>
   core::ServiceRanges ranges;
   TRY(ranges.cidrs, core::service::parse_service_cidrs(""));
   TRY(ranges.node_ports, core::service::parse_node_port_flag(""));
-  const auto has = [&](std::string_view name) {
-    return reader.get(core::range_allocation_key(name)) != nullptr;
-  };
+  const auto has = [&](std::string_view name) { return reader.get(core::range_allocation_key(name)) != nullptr; };
   ranges.cidrs.defaulted = !has(core::kServiceIps);
   static_cast<void>(has(core::kSecondaryServiceIps));
   static_cast<void>(has(core::kServiceNodePorts));

@@ -78,8 +78,7 @@ TEST_F(AffinityChanges, AReleaseIsAnsweredByWhatIsThere) {
     ASSERT_TRUE(done) << row.what;
     EXPECT_EQ(*done, row.outcome) << row.what;
     EXPECT_EQ(reg.get(block_key(prefix(kCidr))) != nullptr, row.block_stays) << row.what;
-    EXPECT_EQ(reg.get(affinity_key(kNode, prefix(kCidr))) != nullptr,
-              row.outcome != AffinityOutcome::released)
+    EXPECT_EQ(reg.get(affinity_key(kNode, prefix(kCidr))) != nullptr, row.outcome != AffinityOutcome::released)
         << row.what;
     reg = before;
   }

@@ -53,8 +53,7 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
   const auto key = reservation_key(reservation.name);
   const bool is_there = reader.snapshot().find(key)->has_value();  // sound or not
   if (is_there || (reader.foreign_writers() && !pool.gateway)) return {};
-  return {to_put(key, std::move(reservation)),
-          to_check(pool_key(pool.name))};
+  return {to_put(key, std::move(reservation)), to_check(pool_key(pool.name))};
 }
 
 }  // namespace

@@ -93,8 +93,7 @@ class OverlapWorld {
       const auto* block = std::get_if<Block>(&value);
       if (block == nullptr) continue;
       writes.push_back(to_delete(key, Guard::none));
-      writes.push_back(
-          to_put(block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none));
+      writes.push_back(to_put(block_beside_key(block->cidr), BlockBeside{without_cooling(*block).second}, Guard::none));
     }
     reg.apply(writes);
   }

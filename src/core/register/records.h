@@ -160,27 +160,30 @@ struct KeyOf : Key {
 };
 
 // Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
-[[nodiscard]] KeyOf<Pool> pool_key(const std::string& pool_name);                        // default-ipv4
-[[nodiscard]] KeyOf<Reservation> reservation_key(const std::string& name);                      // pool-default-ipv4
-[[nodiscard]] KeyOf<IpamConfig> ipam_config_key();                                             // default
-[[nodiscard]] KeyOf<Node> node_key(const std::string& name);                             // node-a
-[[nodiscard]] KeyOf<Block> block_key(const net::Prefix& cidr);                            // ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<Affinity> affinity_key(const AffinityOwner& owner, const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<Handle> handle_key(const std::string& handle_id);                      // net.0f3c…
-[[nodiscard]] KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner,
-                              const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner, const std::string& pool_name);  // host/node-a/a
-[[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);                                // ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);                                   // ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<PoolSet> pool_set_key();                                                              // default
-[[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);                                 // servicenodeports
-[[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                                        // default/kubernetes
-[[nodiscard]] KeyOf<ForeignService> foreign_service_key(const ServiceName& name);                                // default/kubernetes
-[[nodiscard]] KeyOf<IpAddressObject> ip_address_key(const std::string& address);                                  // 10.96.0.1
-[[nodiscard]] KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name);                                   // kubernetes
-[[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);                                     // ipv4/10.244.3.0/24
-[[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                                                        // default
-[[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);                                   // node-a
+[[nodiscard]] KeyOf<Pool> pool_key(const std::string& pool_name);           // default-ipv4
+[[nodiscard]] KeyOf<Reservation> reservation_key(const std::string& name);  // pool-default-ipv4
+[[nodiscard]] KeyOf<IpamConfig> ipam_config_key();                          // default
+[[nodiscard]] KeyOf<Node> node_key(const std::string& name);                // node-a
+[[nodiscard]] KeyOf<Block> block_key(const net::Prefix& cidr);              // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Affinity> affinity_key(const AffinityOwner& owner,
+                                           const net::Prefix&);        // host/node-a/ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Handle> handle_key(const std::string& handle_id);  // net.0f3c…
+[[nodiscard]] KeyOf<Vacancy> vacancy_key(
+    const std::optional<AffinityOwner>& owner,
+    const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner,
+                                                  const std::string& pool_name);   // host/node-a/a
+[[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);   // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);        // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<PoolSet> pool_set_key();                                       // default
+[[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);  // servicenodeports
+[[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                 // default/kubernetes
+[[nodiscard]] KeyOf<ForeignService> foreign_service_key(const ServiceName& name);  // default/kubernetes
+[[nodiscard]] KeyOf<IpAddressObject> ip_address_key(const std::string& address);   // 10.96.0.1
+[[nodiscard]] KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name);  // kubernetes
+[[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);            // ipv4/10.244.3.0/24
+[[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                            // default
+[[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);        // node-a
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

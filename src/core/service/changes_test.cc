@@ -65,9 +65,7 @@ class ServiceChanges : public testing::Test {
     ASSERT_EQ(said(plan), "ok");
     reg.apply(plan->writes);
   }
-  [[nodiscard]] const Service& stored(const char* name) const {
-    return *reg.get(service_key({"default", name}));
-  }
+  [[nodiscard]] const Service& stored(const char* name) const { return *reg.get(service_key({"default", name})); }
   template <class M>
   [[nodiscard]] std::set<std::string> taken(std::string_view name) const {
     std::set<std::string> result;

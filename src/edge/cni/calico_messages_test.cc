@@ -64,7 +64,7 @@ TEST(CalicoMessages, PoolsThatWereAskedFor) {
   EXPECT_EQ(message(refused, wanted), "\"fd00::\" isn't a IPv4 address");
   wanted.pools.v4 = {"a"};
   EXPECT_EQ(message(refused, wanted), "the given pool (10.1.0.0/24) does not exist, or is not enabled");
-  wanted.pools.v4 = {"10.9.0.0/24"};
+  wanted.pools.v4 = {prefix("10.9.0.0/24")};
   EXPECT_EQ(message(refused, wanted), "the given pool (10.9.0.0/24) does not exist, or is not enabled");
 }
 

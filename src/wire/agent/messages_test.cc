@@ -32,7 +32,7 @@ AssignCall sample_call() {
   request.node = {core::AffinityOwner::Type::host, "node-a"};
   request.count.v4 = 2;
   request.count.v6 = 1;
-  request.pools.v4 = {"a", "10.1.0.0/16"};
+  request.pools.v4 = {"a", core::asked_pool("10.1.0.0/16")};
   request.pools.v6 = {"b"};
   request.addresses = {ip("10.0.0.9"), ip("fd00::9")};
   request.reserved_addresses = true;
