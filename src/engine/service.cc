@@ -36,9 +36,7 @@ template <class T, class Parse>
   core::ServiceRanges ranges;
   TRY(ranges.cidrs, core::service::parse_service_cidrs(""));
   TRY(ranges.node_ports, core::service::parse_node_port_flag(""));
-  const auto has = [&](std::string_view name) {
-    return reader.get(core::range_allocation_key(name)) != nullptr;
-  };
+  const auto has = [&](std::string_view name) { return reader.get(core::range_allocation_key(name)) != nullptr; };
   ranges.cidrs.defaulted = !has(core::kServiceIps);
   static_cast<void>(has(core::kSecondaryServiceIps));
   static_cast<void>(has(core::kServiceNodePorts));
@@ -167,12 +165,8 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
 
 Result<core::ServiceRanges> stored_service_ranges(const Context& context) {
   Loader loader(context.store, deadline_of_use_case(context));
-  for (;;) {
-    core::Reader reader(loader.snapshot());
-    auto ranges = ranges_in(reader);
-    if (reader.complete()) return ranges;
-    TRY_VOID(loader.load(reader.missing()));
-  }
+  TRY(auto ranges, read_for(context.clock, loader, ranges_in));
+  return ranges;
 }
 
 }  // namespace croft::engine
