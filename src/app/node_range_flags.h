@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
-#include "core/node_range/node_range_changes.h"
+#include "core/node_range/node_range_config.h"
 
 namespace croft::app {
 

@@ -8,6 +8,7 @@
 
 #include "core/collect/brake.h"
 #include "core/node_range/node_range_changes.h"
+#include "core/node_range/node_range_look.h"
 #include "engine/transact.h"
 
 // Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit

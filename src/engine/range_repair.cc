@@ -49,16 +49,13 @@ struct Claims {
 
 [[nodiscard]] Result<Claims> read_claims(const Context& context, core::AddressClaims::For purpose) {
   Loader loader(context.store, deadline_of_use_case(context));
-  for (;;) {
-    core::Reader reader(loader.snapshot());
+  const auto look = [purpose](core::Reader& reader) {
     core::PlannedWrite pool_set = core::next_pool_set(reader);
-    core::AddressClaims claims(reader, purpose);
-    if (!reader.complete()) {
-      TRY_VOID(loader.load(reader.missing()));
-      continue;
-    }
-    return Claims{std::move(claims), loader.conditional({std::move(pool_set)}).front()};
-  }
+    return std::pair(core::AddressClaims(reader, purpose), std::move(pool_set));
+  };
+  TRY(auto seen, read_for(context.clock, loader, look));
+  auto& [claims, pool_set] = seen;
+  return Claims{std::move(claims), loader.conditional({std::move(pool_set)}).front()};
 }
 
 /// All that a pass decides by, in the order in which it must be read.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/audit/register_audit.h"
+#include "core/audit/unseen.h"
 #include "engine/transact.h"
 
 namespace croft::engine {

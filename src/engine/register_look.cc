@@ -45,14 +45,9 @@ std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
 }  // namespace
 
 Result<RegisterLook> look_at_register(const Context& context) {
-  core::Missing frame;
-  frame.lists = {{Kind::pool, ""}, {Kind::reservation, ""}};
-  frame.records = {core::ipam_config_key()};
   Loader loader(context.store, deadline_of_use_case(context));
-  TRY_VOID(loader.load(frame));
-  core::Reader reader(loader.snapshot());
-  const core::PoolTable pools(reader);
-  CROFT_ASSERT(reader.complete());
+  TRY(const core::PoolTable pools,
+      read_for(context.clock, loader, [](core::Reader& reader) { return core::PoolTable(reader); }));
 
   RegisterLook look;
   const Instant now = context.clock.now();

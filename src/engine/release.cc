@@ -164,7 +164,7 @@ Result<bool> mend_handle(const Context& context, const std::string& handle_id, s
 }
 
 Result<Collected> collect_attachments(const Context& context, const std::string& network,
-                                      const core::AffinityOwner& node, const ValidAttachments& valid) {
+                                      const core::AffinityOwner& node, const GcAttachments& valid) {
   core::audit::Garbage garbage;
   const core::audit::Authority authority{network, node.name};
   const Instant now = context.clock.now();

@@ -35,8 +35,10 @@ namespace croft::engine {
 /// the record still has this revision. False: it was right, has changed, or is gone.
 [[nodiscard]] Result<bool> mend_handle(const Context& context, const std::string& handle_id, store::Revision revision);
 
+using core::audit::GcAttachments;
 using core::audit::kCollectAgeMin;
-using core::audit::ValidAttachments;
+/// The plugin's word for them.
+using ValidAttachments = GcAttachments;
 
 struct Collected {
   std::vector<net::Address> released;
@@ -45,6 +47,6 @@ struct Collected {
 
 /// CNI GC: releases, into cooling, what leaked of this network on this node (core::audit::add_garbage).
 [[nodiscard]] Result<Collected> collect_attachments(const Context& context, const std::string& network,
-                                                    const core::AffinityOwner& node, const ValidAttachments& valid);
+                                                    const core::AffinityOwner& node, const GcAttachments& valid);
 
 }  // namespace croft::engine

@@ -165,12 +165,8 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
 
 Result<core::ServiceRanges> stored_service_ranges(const Context& context) {
   Loader loader(context.store, deadline_of_use_case(context));
-  for (;;) {
-    core::Reader reader(loader.snapshot());
-    auto ranges = ranges_in(reader);
-    if (reader.complete()) return ranges;
-    TRY_VOID(loader.load(reader.missing()));
-  }
+  TRY(auto ranges, read_for(context.clock, loader, ranges_in));
+  return ranges;
 }
 
 }  // namespace croft::engine

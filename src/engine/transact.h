@@ -41,7 +41,7 @@ enum class TurnTaking {
 };
 
 /// Loads what decisions ask for and commits what they plan; the one place where the store is read for a decision.
-/// Used by transact(); one object a try.
+/// Used by transact(), one object a try, and by looks that decide nothing.
 class Loader {
  public:
   Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
@@ -57,6 +57,7 @@ class Loader {
   /// decision can't do without.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
   [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
+  [[nodiscard]] Deadline deadline() const { return deadline_; }
 
   /// The planned writes with the conditions that the loaded revisions give. A guarded key must have been loaded.
   [[nodiscard]] std::vector<store::Write> conditional(std::vector<core::PlannedWrite> writes) const;
@@ -105,11 +106,42 @@ auto decide_by(Decide& decide, const core::Snapshot& snapshot, const Instant& no
   }
 }
 
-/// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
-void wait_after_conflict(const Context& context, int tries);
-
 /// What a use case answers that is at its deadline and has written nothing.
 [[nodiscard]] Error late();
+
+/// The loop of reading: calls `step(const Snapshot&)`, which answers a variant of core::Missing and what it comes to,
+/// and loads what it lacks until it lacks nothing. Errors: of Loader::load; late().
+template <class Step>
+[[nodiscard]] auto read_until_complete(const Clock& clock, Loader& loader, Step step)
+    -> Result<decltype(step(loader.snapshot()))> {
+  auto outcome = step(loader.snapshot());
+  for (int round = 0; std::holds_alternative<core::Missing>(outcome); ++round) {
+    if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
+    // A store that answers from memory looks at no clock; the turn must not be kept past the deadline.
+    if (loader.deadline().passed(clock.now())) return fail(late());
+    TRY_VOID(loader.load(std::get<core::Missing>(outcome)));
+    outcome = step(loader.snapshot());
+  }
+  return outcome;
+}
+
+/// The same for who reads without a decision: what `look(core::Reader&)` returns once all that it asks for is there.
+template <class Look>
+[[nodiscard]] auto read_for(const Clock& clock, Loader& loader, Look look)
+    -> Result<decltype(look(std::declval<core::Reader&>()))> {
+  using Seen = decltype(look(std::declval<core::Reader&>()));
+  const auto step = [&](const core::Snapshot& snapshot) -> std::variant<core::Missing, Seen> {
+    core::Reader reader(snapshot);
+    Seen seen = look(reader);
+    if (!reader.complete()) return reader.missing();
+    return seen;
+  };
+  TRY(auto outcome, read_until_complete(clock, loader, step));
+  return std::get<Seen>(std::move(outcome));
+}
+
+/// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
+void wait_after_conflict(const Context& context, int tries);
 
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
 /// over on a conflict. `decide(const Snapshot&, const Instant& now)`, or with an Earlier behind, returns a
@@ -137,14 +169,8 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
       if (tries > 0 && deadline.passed(context.clock.now())) return fail(late());
       Loader loader(context.store, deadline);
       const Instant now = context.clock.now();
-      StepType step = decide_by(decide, loader.snapshot(), now, earlier);
-      for (int round = 0; std::holds_alternative<core::Missing>(step); ++round) {
-        if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
-        // A store that answers from memory looks at no clock; the turn must not be kept past the deadline.
-        if (deadline.passed(context.clock.now())) return fail(late());
-        TRY_VOID(loader.load(std::get<core::Missing>(step)));
-        step = decide_by(decide, loader.snapshot(), now, earlier);
-      }
+      const auto decide_now = [&](const core::Snapshot& snapshot) { return decide_by(decide, snapshot, now, earlier); };
+      TRY(StepType step, read_until_complete(context.clock, loader, decide_now));
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       PlanType& plan = std::get<PlanType>(step);
       if (plan.writes.empty()) return std::move(plan.answer);

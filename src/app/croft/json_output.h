@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/croft/data.h"
-#include "core/audit/register_audit.h"
+#include "core/audit/register_report.h"
 #include "core/block/explain.h"
 #include "core/block/pool_split.h"
 #include "core/block/release.h"

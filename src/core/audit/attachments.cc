@@ -46,7 +46,7 @@ bool is_under(const Authority& authority, const Attribute& holder, const Owner& 
 }
 
 /// A holder without interface is valid with any of its container.
-bool is_valid(const ValidAttachments& valid, const Owner& owner) {
+bool is_valid(const GcAttachments& valid, const Owner& owner) {
   if (!owner.interface_name.empty()) return valid.contains({owner.container_id, owner.interface_name});
   const auto any = valid.lower_bound({owner.container_id, ""});
   return any != valid.end() && any->first == owner.container_id;
@@ -125,7 +125,7 @@ std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full) {
   return to_error(*refusal);
 }
 
-void add_garbage(const Block& block, const Authority& authority, const ValidAttachments& valid, const Instant& now,
+void add_garbage(const Block& block, const Authority& authority, const GcAttachments& valid, const Instant& now,
                  Garbage& garbage) {
   for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
     const net::Ordinal ordinal(i);

@@ -51,8 +51,8 @@ struct StatusRequest {
 /// Why the node is not ready by that answer; nothing when it is.
 [[nodiscard]] std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full);
 
-/// What the runtime says is alive: container ID and interface name.
-using ValidAttachments = std::set<std::pair<std::string, std::string>>;
+/// What a GC names as alive, as libcni's GCAttachment: container ID and interface name.
+using GcAttachments = std::set<std::pair<std::string, std::string>>;
 /// The list is authoritative for this network on this node and nothing else.
 struct Authority {
   std::string network;
@@ -67,7 +67,7 @@ struct Garbage {
 /// CNI GC (docs/promises.md#cni-gc): adds what the block has that is held by owners of this network on this node who
 /// are not valid. Who is younger than kCollectAgeMin, or of unknown age, is kept: its ADD may not have reached the list
 /// yet. Whose owner is not certain, or whose node is not recorded, is kept too.
-void add_garbage(const Block& block, const Authority& authority, const ValidAttachments& valid, const Instant& now,
+void add_garbage(const Block& block, const Authority& authority, const GcAttachments& valid, const Instant& now,
                  Garbage& garbage);
 
 }  // namespace croft::core::audit

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "core/collect/holder.h"
+#include "core/collect/allocation_owner.h"
 #include "core/collect/judge.h"
 #include "core/register/records.h"
 
@@ -28,8 +28,8 @@ std::string addresses_text(std::span<const net::Address> addresses) {
   return addresses.size() > kAddressesNamed ? text + ", …" : text;
 }
 
-std::string pod_fact(const Holder& holder, const Facts::Pod& pod, const Facts& facts) {
-  const std::string name = fmt::format("pod {}/{}", holder.namespace_name, holder.pod);
+std::string pod_fact(const AllocationOwner& owner, const Facts::Pod& pod, const Facts& facts) {
+  const std::string name = fmt::format("pod {}/{}", owner.namespace_name, owner.pod);
   if (pod.answer == Facts::Pod::Answer::absent) {
     return fmt::format("{} is not among {} pods", name, facts.pod_count());
   }
@@ -72,27 +72,27 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
   if (!attribute.handle_id || handle_identity(*attribute.handle_id) != leak.handle) return {};
   if (sequence_of(block, *ordinal) != leak.sequence) return {};
 
-  const Holder holder = holder_of(attribute);
+  const AllocationOwner owner = owner_of_allocation(attribute);
   const bool node_gone =
-      leak.node_end != Leak::NodeEnd::none && !holder.node.empty() && !facts.has_node(std::string(holder.node));
+      leak.node_end != Leak::NodeEnd::none && !owner.node.empty() && !facts.has_node(std::string(owner.node));
   Evidence evidence;
   Doubt doubt = Doubt::none;
-  if (holder.kind == HolderKind::tunnel) {
+  if (owner.kind == AllocationOwner::Kind::tunnel) {
     if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
-  } else if (holder.kind == HolderKind::pod) {
-    const Facts::Pod pod = facts.pod(holder.namespace_name, holder.pod);
+  } else if (owner.kind == AllocationOwner::Kind::pod) {
+    const Facts::Pod pod = facts.pod(owner.namespace_name, owner.pod);
     doubt = doubt_of_pod(facts, pod, leak.address, node_gone);
-    evidence.facts.push_back(facts.pods_known() ? pod_fact(holder, pod, facts) : "pods are not known");
+    evidence.facts.push_back(facts.pods_known() ? pod_fact(owner, pod, facts) : "pods are not known");
   }
   if (doubt == Doubt::none) return {};
-  if (node_gone) evidence.facts.push_back(absent_node(holder.node, facts, leak.node_end));
+  if (node_gone) evidence.facts.push_back(absent_node(owner.node, facts, leak.node_end));
   evidence.subject = leak.address.to_string();
   evidence.reason = name_of(doubt);
   evidence.handle = *attribute.handle_id;
-  evidence.node = holder.node;
-  evidence.namespace_name = holder.namespace_name;
-  evidence.pod = holder.pod;
-  evidence.uid = holder.uid;
+  evidence.node = owner.node;
+  evidence.namespace_name = owner.namespace_name;
+  evidence.pod = owner.pod;
+  evidence.uid = owner.uid;
   evidence.sequence = leak.sequence;
   evidence.first_look = leak.first;
   evidence.last_look = sighting_of(now);

@@ -137,8 +137,8 @@ class Judge {
   void judge_held() {
     undecided_handles_.reserve(view_.held().size());
     for (const HeldRow& row : view_.held()) {
-      if (keep_as_unknown(row) || row.kind == HolderKind::tunnel) continue;
-      if (row.kind == HolderKind::kept) {
+      if (keep_as_unknown(row) || row.kind == AllocationOwner::Kind::tunnel) continue;
+      if (row.kind == AllocationOwner::Kind::kept) {
         keep(row);
         continue;
       }
@@ -158,7 +158,7 @@ class Judge {
   /// A tunnel's address goes last: when its node is gone and nothing else of the node is alive.
   void judge_tunnels() {
     for (const HeldRow& row : view_.held()) {
-      if (row.kind != HolderKind::tunnel) continue;
+      if (row.kind != AllocationOwner::Kind::tunnel) continue;
       const net::Address address = view_.address(row);
       if (node_end(row) == Leak::NodeEnd::none || facts_.is_tunnel_address(address)) {
         undecided_handles_.push_back(row.handle);

@@ -37,12 +37,12 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
       row.empty &= ended;
       continue;
     }
-    const Holder holder = holder_of(attribute);
+    const AllocationOwner owner = owner_of_allocation(attribute);
     held.emplace();
-    held->kind = holder.kind;
-    held->node = node_number(holder.node);
+    held->kind = owner.kind;
+    held->node = node_number(owner.node);
     held->block = block_number;
-    if (holder.kind == HolderKind::pod) held->pod = pod_identity(holder.namespace_name, holder.pod);
+    if (owner.kind == AllocationOwner::Kind::pod) held->pod = pod_identity(owner.namespace_name, owner.pod);
     if (attribute.handle_id) held->handle = handle_identity(*attribute.handle_id);
   }
   const std::size_t held_before = held_.size();
@@ -52,7 +52,7 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
     HeldRow& held = held_.emplace_back(*by_attribute[*index]);
     held.ordinal = static_cast<std::uint16_t>(ordinal);
     held.sequence = sequence_of(block, net::Ordinal(ordinal));
-    if (held.kind == HolderKind::pod) ++pod_count_;
+    if (held.kind == AllocationOwner::Kind::pod) ++pod_count_;
   }
   // What Windows keeps for itself leaves a block empty; is_empty knows.
   row.empty &= held_.size() == held_before || is_empty(block);

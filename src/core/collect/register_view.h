@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/collect/holder.h"
+#include "core/collect/allocation_owner.h"
 #include "core/register/affinity.h"
 #include "core/register/block.h"
 #include "core/register/records.h"
@@ -24,7 +24,7 @@ struct HeldRow {
   std::uint32_t node = 0;    ///< into RegisterView::nodes()
   std::uint32_t block = 0;   ///< into RegisterView::blocks()
   std::uint16_t ordinal = 0;
-  HolderKind kind = HolderKind::kept;
+  AllocationOwner::Kind kind = AllocationOwner::Kind::kept;
 };
 
 struct BlockRow {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "core/node_range/node_range_config.h"
 #include "core/register/snapshot.h"
 
 // Decisions about node ranges: the prefixes that nodes take their pods' addresses from
@@ -15,31 +15,6 @@
 // away meanwhile.
 
 namespace croft::core {
-
-/// What node ranges are to be cut from.
-struct NodeRangeSpec {
-  std::vector<ClusterCidr> cluster_cidrs;  ///< 1 to kClusterCidrsMax; tried in this order within a family
-  std::vector<net::Prefix> excluded;       ///< at most kExcludedMax; may lie elsewhere
-};
-inline constexpr std::size_t kClusterCidrsMax = 32;
-inline constexpr std::size_t kExcludedMax = 32;
-
-/// Whether a store may come to hold node ranges of several lengths in one cluster CIDR: not where commits are not
-/// atomic, because there only equal keys keep two writers apart.
-enum class Lengths : std::uint8_t { one, several };
-
-struct NodeRangesConfigured {
-  NodeRangeSet set;
-  bool changed = false;
-  std::vector<NodeRange> outside;  ///< under none of the cluster CIDRs now: their nodes keep them
-};
-
-/// Decides what node ranges are cut from, from now on. Ranges given out stay as they are, whatever their length; a
-/// cluster CIDR that stays as it was keeps its cursor. Errors: invalid_argument for none or too many cluster CIDRs and
-/// what CidrSet::make finds; refused_by_configuration for two cluster CIDRs that overlap, one that overlaps a pool or
-/// is excluded whole (the message names both), and, with Lengths::one, one that holds ranges of another length.
-[[nodiscard]] Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, const NodeRangeSpec& spec,
-                                                                    Lengths lengths);
 
 /// A range that a node got, and how it was found.
 struct NodeRangeAdded {
@@ -99,30 +74,5 @@ enum class IfRecorded : std::uint8_t { refuse, release };
 [[nodiscard]] Step<NodeRangesReleased> plan_release_node_ranges(
     const Snapshot& snapshot, const std::string& node, const OnlyIfGone& only_if_gone, IfRecorded if_recorded,
     const std::optional<std::vector<net::Prefix>>& only_these = {});
-
-/// How full a cluster CIDR is, in node ranges.
-struct ClusterCidrUse {
-  ClusterCidr cluster;
-  std::uint32_t size = 0;
-  std::uint32_t taken = 0;     ///< with the excluded ones
-  std::uint32_t excluded = 0;  ///< of these
-};
-
-struct NodeRangeSeen {
-  NodeRange range;
-  bool node_recorded = false;
-  std::optional<net::Prefix> cluster_cidr;  ///< the one that contains it; none: it is of a configuration before
-};
-
-/// All there is to see. Written by nobody: a Step only because it is read like one.
-struct NodeRangesSeen {
-  std::optional<NodeRangeSet> set;  ///< nothing: node ranges are not configured
-  std::vector<ClusterCidrUse> use;
-  std::vector<NodeRangeSeen> ranges;  ///< ascending by CIDR
-  std::vector<std::string> bare;      ///< nodes with a record that lack a range of some family
-  std::vector<std::pair<NodeRange, NodeRange>> collisions;
-  std::size_t nodes = 0;  ///< with a record
-};
-[[nodiscard]] Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot);
 
 }  // namespace croft::core

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/node_range/node_range_look.h"
 #include "core/register/records.h"
 #include "core/register/test_register.h"
 #include "net/test_values.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "core/audit/register_audit.h"
+#include "core/audit/runtime_comparison.h"
 
 namespace croft::edge {
 

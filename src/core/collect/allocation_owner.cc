@@ -1,4 +1,4 @@
-#include "core/collect/holder.h"
+#include "core/collect/allocation_owner.h"
 
 #include <algorithm>
 #include <string>
@@ -25,20 +25,20 @@ bool is_machine(const Attribute& attribute) {
 
 }  // namespace
 
-Holder holder_of(const Attribute& attribute) {
-  Holder holder;
-  if (!attribute.handle_id || equals_ignoring_case(*attribute.handle_id, kWindowsReservedHandle)) return holder;
-  holder.node = text_of(attribute, kNodeKey);
-  holder.namespace_name = text_of(attribute, kNamespaceKey);
-  holder.pod = text_of(attribute, kPodKey);
-  holder.uid = text_of(attribute, kPodUidKey);
-  if (is_machine(attribute)) return holder;
+AllocationOwner owner_of_allocation(const Attribute& attribute) {
+  AllocationOwner owner;
+  if (!attribute.handle_id || equals_ignoring_case(*attribute.handle_id, kWindowsReservedHandle)) return owner;
+  owner.node = text_of(attribute, kNodeKey);
+  owner.namespace_name = text_of(attribute, kNamespaceKey);
+  owner.pod = text_of(attribute, kPodKey);
+  owner.uid = text_of(attribute, kPodUidKey);
+  if (is_machine(attribute)) return owner;
   if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
-    holder.kind = HolderKind::tunnel;
-  } else if (!holder.namespace_name.empty() && !holder.pod.empty()) {
-    holder.kind = HolderKind::pod;
+    owner.kind = AllocationOwner::Kind::tunnel;
+  } else if (!owner.namespace_name.empty() && !owner.pod.empty()) {
+    owner.kind = AllocationOwner::Kind::pod;
   }
-  return holder;
+  return owner;
 }
 
 std::string_view name_of(Doubt doubt) {

@@ -8,24 +8,22 @@
 
 namespace croft::core::collect {
 
-/// What kind of holder an allocation has, as far as collecting it goes (docs/reference/calico-ipam.md#collector-valid).
-enum class HolderKind : std::uint8_t {
-  pod,     ///< names a pod and its namespace
-  tunnel,  ///< of a node's daemon; lives as long as the node
-  kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
-};
-
-/// Who holds an allocation, out of its attributes. The views live as long as the attribute.
-struct Holder {
-  HolderKind kind = HolderKind::kept;
+/// Who an allocation is for, out of its attributes, as far as collecting it goes
+/// (docs/reference/calico-ipam.md#collector-valid). The views live as long as the attribute.
+struct AllocationOwner {
+  enum class Kind : std::uint8_t {
+    pod,     ///< names a pod and its namespace
+    tunnel,  ///< of a node's daemon; lives as long as the node
+    kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
+  } kind = Kind::kept;
   std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
 };
-[[nodiscard]] Holder holder_of(const Attribute& attribute);
+[[nodiscard]] AllocationOwner owner_of_allocation(const Attribute& attribute);
 
 /// Why an allocation looks dead.
 enum class Doubt : std::uint8_t {
   none,          ///< it does not
-  pod_gone,      ///< no pod has the holder's name
+  pod_gone,      ///< no pod has the owner's name
   pod_evicted,   ///< its pod was evicted
   not_the_pods,  ///< its pod exists and has other addresses
   node_gone,     ///< its node does not exist, and no pod proves the address alive

@@ -1,0 +1,71 @@
+#include "core/audit/handle_audit.h"
+
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace croft::core::audit {
+namespace {
+
+const std::map<std::string, std::uint32_t> kNothingHeld;
+
+void add(Report& report, Finding::Kind kind, std::string subject, std::string what, std::string remedy) {
+  report.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
+}
+
+}  // namespace
+
+void HandleAudit::check(Reader& reader, const Unseen& unseen, Report& report) const {
+  std::set<std::string> seen = unseen.names_of(Kind::handle);
+  for (const auto& [key, value] : reader.list({Kind::handle, ""})) {
+    const auto& handle = std::get<Handle>(value);
+    ++report.handles;
+    seen.insert(handle.id);
+    if (!handle.deleted) check_handle(key, handle, unseen, report);
+  }
+  if (unseen.lacks_all(Kind::handle)) return;
+  for (const auto& [id, blocks] : counts_) {
+    if (seen.contains(id) || blocks.empty()) continue;
+    add(report, Finding::Kind::handle_missing, "handle " + id,
+        "addresses are held under it in block " + blocks.begin()->first + ", but it has no record",
+        "release the addresses with `croft ip release`");
+  }
+}
+
+void HandleAudit::check_handle(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const {
+  std::string more, fewer;
+  const auto note = [](std::string& text, const std::string& block, std::uint32_t counted, std::uint32_t held) {
+    text += fmt::format("{}block {}: counts {}, holds {}", text.empty() ? "" : "; ", block, counted, held);
+  };
+  const auto counts = counts_.find(handle.id);
+  const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
+  bool is_unknown_somewhere = false;
+  for (const auto& [block, counted] : handle.blocks) {
+    const auto found = held.find(block);
+    const std::uint32_t count = found == held.end() ? 0 : found->second;
+    if (unseen.may_have_block(block)) {
+      is_unknown_somewhere = true;
+    } else if (counted != count) {
+      note(counted > count ? more : fewer, block, counted, count);
+    }
+  }
+  for (const auto& [block, count] : held) {
+    if (!handle.blocks.contains(block)) note(fewer, block, 0, count);
+  }
+  const std::string subject = "handle " + handle.id;
+  if (held.empty() && !is_unknown_somewhere) {
+    report.empty_handles.push_back({key, handle.id});
+    add(report, Finding::Kind::handle_empty, subject, more.empty() ? "it names no block" : more,
+        "`croft check --report FILE`, then `croft ip release --from-report FILE`; an ADD under way looks the same");
+  } else if (!more.empty()) {
+    add(report, Finding::Kind::handle_miscount, subject, more, "delete its container again: a release counts anew");
+  }
+  if (!fewer.empty()) {
+    add(report, Finding::Kind::handle_undercount, subject, fewer,
+        "release the addresses with `croft ip release` once their container is gone: its DEL may leave them");
+  }
+}
+
+}  // namespace croft::core::audit

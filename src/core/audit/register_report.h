@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/register/affinity.h"
+#include "core/register/block.h"
+#include "core/register/owner.h"
+#include "core/register/records.h"
+#include "net/address.h"
+#include "net/prefix.h"
+
+// What a look at the register is told as.
+namespace croft::core::audit {
+
+/// Something wrong or left over in the register, and what to do about it.
+struct Finding {
+  /// Stable identifiers, for scripts.
+  enum class Kind : std::uint8_t {
+    block_corrupt,        ///< a block contradicts itself; its addresses stay taken
+    block_overlap,        ///< two blocks contain the same address
+    block_without_pool,   ///< a block lies in no pool, or has another size than the pool's
+    affinity_missing,     ///< a block's owner has no claim on it: the owner won't find it by listing its claims
+    affinity_stale,       ///< a claim on a block that does not exist or belongs to another
+    vacancy_missing,      ///< a block has room and its owner won't see it
+    handle_missing,       ///< an address is held under a handle that has no record: DEL would not find it
+    handle_miscount,      ///< a handle counts more addresses than the blocks hold
+    pool_overlap,         ///< two pools contain the same address
+    reservation_missing,  ///< a pool's network, gateway or broadcast address is not kept out of use
+    reserved_held,        ///< an address is held although it is reserved
+    sequence_behind,      ///< a block's sequence number is not above its high-water mark
+    not_attached,         ///< an address is held by an attachment the runtime does not know, or whose namespace is gone
+    pod_twice,            ///< two containers of one pod that may live hold addresses for the same interface
+    cache_empty,          ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
+    record_unreadable,    ///< a record other than a block cannot be read
+    record_newer,         ///< a record was written by a newer version
+    affinity_unconfirmed,  ///< a claim was left pending, or its deletion was
+    selector_invalid,      ///< a pool's selector does not parse: the pool serves nobody
+    config_contradicts,    ///< the cluster-wide switches contradict each other
+    handle_empty,          ///< a handle counts addresses, and no block holds any of it
+    handle_undercount,     ///< a handle counts fewer addresses than the blocks hold: DEL could leave some
+    release_in_future,     ///< an address cools since a time that is yet to come
+    register_damaged,      ///< the register as a whole cannot be read, or is older than what was acknowledged
+  } kind;
+  std::string subject;  ///< the record or address, e.g. "10.88.0.3" or "block 10.88.0.0/28"
+  std::string what;     ///< one sentence: the evidence
+  std::string remedy;   ///< one sentence: how to collect or mend it
+  PodIdentity pod{};    ///< whose it is, as far as recorded
+};
+[[nodiscard]] std::string_view name_of(Finding::Kind kind);
+
+/// One address that is held or cools.
+struct Allocation {
+  net::Address address;
+  net::Prefix block;
+  std::optional<AffinityOwner> block_owner;
+  std::string handle_id;  ///< of the last holder while it cools
+  SequenceNumber sequence_number;
+  std::map<std::string, std::string> attributes;  ///< of the last holder while it cools
+  std::map<std::string, std::string> alternate_owner;
+  bool cooling = false;
+  bool unattached = false;  ///< the runtime does not know its holder (finding not_attached)
+  bool problem = false;     ///< some finding names it
+
+  /// The node it is held on; empty when not recorded.
+  [[nodiscard]] std::string node() const;
+  /// Held on a node that is not the owner of its block.
+  [[nodiscard]] bool borrowed() const;
+};
+
+struct NodeCount {
+  std::string node;
+  std::size_t held = 0;
+  std::size_t blocks = 0;
+};
+
+/// A handle of which no block holds anything.
+struct EmptyHandle {
+  Key key;  ///< of its record
+  std::string id;
+};
+
+/// What a look found.
+struct Report {
+  std::vector<Finding> findings;
+  std::size_t pools = 0, blocks = 0, handles = 0, nodes_recorded = 0, held = 0, cooling = 0;
+  std::size_t borrowed = 0;
+  std::size_t without_node = 0;         ///< addresses held that record no node
+  std::vector<NodeCount> nodes;         ///< the most addresses first
+  std::vector<Allocation> allocations;  ///< ascending
+  std::vector<EmptyHandle> empty_handles;
+};
+
+}  // namespace croft::core::audit

@@ -1,0 +1,129 @@
+#include "core/audit/runtime_comparison.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/result.h"
+#include "base/time_text.h"
+
+namespace croft::core::audit {
+namespace {
+
+using Netns = CachedAttachment::Netns;
+
+/// Whether a file named `<network>-<container>-<interface>` may be of `<network>.<container>`.
+bool may_be_about(const std::string& name, const std::string& handle_id, const std::string& interface_name) {
+  if (name.size() <= handle_id.size() || name[handle_id.size()] != '-') return false;
+  if (!interface_name.empty() && name.substr(handle_id.size() + 1) != interface_name) return false;
+  for (std::size_t dot = handle_id.find('.'); dot != handle_id.npos; dot = handle_id.find('.', dot + 1)) {
+    std::string dashed = handle_id;
+    dashed[dot] = '-';
+    if (name.starts_with(dashed)) return true;
+  }
+  return false;
+}
+
+PodIdentity pod_of(const Attribute& attribute) {
+  const auto text = [&](const char* key) {
+    const auto it = attribute.secondary.find(key);
+    return it == attribute.secondary.end() ? std::string() : it->second;
+  };
+  return {text(kPodKey), text(kNamespaceKey), text(kPodUidKey)};
+}
+
+std::string words_of(const PodIdentity& pod) {
+  if (pod.name.empty()) return {};
+  return fmt::format(" for pod {}/{}{}", pod.namespace_name, pod.name, pod.uid.empty() ? "" : " (UID " + pod.uid + ")");
+}
+
+}  // namespace
+
+RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
+    : live_(runtime.live), grace_(runtime.grace), node_(runtime.node), now_(now) {
+  if (!live_) return;
+  for (const CachedAttachment& entry : live_->entries) by_handle_.emplace(handle_of(entry.owner), &entry);
+}
+
+RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id,
+                                                  const std::string& interface_name) const {
+  Known result;
+  for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
+    const CachedAttachment& entry = *it->second;
+    if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
+    if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
+    result.may_live |= entry.netns != Netns::gone;
+  }
+  if (result.entry != nullptr) return result;
+  result.may_live = std::any_of(live_->unreadable.begin(), live_->unreadable.end(), [&](const UnreadableEntry& entry) {
+    return may_be_about(entry.name, handle_id, interface_name);
+  });
+  return result;
+}
+
+std::optional<Finding> RuntimeComparison::check(const net::Address& address, const std::string& node,
+                                                const Attribute& attribute, SequenceNumber sequence) {
+  if (!live_ || (!node_.empty() && node != node_)) return std::nullopt;
+  if (live_->entries.empty()) {
+    ++not_compared_;
+    return std::nullopt;
+  }
+  const auto owner = owner_of(*attribute.handle_id, attribute.secondary);
+  if (!owner) return std::nullopt;
+  const Known runtime = known(*attribute.handle_id, owner->interface_name);
+  const PodIdentity pod = pod_of(attribute);
+  if (runtime.may_live) {
+    if (runtime.entry == nullptr || pod.name.empty()) return std::nullopt;
+    claims_[{owner->network, pod.namespace_name, pod.name, pod.uid, owner->interface_name, address.family()}].emplace(
+        owner->container_id, Holding{address, runtime.entry->netns == Netns::present});
+    return std::nullopt;
+  }
+  const auto timestamp = attribute.secondary.find(kTimestampKey);
+  const auto since = timestamp == attribute.secondary.end() ? Result<WallTime>(fail(ErrorCode::not_found, ""))
+                                                            : parse_go_utc_text(timestamp->second);
+  if (since && *since <= now_ && now_ - *since < grace_) return std::nullopt;
+  const std::string why = runtime.entry == nullptr
+                              ? "which the runtime does not know"
+                              : fmt::format("whose network namespace {} is gone", runtime.entry->netns_path);
+  return Finding{
+      Finding::Kind::not_attached, address.to_string(),
+      fmt::format("held since {} by container {} interface {} in network {}{}, {}",
+                  since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
+                  owner->interface_name.empty() ? "?" : owner->interface_name, owner->network, words_of(pod), why),
+      fmt::format("croft ip release {} --handle {} --sequence {}", address.to_string(), *attribute.handle_id,
+                  sequence.value),
+      pod};
+}
+
+/// A pod has one sandbox at a time, but for the moment in which one takes the other's place.
+std::vector<Finding> RuntimeComparison::findings_together() const {
+  std::vector<Finding> findings;
+  for (const auto& [claim, holders] : claims_) {
+    if (holders.size() < 2) continue;
+    std::string text;
+    bool all_there = true;
+    for (const auto& [container, holding] : holders) {
+      text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, holding.address.to_string());
+      all_there = all_there && holding.is_there;
+    }
+    findings.push_back(
+        {Finding::Kind::pod_twice,
+         fmt::format("pod {}/{}", claim.namespace_name, claim.pod),
+         fmt::format("in network {} {}, and {}", claim.network, text,
+                     all_there ? "the network namespaces of all are there"
+                               : "the network namespaces of some can't be told to be there or gone"),
+         all_there
+             ? "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address"
+             : "look which of them the runtime runs (`crictl pods`); `croft ip release ADDRESS` collects the other's",
+         {claim.pod, claim.namespace_name, claim.uid}});
+  }
+  if (not_compared_ == 0) return findings;
+  findings.push_back(
+      {Finding::Kind::cache_empty, "the runtime's cache",
+       fmt::format("it has no entry that can be read, and {} addresses are held: that proves nothing about them",
+                   not_compared_),
+       "name the directory that has the runtime's `results`; where really nothing runs, `croft ip release`"});
+  return findings;
+}
+
+}  // namespace croft::core::audit

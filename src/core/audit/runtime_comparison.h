@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/audit/register_report.h"
+#include "core/register/block.h"
+#include "core/register/cached_attachment.h"
+#include "net/address.h"
+
+namespace croft::core::audit {
+
+/// Attachments the runtime knows (edge/facts/cni_cache.h reads them). Whose namespace is gone does not live.
+struct LiveAttachments {
+  std::vector<CachedAttachment> entries;
+  std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
+};
+
+/// The runtime whose attachments are compared with what is held.
+struct Runtime {
+  std::optional<LiveAttachments> live;  ///< absent: nothing is compared
+  std::chrono::seconds grace{60};       ///< an address held for less is not: the runtime learns of it after its ADD
+  std::string node;                     ///< only what is held on it is: one runtime knows one node. Empty: everything
+};
+
+/// Compares what is held with the attachments that the runtime knows. `runtime` must outlive it.
+class RuntimeComparison {
+ public:
+  RuntimeComparison(const Runtime& runtime, WallTime now);
+
+  /// An address that is held under a handle, on this node as far as recorded. A finding when its attachment does not
+  /// live.
+  [[nodiscard]] std::optional<Finding> check(const net::Address& address, const std::string& node,
+                                             const Attribute& attribute, SequenceNumber sequence);
+  /// Once all have been checked: what they say together.
+  [[nodiscard]] std::vector<Finding> findings_together() const;
+
+ private:
+  /// What the cache says about the holder of an allocation, whose handle may be read in several ways.
+  struct Known {
+    bool may_live = false;
+    const CachedAttachment* entry = nullptr;
+  };
+  [[nodiscard]] Known known(const std::string& handle_id, const std::string& interface_name) const;
+
+  /// Whose address of one family it is.
+  struct Claim {
+    std::string network, namespace_name, pod, uid, interface_name;
+    net::Family family = net::Family::v4;
+    friend auto operator<=>(const Claim&, const Claim&) = default;
+  };
+
+  struct Holding {
+    net::Address address;
+    bool is_there = false;  ///< its network namespace
+  };
+
+  const std::optional<LiveAttachments>& live_;
+  const std::chrono::seconds grace_;
+  const std::string& node_;
+  const WallTime now_;
+  std::multimap<std::string, const CachedAttachment*> by_handle_;  ///< of live_
+  std::map<Claim, std::map<std::string, Holding>> claims_;         ///< of containers that may live, by container
+  std::size_t not_compared_ = 0;                                   ///< addresses held, with an empty cache
+};
+
+}  // namespace croft::core::audit

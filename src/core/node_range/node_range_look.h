@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/register/node_range.h"
+#include "core/register/snapshot.h"
+#include "net/prefix.h"
+
+// What an operator sees of node ranges.
+namespace croft::core {
+
+/// How full a cluster CIDR is, in node ranges.
+struct ClusterCidrUse {
+  ClusterCidr cluster;
+  std::uint32_t size = 0;
+  std::uint32_t taken = 0;     ///< with the excluded ones
+  std::uint32_t excluded = 0;  ///< of these
+};
+
+struct NodeRangeSeen {
+  NodeRange range;
+  bool node_recorded = false;
+  std::optional<net::Prefix> cluster_cidr;  ///< the one that contains it; none: it is of a configuration before
+};
+
+/// All there is to see. Written by nobody: a Step only because it is read like one.
+struct NodeRangesSeen {
+  std::optional<NodeRangeSet> set;  ///< nothing: node ranges are not configured
+  std::vector<ClusterCidrUse> use;
+  std::vector<NodeRangeSeen> ranges;  ///< ascending by CIDR
+  std::vector<std::string> bare;      ///< nodes with a record that lack a range of some family
+  std::vector<std::pair<NodeRange, NodeRange>> collisions;
+  std::size_t nodes = 0;  ///< with a record
+};
+[[nodiscard]] Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot);
+
+}  // namespace croft::core

@@ -1,0 +1,188 @@
+#include "store/etcd/store_commit.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "net/echo.h"
+#include "store/calico/layout.h"
+#include "store/check_request.h"
+#include "store/etcd/codec.h"
+#include "store/etcd/requests.h"
+#include "store/etcd/revisions.h"
+#include "store/etcd/store_read.h"
+#include "store/etcd/verdict.h"
+
+namespace croft::store::etcd {
+namespace {
+
+using wire::etcd::Compare;
+using wire::etcd::DeleteRequest;
+using wire::etcd::KeyValue;
+using wire::etcd::PutRequest;
+
+/// No record has it.
+constexpr Revision kNoRevision = -1;
+
+/// A commit as etcd takes it, and whose keys its compares are about.
+struct Transaction {
+  TxnRequest request;
+  std::vector<const Key*> compared;
+};
+
+/// The connection over which what a commit rests on was read; nothing when it rests on nothing that was read.
+[[nodiscard]] Result<std::optional<Line>> line_read_over(std::optional<store::Revision> as_of,
+                                                         std::span<const Write> writes) {
+  std::optional<Line> line;
+  if (as_of) line = line_of(*as_of);
+  for (const Write& write : writes) {
+    if (write.condition.kind != Condition::Kind::revision) continue;
+    const Line read_over = line_of(write.condition.revision);
+    if (!line) line = read_over;
+    // What was read before must be read again.
+    if (*line != read_over) return fail(other_line().in(fmt::format("{} {}", name_of(write.key.kind), write.key.name)));
+  }
+  return line;
+}
+
+/// Whether this store can write such a record at all.
+[[nodiscard]] Result<void> check_writable(const Places& places, const Write& write) {
+  if (const Registry* registry = places.registry_of(write.key.kind)) return registry->check_write(write);
+  if (write.key.kind != Kind::foreign_service || write.only_check) return {};
+  return fail(ErrorCode::read_only, fmt::format("Service {} is Croft's own and read-only here: change it without "
+                                                "kubernetes= in the store's URL",
+                                                net::echo(write.key.name)));
+}
+
+void add_condition(const Write& write, const std::string& place, Transaction& txn) {
+  if (write.condition.kind == Condition::Kind::any) return;
+  txn.compared.push_back(&write.key);
+  // An absent key has the revision 0 to etcd; to the contract it has none.
+  const auto revision = write.condition.revision.value != 0 ? in_etcd(write.condition.revision) : kNoRevision;
+  txn.request.compares.push_back(write.condition.kind == Condition::Kind::absent ? Compare::absent(place)
+                                                                                 : Compare::unchanged(place, revision));
+  RangeRequest what_is_there = RangeRequest::one(place);
+  what_is_there.keys_only = true;
+  txn.request.failure.emplace_back(std::move(what_is_there));
+}
+
+[[nodiscard]] Result<void> add_write(const Places& places, const Clock& clock, const Write& write,
+                                     const WriteToken& token, Transaction& txn) {
+  TRY(std::string place, places.place_of(write.key));
+  TRY_VOID(check_writable(places, write));
+  add_condition(write, place, txn);
+  if (write.only_check) return {};
+  auto& ops = txn.request.success;
+  const auto beside = calico::place_beside(write.key);
+  if (!write.value) {
+    ops.emplace_back(DeleteRequest{std::move(place), {}, false});
+    if (beside) ops.emplace_back(DeleteRequest{*beside, {}, false});
+    return {};
+  }
+  calico::StoredBytes bytes = encode(places, *write.value, token, clock.now().wall);
+  ops.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
+  if (!beside) return {};
+  if (bytes.beside) {
+    ops.emplace_back(PutRequest{*beside, *std::move(bytes.beside)});
+  } else {
+    ops.emplace_back(DeleteRequest{*beside, {}, false});
+  }
+  return {};
+}
+
+/// The answer to a commit whose conditions did not all hold.
+[[nodiscard]] Error conflict_in(const TxnResponse& response, const Transaction& txn) {
+  for (std::size_t i = 0; i < txn.compared.size() && i < response.responses.size(); ++i) {
+    const KeyValue* kv = only_one(response.responses[i]);
+    const Compare& condition = txn.request.compares[i];
+    const bool holds = condition.target == Compare::Target::version
+                           ? kv == nullptr
+                           : kv != nullptr && kv->mod_revision == condition.number;
+    if (holds) continue;
+    return {ErrorCode::conflict,
+            fmt::format("{} {} was changed by somebody else; read again", name_of(txn.compared[i]->kind),
+                        txn.compared[i]->name),
+            {}};
+  }
+  return {ErrorCode::conflict, "a record was changed by somebody else; read again", {}};
+}
+
+/// etcd does not say which key its user may not write.
+[[nodiscard]] Error refused_write(const Error& error, std::span<const Write> writes) {
+  std::set<std::string_view> kinds;
+  for (const Write& write : writes) kinds.insert(name_of(write.key.kind));
+  return error.in(fmt::format("etcd's user may not write one of {} (its role: docs/runbooks/etcd-roles.md)",
+                              fmt::join(kinds, ", ")));
+}
+
+/// The write by which a commit is recognised: best one that names it.
+[[nodiscard]] const Write& witness_of(const Places& places, std::span<const Write> writes) {
+  const auto names = [&](const Write& write) { return names_its_commit(places, write); };
+  if (const auto named = std::find_if(writes.begin(), writes.end(), names); named != writes.end()) return *named;
+  const auto put = std::find_if(writes.begin(), writes.end(), [](const Write& w) { return w.value.has_value(); });
+  return put != writes.end() ? *put : writes.front();
+}
+
+/// etcd says that its space is used up before it applies a write, but also after the one that crossed the line: what
+/// is stored tells, and nothing can come later.
+[[nodiscard]] Result<store::Revision> settle_full(Kv& kv, const Places& places, std::span<const Write> writes,
+                                                  const WriteToken& token, const Error& error, Deadline deadline) {
+  const auto fate = fate_of_commit(kv, places, writes, token, deadline);
+  if (!fate) return fail(ErrorCode::unknown_outcome, error.message);
+  if (*fate == Fate::applied) return position_now(kv, places, deadline);
+  return fail(ErrorCode::storage_full,
+              "etcd's space quota is used up: compact, defragment and disarm its alarm (etcdctl)");
+}
+
+}  // namespace
+
+Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock& clock,
+                                      std::optional<store::Revision> as_of, std::span<const Write> writes,
+                                      const WriteToken& token, Deadline deadline) {
+  TRY_VOID(check_writes(writes));
+  TRY(const std::optional<Line> line, line_read_over(as_of, writes));
+  Transaction txn;
+  for (const Write& write : writes) TRY_VOID(add_write(places, clock, write, token, txn));
+  if (txn.request.success.size() > kOpsMax || txn.request.compares.size() > kOpsMax) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
+  }
+  const auto response = kv.txn(txn.request, deadline, line);
+  if (!response) {
+    if (response.error().code == ErrorCode::permission_denied) return fail(refused_write(response.error(), writes));
+    if (!is_no_space(response.error())) return fail(response.error());
+    return settle_full(kv, places, writes, token, response.error(), deadline);
+  }
+  if (!response->succeeded) return fail(conflict_in(*response, txn));
+  return on_line(response->line, response->revision);
+}
+
+Result<Fate> fate_of_commit(Kv& kv, const Places& places, std::span<const Write> writes, const WriteToken& token,
+                            Deadline deadline) {
+  const Write& witness = witness_of(places, writes);
+  TRY(const std::string place, places.place_of(witness.key));
+  TRY(const RangeResponse found, kv.range(RangeRequest::one(place), deadline));
+  const KeyValue* there = found.kvs.empty() ? nullptr : &found.kvs.front();
+  if (there != nullptr && witness.value && is_written_by(places, witness.key, *witness.value, token, there->value)) {
+    return Fate::applied;
+  }
+  switch (witness.condition.kind) {
+    case Condition::Kind::absent:
+      return there != nullptr ? Fate::lost : Fate::may_still_come;
+    case Condition::Kind::revision:
+      return there != nullptr && there->mod_revision == in_etcd(witness.condition.revision) ? Fate::may_still_come
+                                                                                            : Fate::lost;
+    case Condition::Kind::any:
+      break;
+  }
+  return Fate::may_still_come;
+}
+
+}  // namespace croft::store::etcd

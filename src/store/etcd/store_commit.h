@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/etcd/kv.h"
+#include "store/etcd/place.h"
+#include "store/store.h"
+
+namespace croft::store::etcd {
+
+/// One transaction that writes all or nothing, as Store::commit_as_of. A commit whose conditions, and what it rests on
+/// besides, were read over one connection goes over that one only.
+[[nodiscard]] Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock& clock,
+                                                    std::optional<store::Revision> as_of, std::span<const Write> writes,
+                                                    const WriteToken& token, Deadline deadline);
+
+/// As Store::fate_of: told by the one of the commit's writes that names it best.
+[[nodiscard]] Result<Fate> fate_of_commit(Kv& kv, const Places& places, std::span<const Write> writes,
+                                          const WriteToken& token, Deadline deadline);
+
+}  // namespace croft::store::etcd

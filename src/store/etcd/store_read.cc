@@ -1,0 +1,276 @@
+#include "store/etcd/store_read.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/calico/layout.h"
+#include "store/etcd/codec.h"
+#include "store/etcd/one_moment.h"
+#include "store/etcd/requests.h"
+#include "store/etcd/revisions.h"
+
+namespace croft::store::etcd {
+namespace {
+
+using wire::etcd::KeyValue;
+using wire::etcd::RequestOp;
+
+/// One or two operations a key: the record, and what is beside it.
+[[nodiscard]] Result<void> add_gets(const Places& places, std::span<const Key> keys, TxnRequest& txn) {
+  for (const Key& key : keys) {
+    TRY(std::string place, places.place_of(key));
+    txn.success.emplace_back(RangeRequest::one(std::move(place)));
+    if (auto beside = calico::place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
+  }
+  return {};
+}
+
+/// The record that the operations from `op` on asked for; `op` moves behind them.
+[[nodiscard]] Result<std::optional<Record>> record_from(const Places& places, const Key& key,
+                                                        const Over<TxnResponse>& response, std::size_t& op) {
+  const KeyValue* kv = only_one(response.responses[op++]);
+  std::optional<std::string> beside;
+  if (calico::place_beside(key)) {
+    if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
+  }
+  if (kv == nullptr) return std::optional<Record>();
+  TRY(Record record, decode(places, key, *kv, beside, response.line));
+  return std::optional(std::move(record));
+}
+
+/// Several records as of one moment, which becomes that of the first answer when it is now.
+[[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(Kv& kv, const Places& places, std::span<const Key> keys,
+                                                                Moment& moment, Deadline deadline) {
+  std::vector<std::optional<Record>> records;
+  for (std::size_t from = 0; from < keys.size(); from += kOpsMax / 2) {
+    const auto some = keys.subspan(from, std::min(kOpsMax / 2, keys.size() - from));
+    TxnRequest txn;
+    TRY_VOID(add_gets(places, some, txn));
+    for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment.revision;
+    TRY(const Over<TxnResponse> response, kv.txn(txn, deadline, moment.line));
+    moment.is_of(response);
+    std::size_t op = 0;
+    for (const Key& key : some) {
+      TRY(auto record, record_from(places, key, response, op));
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+/// Where the keys of a window are; nothing when that is not one range, or an empty one.
+[[nodiscard]] std::optional<PlaceRange> range_of(const Places& places, const core::KeyWindow& window) {
+  const auto ranges = places.ranges_of(window.listing);
+  const auto from = places.place_of({window.listing.kind, window.from});
+  const auto before = places.place_of({window.listing.kind, window.before});
+  if (!ranges || ranges->size() != 1 || !from || !before) return {};
+  PlaceRange range{std::max(ranges->front().from, *from), std::min(ranges->front().to, *before)};
+  if (range.from >= range.to) return {};
+  return range;
+}
+
+/// One read: the request that asks for as much as it can, and then what is made of its answer.
+class OneRead {
+ public:
+  OneRead(Kv& kv, const Places& places, const core::Missing& wanted, Deadline deadline)
+      : kv_(kv),
+        places_(places),
+        wanted_(wanted),
+        deadline_(deadline),
+        keys_(wanted.records.begin(), wanted.records.end()) {}
+
+  /// False when one request can't ask for it.
+  [[nodiscard]] Result<bool> fits_one_request() {
+    first_keys_ = count_of_first_keys();
+    TRY_VOID(add_gets(places_, std::span(keys_).first(first_keys_), txn_));
+    for (const core::Listing& listing : wanted_.lists) TRY_VOID(add_list(listing, false));
+    for (const core::Listing& listing : wanted_.keys) TRY_VOID(add_list(listing, true));
+    windows_at_ = txn_.success.size();
+    for (const core::KeyWindow& window : wanted_.windows) {
+      const auto range = range_of(places_, window);
+      if (!range) return false;
+      txn_.success.emplace_back(range_over(*range, static_cast<std::int64_t>(core::kKeyWindowMax), true));
+    }
+    for (const core::KeyWindow& window : wanted_.counts) {
+      const auto range = range_of(places_, window);
+      if (!range) return false;
+      RangeRequest count = range_over(*range, 0, false);
+      count.count_only = true;
+      txn_.success.emplace_back(std::move(count));
+    }
+    return txn_.success.size() <= kOpsMax;
+  }
+
+  /// After fits_one_request().
+  [[nodiscard]] Result<ReadAnswer> read() {
+    if (txn_.success.empty()) return ReadAnswer{};
+    TRY(response_, kv_.txn(txn_, deadline_));
+    moment_.is_of(response_);
+    ReadAnswer answer;
+    TRY_VOID(add_records(answer));
+    TRY_VOID(add_lists(answer));
+    add_windows(answer);
+    return answer;
+  }
+
+ private:
+  /// A range of a listing, and the operation that asked for its first page; the next one for what is beside that.
+  struct Part {
+    core::Listing listing;
+    bool keys_only;
+    RangeRequest request;
+    std::optional<RangeRequest> request_beside;
+    std::size_t op;
+  };
+
+  /// Records have all the operations, or leave half of them to the lists.
+  [[nodiscard]] std::size_t count_of_first_keys() const {
+    const bool only_records =
+        wanted_.lists.empty() && wanted_.keys.empty() && wanted_.windows.empty() && wanted_.counts.empty();
+    const std::size_t ops_max = only_records ? kOpsMax : kOpsMax / 2;
+    std::size_t ops = 0;
+    std::size_t count = 0;
+    for (; count < keys_.size(); ++count) {
+      ops += calico::place_beside(keys_[count]) ? 2 : 1;
+      if (ops > ops_max) break;
+    }
+    return count;
+  }
+
+  [[nodiscard]] Result<void> add_list(const core::Listing& listing, bool keys_only) {
+    TRY(const std::vector<PlaceRange> ranges, places_.ranges_of(listing));
+    for (const PlaceRange& range : ranges) {
+      Part part{listing, keys_only, range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only),
+                std::nullopt, txn_.success.size()};
+      txn_.success.emplace_back(part.request);
+      if (const auto root = calico::places_beside(listing.kind); root && !keys_only) {
+        const std::string prefix = *root + listing.name_prefix;
+        part.request_beside = range_over({prefix, wire::etcd::end_of_prefix(prefix)}, kRecordsAtOnce, false);
+        txn_.success.emplace_back(*part.request_beside);
+      }
+      parts_.push_back(std::move(part));
+    }
+    return {};
+  }
+
+  [[nodiscard]] const RangeResponse& range_at(std::size_t op) const {
+    return std::get<RangeResponse>(response_.responses[op]);
+  }
+
+  [[nodiscard]] Result<void> add_records(ReadAnswer& answer) {
+    std::size_t op = 0;
+    for (const Key& key : std::span(keys_).first(first_keys_)) {
+      TRY(auto record, record_from(places_, key, response_, op));
+      answer.records.push_back(std::move(record));
+    }
+    TRY(auto rest, get_at(kv_, places_, std::span(keys_).subspan(first_keys_), moment_, deadline_));
+    std::move(rest.begin(), rest.end(), std::back_inserter(answer.records));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> add_lists(ReadAnswer& answer) {
+    std::map<core::Listing, std::vector<Record>> lists;
+    std::map<core::Listing, std::vector<Key>> keys;
+    for (const Part& part : parts_) {
+      TRY_VOID(part.keys_only ? collect_keys(part, keys[part.listing]) : collect(part, lists[part.listing]));
+    }
+    for (const core::Listing& listing : wanted_.lists) answer.lists.push_back(std::move(lists[listing]));
+    for (const core::Listing& listing : wanted_.keys) {
+      answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys[listing])));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> collect(const Part& part, std::vector<Record>& records) {
+    std::map<Key, std::string> beside;
+    if (part.request_beside) {
+      TRY(beside, all_beside(kv_, part.listing.kind, *part.request_beside, range_at(part.op + 1), moment_, deadline_));
+    }
+    return for_each_key(kv_, part.request, range_at(part.op), moment_, deadline_,
+                        [&](const KeyValue& kv) -> Result<void> {
+                          const auto key = places_.record_at(part.listing.kind, kv.key);
+                          if (!key || !key->name.starts_with(part.listing.name_prefix)) return {};
+                          TRY(Record record, decode(places_, *key, kv, beside_of(*key, beside), response_.line));
+                          records.push_back(std::move(record));
+                          return {};
+                        });
+  }
+
+  [[nodiscard]] Result<void> collect_keys(const Part& part, std::vector<Key>& keys) {
+    return for_each_key(kv_, part.request, range_at(part.op), moment_, deadline_,
+                        [&](const KeyValue& kv) -> Result<void> {
+                          auto key = places_.listed_at(part.listing.kind, kv.key);
+                          if (key && key->name.starts_with(part.listing.name_prefix)) keys.push_back(*std::move(key));
+                          return {};
+                        });
+  }
+
+  void add_windows(ReadAnswer& answer) const {
+    std::size_t op = windows_at_;
+    for (const core::KeyWindow& window : wanted_.windows) {
+      const RangeResponse& found = range_at(op++);
+      core::KeysInWindow& seen = answer.windows.emplace_back();
+      seen.more = found.more;
+      for (const KeyValue& kv : found.kvs) {
+        auto key = places_.listed_at(window.listing.kind, kv.key);
+        if (key && key->name.starts_with(window.listing.name_prefix)) seen.keys.push_back(*std::move(key));
+      }
+    }
+    for (std::size_t i = 0; i < wanted_.counts.size(); ++i) {
+      answer.counts.push_back(static_cast<std::uint64_t>(range_at(op++).count));
+    }
+  }
+
+  Kv& kv_;
+  const Places& places_;
+  const core::Missing& wanted_;
+  const Deadline deadline_;
+  const std::vector<Key> keys_;
+  TxnRequest txn_;
+  std::size_t first_keys_ = 0;  ///< so many of keys_ are in the request
+  std::vector<Part> parts_;
+  std::size_t windows_at_ = 0;
+  Over<TxnResponse> response_;
+  Moment moment_;
+};
+
+/// The records as of one moment; the rest page by page.
+[[nodiscard]] Result<ReadAnswer> read_apart(Store& store, Kv& kv, const Places& places, const core::Missing& wanted,
+                                            Deadline deadline) {
+  ReadAnswer answer;
+  Moment now;
+  const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+  TRY(answer.records, get_at(kv, places, keys, now, deadline));
+  TRY_VOID(read_by_pages(store, wanted, answer, deadline));
+  return answer;
+}
+
+}  // namespace
+
+Result<ReadAnswer> read_wanted(Store& store, Kv& kv, const Places& places, const core::Missing& wanted,
+                               Deadline deadline) {
+  return read_at_once([&]() -> Result<ReadAnswer> {
+    OneRead one(kv, places, wanted, deadline);
+    TRY(const bool fits, one.fits_one_request());
+    return fits ? one.read() : read_apart(store, kv, places, wanted, deadline);
+  });
+}
+
+Result<store::Revision> position_now(Kv& kv, const Places& places, Deadline deadline) {
+  TRY(const std::string place, places.place_of(core::pool_set_key()));
+  RangeRequest request = RangeRequest::one(place);
+  request.count_only = true;
+  TRY(const Over<RangeResponse> found, kv.range(request, deadline));
+  return on_line(found.line, found.revision);
+}
+
+}  // namespace croft::store::etcd
