@@ -37,8 +37,6 @@ namespace croft::engine {
 
 using core::audit::GcAttachments;
 using core::audit::kCollectAgeMin;
-/// The plugin's word for them.
-using ValidAttachments = GcAttachments;
 
 struct Collected {
   std::vector<net::Address> released;

@@ -198,7 +198,7 @@ Result<engine::Collected> Call::collect() const {
   const auto store = open(store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
   if (!store) return fail(store.error());
-  engine::ValidAttachments valid;
+  engine::GcAttachments valid;
   for (const cni::Attachment& a : config_.valid_attachments.entries) valid.insert({a.container_id, a.interface_name});
   return engine::collect_attachments(context(**store), config_.name, node_, valid);
 }
