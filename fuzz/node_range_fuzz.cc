@@ -21,6 +21,7 @@
 #include "bytes.h"
 #include "core/node_range/cidr_set.h"
 #include "core/node_range/node_range_changes.h"
+#include "core/node_range/node_range_look.h"
 #include "core/register/test_register.h"
 
 namespace {

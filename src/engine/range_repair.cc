@@ -49,12 +49,12 @@ struct Claims {
 
 [[nodiscard]] Result<Claims> read_claims(const Context& context, core::AddressClaims::For purpose) {
   Loader loader(context.store, deadline_of_use_case(context));
-  const auto look = [purpose](core::Reader& reader) {
-    core::PlannedWrite pool_set = core::next_pool_set(reader);
-    return std::pair(core::AddressClaims(reader, purpose), std::move(pool_set));
-  };
-  TRY(auto seen, read_for(context.clock, loader, look));
-  auto& [claims, pool_set] = seen;
+  std::optional<core::AddressClaims> claims;
+  core::PlannedWrite pool_set;
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    pool_set = core::next_pool_set(reader);
+    claims.emplace(reader, purpose);
+  }));
   return Claims{std::move(claims), loader.conditional({std::move(pool_set)}).front()};
 }
 

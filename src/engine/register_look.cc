@@ -1,5 +1,6 @@
 #include "engine/register_look.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,8 +47,8 @@ std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
 
 Result<RegisterLook> look_at_register(const Context& context) {
   Loader loader(context.store, deadline_of_use_case(context));
-  TRY(const core::PoolTable pools,
-      read_for(context.clock, loader, [](core::Reader& reader) { return core::PoolTable(reader); }));
+  std::optional<core::PoolTable> pools;
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) { pools.emplace(reader); }));
 
   RegisterLook look;
   const Instant now = context.clock.now();
@@ -67,7 +68,7 @@ Result<RegisterLook> look_at_register(const Context& context) {
     if (record.key != core::block_key(block->cidr)) {
       return leave_out("block " + record.key.name + " holds block " + block->cidr.to_string());
     }
-    look.view.add_block(*block, pools.cooldowns_of(block->cidr), now);
+    look.view.add_block(*block, pools->cooldowns_of(block->cidr), now);
   };
   TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, OnDamage::visit, kBlocksPage));
   // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.

@@ -165,7 +165,8 @@ Result<std::vector<StoredService>> list_services(const Context& context, const s
 
 Result<core::ServiceRanges> stored_service_ranges(const Context& context) {
   Loader loader(context.store, deadline_of_use_case(context));
-  TRY(auto ranges, read_for(context.clock, loader, ranges_in));
+  Result<core::ServiceRanges> ranges = core::ServiceRanges{};
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) { ranges = ranges_in(reader); }));
   return ranges;
 }
 

@@ -109,35 +109,32 @@ auto decide_by(Decide& decide, const core::Snapshot& snapshot, const Instant& no
 /// What a use case answers that is at its deadline and has written nothing.
 [[nodiscard]] Error late();
 
-/// The loop of reading: calls `step(const Snapshot&)`, which answers a variant of core::Missing and what it comes to,
-/// and loads what it lacks until it lacks nothing. Errors: of Loader::load; late().
-template <class Step>
-[[nodiscard]] auto read_until_complete(const Clock& clock, Loader& loader, Step step)
-    -> Result<decltype(step(loader.snapshot()))> {
-  auto outcome = step(loader.snapshot());
-  for (int round = 0; std::holds_alternative<core::Missing>(outcome); ++round) {
+/// The loop of reading: `lacking()` looks at the loader's snapshot and says what it lacks, null when it lacks nothing;
+/// that is loaded, and it looks again. Errors: of Loader::load; late().
+template <class Lacking>
+[[nodiscard]] Result<void> read_until_complete(const Clock& clock, Loader& loader, Lacking lacking) {
+  const core::Missing* missing = lacking();
+  for (int round = 0; missing != nullptr; ++round) {
     if (round == kReadRoundsMax) return fail(ErrorCode::internal, "a decision never stopped asking for more");
     // A store that answers from memory looks at no clock; the turn must not be kept past the deadline.
     if (loader.deadline().passed(clock.now())) return fail(late());
-    TRY_VOID(loader.load(std::get<core::Missing>(outcome)));
-    outcome = step(loader.snapshot());
+    TRY_VOID(loader.load(*missing));
+    missing = lacking();
   }
-  return outcome;
+  return {};
 }
 
-/// The same for who reads without a decision: what `look(core::Reader&)` returns once all that it asks for is there.
+/// The same for who reads without a decision: calls `look(core::Reader&)`, which keeps what it makes of the register,
+/// until all that it asks for was there.
 template <class Look>
-[[nodiscard]] auto read_for(const Clock& clock, Loader& loader, Look look)
-    -> Result<decltype(look(std::declval<core::Reader&>()))> {
-  using Seen = decltype(look(std::declval<core::Reader&>()));
-  const auto step = [&](const core::Snapshot& snapshot) -> std::variant<core::Missing, Seen> {
-    core::Reader reader(snapshot);
-    Seen seen = look(reader);
-    if (!reader.complete()) return reader.missing();
-    return seen;
-  };
-  TRY(auto outcome, read_until_complete(clock, loader, step));
-  return std::get<Seen>(std::move(outcome));
+[[nodiscard]] Result<void> read_for(const Clock& clock, Loader& loader, Look look) {
+  core::Missing missing;
+  return read_until_complete(clock, loader, [&]() -> const core::Missing* {
+    core::Reader reader(loader.snapshot());
+    look(reader);
+    missing = reader.missing();
+    return reader.complete() ? nullptr : &missing;
+  });
 }
 
 /// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
@@ -169,8 +166,11 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
       if (tries > 0 && deadline.passed(context.clock.now())) return fail(late());
       Loader loader(context.store, deadline);
       const Instant now = context.clock.now();
-      const auto decide_now = [&](const core::Snapshot& snapshot) { return decide_by(decide, snapshot, now, earlier); };
-      TRY(StepType step, read_until_complete(context.clock, loader, decide_now));
+      StepType step;
+      TRY_VOID(read_until_complete(context.clock, loader, [&] {
+        step = decide_by(decide, loader.snapshot(), now, earlier);
+        return std::get_if<core::Missing>(&step);
+      }));
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       PlanType& plan = std::get<PlanType>(step);
       if (plan.writes.empty()) return std::move(plan.answer);
