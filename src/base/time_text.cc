@@ -105,6 +105,18 @@ std::string rfc3339_rounded_up(WallTime time) {
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", p.year, p.month, p.day, p.hour, p.minute, p.second);
 }
 
+std::string rfc3339_exact(WallTime time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const auto fraction = (time - whole).count();
+  std::string text = rfc3339_rounded_up(whole);
+  if (fraction != 0) {
+    std::string digits = fmt::format(".{:09}", fraction);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    text.insert(text.size() - 1, digits);
+  }
+  return text;
+}
+
 Result<WallTime> parse_rfc3339(std::string_view text) {
   Reader in(text);
   const auto local = date_and_time(in, "T");

@@ -11,6 +11,9 @@ namespace croft {
 /// RFC 3339 in UTC with whole seconds, rounded up: "2026-01-15T10:00:02Z" for any moment after :01.
 [[nodiscard]] std::string rfc3339_rounded_up(WallTime time);
 
+/// The same moment exactly: with a fraction when it has one, without trailing zeros.
+[[nodiscard]] std::string rfc3339_exact(WallTime time);
+
 /// Reads RFC 3339 with `Z` or a numeric offset and an optional fraction. Error: invalid_argument naming the text.
 [[nodiscard]] Result<WallTime> parse_rfc3339(std::string_view text);
 

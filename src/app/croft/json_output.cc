@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/croft/json_text.h"
+#include "app/croft/record_json.h"
 #include "base/time_text.h"
-#include "wire/records/records.h"
 
 namespace croft::app {
 namespace {
@@ -20,23 +20,6 @@ Json usage_json(const engine::Usage& usage) {
           {"cooling", usage.cooling},
           {"reserved", count_json(usage.reserved)},
           {"free", count_json(usage.free())}};
-}
-
-/// A record with the member names of the formats, without the version of the stored form.
-Json record_json(const core::Value& value) {
-  const std::string text = wire::encode_record(value);
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) {  // it holds bytes that are no UTF-8
-    const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-    json = Json::parse(Json::parse(quoted).get<std::string>(), nullptr, false);
-  }
-  if (!json.is_object()) return Json::object();
-  json.erase("v");
-  return json;
-}
-
-void quote_number(Json& value) {
-  if (value.is_number_unsigned()) value = number_64_json(value.get<std::uint64_t>());
 }
 
 Json map_json(const std::map<std::string, std::string>& map) {
@@ -98,10 +81,6 @@ Data json_of(const std::vector<engine::BlockView>& blocks) {
   std::vector<Json> objects;
   for (const engine::BlockView& block : blocks) {
     Json json = record_json(block.block);
-    if (json.contains("sequenceNumber")) quote_number(json["sequenceNumber"]);
-    if (json.contains("sequenceNumberForAllocation")) {
-      for (Json& number : json["sequenceNumberForAllocation"]) quote_number(number);
-    }
     json["pool"] = text_or_null(block.pool);
     json["usage"] = usage_json(block.usage);
     objects.push_back(std::move(json));

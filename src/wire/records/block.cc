@@ -15,6 +15,7 @@
 #include "base/shared_map.h"
 #include "core/register/pool.h"
 #include "wire/records/fields.h"
+#include "wire/records/records.h"
 
 namespace croft::wire {
 namespace {
@@ -222,6 +223,8 @@ struct CoolingList {
 constexpr auto kCoolingBeside = fields(field("cooling", std::identity{}, CoolingList{}));
 
 }  // namespace
+
+std::map<std::string, std::string> previous_secondary_of(const Cooling& cooling) { return with_marks(cooling); }
 
 void write_members(CanonicalWriter& out, const Block& block) { kBlock.write(out, block); }
 void read_members(CanonicalReader& in, Block& block) { kBlock.read(in, block); }

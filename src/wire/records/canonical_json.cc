@@ -95,15 +95,7 @@ CanonicalWriter& CanonicalWriter::number(std::int64_t value) {
 CanonicalWriter& CanonicalWriter::boolean(bool value) { return raw(value ? "true" : "false"); }
 
 CanonicalWriter& CanonicalWriter::time(WallTime value) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(value);
-  const auto fraction = (value - whole).count();
-  std::string text = rfc3339_rounded_up(whole);
-  if (fraction != 0) {
-    std::string digits = fmt::format(".{:09}", fraction);
-    digits.erase(digits.find_last_not_of('0') + 1);
-    text.insert(text.size() - 1, digits);
-  }
-  out_.append(1, '"').append(text).append(1, '"');
+  out_.append(1, '"').append(rfc3339_exact(value)).append(1, '"');
   return *this;
 }
 
