@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from lib import World, expect, expect_equal, main, own_environment, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 PATIENCE = 1.0  # seconds that the plugin gives its agent
 SLACK = 4.0  # seconds on top, for a machine that is busy with other things
@@ -109,6 +109,10 @@ def through_the_agent(machine):
         rss = int([l for l in status.splitlines() if l.startswith("VmRSS")][0].split()[1]) / 1024
         say(f"the agent with 110 pods: {rss:.1f} MiB")
         expect(rss <= 40, "the agent's memory: more than 40 MiB")
+        (said,) = machine.world.croft(machine.store, "agent", "status", "--socket", machine.socket)
+        expect_equal((said["node"], said["store"], said["cacheInUse"], said["failed"]), (NODE, machine.store, True, "0"),
+                     "what the agent says of itself")
+        expect(int(said["servedFromCache"]) > 100, f"served from the cache: {said}")
         log = (machine.world.directory / "agent.log").read_text()
         expect(log.count("from=cache") > 100, "the cache hardly ever served")
         for i in range(110):
@@ -117,6 +121,9 @@ def through_the_agent(machine):
         agent.send_signal(signal.SIGTERM)
         expect_equal(agent.wait(timeout=15), 0, "exit code after SIGTERM")
         expect(not machine.socket.exists(), "the socket is gone with its agent")
+        away = run(machine.world.bin / "croft", "agent", "status", "--socket", machine.socket, check=False)
+        expect_equal((away.returncode, away.stdout), (1, ""), "croft agent status without an agent")
+        expect(f"no agent answers at {machine.socket}" in away.stderr, away.stderr)
     say("ADD and DEL through the agent; SIGTERM ends it in order")
 
 

@@ -83,6 +83,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_ip_commands(app, line);
   add_node_commands(app, line);
   add_affinity_commands(app, line);
+  add_agent_commands(app, line);
   add_config_commands(app, line);
   add_check_command(app, line);
   add_explain_command(app, line);

@@ -60,6 +60,7 @@ void add_block_commands(CLI::App& app, CommandLine& line);
 void add_ip_commands(CLI::App& app, CommandLine& line);
 void add_node_commands(CLI::App& app, CommandLine& line);
 void add_affinity_commands(CLI::App& app, CommandLine& line);
+void add_agent_commands(CLI::App& app, CommandLine& line);
 void add_config_commands(CLI::App& app, CommandLine& line);
 void add_check_command(CLI::App& app, CommandLine& line);
 void add_explain_command(CLI::App& app, CommandLine& line);

@@ -1,0 +1,73 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/croft/command_line.h"
+#include "app/croft/json_text.h"
+#include "app/croft/table.h"
+#include "edge/agent/agent.h"
+#include "edge/agent/client.h"
+
+namespace croft::app {
+namespace {
+
+using wire::agent::AgentStatus;
+
+std::string table_of(const AgentStatus& status) {
+  Table table({"PROPERTY", "VALUE"});
+  table.add({"version", status.version});
+  table.add({"store", status.store});
+  table.add({"node", status.node});
+  table.add({"cacheInUse", status.cache_in_use ? "true" : "false: it asks the store each time"});
+  table.add({"ownBlocks", std::to_string(status.own_blocks)});
+  table.add({"knownAffinities", std::to_string(status.known_affinities)});
+  table.add({"servedFromCache", std::to_string(status.served_from_cache)});
+  table.add({"servedFromStore", std::to_string(status.served_from_store)});
+  table.add({"failed", std::to_string(status.failed)});
+  return table.to_string();
+}
+
+Data data_of(const AgentStatus& status) {
+  nlohmann::ordered_json json;
+  json["version"] = status.version;
+  json["store"] = status.store;
+  json["node"] = status.node;
+  json["cacheInUse"] = status.cache_in_use;
+  json["ownBlocks"] = number_64_json(status.own_blocks);
+  json["knownAffinities"] = number_64_json(status.known_affinities);
+  json["servedFromCache"] = number_64_json(status.served_from_cache);
+  json["servedFromStore"] = number_64_json(status.served_from_store);
+  json["failed"] = number_64_json(status.failed);
+  return Data(std::vector{json});
+}
+
+[[nodiscard]] Result<int> show_status(const CommandLine& line, const std::string& socket) {
+  const auto status = edge::agent_status(socket, line.clock);
+  if (!status) {
+    // Not the code for a store that is away: without an agent every plugin goes to the store by itself.
+    return fail(ErrorCode::not_found,
+                fmt::format("no agent answers at {}: {}; plugins on this node use the store themselves until "
+                            "`croftd agent --socket {}` runs",
+                            socket, status.error().message, socket));
+  }
+  print(line.json() ? line.data(data_of(*status)) : table_of(*status));
+  return 0;
+}
+
+}  // namespace
+
+void add_agent_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* agent = app.add_subcommand("agent", "The agent of this node (croftd agent)");
+  agent->require_subcommand(1);
+  agent->fallthrough();
+  const auto socket = std::make_shared<std::string>(edge::kDefaultAgentSocket);
+  CLI::App* status = agent->add_subcommand("status", "What the agent serves, and how often it needed the store");
+  status->add_option("--socket", *socket, "Socket of the agent")->capture_default_str();
+  status->footer("Asks the agent, not the store. Exit code 1 when no agent answers.");
+  status->callback([&line, socket] { line.run = [socket](CommandLine& l) { return show_status(l, *socket); }; });
+}
+
+}  // namespace croft::app
