@@ -4,6 +4,7 @@ usage: agent.py BIN_DIR
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -161,6 +162,34 @@ def stopped(machine):
         machine.call("DEL", "late", via="agent")
     machine.sound()
     say("SIGSTOP and SIGCONT: the plugin goes alone in time, late calls do nothing")
+
+
+def killed_plugin(machine):
+    """A runtime kills an ADD that waits and sends its DEL at once: nothing stays held, whatever the agent had begun."""
+    with machine.agent(), open(f"{machine.store.removeprefix('sqlite:')}-lock", "r+", encoding="utf-8") as lock:
+        machine.call("ADD", "warm", via="agent")
+        for i in range(12):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # With others at work before it the ADD waits in the agent's queue, else at the lock.
+            others = [machine.start("ADD", f"o{j}") for j in range(6 * (i % 2))]
+            time.sleep(0.05 * (i % 2))
+            adding = machine.start("ADD", f"k{i}")
+            time.sleep(0.02 * i)
+            adding.kill()
+            adding.communicate()
+            deleting = machine.start("DEL", f"k{i}")
+            time.sleep(0.1)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            machine.finish(deleting, f"DEL k{i}")
+            for j, other in enumerate(others):
+                machine.finish(other, f"ADD o{j}")
+            for j in range(len(others)):
+                machine.call("DEL", f"o{j}")
+        machine.call("DEL", "warm", via="agent")
+        time.sleep(0.5)  # for what the agent may still do
+        expect_equal(machine.world.held(machine.store), {}, "held after the DELs of killed ADDs")
+    machine.sound()
+    say("an ADD that is killed and its DEL: nothing stays held")
 
 
 def odd_sockets(machine):
@@ -330,7 +359,7 @@ def health_and_reflection(machine):
 def test():
     with World("agent", sys.argv[1]) as world:
         machine = Machine(world)
-        for part in (through_the_agent, killed, stopped, odd_sockets, odd_servers, somebody_elses, wrong_node,
+        for part in (through_the_agent, killed, stopped, killed_plugin, odd_sockets, odd_servers, somebody_elses, wrong_node,
                      both_paths_at_once, health_and_reflection):
             part(machine)
             expect_equal(world.held(machine.store), {}, f"held after {part.__name__}")

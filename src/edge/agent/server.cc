@@ -141,21 +141,26 @@ class Door final : public AllMethods {
   grpc::ServerUnaryReactor* Assign(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                    grpc::ByteBuffer* answer) override {
     return serve(context, *message, *answer, &Workers::add_assign,
-                 [this](const std::string& bytes, Deadline deadline) { return service_.assign(bytes, deadline); });
+                 [this](const std::string& bytes, Deadline deadline, const AgentService::HungUp& hung_up) {
+                   return service_.assign(bytes, deadline, hung_up);
+                 });
   }
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                     grpc::ByteBuffer* answer) override {
     return serve(context, *message, *answer, &Workers::add_release,
-                 [this](const std::string& bytes, Deadline deadline) { return service_.release(bytes, deadline); });
+                 [this](const std::string& bytes, Deadline deadline, const AgentService::HungUp& hung_up) {
+                   return service_.release(bytes, deadline, hung_up);
+                 });
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                    grpc::ByteBuffer* answer) override {
-    return serve(context, *message, *answer, &Workers::add_assign,
-                 [this](const std::string& bytes, Deadline) { return service_.status(bytes); });
+    return serve(
+        context, *message, *answer, &Workers::add_assign,
+        [this](const std::string& bytes, Deadline, const AgentService::HungUp&) { return service_.status(bytes); });
   }
 
  private:
-  /// `message` and `answer` live until Finish.
+  /// `context`, `message` and `answer` live until Finish.
   template <class Ask>
   grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, const grpc::ByteBuffer& message,
                                   grpc::ByteBuffer& answer, bool (Workers::*add)(Workers::Work), Ask ask) {
@@ -167,12 +172,12 @@ class Door final : public AllMethods {
       return reactor;
     }
     const Deadline deadline = deadline_of(*context, clock_);
-    const bool taken = (workers_.*add)([this, ask, reactor, deadline, &message, &answer] {
+    const bool taken = (workers_.*add)([this, ask, reactor, context, deadline, &message, &answer] {
       if (deadline.passed(clock_.now())) {
         reactor->Finish({grpc::StatusCode::DEADLINE_EXCEEDED, "it waited too long for its turn"});
         return;
       }
-      const auto done = ask(bytes_of(message), deadline);
+      const auto done = ask(bytes_of(message), deadline, [context] { return context->IsCancelled(); });
       if (!done) {
         reactor->Finish({status_code_of(done.error().code), done.error().message});
         return;

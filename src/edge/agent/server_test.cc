@@ -174,6 +174,42 @@ TEST_F(AgentServerTest, AWedgedAgentIsLeftInTimeAndItsLateWorkDoesNoHarm) {
   EXPECT_TRUE(report->findings.empty());
 }
 
+/// A runtime kills an ADD and sends its DEL at once; the agent goes on with the ADD.
+TEST_F(AgentServerTest, ADelSeesWhatTheAddBeforeItOfTheSameOwnerCommits) {
+  store_.held = true;
+  std::thread adding([&] { static_cast<void>(add(call("one"))); });
+  while (store_.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
+  std::atomic<bool> done{false};
+  std::size_t released = 0;
+  std::thread deleting([&] {
+    const auto answer = del("one");
+    released = answer ? answer->size() : 0;
+    done = true;
+  });
+  // Without its turn it would be done by then, with nothing.
+  const Deadline look = in(milliseconds(300));
+  while (!done && !look.passed(clock_.now())) std::this_thread::sleep_for(milliseconds(1));
+  store_.held = false;
+  adding.join();
+  deleting.join();
+  EXPECT_EQ(released, 1U);
+  EXPECT_TRUE(engine::held_addresses(context_, {"net", "one", "eth0"})->empty());
+}
+
+TEST_F(AgentServerTest, NothingIsBegunForACallerThatHungUp) {
+  agent::AssignCall wanted = call("gone");
+  wanted.caller.boot = clock_.now().boot;
+  wanted.caller.expires = in(seconds(20));
+  const auto gone = service_.assign(agent::encode(wanted), {}, [] { return true; });
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_TRUE(engine::held_addresses(context_, {"net", "gone", "eth0"})->empty());
+  EXPECT_TRUE(service_.assign(agent::encode(wanted), {}, [] { return false; }));
+  EXPECT_FALSE(service_.release(agent::encode(agent::ReleaseCall{wanted.caller, core::Owner{"net", "gone", "eth0"}}),
+                                {}, [] { return true; }));
+  EXPECT_EQ(engine::held_addresses(context_, {"net", "gone", "eth0"})->size(), 1U);
+}
+
 TEST_F(AgentServerTest, TooManyAtOnceAreToldAtOnce) {
   server_.reset();
   server_options_ = {1, 2, 2};

@@ -57,13 +57,22 @@ Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_a
   return limit;
 }
 
+/// Only behind its turn a call knows that its caller is still there: a DEL that came after the caller was killed may
+/// have been served before.
+Result<OwnerTurns::Turn> AgentService::turn_of(const std::string& handle_id, Deadline limit, const HungUp& hung_up) {
+  TRY(OwnerTurns::Turn turn, turns_.take(handle_id, world_.clock, limit));
+  if (hung_up && hung_up()) return fail(ErrorCode::deadline_exceeded, "the caller has hung up");
+  return turn;
+}
+
 void AgentService::count(bool from_cache, bool failed) {
   ++(failed ? failed_ : from_cache ? from_cache_ : from_store_);
 }
 
-Result<std::string> AgentService::assign(std::string_view message, Deadline not_after) {
+Result<std::string> AgentService::assign(std::string_view message, Deadline not_after, const HungUp& hung_up) {
   TRY(const agent::AssignCall call, agent::decode_assign_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
+  TRY(const OwnerTurns::Turn turn, turn_of(core::handle_of(call.request.owner), limit, hung_up));
   const DecisionLine line(world_.clock, "ADD " + owner_text(call.request.owner));
   const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};
   auto served = engine::with_cache(
@@ -86,10 +95,12 @@ Result<std::string> AgentService::assign(std::string_view message, Deadline not_
   return agent::encode(outcome);
 }
 
-Result<std::string> AgentService::release(std::string_view message, Deadline not_after) {
+Result<std::string> AgentService::release(std::string_view message, Deadline not_after, const HungUp& hung_up) {
   TRY(const agent::ReleaseCall call, agent::decode_release_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
   const auto* owner = std::get_if<core::Owner>(&call.what);
+  const std::string handle_id = owner != nullptr ? core::handle_of(*owner) : std::get<std::string>(call.what);
+  TRY(const OwnerTurns::Turn turn, turn_of(handle_id, limit, hung_up));
   const DecisionLine line(
       world_.clock, "DEL " + (owner != nullptr ? owner_text(*owner) : "handle=" + std::get<std::string>(call.what)));
   const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "edge/agent/owner_turns.h"
 #include "store/store.h"
 #include "wire/agent/messages.h"
 
@@ -34,13 +35,19 @@ struct AgentWorld {
 ///
 /// The Errors of the calls say that a call was not served at all: invalid_argument, refused_by_configuration (another
 /// store or node is meant), deadline_exceeded (the caller has gone its own way). What the engine says is an answer.
+///
+/// Calls for one owner are served one after the other, so that a DEL sees what the ADD before it, whose plugin may have
+/// been killed meanwhile, commits (OwnerTurns).
 class AgentService {
  public:
+  /// Whether the caller hung up: what it asked for is not begun any more. It may be asked from another thread.
+  using HungUp = std::function<bool()>;
+
   explicit AgentService(const AgentWorld& world) : world_(world) {}
 
   /// `not_after`: when the caller stops waiting, as the transport knows it; what the message says counts too.
-  [[nodiscard]] Result<std::string> assign(std::string_view message, Deadline not_after);
-  [[nodiscard]] Result<std::string> release(std::string_view message, Deadline not_after);
+  [[nodiscard]] Result<std::string> assign(std::string_view message, Deadline not_after, const HungUp& hung_up = {});
+  [[nodiscard]] Result<std::string> release(std::string_view message, Deadline not_after, const HungUp& hung_up = {});
   [[nodiscard]] Result<std::string> status(std::string_view message) const;
 
   /// How many calls ended with an error of the store or the decision, so far.
@@ -48,9 +55,12 @@ class AgentService {
 
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
+  /// The turn of a call for the owner with this handle.
+  [[nodiscard]] Result<OwnerTurns::Turn> turn_of(const std::string& handle_id, Deadline limit, const HungUp& hung_up);
   void count(bool from_cache, bool failed);
 
   const AgentWorld& world_;
+  OwnerTurns turns_;
   std::atomic<std::uint64_t> from_cache_{0};
   std::atomic<std::uint64_t> from_store_{0};
   std::atomic<std::uint64_t> failed_{0};
