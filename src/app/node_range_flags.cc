@@ -75,17 +75,21 @@ struct Masks {
 }  // namespace
 
 void add_node_range_flags(CLI::App& command, NodeRangeFlags& flags) {
-  command.add_option("--cluster-cidr", flags.cluster_cidr,
-                     "What node ranges are cut from: CIDRs with commas between, tried in this order within a family");
+  command.add_option(
+      "--cluster-cidr", flags.cluster_cidr,
+      "Cluster CIDRs that node ranges are cut from, separated by commas, tried in this order within a family");
   const CLI::Range lengths(1, 128);
-  command.add_option("--node-cidr-mask-size", flags.mask_size, "Length of node ranges in a cluster of one family")
+  command
+      .add_option("--node-cidr-mask-size", flags.mask_size, "Prefix length of node ranges in a single-stack cluster")
       ->check(lengths);
-  command.add_option("--node-cidr-mask-size-ipv4", flags.mask_size_ipv4, "Length of IPv4 node ranges; 24 if not given")
+  command
+      .add_option("--node-cidr-mask-size-ipv4", flags.mask_size_ipv4, "Prefix length of IPv4 node ranges (default: 24)")
       ->check(lengths);
-  command.add_option("--node-cidr-mask-size-ipv6", flags.mask_size_ipv6, "Length of IPv6 node ranges; 64 if not given")
+  command
+      .add_option("--node-cidr-mask-size-ipv6", flags.mask_size_ipv6, "Prefix length of IPv6 node ranges (default: 64)")
       ->check(lengths);
   command.add_option("--service-cluster-ip-range", flags.service_cluster_ip_range,
-                     "Service ranges, at most one of each family: no node gets a range in them");
+                     "Service ranges, at most one per family; no node range overlaps them");
 }
 
 Result<NodeRangeFlagsRead> read_node_range_flags(const NodeRangeFlags& flags) {

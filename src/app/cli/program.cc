@@ -55,7 +55,7 @@ int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vec
 
 void add_page_commands(CLI::App& app, const Examples& examples, int section, const SetRun& set_run) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* completing = app.add_subcommand("completion", "A script that completes commands and options in a shell");
+  CLI::App* completing = app.add_subcommand("completion", "Print a shell completion script");
   completing->add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
@@ -69,8 +69,8 @@ void add_page_commands(CLI::App& app, const Examples& examples, int section, con
   });
 
   const auto directory = std::make_shared<std::string>();
-  CLI::App* writing = app.add_subcommand("man", "Write the manual pages of all commands into a directory");
-  writing->add_option("DIR", *directory, "The directory, which is made when it is absent")->required();
+  CLI::App* writing = app.add_subcommand("man", "Write the manual pages of all commands to a directory");
+  writing->add_option("DIR", *directory, "Directory to write to; created if it does not exist")->required();
   writing->callback([&app, examples, section, set_run, directory] {
     set_run(
         [&app, examples, section, directory] { return write_manual(model_of(app, examples), section, *directory); });

@@ -60,13 +60,13 @@ Data data_of(const AgentStatus& status) {
 }  // namespace
 
 void add_agent_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* agent = app.add_subcommand("agent", "The agent of this node (croftd agent)");
+  CLI::App* agent = app.add_subcommand("agent", "The agent of this node (`croftd agent`)");
   agent->require_subcommand(1);
   agent->fallthrough();
   const auto socket = std::make_shared<std::string>(edge::kDefaultAgentSocket);
-  CLI::App* status = agent->add_subcommand("status", "What the agent serves, and how often it needed the store");
+  CLI::App* status = agent->add_subcommand("status", "Show what the agent serves, and how often it needed the store");
   status->add_option("--socket", *socket, "Socket of the agent")->capture_default_str();
-  status->footer("Asks the agent, not the store. Exit code 1 when no agent answers.");
+  status->footer("Asks the agent, not the store. The exit code is 1 if no agent answers.");
   status->callback([&line, socket] { line.run = [socket](CommandLine& l) { return show_status(l, *socket); }; });
 }
 

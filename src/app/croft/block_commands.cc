@@ -117,14 +117,15 @@ void add_block_commands(CLI::App& app, CommandLine& line) {
   block->require_subcommand(1);
   block->fallthrough();
   const auto filter = std::make_shared<BlockFilter>();
-  CLI::App* command = block->add_subcommand("list", "All blocks with their owner and use");
+  CLI::App* command = block->add_subcommand("list", "List all blocks with their owner and usage");
   command->add_option("--pool", filter->pool, "Only blocks of this pool");
   command->add_option("--node", filter->node, "Only blocks of this node");
   add_list_options(*command, line);
   command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_blocks(l, *filter); }; });
 
   const auto cidr = std::make_shared<std::string>();
-  CLI::App* showing = block->add_subcommand("show", "One block: owner, claim, use, and a picture of its addresses");
+  CLI::App* showing =
+      block->add_subcommand("show", "Show one block: owner, claim, usage, and a picture of its addresses");
   showing->add_option("CIDR", *cidr, "The block, e.g. 10.1.0.64/26")->required();
   showing->callback([&line, cidr] { line.run = [cidr](CommandLine& l) { return show_block(l, *cidr); }; });
 }

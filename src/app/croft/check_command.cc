@@ -134,27 +134,28 @@ void warn_of_unclear(const edge::CniCache& cache) {
 
 void add_check_command(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<CheckOptions>();
-  CLI::App* command = app.add_subcommand("check", "Look through the whole register for contradictions and leftovers");
-  command->add_option(
-      "--cni-cache", options->cache_directory,
-      "Also name addresses held by attachments that the runtime's CNI cache (as a rule /var/lib/cni) does "
-      "not know, or whose network namespace is gone");
+  CLI::App* command = app.add_subcommand("check", "Check the whole register for contradictions and leftovers");
+  command->add_option("--cni-cache", options->cache_directory,
+                      "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
+                      "does not list, or whose network namespace is gone");
   command->add_flag("--in-container", options->in_container,
-                    "With --cni-cache: this container is the node (kind, k3d): believe that a namespace is gone");
-  command->add_option("--node", options->node, "With --cni-cache: the node whose cache it is; others' are passed over");
+                    "With --cni-cache: this container is the node (kind, k3d), so a missing namespace is really gone");
+  command->add_option("--node", options->node,
+                      "With --cni-cache: the node that the cache belongs to; addresses of other nodes are skipped");
   command
       ->add_option("--grace-seconds", options->grace_seconds,
-                   "With --cni-cache: pass over addresses held for less than this, their ADD may still be under way")
+                   "With --cni-cache: skip addresses held for less time than this; their ADD may still be running")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{86400}))
       ->capture_default_str();
   command->add_flag("--show-all-ips", options->all_addresses, "Also list every address that is held or cools");
-  command->add_flag("--show-problem-ips", options->problem_addresses, "Also list the addresses that findings name");
+  command->add_flag("--show-problem-ips", options->problem_addresses,
+                    "Also list the addresses that appear in findings");
   command->add_option("--report", options->report_path,
-                      "Also write a report in calicoctl's form to this file, for `croft ip release --from-report`");
+                      "Also write a report in calicoctl's format to this file, for `croft ip release --from-report`");
   command->footer(
-      "Changes nothing. Each finding comes with its evidence and what to do. Exit code 3 when there are any. A record "
-      "that cannot be read is a finding; the rest is checked all the same. Only with --cni-cache does a report name "
-      "addresses as unused.");
+      "Changes nothing. Each finding shows its evidence and the remedy. The exit code is 3 if there are findings. A "
+      "record that cannot be read is a finding; the rest is still checked. A report lists unused addresses only with "
+      "--cni-cache.");
   command->callback([&line, options] { line.run = [options](CommandLine& l) { return check(l, *options); }; });
 }
 

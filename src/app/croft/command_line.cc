@@ -65,7 +65,7 @@ void add_common(CLI::App& app, CommandLine& line) {
   app.add_option("--store", line.store_url, "Store to work on: sqlite:/absolute/path.db")
       ->envname("CROFT_STORE")
       ->default_val(edge::kDefaultStoreUrl);
-  app.add_option("-o,--output", line.output, "Form of the output: table, wide, json or yaml")
+  app.add_option("-o,--output", line.output, "Output format: table, wide, json or yaml")
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},
                                                                              {"wide", CommandLine::Output::wide},

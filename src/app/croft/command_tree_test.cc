@@ -143,11 +143,11 @@ TEST_F(CommandTree, CompletionsKnowCommandsOptionsAndChoices) {
   EXPECT_THAT(bash, HasSubstr("complete -o default -F _croft croft\n"));
   const std::string zsh = zsh_completion(model);
   EXPECT_TRUE(zsh.starts_with("#compdef croft\n"));
-  EXPECT_THAT(zsh, HasSubstr("'list:All pools with their use'"));
+  EXPECT_THAT(zsh, HasSubstr("'list:List all pools with their usage'"));
   EXPECT_THAT(zsh, HasSubstr("host'\\''s name"));
   const std::string fish = fish_completion(model);
   EXPECT_THAT(fish,
-              HasSubstr("complete -c croft -n '__croft_at \" pool\"' -f -a list -d 'All pools with their use'\n"));
+              HasSubstr("complete -c croft -n '__croft_at \" pool\"' -f -a list -d 'List all pools with their usage'\n"));
   EXPECT_THAT(fish, HasSubstr(" -s o -l output -x -a 'json table wide yaml' -d "));
 }
 

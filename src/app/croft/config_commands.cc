@@ -49,26 +49,27 @@ void show_config(const CommandLine& line, const core::IpamConfig& config) {
 }  // namespace
 
 void add_config_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* config = app.add_subcommand("config", "Switches of the whole cluster");
+  CLI::App* config = app.add_subcommand("config", "Cluster-wide settings");
   config->require_subcommand(1);
   config->fallthrough();
-  config->add_subcommand("show", "The switches as they are")->callback([&line] {
+  config->add_subcommand("show", "Show the settings")->callback([&line] {
     line.run = [](CommandLine& l) { return show_config(l); };
   });
 
   const auto change = std::make_shared<core::ConfigChange>();
-  CLI::App* setting = config->add_subcommand("set", "Change switches; those not named stay as they are");
+  CLI::App* setting = config->add_subcommand("set", "Change settings; the others stay as they are");
   setting->add_option("--strict-affinity", change->strict_affinity,
-                      "true: a node takes addresses from its own blocks only, never from another's");
+                      "true: a node takes addresses only from its own blocks");
   setting->add_option("--auto-allocate-blocks", change->auto_allocate_blocks,
-                      "false: nodes claim no blocks; only with strict affinity");
+                      "false: nodes do not claim blocks by themselves; requires strict affinity");
   setting->add_option("--max-blocks-per-host", change->max_blocks_per_host,
-                      "Blocks of a family that a node may own, 0: no limit; only with strict affinity");
+                      "Maximum blocks per family that a node may own; 0 means no limit; requires strict affinity");
   setting->add_option("--kubevirt-vm-address-persistence", change->kubevirt_vm_address_persistence,
-                      "Enabled or Disabled: whether a virtual machine keeps its address when its pod is made anew");
-  setting->add_option("--ip-cooldown-seconds", change->ip_cooldown_seconds,
-                      "Rest of an address between two holders, 0 to 1200 seconds; a pool's longer one counts");
-  setting->footer("Changes nothing that is assigned already. Values that contradict each other are refused.");
+                      "Enabled or Disabled: whether a virtual machine keeps its address when its pod is recreated");
+  setting->add_option(
+      "--ip-cooldown-seconds", change->ip_cooldown_seconds,
+      "How long a released address rests before reuse, 0 to 1200 seconds; a pool's longer cooldown wins");
+  setting->footer("Existing assignments do not change. Contradictory values are refused.");
   setting->callback([&line, change] { line.run = [change](CommandLine& l) { return set_config(l, *change); }; });
 }
 

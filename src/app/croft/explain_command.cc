@@ -92,20 +92,22 @@ void choose_families(const ExplainOptions& options, core::AssignRequest& request
 
 void add_explain_command(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "Why an ADD on a node would get what it gets, or why it fails");
+  CLI::App* command = app.add_subcommand("explain", "Explain what an ADD on a node would get, and why");
   command->add_option("--node", options->node, "The node")->required();
   command->add_option("--namespace", options->namespace_name, "Namespace of the pod");
   command->add_option("--pod", options->pod, "Name of the pod");
   command->add_option("--namespace-label", options->namespace_labels,
-                      "Label KEY=VALUE of the namespace, for pools with a namespaceSelector; as often as needed");
-  command->add_option("--use", options->use, "What for")->check(CLI::IsMember({"workload", "tunnel"}));
-  command->add_option("--pool", options->pools, "Pool asked for, by name or CIDR; as often as needed, in this order");
-  command->add_option("--ip", options->addresses, "Address asked for");
-  command->add_option("--family", options->family, "4, 6 or 46 (default: of what is asked for, else 4)")
+                      "Label KEY=VALUE of the namespace, for pools with a namespaceSelector; may be repeated");
+  command->add_option("--use", options->use, "Purpose of the address")->check(CLI::IsMember({"workload", "tunnel"}));
+  command->add_option("--pool", options->pools,
+                      "Request this pool, by name or CIDR; repeat the option for more, in order of preference");
+  command->add_option("--ip", options->addresses, "Request this address");
+  command->add_option("--family", options->family, "4, 6 or 46 (default: the family of what is requested, otherwise 4)")
       ->check(CLI::IsMember({"4", "6", "46"}));
   command->footer(
-      "Makes the decision of an ADD on what is stored now and writes nothing. Every pool is told in the order of "
-      "consideration; a refusal in the words of the CNI error. Labels of namespaces are not in the store: give them.");
+      "Makes the decision of an ADD on the current records and writes nothing. Lists every pool in the order it is "
+      "considered; a refusal reads like the CNI error. The store does not have namespace labels: pass them with "
+      "--namespace-label.");
   command->callback([&line, options] { line.run = [options](CommandLine& l) { return explain(l, *options); }; });
 }
 

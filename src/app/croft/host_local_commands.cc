@@ -252,29 +252,30 @@ void show_removed(CommandLine& line, const Findings& removed, std::size_t first_
 using Options = std::shared_ptr<HostLocalOptions>;
 
 void add_place(CLI::App& command, const Options& options) {
-  command.add_option("--dir", options->directory, "The network's directory, as a rule /var/lib/cni/networks/<network>")
+  command.add_option("--dir", options->directory, "Directory of the network, usually /var/lib/cni/networks/<network>")
       ->required();
-  command.add_option("--network", options->network, "The network's name; default: the directory's name");
+  command.add_option("--network", options->network, "Name of the network (default: the name of the directory)");
   command
       .add_option("--cni-cache", options->caches,
-                  "A cache directory of the runtime; may be given again; default: /var/lib/cni and /var/lib/cni/cache")
+                  "Cache directory of the runtime; may be repeated (default: /var/lib/cni and /var/lib/cni/cache)")
       ->expected(1);
 }
 
 void add_config(CLI::App& command, const Options& options) {
   command.add_option("--config", options->config_file,
-                     "The network's configuration (.conf, .conflist), for its ranges; default: what the runtime's "
-                     "cache has, else flannel's, else /etc/cni/net.d");
+                     "Configuration of the network (.conf, .conflist), for its ranges (default: from the runtime's "
+                     "cache, then flannel's, then /etc/cni/net.d)");
 }
 
 void add_looks(CLI::App& command, const Options& options) {
-  command.add_option("--grace", options->grace_seconds, "Pass over files younger than this (60s, 5m, 1h)")
+  command.add_option("--grace", options->grace_seconds, "Skip files younger than this (60s, 5m, 1h)")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{7} * 86400))
       ->type_name("DURATION")
       ->default_str("60s");
-  command.add_flag("--in-container", options->in_container,
-                   "This container is the node (kind, k3d): take the processes seen here for all there are");
+  command.add_flag(
+      "--in-container", options->in_container,
+      "This container is the node (kind, k3d): treat the processes visible here as all processes of the node");
 }
 
 constexpr const char* kRule =
@@ -284,7 +285,8 @@ constexpr const char* kRule =
 }  // namespace
 
 void add_host_local_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* noun = app.add_subcommand("host-local", "Directories of the CNI plugin host-local, whoever wrote them");
+  CLI::App* noun = app.add_subcommand(
+      "host-local", "Directories of the CNI plugin host-local, written by Croft or by the reference plugin");
   noun->require_subcommand(1);
   noun->fallthrough();
 
@@ -302,28 +304,28 @@ void add_host_local_commands(CLI::App& app, CommandLine& line) {
   listing->add_option("-n,--namespace", list_options->name_space, "Only reservations of pods of this namespace");
   add_list_options(*listing, line);
   listing->footer(
-      "Pods are known from the runtime's cache. With --no-headers the ranges are left out. Changes nothing and takes "
-      "no lock.");
+      "Pod names come from the runtime's cache. --no-headers omits the ranges. Changes nothing and takes no lock.");
 
   const auto [checking, check_options] =
       add("check", "Compare a directory with what lives on this machine", check_directory);
   add_config(*checking, check_options);
   add_looks(*checking, check_options);
-  checking->footer(std::string(kRule) + "Changes nothing. Exit code 3 when something was found.");
+  checking->footer(std::string(kRule) + "Changes nothing. The exit code is 3 if there are findings.");
 
   const auto [repairing, repair_options] =
       add("repair", "Remove proven leaks; without --apply only show them", repair_directory);
   add_looks(*repairing, repair_options);
   repairing->add_flag("--apply", repair_options->apply,
-                      "Remove them: under the directory's lock, after a second look at everything");
+                      "Remove them, under the directory's lock and after checking everything again");
   repairing
       ->add_option("--max-share", repair_options->max_share,
-                   "Refuse when more than this share of all reservations would go; those written before this boot do "
-                   "not count")
+                   "Refuse if more than this share of all reservations would be removed; reservations from before this "
+                   "boot do not count")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  repairing->footer(std::string(kRule) +
-                    "Exit code 3 without --apply when there is something to remove, 5 when the share is too large.");
+  repairing->footer(
+      std::string(kRule) +
+      "Without --apply the exit code is 3 if there is something to remove. It is 5 if the share is too large.");
 
   add_host_local_import_command(*noun, line);
 }

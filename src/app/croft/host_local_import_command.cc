@@ -126,16 +126,16 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
       "import", "Move a directory's reservations into pools of the store, or back with --back");
   command->add_option("--dir", options->directory, "The network's directory, e.g. /var/lib/cni/networks/cbr0")
       ->required();
-  command->add_option("--pool", options->request.pools, "A pool to move into, or out of; may be given again")
-      ->required();
-  command->add_flag("--back", options->back, "From the pools into the directory");
-  command->add_option("--node", options->request.node.name, "The node the addresses are on; default: the host name");
+  command->add_option("--pool", options->request.pools, "Pool to move into, or out of; may be repeated")->required();
+  command->add_flag("--back", options->back, "Move from the pools into the directory");
+  command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
   command->add_option("--network", options->request.network,
-                      "The CNI network in the store; default: the directory's name");
+                      "Name of the CNI network in the store (default: the name of the directory)");
   command->add_option("--interface", options->request.interface_name,
-                      "The interface of reservations that name none (plugins before v0.8.0)");
-  command->add_flag("--force", options->force, "Move what can be moved although a pool could give the rest to others");
-  command->add_flag("--dry-run", options->request.dry_run, "Say what would happen and change nothing");
+                      "Interface of reservations without one (plugins before v0.8.0)");
+  command->add_flag("--force", options->force,
+                    "Move what can be moved, even if a pool could then give the rest to other pods");
+  command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
 }

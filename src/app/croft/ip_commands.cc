@@ -159,23 +159,23 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   ip->fallthrough();
 
   const auto filter = std::make_shared<AddressFilter>();
-  CLI::App* listing = ip->add_subcommand("list", "Addresses that are held, cooling or in quarantine");
+  CLI::App* listing = ip->add_subcommand("list", "List addresses that are held, cooling or quarantined");
   listing->add_option("--pool", filter->pool, "Only addresses of this pool");
   listing->add_option("--node", filter->node, "Only addresses held on this node");
   listing->add_option("--pod", filter->pod, "Only addresses of this pod: POD or NAMESPACE/POD");
   listing->add_option("-n,--namespace", filter->name_space, "Only addresses of pods of this namespace");
   listing->add_option("-l,--selector", filter->node_labels,
                       "Only addresses held on nodes with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
-  listing->add_flag("--all", filter->all, "Also addresses that are reserved and held by nobody");
+  listing->add_flag("--all", filter->all, "Also list reserved addresses that nobody holds");
   listing->add_option("--handle", filter->handle, "Only addresses of this handle");
-  listing->add_flag("--borrowed", filter->borrowed, "Only addresses held on a node that does not own their block");
+  listing->add_flag("--borrowed", filter->borrowed, "Only addresses on a node that does not own their block");
   listing->add_option("--state", filter->state, "Only this state")
       ->check(CLI::IsMember({"held", "cooling", "reserved", "quarantined"}));
   add_list_options(*listing, line);
   listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_addresses(l, *filter); }; });
 
   const auto address = std::make_shared<std::string>();
-  CLI::App* showing = ip->add_subcommand("show", "Everything about one address");
+  CLI::App* showing = ip->add_subcommand("show", "Show everything about one address");
   showing->add_option("ADDRESS", *address, "The address")->required();
   showing->callback([&line, address] { line.run = [address](CommandLine& l) { return show_address(l, *address); }; });
 

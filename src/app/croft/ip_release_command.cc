@@ -217,23 +217,23 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
   command->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
   command->add_option("--pod", options->pod, "Release what this pod holds: NAMESPACE/NAME");
   command->add_option("--from-report", options->reports,
-                      "Release what a report of `croft check --report` names as unused, and delete its leaked handles; "
-                      "of several reports only what all of them name");
+                      "Release the unused addresses in a report of `croft check --report`, and delete its leaked "
+                      "handles; with several reports, only what all of them list");
   command->add_flag("--force", options->force,
-                    "Take a report of another version, or of calicoctl; with --pod, release what several "
-                    "sandboxes of that name hold");
+                    "Accept a report of another version, or of calicoctl; with --pod, release the addresses of all "
+                    "sandboxes of that name");
   command
-      ->add_option("--max-share", options->max_share,
-                   "With --from-report and --pod: refuse when more than this share of what is held on a node would go")
+      ->add_option(
+          "--max-share", options->max_share,
+          "With --from-report and --pod: refuse if more than this share of a node's addresses would be released")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command->add_flag("--dry-run", options->dry_run, "Only say what would come");
+  command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   command->footer(
-      "From a report each address goes only if the same handle still holds it with the same sequence number, and a "
-      "handle only if its record is unchanged. So nothing has to be locked, and an old report is harmless. Exit code 5 "
-      "when an address was left alone for that, a report is of another store, several sandboxes of a pod hold "
-      "addresses, or too much would go; 1 when an ADDRESS "
-      "that was named is not held.");
+      "An address in a report is released only if the same handle still holds it with the same sequence number; a "
+      "handle is deleted only if its record has not changed. So nothing needs to be locked, and an old report does no "
+      "harm. The exit code is 5 if an address was skipped for that reason, if a report is of another store, if several "
+      "sandboxes of the pod hold addresses, or if too much would be released. It is 1 if a named ADDRESS is not held.");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return release_addresses(l, *options); }; });
 }

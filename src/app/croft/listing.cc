@@ -78,11 +78,10 @@ std::string first_cell(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 void add_list_options(CLI::App& command, CommandLine& line) {
-  command.add_flag("--no-headers", line.listing.no_headers, "Rows only");
-  command.add_option("--sort-by", line.listing.sort_by, "Sort by this column, named as in its heading")
-      ->type_name("COLUMN");
+  command.add_flag("--no-headers", line.listing.no_headers, "Print rows only");
+  command.add_option("--sort-by", line.listing.sort_by, "Sort by the column with this heading")->type_name("COLUMN");
   command.add_flag("-w,--watch", line.listing.watch,
-                   "Go on, look every 2 seconds and print the rows that changed, until Ctrl-C");
+                   "Keep running: look every 2 seconds and print the rows that changed, until Ctrl-C");
 }
 
 Result<int> list(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {

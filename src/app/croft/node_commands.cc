@@ -229,35 +229,36 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
 }  // namespace
 
 void add_node_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* node = app.add_subcommand("node", "Nodes: labels that pools select by, blocks, what is held on them");
+  CLI::App* node = app.add_subcommand("node", "Nodes: their labels (for nodeSelector), blocks and addresses");
   node->require_subcommand(1);
   node->fallthrough();
   const auto labels = std::make_shared<std::string>();
-  CLI::App* listing = node->add_subcommand("list", "All nodes that have a record, a block or an address");
+  CLI::App* listing = node->add_subcommand("list", "List all nodes that have a record, a block or an address");
   listing->add_option("-l,--selector", *labels,
                       "Only nodes with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
   add_list_options(*listing, line);
   listing->callback([&line, labels] { line.run = [labels](CommandLine& l) { return list_nodes(l, *labels); }; });
 
   const auto options = std::make_shared<LabelOptions>();
-  CLI::App* labelling = node->add_subcommand("label", "Set or take away labels; makes the node's record when absent");
+  CLI::App* labelling =
+      node->add_subcommand("label", "Set or remove labels; creates the record of the node if it is missing");
   labelling->add_option("NAME", options->node, "Name of the node")->required();
-  labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to take away")->required();
+  labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to remove")->required();
   labelling->footer("Example: croft node label n1 zone=a rack-");
   labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label_node(l, *options); }; });
 
   const auto removal = std::make_shared<engine::NodeRemoval>();
   CLI::App* removing =
-      node->add_subcommand("remove", "Give up the blocks of a node that is gone, its record and its ranges");
+      node->add_subcommand("remove", "Remove a node that is gone: its blocks, its record and its ranges");
   removing->add_option("NAME", removal->name, "Name of the node")->required();
-  removing->add_flag("--force", removal->force,
-                     "Also when addresses are held on it, or it has a record and a node range (else exit code 5)");
-  removing->add_flag("--dry-run", removal->dry_run, "Only say what would come");
+  removing->add_flag(
+      "--force", removal->force,
+      "Remove the node even if it holds addresses, or has a record and a node range (otherwise exit code 5)");
+  removing->add_flag("--dry-run", removal->dry_run, "Show what would happen and change nothing");
   removing->footer(
-      "Empty blocks go; with --force others become nobody's, and addresses stay held until the controller, which is "
-      "told "
-      "that the node is gone for good, frees them; pods that live on keep theirs as far as its list has them. Where "
-      "another program keeps the records of nodes (Calico's etcd), the record and the ranges stay.");
+      "Deletes empty blocks. With --force, blocks with addresses lose their owner, and the addresses stay held until "
+      "the controller frees them: it learns that the node is gone for good. Pods in the controller's list of pods keep "
+      "their addresses. If another program manages node records (Calico's etcd), the record and the ranges stay.");
   removing->callback([&line, removal] { line.run = [removal](CommandLine& l) { return remove_node(l, *removal); }; });
   add_node_range_commands(*node, line);
 }
@@ -268,24 +269,25 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
   affinity->fallthrough();
 
   const auto options = std::make_shared<AffinityOptions>();
-  CLI::App* releasing = affinity->add_subcommand("release", "Give up blocks of a node");
+  CLI::App* releasing = affinity->add_subcommand("release", "Release blocks of a node");
   releasing->add_option("--node", options->node, "The node")->required();
   releasing->add_option("--cidr", options->cidr, "Only this block");
-  releasing->add_flag("--force", options->force,
-                      "Also blocks that hold addresses: those become nobody's; else they are kept (exit code 5)");
-  releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses; the default");
-  releasing->add_flag("--dry-run", options->dry_run, "Only say what would come");
+  releasing->add_flag(
+      "--force", options->force,
+      "Also release blocks that hold addresses; they lose their owner (otherwise they are kept, exit code 5)");
+  releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses (the default)");
+  releasing->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   releasing->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return release_affinity(l, *options); }; });
 
   const auto wanted = std::make_shared<AffinityOptions>();
   CLI::App* claiming = affinity->add_subcommand("claim", "Claim every block of a prefix for a node");
-  claiming->add_option("CIDR", wanted->cidr, "A prefix inside an enabled pool, one block or more")->required();
+  claiming->add_option("CIDR", wanted->cidr, "Prefix inside an enabled pool: one block or more")->required();
   claiming->add_option("--node", wanted->node, "The node")->required();
-  claiming->add_flag("--force", wanted->force, "Also for a node that the register does not know");
+  claiming->add_flag("--force", wanted->force, "Claim even if the register does not know the node");
   claiming->footer(
-      "Blocks that are another's stay so; then the exit code is 5. Blocks that are nobody's are taken, with the "
-      "addresses held in them.");
+      "Blocks of other nodes are not touched; the exit code is then 5. Blocks without an owner are claimed with the "
+      "addresses in them.");
   claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim_affinity(l, *wanted); }; });
 }
 

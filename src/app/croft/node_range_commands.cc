@@ -135,47 +135,47 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 }  // namespace
 
 void add_node_range_commands(CLI::App& node, CommandLine& line) {
-  CLI::App* range = node.add_subcommand("range", "Ranges of nodes: the prefix each takes its pods' addresses from");
+  CLI::App* range = node.add_subcommand("range", "Node ranges: the prefix that a node's pod addresses come from");
   range->require_subcommand(1);
   range->fallthrough();
-  CLI::App* listing = range->add_subcommand("list", "All ranges; -o wide: with the cluster CIDR of each");
+  CLI::App* listing = range->add_subcommand("list", "List all ranges; -o wide adds the cluster CIDR");
   add_list_options(*listing, line);
   listing->callback([&line] { line.run = list_node_ranges; });
 
   const auto shown = std::make_shared<std::string>();
-  CLI::App* showing = range->add_subcommand("show", "The cluster CIDRs and how full they are, or a node's ranges");
+  CLI::App* showing =
+      range->add_subcommand("show", "Show the cluster CIDRs and how full they are, or the ranges of a node");
   showing->add_option("NODE", *shown, "Name of the node");
-  showing->footer("Without NODE it ends with exit code 3 when two ranges collide.");
+  showing->footer("Without NODE, the exit code is 3 if two ranges collide.");
   showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node_ranges(l, *shown); }; });
 
   const auto flags = std::make_shared<NodeRangeFlags>();
   CLI::App* configuring =
-      range->add_subcommand("config", "Say what ranges are cut from; replaces what was said before");
+      range->add_subcommand("config", "Set the cluster CIDRs that ranges are cut from; replaces the previous ones");
   add_node_range_flags(*configuring, *flags);
   configuring->get_option("--cluster-cidr")->required();
   configuring->footer(
-      "The flags are kube-controller-manager's; more than one cluster CIDR of a family is allowed. Nodes keep the "
-      "ranges they have.");
+      "The flags are those of kube-controller-manager; several cluster CIDRs per family are allowed. Nodes keep their "
+      "ranges.");
   configuring->callback(
       [&line, flags] { line.run = [flags](CommandLine& l) { return configure_node_ranges(l, *flags); }; });
 
   const auto options = std::make_shared<AssignRangeOptions>();
-  CLI::App* assigning = range->add_subcommand("assign", "Give a node a range of each family, or say which it has");
+  CLI::App* assigning = range->add_subcommand("assign", "Give a node a range of each family, or show the ones it has");
   assigning
-      ->add_option(
-          "NODE", options->node,
-          "Name of the node; it gets a record when it has none, but not in an etcd, where nodes are Calico's to make")
+      ->add_option("NODE", options->node,
+                   "Name of the node; creates its record if it has none, but not in etcd, where Calico creates nodes")
       ->required();
-  assigning->add_option("--cidr", options->cidr, "Take down this range, which the node has from elsewhere");
+  assigning->add_option("--cidr", options->cidr, "Record this range, which the node got from elsewhere");
   assigning->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return assign_node_range(l, *options); }; });
 
   const auto released = std::make_shared<ReleaseRangeOptions>();
-  CLI::App* releasing = range->add_subcommand("release", "Give back the ranges of a node that has no pods any more");
+  CLI::App* releasing = range->add_subcommand("release", "Release the ranges of a node that has no more pods");
   releasing->add_option("NODE", released->node, "Name of the node")->required();
   releasing->add_flag("--force", released->force,
-                      "Although the node has a record: nobody there has an address any more");
-  releasing->add_flag("--dry-run", released->dry_run, "Say what would be given back, change nothing");
+                      "Release them even if the node has a record: you know that no pod there has an address");
+  releasing->add_flag("--dry-run", released->dry_run, "Show what would be released and change nothing");
   releasing->callback(
       [&line, released] { line.run = [released](CommandLine& l) { return release_node_range(l, *released); }; });
 
@@ -185,9 +185,9 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   writing->add_option("--mtu", env->mtu, "FLANNEL_MTU")
       ->check(CLI::Range(wire::kMtuMin, wire::kMtuMax))
       ->capture_default_str();
-  writing->add_option("--ip-masq", env->ip_masquerade, "FLANNEL_IPMASQ: true when somebody else masquerades")
+  writing->add_option("--ip-masq", env->ip_masquerade, "FLANNEL_IPMASQ: true if another program masquerades")
       ->default_str("true");
-  writing->add_option("--out", env->out, "Write it to this file, durably and at once: /run/flannel/subnet.env");
+  writing->add_option("--out", env->out, "Write to this file, atomically and durably, e.g. /run/flannel/subnet.env");
   writing->callback([&line, env] { line.run = [env](CommandLine& l) { return subnet_env(l, *env); }; });
 }
 

@@ -160,32 +160,33 @@ void add_named(CLI::App& pool, CommandLine& line, const char* verb, const char* 
 }  // namespace
 
 void add_pool_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* pool = app.add_subcommand("pool", "Pools: prefixes to hand out, cut into blocks");
+  CLI::App* pool = app.add_subcommand("pool", "Pools: prefixes to assign addresses from, divided into blocks");
   pool->require_subcommand(1);
   pool->fallthrough();
 
   const auto options = std::make_shared<CreatePoolOptions>();
-  CLI::App* creation = pool->add_subcommand("create", "Make a pool (and the store, when it is absent)");
+  CLI::App* creation = pool->add_subcommand("create", "Create a pool (and the store, if it does not exist)");
   creation->add_option("NAME", options->name, "Name: lower-case letters, digits, '-' and '.'")->required();
-  creation->add_option("--cidr", options->cidr, "The prefix to hand out, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
-  creation->add_option("--block-size", options->block_size,
-                       "Prefix length of the blocks nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
+  creation->add_option("--cidr", options->cidr, "Prefix to assign from, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
   creation->add_option(
-      "--gateway", options->gateway,
-      "Gateway of the pods, kept out of use (default: the first address); \"none\": /32 or /128 without one");
+      "--block-size", options->block_size,
+      "Prefix length of the blocks that nodes claim: 20 to 32 (default 26), IPv6 116 to 128 (default 122)");
+  creation->add_option("--gateway", options->gateway,
+                       "Gateway of the pods, never assigned (default: the first address); \"none\": pods get /32 or "
+                       "/128 without a gateway");
   creation->add_option("--cooldown-seconds", options->cooldown_seconds,
-                       "Rest of an address between two holders, 0 to 1200 seconds (default 30)");
-  creation->add_flag("--disabled", options->disabled, "Hand out nothing from it yet");
+                       "How long a released address rests before reuse, 0 to 1200 seconds (default 30)");
+  creation->add_flag("--disabled", options->disabled, "Create the pool disabled");
   creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
 
-  CLI::App* listing = pool->add_subcommand("list", "All pools with their use");
+  CLI::App* listing = pool->add_subcommand("list", "List all pools with their usage");
   add_list_options(*listing, line);
   listing->callback([&line] { line.run = list_pools; });
   const auto shown = std::make_shared<ShowPoolOptions>();
   CLI::App* showing =
-      pool->add_subcommand("show", "Use of all pools, or of one with a picture of its blocks: held, cooling, free");
+      pool->add_subcommand("show", "Usage of all pools, or of one with a picture of its blocks: held, cooling, free");
   showing->add_option("NAME", shown->name, "Name of the pool");
-  showing->add_flag("--show-blocks", shown->blocks, "Also the use of each block");
+  showing->add_flag("--show-blocks", shown->blocks, "Also show the usage of each block");
   showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_pool(l, *shown); }; });
   add_pool_split_command(*pool, line);
   add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
@@ -193,9 +194,9 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   add_named(*pool, line, "enable", "Hand out from a pool again",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, false); });
   const auto deleted = std::make_shared<DeletePoolOptions>();
-  CLI::App* deletion = pool->add_subcommand("delete", "Delete a pool in which nothing is held or cooling");
+  CLI::App* deletion = pool->add_subcommand("delete", "Delete a pool in which no address is held or cooling");
   deletion->add_option("NAME", deleted->name, "Name of the pool")->required();
-  deletion->add_flag("--dry-run", deleted->dry_run, "Only say what would come");
+  deletion->add_flag("--dry-run", deleted->dry_run, "Show what would happen and change nothing");
   deletion->callback([&line, deleted] { line.run = [deleted](CommandLine& l) { return delete_pool(l, *deleted); }; });
 }
 

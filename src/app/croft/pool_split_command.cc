@@ -53,14 +53,15 @@ void add_pool_split_command(CLI::App& pool, CommandLine& line) {
   cidr->excludes(name);
   command
       ->add_option("--gateways", options->gateways,
-                   "For a pool with a gateway: \"first\": each part's first address; \"none\": /32 or /128 without one")
+                   "For a pool with a gateway: \"first\" uses the first address of each part; \"none\" gives pods /32 "
+                   "or /128 without a gateway")
       ->check(CLI::IsMember({"first", "none"}));
-  command->add_flag("--dry-run", options->dry_run, "Only say what would come");
+  command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   command->footer(
-      "The parts are named split-NAME-0, split-NAME-1 … and have the settings of the pool. Nothing has to be locked or "
-      "emptied: pool and parts change places in one commit, so no moment is without a pool and none has two; blocks "
-      "keep their size, so each lies in one part as it is, with its owner and its addresses; and an assignment that "
-      "was about to claim a block of the old pool fails at its commit and is decided again on the parts.");
+      "The parts are named split-NAME-0, split-NAME-1 … and inherit the settings of the pool. Nothing needs to be "
+      "locked or emptied. One commit replaces the pool by its parts. Blocks keep their size, so each block lies in one "
+      "part, with its owner and its addresses. An assignment that is about to claim a block of the old pool fails at "
+      "its commit and starts again on the parts.");
   command->callback([&line, options] {
     line.run = [options](CommandLine& l) -> Result<int> {
       if (options->cidr.empty() == options->name.empty()) {

@@ -91,12 +91,12 @@ void add_record_commands(CLI::App& app, CommandLine& line) {
   CLI::App* record = app.add_subcommand("record", "Damaged records");
   record->require_subcommand(1);
   const auto options = std::make_shared<RemoveOptions>();
-  CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup has");
+  CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup can restore");
   remove->add_option("kind", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
   remove->add_option("name", options->name, "Its name")->required();
-  remove->add_flag("--force", options->force, "Also one without which others get what somebody lives by");
-  remove->footer(
-      "A record that can be read is not removed. docs/runbooks/damaged-records.md says what each kind means.");
+  remove->add_flag("--force", options->force,
+                   "Remove it even if addresses, ports or ranges in use could then be given to others");
+  remove->footer("A readable record is not removed. See docs/runbooks/damaged-records.md for what each kind means.");
   remove->callback(
       [options, &line] { line.run = [options](CommandLine& given) { return remove_record(given, *options); }; });
 }

@@ -11,7 +11,7 @@
 namespace croft::app {
 
 void add_self_commands(CLI::App& app, CommandLine& line) {
-  app.add_subcommand("version", "The version, its commit and the libraries it is built with")->callback([&line] {
+  app.add_subcommand("version", "Show the version, its commit and the libraries it is built with")->callback([&line] {
     line.run = [](CommandLine&) -> Result<int> {
       print(version_text() + "\n");
       return 0;

@@ -150,20 +150,19 @@ struct AuditFlags {
 void add_audit_flags(CLI::App& command, AuditFlags& flags) {
   command
       .add_option("--etcd-servers", flags.etcd_servers,
-                  "The etcd of a Kubernetes, instead of --store: http://10.0.0.1:2379, several separated by commas")
+                  "etcd of a Kubernetes cluster, instead of --store: http://10.0.0.1:2379, separate several by commas")
       ->delimiter(',');
-  command.add_option("--etcd-cafile", flags.etcd_ca_file, "Of that etcd: file of its authority");
-  command.add_option("--etcd-certfile", flags.etcd_certificate_file, "Certificate to show to it");
+  command.add_option("--etcd-cafile", flags.etcd_ca_file, "File with the CA certificate of that etcd");
+  command.add_option("--etcd-certfile", flags.etcd_certificate_file, "Client certificate for that etcd");
   command.add_option("--etcd-keyfile", flags.etcd_key_file, "Key of that certificate");
-  command.add_option("--etcd-prefix", flags.etcd_prefix, "Where its kube-apiservers keep their records")
+  command.add_option("--etcd-prefix", flags.etcd_prefix, "Prefix of the kube-apiservers' records")
       ->default_str("/registry");
   command.add_option("--service-cluster-ip-range", flags.cidrs,
-                     "What the ranges of addresses are to be: the kube-apiservers' flag (default: as stored)");
-  command.add_option("--service-node-port-range", flags.node_ports,
-                     "What the range of node ports is to be (default: as stored)");
+                     "Expected Service address ranges, as in the kube-apiservers' flag (default: as stored)");
+  command.add_option("--service-node-port-range", flags.node_ports, "Expected node port range (default: as stored)");
   command
       .add_option("--cluster-ip-form", flags.form,
-                  "How addresses are kept: bitmap, objects (Kubernetes 1.33 and newer) or auto")
+                  "How addresses are stored: bitmap, objects (Kubernetes 1.33 and newer) or auto")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, engine::ClusterIpForm>{{"auto", engine::ClusterIpForm::automatic},
                                                        {"bitmap", engine::ClusterIpForm::bitmap},
@@ -187,33 +186,32 @@ void add_service_audit_commands(CLI::App& service, CommandLine& line) {
            "Compare the ranges with what the Services hold; writes nothing. -o wide: who holds what",
            std::make_shared<AuditFlags>(), audit_services)
       ->footer(
-          "Ends with exit code 3 on findings: values that leaked, that two Services hold, that lie in no range, "
-          "that are not allocated.");
+          "The exit code is 3 if there are findings: leaked values, values of two Services, values outside the ranges, "
+          "values that are not allocated.");
 
   const auto flags = std::make_shared<AuditFlags>();
   CLI::App* repairing =
-      add_verb(service, line, "repair", "The same, and mend what can be mended: with --apply, else nothing is written",
-               flags, repair_ranges);
-  repairing->add_flag("--apply", flags->apply, "Write, after the report; by compare-and-swap");
+      add_verb(service, line, "repair", "Audit, and with --apply fix what can be fixed", flags, repair_ranges);
+  repairing->add_flag("--apply", flags->apply, "Write the repairs after the report, by compare-and-swap");
   repairing
       ->add_option("--passes", flags->passes,
-                   "Passes at most: a bit that leaked is freed in the third (default: 3 with --apply, else 1; fewer "
-                   "when nothing has leaked)")
+                   "Maximum number of passes; a leaked bit is freed in the third (default: 3 with --apply, otherwise "
+                   "1; fewer if nothing leaked)")
       ->check(CLI::Range(1, 1000));
   const CLI::AsNumberWithUnit duration(
       std::map<std::string, std::int64_t>{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}},
       CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
   repairing
       ->add_option("--interval", flags->interval_ms,
-                   "Between two passes. Longer than any kube-apiserver takes to make a Service: make it short only "
-                   "when none is making any")
+                   "Time between two passes. It must be longer than a kube-apiserver takes to create a Service; "
+                   "shorten it only while none creates any")
       ->transform(duration)
       ->type_name("DURATION")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{24} * 3'600'000))
       ->default_str("3m");
   repairing->footer(
-      "Ends with exit code 3 when something is left: without --apply any finding, with it what no "
-      "repair can mend (values of two Services, values outside the ranges).");
+      "The exit code is 3 if something is left: without --apply any finding, with --apply what no repair can fix "
+      "(values of two Services, values outside the ranges).");
 
   const auto shown = std::make_shared<AuditFlags>();
   add_verb(service, line, "range", "The ranges as pictures: what is taken, in which band; -o wide: who holds what",

@@ -314,8 +314,7 @@ void add_service_flags(CLI::App& command, ServiceFlags& flags) {
   command.add_option("NAME", flags.name, "Name of the Service");
   add_namespace(command, flags.name_space);
   command.add_option("-f,--filename", flags.file,
-                     "Manifests for kubectl, YAML or JSON, instead of NAME; - reads them "
-                     "from standard input");
+                     "Manifest as for kubectl, YAML or JSON, instead of NAME; - reads standard input");
   command.add_option("--type", flags.type, "ClusterIP, NodePort, LoadBalancer or ExternalName");
   const auto list = [&](const char* name, auto& value, const char* help) {
     // One word a flag, so that NAME may stand behind it.
@@ -327,22 +326,22 @@ void add_service_flags(CLI::App& command, ServiceFlags& flags) {
   list("--cluster-ip", flags.ips, "Its address, or None for a headless one; for two families both");
   command.add_option("--ip-family-policy", flags.policy, "SingleStack, PreferDualStack or RequireDualStack");
   list("--ip-families", flags.families, "IPv4, IPv6, or both in their order");
-  command.add_option("--external-name", flags.external_name, "Of type ExternalName: the name it stands for");
+  command.add_option("--external-name", flags.external_name, "For type ExternalName: the external DNS name");
   command.add_option("--external-traffic-policy", flags.traffic_policy, "Cluster or Local");
   command.add_option("--health-check-node-port", flags.health_check_node_port,
-                     "Of a load balancer with policy Local: its port");
+                     "Health check port of a load balancer with policy Local");
   command.add_option("--allocate-load-balancer-node-ports", flags.allocate_node_ports,
-                     "Whether a load balancer's ports get node ports: true (default) or false");
+                     "Whether the ports of a load balancer get node ports: true (default) or false");
   command.add_option("--load-balancer-class", flags.load_balancer_class, "Class of the load balancer");
   list("--selector", flags.selector, "KEY=VALUE of its pods");
   list("--labels", flags.labels, "KEY=VALUE");
   command.add_flag("--dry-run", flags.dry_run, "Change nothing; addresses and node ports shown are stand-ins");
   command.add_option("--service-cluster-ip-range", flags.cidrs,
-                     "The range or the two ranges of addresses (default: those stored, else 10.0.0.0/24)");
+                     "One or two Service address ranges (default: as stored, otherwise 10.0.0.0/24)");
   command.add_option("--service-node-port-range", flags.node_ports,
-                     "The range of node ports (default: the one stored, else 30000-32767)");
+                     "Node port range (default: as stored, otherwise 30000-32767)");
   command.add_flag("--make-ranges", flags.make_ranges,
-                   "In an etcd: make ranges that no kube-apiserver has made (elsewhere that is done anyway)");
+                   "In etcd: create the ranges if no kube-apiserver has done so (other stores always do)");
 }
 
 void add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
@@ -351,8 +350,9 @@ void add_verb(CLI::App& service, CommandLine& line, const char* verb, const char
   CLI::App* command = service.add_subcommand(verb, help);
   add_service_flags(*command, *flags);
   if (std::string_view(verb) == "create") {
-    command->add_flag("--kubernetes-service", flags->with_kubernetes_service,
-                      "When this makes the range: also Service default/kubernetes, which has its first address");
+    command->add_flag(
+        "--kubernetes-service", flags->with_kubernetes_service,
+        "If this creates the range: also create the Service default/kubernetes, which gets the first address");
   }
   command->callback(
       [&line, flags, action] { line.run = [flags, action](CommandLine& l) { return action(l, *flags); }; });
@@ -384,7 +384,7 @@ void add_service_commands(CLI::App& app, CommandLine& line) {
   deletion->add_flag("--dry-run", deleted->dry_run, "Change nothing");
   const auto listed = std::make_shared<NameOptions>();
   CLI::App* listing = add_named(*service, line, "list", "The Services of a namespace, or all", listed, list_services);
-  listing->add_flag("-A,--all-namespaces", listed->all, "Of all namespaces");
+  listing->add_flag("-A,--all-namespaces", listed->all, "All namespaces");
   listing->add_option("-l,--selector", listed->labels,
                       "Only Services with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
   add_list_options(*listing, line);

@@ -484,32 +484,32 @@ class Resting {
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* store = app.add_subcommand("store", "Back up a register in a file, and restore it");
+  CLI::App* store = app.add_subcommand("store", "Back up a register to a file, and restore it");
   store->require_subcommand(1);
   store->fallthrough();
 
   const auto file = std::make_shared<std::string>();
   CLI::App* backing = store->add_subcommand("backup", "Write a consistent copy of the register to a new file");
-  backing->add_option("file", *file, "The file to make")->required();
-  backing->footer("Everything may run meanwhile, and nobody waits for it.");
+  backing->add_option("file", *file, "File to write")->required();
+  backing->footer("Agents and plugins may keep running; nothing waits for the backup.");
   backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup_store(l, *file); }; });
 
   const auto options = std::make_shared<RestoreOptions>();
-  CLI::App* restoring = store->add_subcommand("restore", "Put a backup in place of the register");
-  restoring->add_option("file", options->file, "A file of `croft store backup`, or croft.db in a copy of its directory")
+  CLI::App* restoring = store->add_subcommand("restore", "Replace the register by a backup");
+  restoring->add_option("file", options->file, "File of `croft store backup`, or croft.db in a copy of its directory")
       ->required();
   restoring->add_option("--cni-cache", options->cache_directory,
-                        "The runtime's CNI cache (as a rule /var/lib/cni): what its pods hold and the backup does not "
-                        "know is recorded in the same step");
+                        "The runtime's CNI cache (usually /var/lib/cni): addresses of its pods that the backup lacks "
+                        "are recorded in the same step");
   restoring->add_option("--node", options->node, "With --cni-cache: the node (default: this host's name)");
-  restoring->add_flag("--dry-run", options->dry_run, "Say what would be lost, change nothing");
-  restoring->add_flag("--force", options->force, "Restore although addresses that are held now would be forgotten");
+  restoring->add_flag("--dry-run", options->dry_run, "Show what would be lost and change nothing");
+  restoring->add_flag("--force", options->force, "Restore even if addresses that are held now would be forgotten");
   restoring->add_flag("--from-other-register", options->from_other_register,
-                      "Also take the database of another register, with its lock file beside it");
+                      "Accept the database of another register, with its lock file beside it");
   restoring->footer(
-      "Refuses what is not a whole register. Says which addresses are held now and will not be known any more; then, "
-      "and when what is there cannot be read, only with --force. Agents and plugins that run go on with the restored "
-      "register by themselves.");
+      "Refuses a file that is not a complete register. Lists the addresses that are held now and would be forgotten. "
+      "If there are any, or if the current register cannot be read, --force is required. Running agents and plugins "
+      "switch to the restored register by themselves.");
   restoring->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
 }

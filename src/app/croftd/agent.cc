@@ -174,22 +174,23 @@ constexpr std::uint64_t kOpenFilesLeast = 64;
 
 void add_agent_command(CLI::App& app, Daemon& daemon) {
   CLI::App* command = app.add_subcommand("agent", "Serve the plugins of this node over a Unix socket");
-  command->footer("The plugin needs no agent: without one it goes to the store itself, and gets the same answer.");
+  command->footer(
+      "The plugin does not need an agent: without one it uses the store directly and gets the same answer.");
   const auto options = std::make_shared<AgentOptions>();
-  command->add_option("--store", options->store_url, "Store URL, written as in the plugins' configuration")
+  command->add_option("--store", options->store_url, "Store URL, exactly as in the configuration of the plugins")
       ->envname("CROFT_STORE")
       ->capture_default_str();
-  command->add_option("--socket", options->socket, "Where to listen")->envname("CROFT_AGENT")->capture_default_str();
+  command->add_option("--socket", options->socket, "Unix socket to listen on")
+      ->envname("CROFT_AGENT")
+      ->capture_default_str();
   command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("CROFT_NODE");
-  command
-      ->add_option("--user", options->users,
-                   "Numbers of the users who may connect; the socket is made accessible to them")
+  command->add_option("--user", options->users, "User IDs that may connect; the socket is made accessible to them")
       ->capture_default_str();
   command->add_option("--workers", options->workers, "Calls served at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_flag("--reflection", options->reflection, "Serve gRPC's reflection, for tools that explore");
-  command->add_flag("--log-calls", options->log_calls, "One line for each call");
+  command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
+  command->add_flag("--log-calls", options->log_calls, "Log one line per call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });
 }
 

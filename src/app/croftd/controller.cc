@@ -219,52 +219,52 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       std::map<std::string, std::int64_t>{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}},
       CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
   constexpr std::int64_t kDurationMax = 7LL * 24 * 3'600'000;
-  CLI::App* command =
-      app.add_subcommand("controller", "Collect addresses, blocks, claims and handles that are left over");
+  CLI::App* command = app.add_subcommand("controller", "Collect leaked addresses, blocks, claims and handles");
   command->add_option("--store", options->store_url, "Store to work on")
       ->envname("CROFT_STORE")
       ->default_val(edge::kDefaultStoreUrl);
-  command->add_option(
-      "--facts", options->facts_path,
-      "JSON file that says which nodes and pods exist; without it the store's nodes are asked, and only "
-      "what belongs to nodes that are gone is collected");
+  command->add_option("--facts", options->facts_path,
+                      "JSON file that lists the existing nodes and pods; without it the controller uses the node "
+                      "records of the store and collects only what belongs to nodes that are gone");
   command
       ->add_option("--grace", options->grace_ms,
-                   "How far apart two looks are in which something must look dead, e.g. 30s, 15m, 1h; 0s: off")
+                   "Something is collected when it looks dead in two looks this far apart, e.g. 30s, 15m, 1h; 0s turns "
+                   "collecting off")
       ->transform(duration)
       ->check(CLI::Range(std::int64_t{0}, kDurationMax))
       ->default_str("15m")
       ->type_name("DURATION");
-  command->add_option("--interval", options->interval_ms, "Between two looks; as a rule half of the grace")
+  command->add_option("--interval", options->interval_ms, "Time between two looks (default: half of the grace)")
       ->transform(duration)
       ->check(CLI::Range(kIntervalMin.count(), kDurationMax))
       ->type_name("DURATION");
-  command->add_flag("--once", options->once, "Look, wait for the grace, look again and end");
-  command->add_flag("--allocate-node-cidrs", options->allocate_node_cidrs,
-                    "Give every node with a record a range in each pass, and take back those of nodes that have been "
-                    "gone for the grace; ranges are cut from --cluster-cidr, or as the store says");
+  command->add_flag("--once", options->once, "Look, wait for the grace period, look again and exit");
+  command->add_flag(
+      "--allocate-node-cidrs", options->allocate_node_cidrs,
+      "In each pass, give every node with a record a range, and release the ranges of nodes that have been gone for "
+      "the grace period; ranges are cut from --cluster-cidr, or as configured in the store");
   add_node_range_flags(*command, options->node_ranges);
   command->add_flag("--repair-service-ranges", options->repair_service_ranges,
-                    "Every three minutes compare the ranges of Services with what Services hold, and mend them; "
-                    "--service-cluster-ip-range says what they are to be, else they stay as stored");
+                    "Every three minutes, compare the Service ranges with the Services and repair them; "
+                    "--service-cluster-ip-range sets the expected ranges (default: as stored)");
   command->add_option("--service-node-port-range", options->service_node_port_range,
-                      "With --repair-service-ranges: the range of node ports (default: as stored)");
+                      "With --repair-service-ranges: the expected node port range (default: as stored)");
   command
       ->add_option("--metrics-bind-address", options->metrics_bind_address,
-                   "Where Prometheus reads the metrics of the ranges: 127.0.0.1:9600, or [::1]:9600 where the library "
-                   "civetweb has IPv6; without it nothing listens")
+                   "Address for Prometheus metrics: 127.0.0.1:9600, or [::1]:9600 if the civetweb library supports "
+                   "IPv6; without it nothing listens")
       ->type_name("HOST:PORT")
       ->check([](const std::string& text) {
         const auto address = edge::MetricsAddress::parse(text);
         return address ? std::string() : address.error().message;
       });
-  command->add_flag("--dry-run", options->dry_run, "Say what would be released, write nothing");
-  command->add_option("--output", options->json, "json: one object a look on standard output")
+  command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
+  command->add_option("--output", options->json, "json: print one object per look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
       ->default_str("none");
   command->footer(
-      "With --once it ends with the code of the first pass that failed, of node ranges, of Services or of the "
-      "collecting, and with 3 when something held it back (alarms); else as croft.");
+      "With --once, the exit code is that of the first pass that failed (node ranges, Services or collecting), or 3 if "
+      "an alarm held it back; otherwise as for croft.");
   command->callback(
       [options, &daemon] { daemon.run = [options, &daemon] { return run_controller(*options, daemon); }; });
 }
