@@ -88,6 +88,13 @@ class Machine:
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(self.socket)) == 0
 
+    def expect_no_status(self, *texts):
+        """The operator asks for the agent's status, and is told why there is none and what to do."""
+        asked = run(self.world.bin / "croft", "agent", "status", env={"CROFT_AGENT": str(self.socket)}, check=False)
+        expect_equal((asked.returncode, asked.stdout), (1, ""), f"croft agent status: {asked.stderr}")
+        for text in (f" at {self.socket}", *texts):
+            expect(text in asked.stderr, f"croft agent status: no {text!r} in {asked.stderr}")
+
     def sound(self):
         self.world.croft(self.store, "check")
 
@@ -122,9 +129,10 @@ def through_the_agent(machine):
         agent.send_signal(signal.SIGTERM)
         expect_equal(agent.wait(timeout=15), 0, "exit code after SIGTERM")
         expect(not machine.socket.exists(), "the socket is gone with its agent")
-        away = run(machine.world.bin / "croft", "agent", "status", "--socket", machine.socket, check=False)
-        expect_equal((away.returncode, away.stdout), (1, ""), "croft agent status without an agent")
-        expect(f"no agent answers at {machine.socket}" in away.stderr, away.stderr)
+        machine.expect_no_status("no agent answers", "No such file or directory", "Start or restart `croftd agent ")
+        off = run(machine.world.bin / "croft", "agent", "status", env={"CROFT_AGENT": "none"}, check=False)
+        expect_equal((off.returncode, off.stdout), (2, ""), "croft agent status of no agent")
+        expect('"none" names no agent' in off.stderr, off.stderr)
     say("ADD and DEL through the agent; SIGTERM ends it in order")
 
 
@@ -247,8 +255,10 @@ def odd_servers(machine):
                 kept.append(connection)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + bytes(range(256)))
 
-    for serve in (silent, closing, garbage):
+    for serve, why in ((silent, "does not answer"), (closing, "closed the connection"),
+                       (garbage, "does not speak HTTP/2")):
         with listener(machine, serve):
+            machine.expect_no_status("no agent answers", why, "Start or restart `croftd agent ")
             machine.call("ADD", "one", via="store")
             machine.call("DEL", "one", via="store")
     for connection in kept:
@@ -282,12 +292,14 @@ def somebody_elses(machine):
         [sys.executable, "-c", "import os, socket, sys\n"
          "os.setuid(65534)\n"
          "s = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\ns.listen(5)\nprint('ready', flush=True)\n"
-         "c = s.accept()[0]\nprint(len(c.recv(100)), flush=True)\n", str(machine.socket)],
+         "for _ in range(2):\n  c = s.accept()[0]\n  print(len(c.recv(100)), flush=True)\n", str(machine.socket)],
         stdout=subprocess.PIPE, text=True)
     try:
         expect_equal(child.stdout.readline(), "ready\n", "the other user's server")
         machine.call("ADD", "one", via="store")
         expect_equal(child.stdout.readline(), "0\n", "bytes that the other user got to see")
+        machine.expect_no_status("was not asked", "belongs to user 65534", "ask as root")
+        expect_equal(child.stdout.readline(), "0\n", "bytes of croft agent status that the other user got to see")
         machine.call("DEL", "one", agent="none", via="store")
     finally:
         child.kill()

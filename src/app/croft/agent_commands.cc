@@ -44,15 +44,30 @@ Data data_of(const AgentStatus& status) {
   return Data(std::vector{json});
 }
 
-[[nodiscard]] Result<int> show_status(const CommandLine& line, const std::string& socket) {
-  const auto status = edge::agent_status(socket, line.clock);
-  if (!status) {
-    // Not the code for a store that is away: without an agent every plugin goes to the store by itself.
-    return fail(ErrorCode::not_found,
-                fmt::format("no agent answers at {}: {}; plugins on this node use the store themselves until "
-                            "`croftd agent --socket {}` runs",
-                            socket, status.error().message, socket));
+/// The exit code is never the one for a store that is away: without an agent every plugin goes to the store by itself.
+[[nodiscard]] Error unanswered(const std::string& socket, const Error& why) {
+  if (why.code == ErrorCode::permission_denied) {  // it may serve the plugins all the same
+    return {ErrorCode::not_found,
+            fmt::format("the agent at {} was not asked: {}; ask as root, or as the user whose agent it is", socket,
+                        why.message),
+            {}};
   }
+  return {ErrorCode::not_found,
+          fmt::format("no agent answers at {}: {}; plugins on this node use the store themselves. Start or restart "
+                      "`croftd agent --socket {}`",
+                      socket, why.message, socket),
+          {}};
+}
+
+[[nodiscard]] Result<int> show_status(const CommandLine& line, const std::string& socket) {
+  if (socket.empty() || socket == edge::kNoAgent) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--socket (or CROFT_AGENT): \"{}\" names no agent; give the path of its socket, by default {}",
+                    socket, edge::kDefaultAgentSocket));
+  }
+  const auto status = edge::agent_status(socket, line.clock);
+  if (!status) return fail(unanswered(socket, status.error()));
   print(line.json() ? line.data(data_of(*status)) : table_of(*status));
   return 0;
 }
@@ -65,7 +80,7 @@ void add_agent_commands(CLI::App& app, CommandLine& line) {
   agent->fallthrough();
   const auto socket = std::make_shared<std::string>(edge::kDefaultAgentSocket);
   CLI::App* status = agent->add_subcommand("status", "Show what the agent serves, and how often it needed the store");
-  status->add_option("--socket", *socket, "Socket of the agent")->capture_default_str();
+  status->add_option("--socket", *socket, "Socket of the agent")->envname("CROFT_AGENT")->capture_default_str();
   status->footer("Asks the agent, not the store. The exit code is 1 if no agent answers.");
   status->callback([&line, socket] { line.run = [socket](CommandLine& l) { return show_status(l, *socket); }; });
 }

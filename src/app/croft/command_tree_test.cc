@@ -146,8 +146,8 @@ TEST_F(CommandTree, CompletionsKnowCommandsOptionsAndChoices) {
   EXPECT_THAT(zsh, HasSubstr("'list:List all pools with their usage'"));
   EXPECT_THAT(zsh, HasSubstr("host'\\''s name"));
   const std::string fish = fish_completion(model);
-  EXPECT_THAT(fish,
-              HasSubstr("complete -c croft -n '__croft_at \" pool\"' -f -a list -d 'List all pools with their usage'\n"));
+  EXPECT_THAT(
+      fish, HasSubstr("complete -c croft -n '__croft_at \" pool\"' -f -a list -d 'List all pools with their usage'\n"));
   EXPECT_THAT(fish, HasSubstr(" -s o -l output -x -a 'json table wide yaml' -d "));
 }
 

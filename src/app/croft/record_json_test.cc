@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/croft/data.h"
 #include "store/sample_records.h"
 #include "wire/records/records.h"
 
@@ -65,6 +66,29 @@ TEST(RecordJson, ABlockIsShownAsItIsStored) {
   EXPECT_EQ(record_json(block).dump(1), stored(block));
   const core::Block empty = store::sample_block(4, 0);
   EXPECT_EQ(record_json(empty).dump(1), stored(empty));
+}
+
+TEST(RecordJson, BytesThatAreNoUtf8KeepNothingElseFromBeingShown) {
+  core::Pool pool;
+  pool.cidr = net::Prefix::parse("10.1.0.0/16").value();
+  pool.node_selector = "zone == \"\xff\"";
+  const std::string shown_pool = Data(record_json(pool)).json();
+  EXPECT_EQ(Json::parse(shown_pool)["nodeSelector"], "zone == \"\ufffd\"");
+
+  core::Block block = store::sample_block(3, 2);
+  block.attributes[0].handle_id = "net.\xc3";
+  block.attributes[0].secondary = {{"p\x80od", "web\xf0\x9f"}};
+  core::Cooling cooling;
+  cooling.previous_handle = "\xed\xa0\x80";  // a surrogate
+  cooling.previous_secondary = {{"\xfe", "a"}};
+  block.attributes[1].cooling = cooling;
+  const Data data(record_json(block));
+  const Json shown = Json::parse(data.json());
+  EXPECT_EQ(shown["cidr"], block.cidr.to_string());
+  EXPECT_EQ(shown["attributes"][0]["handle_id"], "net.\ufffd");
+  EXPECT_EQ(shown["attributes"][0]["secondary"], Json({{"p\ufffdod", "web\ufffd"}}));
+  EXPECT_EQ(shown["attributes"][1]["previousSecondary"], Json({{"\ufffd", "a"}}));
+  EXPECT_NE(data.yaml().find("previousHandle: \"\ufffd"), std::string::npos);
 }
 
 }  // namespace

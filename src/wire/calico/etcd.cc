@@ -303,8 +303,9 @@ void write_if_set(JsonWriter& out, std::string_view name, std::uint32_t value) {
 
 Result<BlockRecord> decode_block(const BlockKey& key, std::string_view bytes) {
   auto scanned = scan_block(bytes);
-  BlockDraft draft = scanned ? *std::move(scanned) : BlockDraft();
-  if (!scanned) {
+  const bool is_scanned = scanned.has_value();
+  BlockDraft draft = is_scanned ? *std::move(scanned) : BlockDraft();
+  if (!is_scanned) {
     TRY_VOID(decode_into<BlockDraft>(key, bytes, kBlockMembers, draft, draft.rest.members));
   }
   if (draft.block.cidr != key.cidr) {
