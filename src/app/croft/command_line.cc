@@ -98,7 +98,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
 void add_aliases(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     const std::string& name = command->get_name();
-    for (const char* noun : {"pool", "block", "ip", "node", "service", "record", "range"}) {
+    for (const char* noun : {"agent", "pool", "block", "ip", "node", "service", "record", "range"}) {
       const bool is_noun = !command->get_subcommands([](CLI::App*) { return true; }).empty();
       if (is_noun && name == noun) command->alias(name + "s");
     }
