@@ -154,7 +154,10 @@ inline constexpr Kind kKindOf = records_detail::kind_of_type<T>();
 /// (docs/adr/0011-typed-keys.md).
 template <class T>
 struct KeyOf : Key {
-  explicit KeyOf(std::string own_name) : Key{kKindOf<T>, std::move(own_name)} {}
+  explicit KeyOf(std::string own_name) {
+    kind = kKindOf<T>;
+    name = std::move(own_name);
+  }
   /// Of a key out of a list of this kind.
   explicit KeyOf(const Key& key) : Key(key) { CROFT_ASSERT(key.kind == kKindOf<T>); }
 };
