@@ -78,7 +78,7 @@ def daemon(croft):
         text = croftd(*path, "--help").stdout
         expect("Usage: croftd" in text and "Examples:" in text, f"{path}: {text}")
         expect(not re.search(r"->| INT|INT:| in \[|TEXT|\{", text), f"{path}: {text}")
-    text = croftd("controller", "--help").stdout
+    text = " ".join(croftd("controller", "--help").stdout.split())
     expect("--grace DURATION" in text and "default: 15m" in text and "--output json|none" in text, text)
     for arguments, words in ((["agnet"], 'did you mean "agent"'), (["agent", "--sokcet", "x"], 'did you mean "--socket"'),
                              ([], "needs a command"), (["controller", "--grace", "soon"], "croftd controller --help")):
