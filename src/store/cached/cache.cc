@@ -338,6 +338,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       const auto cidr = block_of(key);
       if (is_held) return find(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
+      if (is_named_by_a_handle(*cidr)) return {};
       return std::optional<Record>();
     }
     case core::Followed::own_handles:
@@ -353,6 +354,17 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       return {};
   }
   return {};
+}
+
+/// Then it is likely to be there although nobody claims it: its claim was released with the addresses that it has.
+bool Cache::is_named_by_a_handle(const net::Prefix& block) const {
+  const std::string name = block.to_string();
+  for (auto it = records_.lower_bound({Kind::handle, ""}); it != records_.end() && it->first.kind == Kind::handle;
+       ++it) {
+    const auto* handle = std::get_if<core::Handle>(&it->second.value);
+    if (handle != nullptr && handle->blocks.contains(name)) return true;
+  }
+  return false;
 }
 
 bool Cache::is_of_pools_length(const net::Prefix& block) const {

@@ -72,6 +72,8 @@ class Cache {
   [[nodiscard]] bool tells_anew(const Record& known, const Record& seen) const;
   [[nodiscard]] bool is_there(const Key& key) const;
   [[nodiscard]] bool wants(const Key& key) const;
+  /// Whether a handle that is known counts addresses in the block.
+  [[nodiscard]] bool is_named_by_a_handle(const net::Prefix& block) const;
   /// Whether a claim has a condition on the block and what is beside it (core::may_be_block_of).
   [[nodiscard]] bool is_of_pools_length(const net::Prefix& block) const;
 
