@@ -15,7 +15,8 @@ namespace {
 
 /// No configuration is deeper; printing one goes as deep as it is.
 constexpr std::size_t kDepthMax = 200;
-constexpr std::size_t kPairsMax = 4096;
+/// Of a list: no file has room for as many.
+constexpr std::size_t kElementsMax = kCacheEntryBytesMax;
 
 struct CachedResult {
   std::vector<net::Address> ips;  ///< of version 0.3.0 and later
@@ -30,7 +31,7 @@ struct EntryDraft {
   CachedResult result;
 };
 
-/// What has another shape is passed over, and counts as absent.
+/// What has another shape is passed over, and counts as absent. Of a repeated member the last one counts.
 template <class T>
 MaybeFault read_loosely(const JsonAt& at, std::span<const JsonMember<T>> members, T& out) {
   return read_object<T>(at, members, out, {.names = ObjectRules::Names::exact, .on_fault = OnFault::skip});
@@ -41,46 +42,64 @@ MaybeFault read_any_text(const JsonAt& at, std::string& out) {
   return read_text(at, kCacheEntryBytesMax, out);
 }
 
+/// A pair of CNI_ARGS; what follows its value is not looked at.
 MaybeFault read_pair(const JsonAt& at, core::PodIdentity& pod) {
-  std::vector<std::string> pair;
-  const auto fault = read_list<std::string>(at, kPairsMax, read_any_text, pair);
-  if (fault || pair.size() < 2) return {};
-  if (pair[0] == "K8S_POD_NAME") pod.name = pair[1];
-  if (pair[0] == "K8S_POD_NAMESPACE") pod.namespace_name = pair[1];
-  if (pair[0] == "K8S_POD_UID") pod.uid = pair[1];
-  return {};
-}
-
-/// Adds the address that a member of an object has as text.
-MaybeFault add_address(const JsonAt& at, std::vector<net::Address>& out) {
-  std::string text;
-  if (auto fault = read_any_text(at, text)) return fault;
-  const auto address = net::AddressWithLength::parse(text);
-  if (address && out.size() < kCachedAddressesMax) out.push_back(address->address.unmapped());
-  return {};
+  if (at.value.kind() != JsonKind::array) return {};
+  const auto name = at.value.first_child();
+  const auto value = name ? name->next_sibling() : std::nullopt;
+  if (!value || name->kind() != JsonKind::string || value->kind() != JsonKind::string) return {};
+  std::string key;
+  if (read_any_text({*name, &at, {}, 0}, key)) return {};
+  std::string* const member = key == "K8S_POD_NAME"        ? &pod.name
+                              : key == "K8S_POD_NAMESPACE" ? &pod.namespace_name
+                              : key == "K8S_POD_UID"       ? &pod.uid
+                                                           : nullptr;
+  return member == nullptr ? MaybeFault() : read_any_text({*value, &at, {}, 1}, *member);
 }
 
 using Addresses = std::vector<net::Address>;
-constexpr std::array<JsonMember<Addresses>, 1> kIpMembers = {{{"address", add_address}}};
-constexpr std::array<JsonMember<Addresses>, 1> kLegacyIpMembers = {{{"ip", add_address}}};
-constexpr std::array<JsonMember<std::string>, 1> kInterfaceMembers = {{{"sandbox", read_any_text}}};
+
+void add_address(const std::string& text, Addresses& out) {
+  const auto address = net::AddressWithLength::parse(text);
+  if (address && out.size() < kCachedAddressesMax) out.push_back(address->address.unmapped());
+}
+
+/// Adds the address that an object has in its one member of interest.
+MaybeFault add_address_of(const JsonAt& at, const JsonMember<std::string>& member, Addresses& out) {
+  std::string text;
+  auto fault = read_loosely<std::string>(at, {&member, 1}, text);
+  add_address(text, out);
+  return fault;
+}
+
+constexpr JsonMember<std::string> kIpMember = {"address", read_any_text};
+constexpr JsonMember<std::string> kLegacyIpMember = {"ip", read_any_text};
+constexpr JsonMember<std::string> kSandboxMember = {"sandbox", read_any_text};
 
 MaybeFault read_interface(const JsonAt& at, CachedResult& out) {
-  return out.sandbox.empty() ? read_loosely<std::string>(at, kInterfaceMembers, out.sandbox) : MaybeFault();
+  return out.sandbox.empty() ? read_loosely<std::string>(at, {&kSandboxMember, 1}, out.sandbox) : MaybeFault();
 }
 
 constexpr std::array<JsonMember<CachedResult>, 4> kResultMembers = {{
     {"ips",
      [](const JsonAt& at, CachedResult& out) {
        out.ips.clear();
-       return each_element(at, kCachedAddressesMax,
-                           [&](const JsonAt& ip) { return read_loosely<Addresses>(ip, kIpMembers, out.ips); });
+       return each_element(at, kElementsMax, [&](const JsonAt& ip) { return add_address_of(ip, kIpMember, out.ips); });
      }},
-    {"ip4", [](const JsonAt& at, CachedResult& out) { return read_loosely<Addresses>(at, kLegacyIpMembers, out.ip4); }},
-    {"ip6", [](const JsonAt& at, CachedResult& out) { return read_loosely<Addresses>(at, kLegacyIpMembers, out.ip6); }},
+    {"ip4",
+     [](const JsonAt& at, CachedResult& out) {
+       out.ip4.clear();
+       return add_address_of(at, kLegacyIpMember, out.ip4);
+     }},
+    {"ip6",
+     [](const JsonAt& at, CachedResult& out) {
+       out.ip6.clear();
+       return add_address_of(at, kLegacyIpMember, out.ip6);
+     }},
     {"interfaces",
      [](const JsonAt& at, CachedResult& out) {
-       return each_element(at, kCachedAddressesMax, [&](const JsonAt& one) { return read_interface(one, out); });
+       out.sandbox.clear();
+       return each_element(at, kElementsMax, [&](const JsonAt& one) { return read_interface(one, out); });
      }},
 }};
 
@@ -100,12 +119,16 @@ constexpr std::array<JsonMember<EntryDraft>, 8> kEntryMembers = {{
     {"netns", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.entry.netns); }},
     {"cniArgs",
      [](const JsonAt& at, EntryDraft& out) {
-       return each_element(at, kPairsMax, [&](const JsonAt& pair) { return read_pair(pair, out.entry.pod); });
+       out.entry.pod = {};
+       return each_element(at, kElementsMax, [&](const JsonAt& pair) { return read_pair(pair, out.entry.pod); });
      }},
     {"config", [](const JsonAt& at, EntryDraft& out) { return read_any_text(at, out.config); }},
     {"capabilityArgs", read_capability_args},
     {"result",
-     [](const JsonAt& at, EntryDraft& out) { return read_loosely<CachedResult>(at, kResultMembers, out.result); }},
+     [](const JsonAt& at, EntryDraft& out) {
+       out.result = {};
+       return read_loosely<CachedResult>(at, kResultMembers, out.result);
+     }},
 }};
 
 }  // namespace

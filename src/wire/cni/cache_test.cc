@@ -56,6 +56,36 @@ TEST(CniCacheEntry, WhatHasAnotherShapeStaysEmpty) {
   EXPECT_THAT(entry->addresses, IsEmpty());
 }
 
+TEST(CniCacheEntry, ALaterMemberReplacesTheOneBeforeIt) {
+  const auto read = [](const std::string& members) {
+    const auto entry =
+        read_whole_cache_entry(R"({"containerId":"c1","ifName":"eth0","networkName":"net",)" + members + "}");
+    EXPECT_TRUE(entry) << members;
+    return entry.value_or(CacheEntry{});
+  };
+  // A gone namespace before the one that lives: who believes the first calls a live pod gone.
+  EXPECT_EQ(read(R"("result":{"interfaces":[{"sandbox":"/gone"}],"interfaces":[{"sandbox":"/lives"}]})").netns,
+            "/lives");
+  EXPECT_EQ(read(R"("result":{"interfaces":[{"sandbox":"/gone"}]},"result":{"ips":[]})").netns, "");
+  EXPECT_EQ(read(R"("cniArgs":[["K8S_POD_NAME","a"],["K8S_POD_UID","u"]],"cniArgs":[["K8S_POD_NAME","b"]])").pod,
+            (core::PodIdentity{"b", "", ""}));
+  EXPECT_THAT(read(R"("result":{"ips":[{"address":"10.1.0.2/24","address":"10.1.0.3/24"}]})").addresses,
+              ElementsAre(address("10.1.0.3")));
+  EXPECT_THAT(read(R"("result":{"ip4":{"ip":"10.1.0.2/24"},"ip4":{"ip":"10.1.0.3/24"}})").addresses,
+              ElementsAre(address("10.1.0.3")));
+  EXPECT_EQ(read(R"("cniArgs":[["K8S_POD_NAME","a",7]])").pod.name, "a");
+}
+
+TEST(CniCacheEntry, ElementsWithoutAnAddressTakeNoRoom) {
+  std::string ips;
+  for (std::size_t i = 0; i < kCachedAddressesMax; ++i) ips += "{},";
+  const auto entry =
+      read_whole_cache_entry(R"({"containerId":"c1","ifName":"eth0","networkName":"net","result":{"ips":[)" + ips +
+                             R"({"address":"10.1.0.2/24"}]}})");
+  ASSERT_TRUE(entry);
+  EXPECT_THAT(entry->addresses, ElementsAre(address("10.1.0.2")));
+}
+
 TEST(CniCacheEntry, EmptyCutOrOfAnotherKind) {
   for (const char* bytes :
        {"", "{\"containerId\":\"c1\",\"ifNa", "[]", "{}", "null", R"({"containerId":"c1","ifName":"eth0"})"}) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/assert.h"
 #include "wire/json/document.h"
 #include "wire/text/go_text.h"
 
@@ -141,6 +142,7 @@ template <class T>
                                      const ObjectRules& rules = {}) {
   if (rules.on_fault == OnFault::skip && at.value.kind() != JsonKind::object) return {};
   std::bitset<64> seen;
+  CROFT_ASSERT(members.size() <= seen.size());
   return each_member(at, [&](const JsonAt& found) -> MaybeFault {
     std::size_t place = 0;
     while (place < members.size() && !decode_detail::is_named(found.name, members[place].name, rules.names)) ++place;
