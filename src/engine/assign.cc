@@ -57,6 +57,34 @@ Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequ
   }
 }
 
+BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
+                            Deadline not_after, core::Assigned& answer) {
+  const auto decide = [&request, &pools, &answer](const core::Snapshot& snapshot,
+                                                  const Instant& now) -> core::Step<bool> {
+    auto step = core::plan_assign(snapshot, request, now);
+    if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+    const auto pools_there = pools.empty() ? std::optional(true) : core::are_pools_there(snapshot, pools);
+    if (pools_there == false) return core::Plan<bool>{false, {}};
+    if (auto* missing = std::get_if<core::Missing>(&step)) {
+      if (!pools_there) missing->lists.insert({core::Kind::pool, ""});
+      return std::move(*missing);
+    }
+    if (!pools_there) {
+      core::Missing missing;
+      missing.lists.insert({core::Kind::pool, ""});
+      return missing;
+    }
+    auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
+    auto* assigned = std::get_if<core::Assigned>(&plan.answer);
+    if (assigned == nullptr || assigned->unfinished) return core::Plan<bool>{false, {}};
+    answer = std::move(*assigned);
+    return core::Plan<bool>{true, std::move(plan.writes)};
+  };
+  BatchedCall call{decide, core::handle_of(request.owner), not_after};
+  if (!core::check_node_name(request.node.name)) call.fate = BatchFate::alone;
+  return call;
+}
+
 Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,
                                         net::Family family) {
   TRY_VOID(core::check_node_name(request.node.name));

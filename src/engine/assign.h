@@ -4,6 +4,7 @@
 
 #include "core/block/assign.h"
 #include "core/block/pool_changes.h"
+#include "engine/batch.h"
 #include "engine/transact.h"
 
 namespace croft::engine {
@@ -14,6 +15,11 @@ namespace croft::engine {
 /// ensure_pools does; when all are there that costs no read of its own.
 [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                                 const std::vector<core::PoolSpec>& pools = {});
+
+/// The same as a call of a batch: what is refused, held before, needs several commits or pools that are absent goes
+/// alone, by assign(). `request` and `pools` must outlive the call, and so must `answer`, which is set when it is done.
+[[nodiscard]] BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
+                                          Deadline not_after, core::Assigned& answer);
 
 /// Sees to it that a node has a block (core::plan_ensure_block).
 [[nodiscard]] Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,

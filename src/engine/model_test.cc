@@ -1,43 +1,11 @@
 #include <rapidcheck.h>
 
-#include <map>
-
-#include "engine/test_world.h"
+#include "engine/test_ledger.h"
 
 namespace croft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// What must be true, told by the dumbest means: who holds what, and until when a released address must rest.
-struct Ledger {
-  std::map<std::string, std::string> held;  // address -> container
-  std::map<std::string, std::chrono::nanoseconds> rests_until;
-
-  void took(const std::string& address, const std::string& container, const Instant& now) {
-    // RC_ASSERT evaluates both sides of an `||` for its message: conditions are made before.
-    const auto holder = held.find(address);
-    const bool no_other_holder = holder == held.end() || holder->second == container;
-    RC_ASSERT(no_other_holder);
-    if (holder != held.end()) return;
-    const auto rest = rests_until.find(address);
-    const bool rested = rest == rests_until.end() || rest->second <= now.since_boot;
-    RC_ASSERT(rested);
-    held[address] = container;
-  }
-  void let_go(const std::string& container, std::chrono::nanoseconds until) {
-    std::erase_if(held, [&](const auto& entry) {
-      if (entry.second != container) return false;
-      rests_until[entry.first] = until;
-      return true;
-    });
-  }
-};
-
-store::Fault any_fault() {
-  return *rc::gen::element(store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict,
-                           store::Fault::unavailable, store::Fault::storage_full);
-}
 
 TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
   rc::check([] {

@@ -92,17 +92,6 @@ void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& p
   return {};
 }
 
-/// What a crash left in a handle (ordered_commit.h) goes with the next release, as far as possible. Nothing to do where
-/// commits are atomic.
-void mend_handle(const Context& context, const std::string& handle_id) {
-  if (context.store.capabilities().atomic_commit) return;
-  const auto mend = [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_mend_handle(snapshot, handle_id);
-  };
-  // A count that stays too high harms nobody; the release is done.
-  static_cast<void>(transact(context, TurnTaking::before_writing, mend));
-}
-
 /// Decides and commits until nothing more is found to release.
 template <class Decide>
 [[nodiscard]] Result<core::Released> release_in_batches(const Context& context, const std::string& handle_id,
@@ -113,7 +102,7 @@ template <class Decide>
     all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
     if (some.addresses.empty() || !some.unfinished) break;
   }
-  mend_handle(context, handle_id);
+  finish_release(context, handle_id);
   return all;
 }
 
@@ -129,6 +118,35 @@ Result<core::Released> release_old_handle(const Context& context, const std::str
   return release_in_batches(context, handle_id, [&](const core::Snapshot& snapshot, const Instant& now) {
     return core::plan_release_old_handle(snapshot, handle_id, now);
   });
+}
+
+std::string handle_of(const ReleaseWanted& wanted) {
+  const auto* owner = std::get_if<core::Owner>(&wanted);
+  return owner != nullptr ? core::handle_of(*owner) : std::get<std::string>(wanted);
+}
+
+BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer) {
+  const auto decide = [&wanted, &answer](const core::Snapshot& snapshot, const Instant& now) -> core::Step<bool> {
+    const auto* owner = std::get_if<core::Owner>(&wanted);
+    auto step = owner != nullptr ? core::plan_release_owner(snapshot, *owner, now)
+                                 : core::plan_release_old_handle(snapshot, std::get<std::string>(wanted), now);
+    if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+    if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+    auto& plan = std::get<core::Plan<core::Released>>(step);
+    const bool is_final = !plan.answer.unfinished;
+    if (is_final) answer = std::move(plan.answer);
+    return core::Plan<bool>{is_final, std::move(plan.writes)};
+  };
+  return {decide, handle_of(wanted), not_after};
+}
+
+void finish_release(const Context& context, const std::string& handle_id) {
+  if (context.store.capabilities().atomic_commit) return;
+  const auto mend = [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_mend_handle(snapshot, handle_id);
+  };
+  // A count that stays too high harms nobody.
+  static_cast<void>(transact(context, TurnTaking::before_writing, mend));
 }
 
 Result<core::AddressReleases> release_addresses(const Context& context,

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
 #include "core/audit/attachments.h"
 #include "core/block/release.h"
+#include "engine/batch.h"
 #include "engine/transact.h"
 #include "net/address.h"
 #include "store/store.h"
@@ -18,6 +20,20 @@ namespace croft::engine {
 
 /// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle).
 [[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id);
+
+/// Who is to lose all: an owner, or a handle as release_old_handle() takes it.
+using ReleaseWanted = std::variant<core::Owner, std::string>;
+/// The handle meant.
+[[nodiscard]] std::string handle_of(const ReleaseWanted& wanted);
+
+/// The same as a call of a batch: what holds nothing or needs several commits goes alone, by release_owner() or
+/// release_old_handle(). `wanted` must outlive the call, and so must `answer`, which is set when it is done; then
+/// finish_release() is due.
+[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer);
+
+/// Mends what a crash may have left in the handle of somebody who was released, as far as possible: the release is done
+/// whatever comes of it. Nothing where commits are atomic.
+void finish_release(const Context& context, const std::string& handle_id);
 
 /// Releases given addresses wherever their blocks are; see core::plan_release_addresses for what must match. Of one
 /// that comes without a sequence number the holder at the first look is meant, not a successor. Without `apply` it only

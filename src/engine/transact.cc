@@ -52,23 +52,28 @@ void Loader::remember_list(const core::Listing& listing, std::vector<store::Reco
   snapshot_.set_list(listing, std::move(values));
 }
 
+store::Condition Loader::condition_of(const core::PlannedWrite& write) const {
+  if (write.guard == core::Guard::none) return store::Condition::always();
+  const auto it = conditions_.find(write.key);
+  CROFT_ASSERT(it != conditions_.end());
+  return it->second;
+}
+
 std::vector<store::Write> Loader::conditional(std::vector<core::PlannedWrite> writes) const {
   std::vector<store::Write> result;
   result.reserve(writes.size());
   for (core::PlannedWrite& write : writes) {
-    store::Condition condition = store::Condition::always();
-    if (write.guard == core::Guard::as_read) {
-      const auto it = conditions_.find(write.key);
-      CROFT_ASSERT(it != conditions_.end());
-      condition = it->second;
-    }
+    const store::Condition condition = condition_of(write);
     result.push_back({std::move(write.key), std::move(write.value), condition, write.only_check});
   }
-  // Guarded writes first: they decide, and the first put among them is the witness of an unknown outcome.
-  std::stable_partition(result.begin(), result.end(), [](const store::Write& w) {
+  in_order_of_commit(result);
+  return result;
+}
+
+void in_order_of_commit(std::vector<store::Write>& writes) {
+  std::stable_partition(writes.begin(), writes.end(), [](const store::Write& w) {
     return w.condition.kind != store::Condition::Kind::any && !w.only_check;
   });
-  return result;
 }
 
 Result<void> commit_settled(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,

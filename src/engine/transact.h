@@ -57,10 +57,15 @@ class Loader {
   /// decision can't do without.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
   [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
+  /// For who shows in it what is planned (batch.h).
+  [[nodiscard]] core::Snapshot& snapshot() { return snapshot_; }
   [[nodiscard]] Deadline deadline() const { return deadline_; }
 
   /// The planned writes with the conditions that the loaded revisions give. A guarded key must have been loaded.
   [[nodiscard]] std::vector<store::Write> conditional(std::vector<core::PlannedWrite> writes) const;
+  /// The same of one write.
+  [[nodiscard]] store::Condition condition_of(const core::PlannedWrite& write) const;
+  [[nodiscard]] bool has_loaded(const core::Key& key) const { return conditions_.contains(key); }
 
  private:
   void remember(const core::Key& key, std::optional<store::Record> record);
@@ -71,6 +76,9 @@ class Loader {
   core::Snapshot snapshot_;
   std::map<core::Key, store::Condition> conditions_;
 };
+
+/// Guarded writes first: they decide, and the first put among them is the witness of an unknown outcome.
+void in_order_of_commit(std::vector<store::Write>& writes);
 
 /// Tries after which a use case gives up on conflicts (docs/reference/calico-ipam.md#algorithms: 100).
 inline constexpr int kTriesMax = 100;

@@ -78,6 +78,10 @@ class Snapshot {
   void set_window(const KeyWindow& window, KeysInWindow keys) { windows_[window] = std::move(keys); }
   void set_count(const KeyWindow& window, std::uint64_t count) { counts_[window] = count; }
 
+  /// Shows a record, absent or not, as it will be once a plan is committed: by its key and in all that was listed.
+  /// Counts follow only where the record before was known.
+  void set_planned(const Key& key, std::optional<Value> value);
+
   /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
   void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
   [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }

@@ -1,0 +1,314 @@
+#include "engine/batch.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/register/stored_size.h"
+
+namespace croft::engine {
+namespace {
+
+/// What records that are no blocks may come to in one commit: well below what etcd leaves beside the blocks.
+constexpr std::size_t kOtherBytesMax = std::size_t{96} << 10;
+
+/// A bound for a record that is no block, in any format. Few kinds have names or lists of a length that counts.
+std::size_t other_bytes_of(const core::PlannedWrite& write) {
+  constexpr std::size_t kEscape = 6;  // as if every byte of a name needed one
+  std::size_t bytes = 512 + 2 * kEscape * write.key.name.size();
+  if (!write.value) return bytes;
+  if (const auto* handle = std::get_if<core::Handle>(&*write.value)) bytes += 64 * handle->blocks.size();
+  return bytes;
+}
+
+/// How much of a commit a write takes.
+struct Size {
+  std::size_t records = 0, block_bytes = 0, other_bytes = 0;
+
+  static Size of(const core::PlannedWrite& write) {
+    const auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
+    // Beside some records a store keeps a second one.
+    const bool may_be_two = write.key.kind == core::Kind::block || write.key.kind == core::Kind::pool;
+    return {may_be_two ? std::size_t{2} : std::size_t{1},
+            block != nullptr ? core::bytes_of(*block, core::Bound::quick) : 0,
+            block != nullptr ? 0 : other_bytes_of(write)};
+  }
+  Size& operator+=(const Size& other) {
+    records += other.records;
+    block_bytes += other.block_bytes;
+    other_bytes += other.other_bytes;
+    return *this;
+  }
+  Size& operator-=(const Size& other) {
+    records -= other.records;
+    block_bytes -= other.block_bytes;
+    other_bytes -= other.other_bytes;
+    return *this;
+  }
+};
+
+/// The writes that several plans come to, each record once, and how each is guarded.
+class JointPlan {
+ public:
+  explicit JointPlan(const Loader& loader) : loader_(loader) {}
+
+  /// Whether one commit has room for these writes too. The first plan always fits: by itself it is no other than alone.
+  [[nodiscard]] bool has_room_for(const std::vector<core::PlannedWrite>& more, std::size_t commit_bytes_max) const {
+    if (net_.empty()) return true;
+    Size size = size_;
+    for (const core::PlannedWrite& write : more) {
+      const auto known = net_.find(write.key);
+      if (known != net_.end()) {
+        if (write.only_check) continue;
+        size -= known->second.size;
+      }
+      size += Size::of(write);
+    }
+    return size.records <= store::kCommitWritesMax && size.block_bytes <= commit_bytes_max &&
+           size.other_bytes <= kOtherBytesMax;
+  }
+
+  void add(const std::vector<core::PlannedWrite>& writes) {
+    for (const core::PlannedWrite& write : writes) add(write);
+  }
+
+  [[nodiscard]] bool empty() const { return net_.empty(); }
+
+  /// What is planned must stay seen when more was read.
+  void show_in(core::Snapshot& snapshot) const {
+    for (const auto& [key, one] : net_) {
+      if (!one.only_check) snapshot.set_planned(key, one.value);
+    }
+  }
+
+  /// As transact() commits them.
+  [[nodiscard]] std::vector<store::Write> writes() const {
+    std::vector<store::Write> result;
+    result.reserve(net_.size());
+    for (const auto& [key, one] : net_) {
+      const bool came_and_went = !one.value && one.condition.kind == store::Condition::Kind::absent;
+      result.push_back({key, one.value, one.condition, one.only_check || came_and_went});
+    }
+    in_order_of_commit(result);
+    return result;
+  }
+
+  /// What was read, without the plans: what taking back goes by.
+  [[nodiscard]] core::Snapshot as_read() const {
+    core::Snapshot snapshot = std::as_const(loader_).snapshot();
+    for (const auto& [key, one] : net_) {
+      if (one.before) snapshot.set(key, *one.before);
+    }
+    return snapshot;
+  }
+
+ private:
+  struct One {
+    std::optional<core::Value> value;
+    bool only_check = false;
+    store::Condition condition;
+    Size size;
+    std::optional<std::optional<core::Value>> before;  ///< as it was read; none when it was not
+  };
+
+  void add(const core::PlannedWrite& write) {
+    const Size size = Size::of(write);
+    const auto known = net_.find(write.key);
+    if (known == net_.end()) {
+      const std::optional<core::Value>* before = loader_.snapshot().find(write.key);
+      net_.emplace(write.key, One{write.value, write.only_check, loader_.condition_of(write), size,
+                                  before != nullptr ? std::optional(*before) : std::nullopt});
+      size_ += size;
+      return;
+    }
+    One& one = known->second;
+    // Of the first plan that rests on what was read, the condition counts for all.
+    const bool is_unguarded = one.condition.kind == store::Condition::Kind::any;
+    if (is_unguarded && loader_.has_loaded(write.key)) one.condition = loader_.condition_of(write);
+    if (write.only_check) return;
+    one.value = write.value;
+    one.only_check = false;
+    size_ -= one.size;
+    size_ += size;
+    one.size = size;
+  }
+
+  const Loader& loader_;
+  std::map<core::Key, One> net_;
+  Size size_;
+};
+
+/// One round over the calls that wait.
+class Round {
+ public:
+  Round(const Context& context, std::span<BatchedCall> calls, Deadline deadline)
+      : context_(context), calls_(calls), deadline_(deadline), loader_(context.store, deadline), plan_(loader_) {}
+
+  /// Answers whether there is something to commit.
+  [[nodiscard]] bool decide() {
+    const Instant now = context_.clock.now();
+    for (BatchedCall& call : calls_) {
+      if (call.fate == BatchFate::alone) hold(call);
+      if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
+      if (call.not_after.passed(context_.clock.now())) {
+        call.fate = BatchFate::failed;
+        call.error = late();
+      } else if (is_full_) {
+        hold(call);
+      } else if (!plan_one(call, now)) {
+        break;  // the store does not answer
+      }
+      if (call.fate == BatchFate::alone) hold(call);
+    }
+    return !plan_.empty();
+  }
+
+  [[nodiscard]] Result<void> commit(Earlier& earlier) {
+    if (context_.store.capabilities().atomic_commit) {
+      return commit_settled(context_, loader_.snapshot(), plan_.writes(), deadline_, earlier);
+    }
+    const core::Snapshot as_read = plan_.as_read();
+    return commit_settled(context_, as_read, plan_.writes(), deadline_, earlier);
+  }
+
+  [[nodiscard]] const std::vector<BatchedCall*>& planned() const { return planned_; }
+  /// Why the store did not answer.
+  [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
+
+ private:
+  [[nodiscard]] bool is_behind_another(const BatchedCall& call) const { return held_.contains(call.owner); }
+  void hold(const BatchedCall& call) { held_.insert(call.owner); }
+
+  /// False when reading failed.
+  [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
+    for (int round = 0; round < kReadRoundsMax; ++round) {
+      core::Step<bool> step = call.decide(loader_.snapshot(), now);
+      if (const auto* missing = std::get_if<core::Missing>(&step)) {
+        if (missing->damaged) break;
+        if (auto read = loader_.load(*missing); !read) {
+          trouble_ = std::move(read).error();
+          return false;
+        }
+        plan_.show_in(loader_.snapshot());
+        continue;
+      }
+      const auto* plan = std::get_if<core::Plan<bool>>(&step);
+      if (plan == nullptr || !plan->answer || plan->writes.empty()) break;
+      if (!plan_.has_room_for(plan->writes, loader_.snapshot().commit_bytes_max())) {
+        is_full_ = true;
+        hold(call);
+        return true;
+      }
+      plan_.add(plan->writes);
+      for (const core::PlannedWrite& write : plan->writes) {
+        if (!write.only_check) loader_.snapshot().set_planned(write.key, write.value);
+      }
+      planned_.push_back(&call);
+      return true;
+    }
+    call.fate = BatchFate::alone;
+    return true;
+  }
+
+  const Context& context_;
+  const std::span<BatchedCall> calls_;
+  const Deadline deadline_;
+  Loader loader_;
+  JointPlan plan_;
+  std::vector<BatchedCall*> planned_;
+  std::set<std::string_view> held_;  ///< owners whose next call must not overtake an earlier one
+  bool is_full_ = false;
+  std::optional<Error> trouble_;
+};
+
+bool is_waiting(const BatchedCall& call) { return call.fate == BatchFate::waits; }
+
+/// Those whose time is over are told so; all of them when that of the batch is. False when nobody is left.
+bool tell_the_late(const Clock& clock, Deadline limit, std::span<BatchedCall> calls) {
+  const Instant now = clock.now();
+  bool is_any_left = false;
+  for (BatchedCall& call : calls) {
+    if (!is_waiting(call)) continue;
+    if (call.not_after.passed(now) || limit.passed(now)) {
+      call.fate = BatchFate::failed;
+      call.error = late();
+    } else {
+      is_any_left = true;
+    }
+  }
+  return is_any_left;
+}
+
+/// The first moment at which somebody's time is over.
+Deadline earliest(Deadline limit, std::span<const BatchedCall> calls) {
+  Deadline first = limit;
+  for (const BatchedCall& call : calls) {
+    if (is_waiting(call)) first.at_since_boot = std::min(first.at_since_boot, call.not_after.at_since_boot);
+  }
+  return first;
+}
+
+/// The store itself is in trouble, whoever asks.
+bool is_trouble_of_all(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::permission_denied || code == ErrorCode::read_only ||
+         code == ErrorCode::corrupt || code == ErrorCode::newer_version;
+}
+
+/// What an error means for those whom it concerns: it is their answer, or each finds out alone, or, when somebody's
+/// time was up, the others go on.
+void take_error(const Error& error, BatchedCall& call) {
+  if (error.code == ErrorCode::deadline_exceeded) return;
+  call.fate = is_trouble_of_all(error.code) ? BatchFate::failed : BatchFate::alone;
+  if (call.fate == BatchFate::failed) call.error = error;
+}
+
+void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
+  for (BatchedCall& call : calls) {
+    if (is_waiting(call)) take_error(error, call);
+  }
+}
+
+}  // namespace
+
+BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls) {
+  BatchDone did;
+  store::Store* const stores[] = {&cached, &direct.store};
+  std::size_t tries = 0;
+  const Deadline limit = deadline_of_use_case(direct);
+  // It goes round again after a conflict, and without those whose time is up.
+  while (tell_the_late(direct.clock, limit, calls)) {
+    const Deadline deadline = earliest(limit, calls);
+    const auto turn = cached.take_turn(deadline);
+    if (!turn) {
+      take_error_by_all(turn.error(), calls);
+      continue;
+    }
+    const Context context{*stores[tries], direct.clock, direct.random, direct.time_limit, direct.not_after};
+    Round round(context, calls, deadline);
+    const bool is_to_commit = round.decide();
+    if (round.trouble()) {
+      take_error_by_all(*round.trouble(), calls);
+      continue;
+    }
+    if (!is_to_commit) break;
+    Earlier earlier = Earlier::not_done;
+    ++did.commits;
+    const auto done = round.commit(earlier);
+    if (done) {
+      for (BatchedCall* call : round.planned()) call->fate = BatchFate::done;
+      did.from_memory = tries == 0;
+      break;
+    }
+    if (done.error().code == ErrorCode::conflict && ++tries < std::size(stores)) continue;
+    for (BatchedCall* call : round.planned()) take_error(done.error(), *call);
+    if (done.error().code != ErrorCode::deadline_exceeded) break;
+  }
+  return did;
+}
+
+}  // namespace croft::engine

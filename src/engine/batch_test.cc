@@ -1,0 +1,445 @@
+#include "engine/batch.h"
+
+#include <rapidcheck.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/test_ledger.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A store that lets somebody else do something right before a commit reaches it.
+class Meddled final : public store::MemoryStore {
+ public:
+  explicit Meddled(std::shared_ptr<store::MemoryData> data) : MemoryStore(std::move(data)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    most_writes = std::max(most_writes, writes.size());
+    ++commits;
+    if (before_commit) before_commit(commits);
+    if (auto error = refuse ? refuse(commits) : std::nullopt) return fail(*std::move(error));
+    return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+  }
+  std::function<void(int)> before_commit;
+  std::function<std::optional<Error>(int)> refuse;
+  std::size_t most_writes = 0;
+  int commits = 0;
+};
+
+/// Calls as an agent gathers them, with what each of them needs to live on.
+class Calls {
+ public:
+  void add(const core::AssignRequest& request, std::vector<core::PoolSpec> pools = {}, Deadline not_after = {}) {
+    Kept& kept = kept_.emplace_back();
+    kept.request = request;
+    kept.pools = std::move(pools);
+    list.push_back(assign_in_batch(kept.request, kept.pools, not_after, kept.assigned));
+  }
+  void add(const std::string& container, const std::string& node = "node-a") { add(World::request(container, node)); }
+  void del(const std::string& container, Deadline not_after = {}) {
+    Kept& kept = kept_.emplace_back();
+    kept.wanted = core::Owner{"net", container, "eth0"};
+    list.push_back(release_in_batch(kept.wanted, not_after, kept.released));
+  }
+  BatchDone commit(const Context& context, store::Store& cached) { return commit_together(context, cached, list); }
+  BatchDone commit(const Context& context) { return commit(context, context.store); }
+
+  [[nodiscard]] const core::Assigned& assigned(std::size_t i) const { return kept_[i].assigned; }
+  [[nodiscard]] const core::Released& released(std::size_t i) const { return kept_[i].released; }
+  [[nodiscard]] std::string address(std::size_t i) const { return assigned(i).addresses.at(0).address.to_string(); }
+  [[nodiscard]] const core::AssignRequest& request(std::size_t i) const { return kept_[i].request; }
+  [[nodiscard]] const ReleaseWanted& wanted(std::size_t i) const { return kept_[i].wanted; }
+  [[nodiscard]] std::vector<BatchFate> fates() const {
+    std::vector<BatchFate> result;
+    for (const BatchedCall& call : list) result.push_back(call.fate);
+    return result;
+  }
+
+  std::vector<BatchedCall> list;
+
+ private:
+  struct Kept {
+    core::AssignRequest request;
+    std::vector<core::PoolSpec> pools;
+    ReleaseWanted wanted;
+    core::Assigned assigned;
+    core::Released released;
+  };
+  std::deque<Kept> kept_;
+};
+
+class BatchTest : public testing::Test, public World {
+ protected:
+  void SetUp() override { pool("a", "10.1.0.0/24", 26, 0); }
+  Meddled meddled{store.data()};
+  Context on_meddled{meddled, clock, random};
+};
+
+TEST_F(BatchTest, WhatWaitsIsOneCommit) {
+  Calls calls;
+  for (int i = 0; i < 40; ++i) calls.add("c" + std::to_string(i));
+  EXPECT_EQ(calls.commit(on_meddled).commits, 1U);
+  EXPECT_EQ(meddled.commits, 1);
+  std::set<std::string> addresses;
+  for (std::size_t i = 0; i < 40; ++i) addresses.insert(calls.address(i));
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  EXPECT_EQ(addresses.size(), 40U);
+  EXPECT_THAT(findings(), IsEmpty());
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(add("c" + std::to_string(i)), calls.address(static_cast<std::size_t>(i)));
+}
+
+TEST_F(BatchTest, EachSeesTheOnesBeforeIt) {
+  add("old");
+  Calls calls;
+  calls.add("new");
+  calls.del("new");
+  calls.del("old");
+  calls.add("old");
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  EXPECT_EQ(meddled.commits, 1);
+  EXPECT_EQ(calls.released(1).addresses.at(0), calls.assigned(0).addresses.at(0).address);
+  EXPECT_EQ(del("new"), 0U);
+  EXPECT_EQ(add("old"), calls.address(3));
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(BatchTest, AsManyBlocksAsItTakes) {
+  Calls calls;
+  for (int i = 0; i < 100; ++i) calls.add("c" + std::to_string(i));
+  EXPECT_EQ(calls.commit(on_meddled).commits, 1U);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  EXPECT_EQ(look(context).value().pools.at(0).usage.held, 100U);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(BatchTest, WhatDoesNotFitWaitsInItsOrder) {
+  Calls calls;
+  for (int i = 0; i < 240; ++i) calls.add("c" + std::to_string(i));
+  int batches = 0;
+  for (; calls.fates().back() == BatchFate::waits; ++batches) {
+    calls.commit(on_meddled);
+    const auto fates = calls.fates();
+    EXPECT_TRUE(std::is_sorted(fates.rbegin(), fates.rend())) << "one overtook another";
+  }
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  EXPECT_LE(batches, 3);
+  EXPECT_LE(meddled.most_writes, store::kCommitWritesMax);
+  EXPECT_GT(meddled.most_writes, 100U);
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(BatchTest, LongNamesFillACommitSooner) {
+  Calls calls;
+  for (int i = 0; i < 60; ++i) calls.add(std::string(800, 'x') + std::to_string(i));
+  calls.commit(on_meddled);
+  EXPECT_EQ(calls.fates().front(), BatchFate::done);
+  EXPECT_EQ(calls.fates().back(), BatchFate::waits);
+}
+
+TEST_F(BatchTest, WhoIsRefusedGoesAloneAndHindersNobody) {
+  Calls calls;
+  calls.add("one");
+  core::AssignRequest refused = request("two");
+  refused.pools.v4 = {"nosuch"};
+  calls.add(refused);
+  core::AssignRequest nameless = request("three");
+  nameless.node.name = "a/b";
+  calls.add(nameless);
+  calls.add(request("four"), {spec("made", "10.9.0.0/24", 26)});
+  calls.del("nobody");
+  calls.add("five");
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::done, BatchFate::alone, BatchFate::alone, BatchFate::alone,
+                                         BatchFate::alone, BatchFate::done));
+  EXPECT_EQ(meddled.commits, 1);
+}
+
+TEST_F(BatchTest, DamageConcernsWhomItConcerns) {
+  add("broken");
+  store.damage(core::handle_key("net.broken"));
+  Calls calls;
+  calls.del("broken");
+  calls.add("one");
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::alone, BatchFate::done));
+}
+
+TEST_F(BatchTest, AnOwnersCallsKeepTheirOrder) {
+  const std::string held = add("one");
+  Calls calls;
+  calls.add("one");  // held before: nothing to write, so it must be looked up by itself …
+  calls.del("one");  // … before this
+  calls.add("two");
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::alone, BatchFate::waits, BatchFate::done));
+  calls.commit(on_meddled);
+  EXPECT_EQ(calls.fates()[1], BatchFate::waits) << "the one before it has not been served yet";
+  EXPECT_EQ(add("one"), held);
+}
+
+TEST_F(BatchTest, TheSameOrderAfterAConflict) {
+  add("one");
+  Calls calls;
+  calls.add("one");
+  calls.del("one");
+  calls.add("two");
+  meddled.before_commit = [&](int commits) {
+    if (commits == 1) add("other");
+  };
+  calls.commit(on_meddled);
+  EXPECT_EQ(meddled.commits, 2);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::alone, BatchFate::waits, BatchFate::done));
+}
+
+TEST_F(BatchTest, WhoIsLateIsNotBegun) {
+  Calls calls;
+  calls.add(request("late"), {}, Deadline{clock.now().since_boot});
+  calls.del("late", Deadline{clock.now().since_boot});
+  calls.add("one");
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::failed, BatchFate::failed, BatchFate::done));
+  EXPECT_EQ(calls.list[0].error->code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(del("late"), 0U);
+}
+
+TEST_F(BatchTest, OneWhoseTimeEndsMeanwhileDoesNotTakeTheOthersAlong) {
+  Calls calls;
+  calls.add(request("hasty"), {}, Deadline::after(clock.now(), 1s));
+  calls.add(request("one"), {}, Deadline::after(clock.now(), 10s));
+  meddled.refuse = [&](int commits) -> std::optional<Error> {
+    if (commits > 1) return {};
+    clock.advance(2s);
+    return late();
+  };
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::failed, BatchFate::done));
+  EXPECT_EQ(calls.list[0].error->code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(del("hasty"), 0U);
+}
+
+TEST_F(BatchTest, ItEndsAlsoForCallersWithoutHaste) {
+  Calls calls;
+  calls.add("one");
+  meddled.refuse = [&](int) -> std::optional<Error> {
+    clock.advance(4s);
+    return late();
+  };
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::failed));
+  EXPECT_LE(meddled.commits, 5);
+}
+
+TEST_F(BatchTest, AForeignWriterCostsOneMoreCommit) {
+  Calls calls;
+  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
+  meddled.before_commit = [&](int commits) {
+    if (commits == 1) add("other");
+  };
+  EXPECT_EQ(calls.commit(on_meddled).commits, 2U);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  EXPECT_THAT(findings(), IsEmpty());
+  EXPECT_EQ(look(context).value().pools.at(0).usage.held, 6U);
+}
+
+TEST_F(BatchTest, AfterTwoConflictsEachGoesAlone) {
+  Calls calls;
+  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
+  meddled.before_commit = [&](int commits) { add("other" + std::to_string(commits)); };
+  EXPECT_EQ(calls.commit(on_meddled).commits, 2U);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::alone));
+  meddled.before_commit = nullptr;
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_TRUE(assign(on_meddled, calls.request(i)));
+  EXPECT_THAT(findings(), IsEmpty());
+}
+
+TEST_F(BatchTest, LostRepliesAreReadBack) {
+  Calls calls;
+  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
+  store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, store::Fault::lose_reply));
+  calls.commit(context);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(add("c" + std::to_string(i)), calls.address(static_cast<std::size_t>(i)));
+}
+
+TEST_F(BatchTest, AStoreInTroubleIsTheAnswerOfAll) {
+  Calls calls;
+  calls.add("one");
+  calls.add("two");
+  store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, store::Fault::unavailable));
+  calls.commit(context);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::failed));
+  EXPECT_EQ(calls.list[0].error->code, ErrorCode::unavailable);
+  EXPECT_EQ(del("one") + del("two"), 0U);
+}
+
+TEST_F(BatchTest, WithoutRoomEachIsToldByItself) {
+  Calls calls;
+  calls.add("one");
+  calls.add("two");
+  store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, store::Fault::storage_full));
+  calls.commit(context);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::alone));
+}
+
+TEST_F(BatchTest, RecordByRecordToo) {
+  store::Capabilities can = meddled.capabilities();
+  can.atomic_commit = false;
+  meddled.set_capabilities(can);
+  add("old");
+  Calls calls;
+  for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));
+  calls.del("c1");
+  calls.del("old");
+  calls.commit(on_meddled);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+  EXPECT_THAT(findings(), IsEmpty());
+  EXPECT_EQ(look(context).value().pools.at(0).usage.held, 4U);
+}
+
+/// Every commit of a batch on a store that writes record by record is cut off somewhere: nothing acknowledged is lost,
+/// and whoever asks again gets on.
+TEST_F(BatchTest, CutOffAfterEachRecord) {
+  store::Capabilities can = meddled.capabilities();
+  can.atomic_commit = false;
+  meddled.set_capabilities(can);
+  for (int last = 1; last < 14; ++last) {
+    const std::string name = "n" + std::to_string(last) + "-";
+    const std::string before = add(name + "old");
+    Calls calls;
+    for (int i = 0; i < 3; ++i) calls.add(name + std::to_string(i));
+    calls.del(name + "old");
+    const int begin = meddled.commits;
+    meddled.before_commit = [&](int commits) {
+      if (commits - begin < last) return;
+      meddled.set_faults(store::FaultScript().on_commit(meddled.counts().commit + 1, store::Fault::unavailable));
+    };
+    calls.commit(on_meddled);
+    meddled.before_commit = nullptr;
+    meddled.set_faults({});
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::string again = add(name + std::to_string(i));
+      EXPECT_TRUE(again.starts_with("10.1.")) << again;
+      if (calls.fates()[i] == BatchFate::done) {
+        EXPECT_EQ(again, calls.address(i)) << "cut after " << last;
+      }
+      del(name + std::to_string(i));
+    }
+    del(name + "old");
+    for (const std::string& finding : findings()) EXPECT_THAT(finding, HasSubstr("handle")) << "cut after " << last;
+  }
+}
+
+// ---------------------------------------------------------------- any history
+
+/// The calls of a batch, served to the end as an agent does; the ledger is told what was acknowledged.
+void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, int cooldown) {
+  const auto note = [&](std::size_t i) {
+    const auto* owner = std::get_if<core::Owner>(&calls.wanted(i));
+    if (owner != nullptr && !owner->container_id.empty()) {
+      ledger.let_go(owner->container_id, world.clock.now().since_boot + std::chrono::seconds(cooldown));
+      return;
+    }
+    for (const auto& a : calls.assigned(i).addresses) {
+      ledger.took(a.address.to_string(), calls.request(i).owner.container_id, world.clock.now());
+    }
+  };
+  for (int rounds = 0; rounds < 100; ++rounds) {
+    std::vector<BatchFate> before = calls.fates();
+    calls.commit(context);
+    bool is_any_left = false;
+    for (std::size_t i = 0; i < calls.list.size(); ++i) {
+      BatchedCall& call = calls.list[i];
+      if (call.fate == BatchFate::done && before[i] == BatchFate::waits) note(i);
+      if (call.fate == BatchFate::alone) {
+        // As the agent does: by itself, on the store. A fault here is a failed call.
+        call.fate = BatchFate::failed;
+        if (const auto* owner = std::get_if<core::Owner>(&calls.wanted(i));
+            owner != nullptr && !owner->container_id.empty()) {
+          if (release_owner(context, *owner)) note(i);
+        } else if (const auto answer = assign(context, calls.request(i)); answer) {
+          if (const auto* assigned = std::get_if<core::Assigned>(&*answer)) {
+            for (const auto& a : assigned->addresses) {
+              ledger.took(a.address.to_string(), calls.request(i).owner.container_id, world.clock.now());
+            }
+          }
+        }
+      }
+      is_any_left |= call.fate == BatchFate::waits;
+    }
+    if (!is_any_left) return;
+  }
+  RC_FAIL("a call waits for ever");
+}
+
+TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
+  rc::check([] {
+    World world;
+    const int cooldown = *rc::gen::element(0, 10);
+    world.pool("a", "10.1.0.0/27", *rc::gen::inRange(28, 33), cooldown);
+    const bool atomic = *rc::gen::arbitrary<bool>();
+    Meddled own(world.store.data());
+    store::Capabilities can = own.capabilities();
+    can.atomic_commit = atomic;
+    own.set_capabilities(can);
+    const Context context{own, world.clock, world.random};
+    Ledger ledger;
+    for (int i = *rc::gen::inRange(1, 12); i > 0; --i) {
+      Calls calls;
+      for (int k = *rc::gen::inRange(1, 12); k > 0; --k) {
+        const std::string container = "c" + std::to_string(*rc::gen::inRange(0, 24));
+        if (*rc::gen::inRange(0, 3) == 0) {
+          calls.del(container);
+        } else {
+          calls.add(container, *rc::gen::element<std::string>("node-a", "node-b"));
+        }
+      }
+      const int meddles = *rc::gen::inRange(0, 3);
+      const int begin = own.commits;
+      int other = 1000 + i * 10;
+      own.before_commit = [&](int commits) {
+        if (commits - begin > meddles) return;
+        const std::string container = "o" + std::to_string(other++);
+        const auto answer = assign(world.context, World::request(container, "node-a"));
+        RC_ASSERT(answer.has_value());
+        if (const auto* assigned = std::get_if<core::Assigned>(&*answer)) {
+          for (const auto& a : assigned->addresses) ledger.took(a.address.to_string(), container, world.clock.now());
+        }
+      };
+      if (*rc::gen::inRange(0, 3) == 0) {
+        own.set_faults(store::FaultScript().on_commit(own.counts().commit + *rc::gen::inRange(1, 4), any_fault()));
+      }
+      serve(world, context, calls, ledger, cooldown);
+      own.set_faults({});
+      own.before_commit = nullptr;
+      world.clock.advance(std::chrono::milliseconds(*rc::gen::inRange(1, 6000)));
+      for (const std::string& finding : world.findings()) {
+        // A count that is too high is what record by record may leave behind.
+        const bool is_count = !atomic && finding.find("handle") != std::string::npos;
+        if (!is_count) RC_FAIL(finding);
+      }
+      for (const auto& [address, holder] : ledger.held) {
+        const auto view = show_address(world.context, World::ip(address.c_str()));
+        const bool recorded = view.has_value() && view->state == core::AddressState::held && view->owner &&
+                              view->owner->container_id == holder;
+        RC_ASSERT(recorded);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace croft::engine
