@@ -22,9 +22,9 @@
 
 #include "app/open_store.h"
 #include "engine/assign.h"
+#include "engine/batch_of_one.h"
 #include "engine/pools.h"
 #include "engine/release.h"
-#include "engine/with_cache.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "store/cached/cached_store.h"
@@ -71,21 +71,25 @@ bool timed(Microseconds& times, Call call) {
   return done;
 }
 
-/// The use case as a lone plugin runs it, or as an agent does, which has the node's blocks in memory.
-template <class UseCase>
-auto decided(const engine::Context& context, UseCase use_case) {
+/// As a lone plugin does it, or as an agent, which has the node's blocks in memory.
+Result<core::AssignAnswer> assigned(const engine::Context& context, const core::AssignRequest& wanted) {
   auto* cached = dynamic_cast<store::CachedStore*>(&context.store);
-  if (cached == nullptr) return use_case(context);
+  if (cached == nullptr) return engine::assign(context, wanted);
   const engine::Context direct{cached->uncached(), context.clock, context.random, context.time_limit};
-  return engine::with_cache(direct, *cached, use_case, [](const auto&) { return true; }).answer;
+  return engine::assign_by_memory(direct, *cached, wanted).answer;
+}
+Result<core::Released> released_by(const engine::Context& context, const core::Owner& owner) {
+  auto* cached = dynamic_cast<store::CachedStore*>(&context.store);
+  if (cached == nullptr) return engine::release_owner(context, owner);
+  const engine::Context direct{cached->uncached(), context.clock, context.random, context.time_limit};
+  return engine::release_by_memory(direct, *cached, owner).answer;
 }
 
 void assign_all(const engine::Context& context, const Load& load, int worker, Outcome& outcome) {
   for (int pod = 0; pod < load.pods && outcome.failure.empty(); ++pod) {
     for (int host = worker; host < load.hosts; host += load.workers) {
       timed(outcome.assign, [&] {
-        const auto answer =
-            decided(context, [&](const engine::Context& c) { return engine::assign(c, request(load, host, pod)); });
+        const auto answer = assigned(context, request(load, host, pod));
         if (!answer) outcome.failure = answer.error().message;
         if (answer && std::holds_alternative<core::Refusal>(*answer)) {
           outcome.failure = std::get<core::Refusal>(*answer).summary;
@@ -100,9 +104,7 @@ void release_all(const engine::Context& context, const Load& load, int worker, O
   for (int host = worker; host < load.hosts && outcome.failure.empty(); host += load.workers) {
     for (int pod = 0; pod < load.pods; ++pod) {
       timed(outcome.release, [&] {
-        const auto released = decided(context, [&](const engine::Context& c) {
-          return engine::release_owner(c, request(load, host, pod).owner);
-        });
+        const auto released = released_by(context, request(load, host, pod).owner);
         if (!released || released->addresses.size() != 1) outcome.failure = "a release failed";
         return released.has_value();
       });

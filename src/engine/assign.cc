@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/affinities.h"
 #include "engine/release.h"
 #include "engine/with_pools.h"
 
@@ -83,6 +84,28 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
   BatchedCall call{decide, core::handle_of(request.owner), not_after};
   if (!core::check_node_name(request.node.name)) call.fate = BatchFate::alone;
   return call;
+}
+
+std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Store& cached,
+                                              const core::AssignRequest& like, net::Family family,
+                                              std::uint32_t least_free) {
+  std::optional<core::ClaimedAhead> ahead;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<bool> {
+    auto step = core::plan_claim_ahead(snapshot, like, family, least_free, now);
+    if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+    if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+    auto& plan = std::get<core::Plan<std::optional<core::ClaimedAhead>>>(step);
+    ahead = plan.answer;
+    return core::Plan<bool>{ahead.has_value(), std::move(plan.writes)};
+  };
+  BatchedCall call{decide, "", direct.not_after};
+  commit_together(direct, cached, {&call, 1});
+  return call.fate == BatchFate::done ? ahead : std::nullopt;
+}
+
+Result<bool> give_back_ahead(const Context& context, const core::AffinityOwner& node, const core::ClaimedAhead& ahead) {
+  TRY(const core::AffinityOutcome outcome, release_affinity(context, {node, ahead.block, true, ahead.sequence_number}));
+  return outcome == core::AffinityOutcome::released;
 }
 
 Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/block/assign.h"
+#include "core/block/claim_ahead.h"
 #include "core/block/pool_changes.h"
 #include "engine/batch.h"
 #include "engine/transact.h"
@@ -20,6 +23,15 @@ namespace croft::engine {
 /// alone, by assign(). `request` and `pools` must outlive the call, and so must `answer`, which is set when it is done.
 [[nodiscard]] BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
                                           Deadline not_after, core::Assigned& answer);
+
+/// Claims the node's next block before it is needed (core::plan_claim_ahead), by what a memory says; nothing when it is
+/// not needed, or somebody else was quicker. Only the node, pools, namespace and limits of `like` count.
+[[nodiscard]] std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Store& cached,
+                                                            const core::AssignRequest& like, net::Family family,
+                                                            std::uint32_t least_free);
+/// Gives such a block back if it was not used since. False: it was, or is the node's no more. Errors: of the store.
+[[nodiscard]] Result<bool> give_back_ahead(const Context& context, const core::AffinityOwner& node,
+                                           const core::ClaimedAhead& ahead);
 
 /// Sees to it that a node has a block (core::plan_ensure_block).
 [[nodiscard]] Result<core::EnsureAnswer> ensure_block(const Context& context, const core::AssignRequest& request,

@@ -1,7 +1,9 @@
 #include "edge/agent/service.h"
 
 #include <algorithm>
-#include <set>
+#include <deque>
+#include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -10,9 +12,7 @@
 
 #include "edge/decision_log.h"
 #include "engine/assign.h"
-#include "engine/pools.h"
 #include "engine/release.h"
-#include "engine/with_cache.h"
 #include "store/store_url.h"
 
 namespace croft::edge {
@@ -20,11 +20,63 @@ namespace {
 
 namespace agent = wire::agent;
 
+constexpr std::chrono::seconds kServeTime{15};
+/// For claims ahead and their return: nobody waits for these, and others wait behind them.
+constexpr std::chrono::milliseconds kClaimAheadTime{500};
+/// Sets of pools that are looked at after one batch.
+constexpr std::size_t kShapesMax = 8;
+
 std::string owner_text(const core::Owner& owner) {
   return fmt::format("network={} container={} ifname={}", owner.network, owner.container_id, owner.interface_name);
 }
 
 const char* source_of(bool from_cache) { return from_cache ? "cache" : "store"; }
+
+const agent::Caller& caller_of(const AgentCall& call) {
+  const auto* assign = std::get_if<agent::AssignCall>(&call.what);
+  return assign != nullptr ? assign->caller : std::get<agent::ReleaseCall>(call.what).caller;
+}
+
+std::string subject_of(const AgentCall& call) {
+  if (const auto* assign = std::get_if<agent::AssignCall>(&call.what))
+    return "ADD " + owner_text(assign->request.owner);
+  const auto& what = std::get<agent::ReleaseCall>(call.what).what;
+  const auto* owner = std::get_if<core::Owner>(&what);
+  return "DEL " + (owner != nullptr ? owner_text(*owner) : "handle=" + std::get<std::string>(what));
+}
+
+/// How a call ended, as its log line says it, and as its caller is told.
+struct Ending {
+  const char* outcome;
+  std::string text;
+  std::string message;
+};
+
+Ending ending_of(const AgentCall& call, const Error& error) {
+  const bool is_assign = std::holds_alternative<agent::AssignCall>(call.what);
+  return {"error", text_of(error),
+          is_assign ? agent::encode(agent::AssignOutcome(error)) : agent::encode(agent::ReleaseOutcome(error))};
+}
+Ending ending_of(core::AssignAnswer answer, bool from_cache) {
+  if (auto* refusal = std::get_if<core::Refusal>(&answer)) {
+    return {"error", text_of(core::to_error(*refusal)), agent::encode(agent::AssignOutcome(std::move(*refusal)))};
+  }
+  auto& assigned = std::get<core::Assigned>(answer);
+  std::string text = fmt::format("from={} {}", source_of(from_cache), text_of(assigned));
+  return {"ok", std::move(text), agent::encode(agent::AssignOutcome(std::move(assigned)))};
+}
+Ending ending_of(core::Released released, bool from_cache) {
+  std::string text = fmt::format("from={} released={}", source_of(from_cache), list_of(released.addresses));
+  return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
+}
+
+/// A call in a batch, with what it refers to.
+struct Batched {
+  AgentCall* call;
+  DecisionLine line;
+  core::Assigned assigned{};
+  core::Released released{};
+};
 
 }  // namespace
 
@@ -45,83 +97,182 @@ Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_a
   }
   const Deadline limit{std::min(caller.expires.at_since_boot, not_after.at_since_boot)};
   if (limit.passed(now)) return fail(ErrorCode::deadline_exceeded, "the call came too late");
-  if (world_.file && caller.file) {
-    TRY(const agent::StoreFile ours, world_.file(limit));
-    if (ours != *caller.file) {
-      return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("this agent has another file open at {}: the store was replaced, or the path leads "
-                              "elsewhere for the agent",
-                              world_.store));
-    }
-  }
   return limit;
 }
 
-/// Only behind its turn a call knows that its caller is still there: a DEL that came after the caller was killed may
-/// have been served before.
-Result<OwnerTurns::Turn> AgentService::turn_of(const std::string& handle_id, Deadline limit, const HungUp& hung_up) {
-  TRY(OwnerTurns::Turn turn, turns_.take(handle_id, world_.clock, limit));
-  if (hung_up && hung_up()) return fail(ErrorCode::deadline_exceeded, "the caller has hung up");
-  return turn;
+Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline not_after) const {
+  TRY(agent::AssignCall call, agent::decode_assign_call(message));
+  TRY(const Deadline limit, admit(call.caller, not_after));
+  std::string owner = core::handle_of(call.request.owner);
+  return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
+}
+
+Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
+  TRY(agent::ReleaseCall call, agent::decode_release_call(message));
+  TRY(const Deadline limit, admit(call.caller, not_after));
+  std::string owner = engine::handle_of(call.what);
+  return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
+}
+
+std::optional<Error> AgentService::refusal_of(const AgentCall& call, const Result<agent::StoreFile>* file) const {
+  // Only now: a DEL that came after its caller was killed may have been served before.
+  if (call.hung_up && *call.hung_up) return Error{ErrorCode::deadline_exceeded, "the caller has hung up", {}};
+  if (call.limit.passed(world_.clock.now())) {
+    return Error{ErrorCode::deadline_exceeded, "it waited too long for its turn", {}};
+  }
+  const auto& meant = caller_of(call).file;
+  if (file == nullptr || !meant) return {};
+  if (!*file) return file->error();
+  if (**file == *meant) return {};
+  return Error{ErrorCode::refused_by_configuration,
+               fmt::format("this agent has another file open at {}: the store was replaced, or the path leads "
+                           "elsewhere for the agent",
+                           world_.store),
+               {}};
 }
 
 void AgentService::count(bool from_cache, bool failed) {
   ++(failed ? failed_ : from_cache ? from_cache_ : from_store_);
 }
 
-Result<std::string> AgentService::assign(std::string_view message, Deadline not_after, const HungUp& hung_up) {
-  TRY(const agent::AssignCall call, agent::decode_assign_call(message));
-  TRY(const Deadline limit, admit(call.caller, not_after));
-  TRY(const OwnerTurns::Turn turn, turn_of(core::handle_of(call.request.owner), limit, hung_up));
-  const DecisionLine line(world_.clock, "ADD " + owner_text(call.request.owner));
-  const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};
-  auto served = engine::with_cache(
-      direct, world_.cached,
-      [&](const engine::Context& context) { return engine::assign(context, call.request, call.pools); },
-      [](const core::AssignAnswer& answer) { return std::holds_alternative<core::Assigned>(answer); });
-  count(served.from_cache, !served.answer);
-  agent::AssignOutcome outcome;
-  if (!served.answer) {
-    world_.log(line.ended("error", text_of(served.answer.error())));
-    outcome = std::move(served.answer).error();
-  } else if (auto* refusal = std::get_if<core::Refusal>(&*served.answer)) {
-    world_.log(line.ended("error", text_of(core::to_error(*refusal))));
-    outcome = std::move(*refusal);
-  } else {
-    auto& assigned = std::get<core::Assigned>(*served.answer);
-    world_.log(line.ended("ok", fmt::format("from={} {}", source_of(served.from_cache), text_of(assigned))));
-    outcome = std::move(assigned);
-  }
-  return agent::encode(outcome);
+engine::Context AgentService::context_until(Deadline limit) const {
+  return {world_.direct, world_.clock, world_.random, kServeTime, limit};
 }
 
-Result<std::string> AgentService::release(std::string_view message, Deadline not_after, const HungUp& hung_up) {
-  TRY(const agent::ReleaseCall call, agent::decode_release_call(message));
-  TRY(const Deadline limit, admit(call.caller, not_after));
-  const auto* owner = std::get_if<core::Owner>(&call.what);
-  const std::string handle_id = owner != nullptr ? core::handle_of(*owner) : std::get<std::string>(call.what);
-  TRY(const OwnerTurns::Turn turn, turn_of(handle_id, limit, hung_up));
-  const DecisionLine line(
-      world_.clock, "DEL " + (owner != nullptr ? owner_text(*owner) : "handle=" + std::get<std::string>(call.what)));
-  const engine::Context direct{world_.direct, world_.clock, world_.random, std::chrono::seconds(15), limit};
-  auto served = engine::with_cache(
-      direct, world_.cached,
-      [&](const engine::Context& context) {
-        return owner != nullptr ? engine::release_owner(context, *owner)
-                                : engine::release_old_handle(context, std::get<std::string>(call.what));
-      },
-      [](const core::Released&) { return true; });
-  count(served.from_cache, !served.answer);
-  if (!served.answer) {
-    world_.log(line.ended("error", text_of(served.answer.error())));
-    return agent::encode(agent::ReleaseOutcome(std::move(served.answer).error()));
+AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls) {
+  Together result;
+  std::optional<Result<agent::StoreFile>> file;
+  if (world_.file && !calls.empty()) {
+    const auto first = std::min_element(calls.begin(), calls.end(), [](const AgentCall& a, const AgentCall& b) {
+      return a.limit.at_since_boot < b.limit.at_since_boot;
+    });
+    file = world_.file(first->limit);
   }
-  world_.log(line.ended(
-      "ok", fmt::format("from={} released={}", source_of(served.from_cache), list_of(served.answer->addresses))));
-  return agent::encode(agent::ReleaseOutcome(std::move(served.answer->addresses)));
+  std::deque<Batched> kept;
+  std::vector<engine::BatchedCall> batch;
+  batch.reserve(calls.size());
+  for (AgentCall& call : calls) {
+    if (auto refusal = refusal_of(call, file ? &*file : nullptr)) {
+      result.answers.push_back({call.id, fail(*std::move(refusal))});
+      continue;
+    }
+    Batched& one = kept.emplace_back(Batched{&call, DecisionLine(world_.clock, subject_of(call))});
+    if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
+      batch.push_back(engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned));
+    } else {
+      batch.push_back(engine::release_in_batch(std::get<agent::ReleaseCall>(call.what).what, call.limit, one.released));
+    }
+  }
+  const engine::Context direct = context_until({});
+  const engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
+  const auto end = [&](const Batched& one, Ending ending) {
+    world_.log(one.line.ended(ending.outcome, ending.text));
+    result.answers.push_back({one.call->id, std::move(ending.message)});
+  };
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Batched& one = kept[i];
+    switch (batch[i].fate) {
+      case engine::BatchFate::waits:
+        result.waiting.push_back(std::move(*one.call));
+        break;
+      case engine::BatchFate::alone:
+        result.alone.push_back(std::move(*one.call));
+        break;
+      case engine::BatchFate::failed:
+        count(false, true);
+        end(one, ending_of(*one.call, *batch[i].error));
+        break;
+      case engine::BatchFate::done:
+        count(did.from_memory, false);
+        if (const auto* assign = std::get_if<agent::AssignCall>(&one.call->what)) {
+          note_shape(assign->request);
+          end(one, ending_of(core::AssignAnswer(std::move(one.assigned)), did.from_memory));
+        } else {
+          engine::finish_release(direct, one.call->owner);
+          end(one, ending_of(std::move(one.released), did.from_memory));
+        }
+        break;
+    }
+  }
+  return result;
 }
 
-Result<std::string> AgentService::status(std::string_view) const {
+AgentAnswer AgentService::serve_alone(const AgentCall& call) {
+  std::optional<Result<agent::StoreFile>> file;
+  if (world_.file) file = world_.file(call.limit);
+  if (auto refusal = refusal_of(call, file ? &*file : nullptr)) return {call.id, fail(*std::move(refusal))};
+  const DecisionLine line(world_.clock, subject_of(call));
+  const engine::Context context = context_until(call.limit);
+  const auto end = [&](const auto& answer) {
+    count(false, !answer);
+    Ending ending = answer ? ending_of(*answer, false) : ending_of(call, answer.error());
+    world_.log(line.ended(ending.outcome, ending.text));
+    return AgentAnswer{call.id, std::move(ending.message)};
+  };
+  if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
+    return end(engine::assign(context, assign->request, assign->pools));
+  }
+  const auto& what = std::get<agent::ReleaseCall>(call.what).what;
+  const auto* owner = std::get_if<core::Owner>(&what);
+  return end(owner != nullptr ? engine::release_owner(context, *owner)
+                              : engine::release_old_handle(context, std::get<std::string>(what)));
+}
+
+void AgentService::note_shape(const core::AssignRequest& request) {
+  if (world_.claim_ahead_below == 0) return;
+  const std::lock_guard lock(ahead_mutex_);
+  const auto is_same = [&](const core::AssignRequest& known) {
+    return known.pools == request.pools && known.namespace_labels == request.namespace_labels &&
+           known.use == request.use && known.block_limit == request.block_limit &&
+           (known.count.v4 == 0) == (request.count.v4 == 0) && (known.count.v6 == 0) == (request.count.v6 == 0);
+  };
+  if (shapes_.size() < kShapesMax && std::none_of(shapes_.begin(), shapes_.end(), is_same)) shapes_.push_back(request);
+}
+
+void AgentService::claim_ahead() {
+  std::vector<core::AssignRequest> shapes;
+  {
+    const std::lock_guard lock(ahead_mutex_);
+    shapes.swap(shapes_);
+  }
+  const engine::Context direct = context_until(Deadline::after(world_.clock.now(), kClaimAheadTime));
+  for (const core::AssignRequest& shape : shapes) {
+    for (const net::Family family : {net::Family::v4, net::Family::v6}) {
+      if (shape.count[family] == 0) continue;
+      const auto claimed = engine::claim_ahead(direct, world_.cached, shape, family, world_.claim_ahead_below);
+      if (!claimed) continue;
+      world_.log(fmt::format("claimed block={} ahead of need", claimed->block.to_string()));
+      const std::lock_guard lock(ahead_mutex_);
+      ahead_.push_back({shape.node, *claimed, world_.clock.now().since_boot});
+    }
+  }
+}
+
+void AgentService::give_back(bool end) {
+  std::vector<Ahead> due;
+  {
+    const std::lock_guard lock(ahead_mutex_);
+    const auto now = world_.clock.now().since_boot;
+    const auto young = std::partition(ahead_.begin(), ahead_.end(), [&](const Ahead& ahead) {
+      return end || now - ahead.since_boot >= world_.claim_ahead_hold;
+    });
+    due.assign(std::make_move_iterator(ahead_.begin()), std::make_move_iterator(young));
+    ahead_.erase(ahead_.begin(), young);
+  }
+  const engine::Context context = context_until(Deadline::after(world_.clock.now(), kClaimAheadTime));
+  for (Ahead& ahead : due) {
+    const auto done = engine::give_back_ahead(context, ahead.node, ahead.claimed);
+    if (done && *done) {
+      world_.log(
+          fmt::format("gave block={} back, which was claimed ahead and not used", ahead.claimed.block.to_string()));
+    }
+    if (done || end) continue;
+    const std::lock_guard lock(ahead_mutex_);
+    ahead_.push_back(std::move(ahead));  // the store is away: later
+  }
+}
+
+std::string AgentService::status() const {
   agent::AgentStatus status;
   status.version = CROFT_VERSION;
   status.store = world_.store;

@@ -1,14 +1,21 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "edge/agent/owner_turns.h"
+#include "core/block/claim_ahead.h"
+#include "engine/batch.h"
 #include "store/store.h"
 #include "wire/agent/messages.h"
 
@@ -16,7 +23,7 @@ namespace croft::edge {
 
 /// What the agent works with; `app` fills it in. References outlive the service.
 struct AgentWorld {
-  store::Store& cached;  ///< answers from memory, may be behind (engine/with_cache.h)
+  store::Store& cached;  ///< answers from memory, may be behind (engine/batch.h)
   store::Store& direct;  ///< the same store itself
   const Clock& clock;
   Random& random;     ///< safe to call from several threads
@@ -28,42 +35,88 @@ struct AgentWorld {
   std::function<void(const std::string& line)> log;
   /// Of a store that is a file, which one it has open, looked at anew until the deadline. Null for other stores.
   std::function<Result<wire::agent::StoreFile>(Deadline deadline)> file = nullptr;
+  /// The node's next block is claimed when fewer addresses than this are free in its blocks; 0: when an ADD needs it.
+  std::uint32_t claim_ahead_below = 8;
+  /// How long such a block may stay unused.
+  std::chrono::nanoseconds claim_ahead_hold = std::chrono::minutes(5);
+};
+
+/// Whether the caller hung up: what it asked for is not begun any more. Set by the transport's thread.
+using HungUp = std::shared_ptr<const std::atomic<bool>>;
+
+/// An ADD or a DEL on its way through the agent.
+struct AgentCall {
+  std::uint64_t id = 0;  ///< the transport's name for it
+  std::variant<wire::agent::AssignCall, wire::agent::ReleaseCall> what;
+  std::string owner;  ///< the handle: calls of one are served in their order
+  Deadline limit;     ///< after which nothing may be begun
+  HungUp hung_up;     ///< may be null
+};
+
+/// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node
+/// is meant), deadline_exceeded (the caller has gone its own way). What the engine says is an answer.
+struct AgentAnswer {
+  std::uint64_t id = 0;
+  Result<std::string> message;
 };
 
 /// The calls of the agent, bytes in and bytes out; knows nothing of sockets and gRPC. Runs the same engine on the same
-/// records as the plugin alone. Safe to call from several threads.
-///
-/// The Errors of the calls say that a call was not served at all: invalid_argument, refused_by_configuration (another
-/// store or node is meant), deadline_exceeded (the caller has gone its own way). What the engine says is an answer.
-///
-/// Calls for one owner are served one after the other, so that a DEL sees what the ADD before it, whose plugin may have
-/// been killed meanwhile, commits (OwnerTurns).
+/// records as the plugin alone. Safe to call from several threads; who keeps the order of one owner's calls is Lanes.
 class AgentService {
  public:
-  /// Whether the caller hung up: what it asked for is not begun any more. It may be asked from another thread.
-  using HungUp = std::function<bool()>;
-
   explicit AgentService(const AgentWorld& world) : world_(world) {}
 
-  /// `not_after`: when the caller stops waiting, as the transport knows it; what the message says counts too.
-  [[nodiscard]] Result<std::string> assign(std::string_view message, Deadline not_after, const HungUp& hung_up = {});
-  [[nodiscard]] Result<std::string> release(std::string_view message, Deadline not_after, const HungUp& hung_up = {});
-  [[nodiscard]] Result<std::string> status(std::string_view message) const;
+  /// Takes a message in, without a look at the store. `not_after`: when the caller stops waiting, as the transport
+  /// knows it; what the message says counts too. Errors: as AgentAnswer has them.
+  [[nodiscard]] Result<AgentCall> take_assign(std::string_view message, Deadline not_after) const;
+  [[nodiscard]] Result<AgentCall> take_release(std::string_view message, Deadline not_after) const;
+
+  /// What became of calls that were served together.
+  struct Together {
+    std::vector<AgentAnswer> answers;
+    std::vector<AgentCall> alone;    ///< for serve_alone()
+    std::vector<AgentCall> waiting;  ///< nothing was done for them yet; in their order
+  };
+  /// Serves calls, in the order of their arrival, by one commit.
+  [[nodiscard]] Together serve_together(std::vector<AgentCall> calls);
+  /// Serves a call by itself, on the store.
+  [[nodiscard]] AgentAnswer serve_alone(const AgentCall& call);
+
+  /// Claims the node's next block where the calls that were served together have left few free addresses. To be called
+  /// after their answers are out.
+  void claim_ahead();
+  /// Gives back what claim_ahead() claimed and nobody has used for AgentWorld::claim_ahead_hold; all of it at the
+  /// `end`.
+  void give_back(bool end);
+
+  /// Reads no more than memory: it never waits for the store.
+  [[nodiscard]] std::string status() const;
 
   /// How many calls ended with an error of the store or the decision, so far.
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
 
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
-  /// The turn of a call for the owner with this handle.
-  [[nodiscard]] Result<OwnerTurns::Turn> turn_of(const std::string& handle_id, Deadline limit, const HungUp& hung_up);
+  /// What only shows once it is a call's turn: whether its caller is still there, and means this file.
+  [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call,
+                                                const Result<wire::agent::StoreFile>* file) const;
   void count(bool from_cache, bool failed);
+  void note_shape(const core::AssignRequest& request);
+  [[nodiscard]] engine::Context context_until(Deadline limit) const;
 
   const AgentWorld& world_;
-  OwnerTurns turns_;
   std::atomic<std::uint64_t> from_cache_{0};
   std::atomic<std::uint64_t> from_store_{0};
   std::atomic<std::uint64_t> failed_{0};
+
+  struct Ahead {
+    core::AffinityOwner node;
+    core::ClaimedAhead claimed;
+    std::chrono::nanoseconds since_boot{};
+  };
+  std::mutex ahead_mutex_;                   ///< guards both below
+  std::vector<core::AssignRequest> shapes_;  ///< of the ADDs since the last claim_ahead(), one for each set of pools
+  std::vector<Ahead> ahead_;
 };
 
 }  // namespace croft::edge

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/test_world.h"
+#include "edge/agent/test_agent.h"
 
 namespace croft::edge {
 namespace {
@@ -21,7 +21,7 @@ bool serves(const std::string& own, const std::string& callers) {
   const Instant now = world.clock.now();
   const agent::ReleaseCall call{{callers, "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
                                 core::Owner{"net", "c", "eth0"}};
-  const auto answer = service.release(agent::encode(call), {});
+  const auto answer = serve(service, service.take_release(agent::encode(call), {}));
   if (!answer) {
     EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
     EXPECT_EQ(answer.error().message, "this agent serves the store " + own + ", not " + callers);
@@ -91,15 +91,63 @@ TEST(AgentServiceStore, AnotherFileAtThePathIsNotServed) {
   const Instant now = world.clock.now();
   agent::ReleaseCall call{{"sqlite:/a.db", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
                           core::Owner{"net", "c", "eth0"}};
-  EXPECT_TRUE(service.release(agent::encode(call), {})) << "a plugin that does not say";
+  EXPECT_TRUE(serve(service, service.take_release(agent::encode(call), {}))) << "a plugin that does not say";
   call.caller.file = ours;
-  EXPECT_TRUE(service.release(agent::encode(call), {}));
+  EXPECT_TRUE(serve(service, service.take_release(agent::encode(call), {})));
   for (const agent::StoreFile other : {agent::StoreFile{7, 42}, agent::StoreFile{8, 41}}) {
     call.caller.file = other;
-    const auto answer = service.release(agent::encode(call), {});
+    const auto answer = serve(service, service.take_release(agent::encode(call), {}));
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
   }
+}
+
+TEST(AgentServiceCalls, AnotherNodeOrBootIsNotServed) {
+  AgentOnMemory on;
+  agent::AssignCall call{on.caller(), {}, engine::World::request("one")};
+  call.caller.node = "node-b";
+  EXPECT_EQ(on.service.take_assign(agent::encode(call), {}).error().code, ErrorCode::refused_by_configuration);
+  call.caller = on.caller();
+  call.caller.boot = {};
+  EXPECT_EQ(on.service.take_assign(agent::encode(call), {}).error().code, ErrorCode::refused_by_configuration);
+}
+
+TEST(AgentServiceCalls, OneThatCameTooLateWritesNothing) {
+  AgentOnMemory on;
+  const auto before = on.store.counts().commit;
+  const auto late = on.service.take_assign(on.assign_message("late", std::chrono::milliseconds(-1)), {});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_FALSE(on.service.take_assign(on.assign_message("late"), Deadline{on.clock.now().since_boot}));
+  auto waited = on.service.take_assign(on.assign_message("late"), {});
+  waited->limit = Deadline{on.clock.now().since_boot};
+  EXPECT_EQ(serve(on.service, waited).error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(on.service.serve_alone(*waited).message.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(on.store.counts().commit, before);
+}
+
+TEST(AgentServiceCalls, CountsWhereAnswersCameFrom) {
+  AgentOnMemory on;
+  const auto add = [&](const char* container) {
+    return serve(on.service, on.service.take_assign(on.assign_message(container), {}));
+  };
+  ASSERT_TRUE(add("one"));
+  ASSERT_TRUE(add("two"));
+  ASSERT_TRUE(add("one"));  // again: looked up in the store
+  const auto status = agent::decode_status(on.service.status());
+  EXPECT_EQ(status->served_from_cache, 2U);
+  EXPECT_EQ(status->served_from_store, 1U);
+  EXPECT_EQ(status->failed, 0U);
+}
+
+TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
+  AgentOnMemory on;
+  on.store.set_faults(store::FaultScript().from_commit(on.store.counts().commit + 1, store::Fault::unavailable));
+  const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+  ASSERT_TRUE(served);
+  const auto outcome = agent::decode_assign_outcome(*served);
+  EXPECT_EQ(std::get<Error>(*outcome).code, ErrorCode::unavailable);
+  EXPECT_EQ(on.service.failed(), 1U);
 }
 
 }  // namespace

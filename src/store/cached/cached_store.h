@@ -33,7 +33,7 @@ struct CachedStoreOptions {
 /// the store beneath. Commits always go there; after one that was done the memory has it at once.
 ///
 /// What it answers from memory may be old or a guess: only an answer that ended in a successful commit may be believed
-/// (engine/with_cache.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered
+/// (engine/batch.h does that). While the watch beneath is broken, lags or has lost changes, nothing is answered
 /// from memory. Turns are taken here first and then beneath, so that the threads of this process don't meet in
 /// conflicts.
 ///

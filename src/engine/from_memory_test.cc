@@ -1,8 +1,9 @@
-#include "engine/with_cache.h"
+// What a node with a memory answers, and when that is believed (store/cached, batch.h).
 
 #include <gtest/gtest.h>
 
 #include "engine/affinities.h"
+#include "engine/batch_of_one.h"
 #include "engine/test_meddler.h"
 #include "engine/test_world.h"
 #include "store/cached/cached_store.h"
@@ -19,7 +20,7 @@ struct AgentWorld {
   store::MemoryStore beneath{others.store.data()};
   CachedStore cached{beneath, {core::AffinityOwner::Type::host, "node-a"}, others.clock};
   SeededRandom random{7};
-  bool from_cache = false;
+  bool from_memory = false;
 
   Context direct() { return {cached.uncached(), others.clock, random}; }
   /// Lets the cache see everything.
@@ -30,10 +31,8 @@ struct AgentWorld {
     }
   }
   std::string add(const core::AssignRequest& request) {
-    auto served = with_cache(
-        direct(), cached, [&](const Context& context) { return assign(context, request); },
-        [](const core::AssignAnswer& answer) { return std::holds_alternative<core::Assigned>(answer); });
-    from_cache = served.from_cache;
+    auto served = assign_by_memory(direct(), cached, request);
+    from_memory = served.from_memory;
     if (!served.answer) return std::string(name_of(served.answer.error().code));
     if (const auto* refusal = std::get_if<core::Refusal>(&*served.answer)) return refusal->summary;
     std::string text;
@@ -44,13 +43,8 @@ struct AgentWorld {
   }
   std::string add(const std::string& container) { return add(World::request(container)); }
   std::size_t del(const std::string& container) {
-    auto served = with_cache(
-        direct(), cached,
-        [&](const Context& context) {
-          return release_owner(context, {"net", container, "eth0"});
-        },
-        [](const core::Released&) { return true; });
-    from_cache = served.from_cache;
+    auto served = release_by_memory(direct(), cached, {"net", container, "eth0"});
+    from_memory = served.from_memory;
     EXPECT_TRUE(served.answer) << served.answer.error().message;
     return served.answer ? served.answer->addresses.size() : 0;
   }
@@ -71,7 +65,7 @@ struct Cost {
 };
 
 /// A block that lost its claim with the addresses in it is nobody's, and there: the handle says so.
-TEST(WithCache, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
+TEST(FromMemory, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/16", 26);
   world.others.pool("six", "fd00::/112", 122);
@@ -93,7 +87,7 @@ TEST(WithCache, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
   EXPECT_TRUE(held_addresses(world.others.context, both.owner)->empty());
 }
 
-TEST(WithCache, AddInABlockWithSpaceAndItsDelCostOneWriteEach) {
+TEST(FromMemory, AddInABlockWithSpaceAndItsDelCostOneWriteEach) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/16", 26);
   world.follow();
@@ -102,43 +96,43 @@ TEST(WithCache, AddInABlockWithSpaceAndItsDelCostOneWriteEach) {
     const std::string container = "c" + std::to_string(i);
     const Cost add(world.beneath);
     EXPECT_NE(world.add(container), "");
-    EXPECT_TRUE(world.from_cache);
+    EXPECT_TRUE(world.from_memory);
     EXPECT_EQ(add.commits(), 1U);
     EXPECT_EQ(add.reads(), 0U);
     const Cost del(world.beneath);
     EXPECT_EQ(world.del(container), 1U);
-    EXPECT_TRUE(world.from_cache);
+    EXPECT_TRUE(world.from_memory);
     EXPECT_EQ(del.commits(), 1U);
     EXPECT_EQ(del.reads(), 0U);
   }
   EXPECT_THAT(world.others.findings(), testing::ElementsAre());
 }
 
-TEST(WithCache, TheFirstBlockIsClaimedWithOneWrite) {
+TEST(FromMemory, TheFirstBlockIsClaimedWithOneWrite) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/16", 26);
   world.follow();
   const Cost cost(world.beneath);
   EXPECT_NE(world.add("first"), "");
-  EXPECT_TRUE(world.from_cache);
+  EXPECT_TRUE(world.from_memory);
   EXPECT_EQ(cost.commits(), 1U);
   EXPECT_EQ(cost.reads(), 0U);
   EXPECT_THAT(world.others.findings(), testing::ElementsAre());
 }
 
-TEST(WithCache, WhatThePluginAddedAloneIsReleasedWithOneWriteOnceSeen) {
+TEST(FromMemory, WhatThePluginAddedAloneIsReleasedWithOneWriteOnceSeen) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/16", 26);
   world.others.add("alone");
   world.follow();
   const Cost cost(world.beneath);
   EXPECT_EQ(world.del("alone"), 1U);
-  EXPECT_TRUE(world.from_cache);
+  EXPECT_TRUE(world.from_memory);
   EXPECT_EQ(cost.commits(), 1U);
   EXPECT_EQ(cost.reads(), 0U);
 }
 
-TEST(WithCache, WhatOthersDidUnseenIsFoundOutByTheCommit) {
+TEST(FromMemory, WhatOthersDidUnseenIsFoundOutByTheCommit) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/24", 28);
   world.follow();
@@ -147,37 +141,37 @@ TEST(WithCache, WhatOthersDidUnseenIsFoundOutByTheCommit) {
   const std::string second = world.others.add("two");
   EXPECT_NE(first, second);
   EXPECT_EQ(world.add("two"), second);
-  EXPECT_FALSE(world.from_cache);
+  EXPECT_FALSE(world.from_memory);
   const std::string third = world.others.add("three");
   EXPECT_EQ(world.others.del("one"), 1U);
   EXPECT_EQ(world.del("one"), 0U);
-  EXPECT_FALSE(world.from_cache);
+  EXPECT_FALSE(world.from_memory);
   EXPECT_EQ(world.del("three"), 1U);
   EXPECT_EQ(world.del("two"), 1U);
   EXPECT_THAT(world.others.findings(), testing::ElementsAre());
 }
 
-TEST(WithCache, ABlockThatTheCacheDoesNotKnowIsNotTakenTwice) {
+TEST(FromMemory, ABlockThatTheCacheDoesNotKnowIsNotTakenTwice) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/28", 28);
   world.follow();
   const std::string other = world.others.add("other", "node-b");  // the only block, unseen
   const std::string mine = world.add("mine");
-  EXPECT_FALSE(world.from_cache);
+  EXPECT_FALSE(world.from_memory);
   EXPECT_NE(mine, other);
   EXPECT_THAT(world.others.findings(), testing::ElementsAre());
 }
 
-TEST(WithCache, ARefusalIsDecidedOnTheStoreItself) {
+TEST(FromMemory, ARefusalIsDecidedOnTheStoreItself) {
   AgentWorld world;
   world.follow();
   EXPECT_EQ(world.add("one").substr(0, 2), "no");  // no pool
   world.others.pool("a", "10.0.0.0/24", 26);
   EXPECT_TRUE(world.add("one").starts_with("10.0.0."));  // not seen by the cache yet
-  EXPECT_FALSE(world.from_cache);
+  EXPECT_FALSE(world.from_memory);
 }
 
-TEST(WithCache, AnAnswerWithoutAWriteIsDecidedOnTheStoreItself) {
+TEST(FromMemory, AnAnswerWithoutAWriteIsDecidedOnTheStoreItself) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/24", 26);
   world.follow();
@@ -185,13 +179,13 @@ TEST(WithCache, AnAnswerWithoutAWriteIsDecidedOnTheStoreItself) {
   world.others.del("one");
   world.others.add("else");
   const std::string again = world.add("one");  // the cache says that it holds `first` still
-  EXPECT_FALSE(world.from_cache);
+  EXPECT_FALSE(world.from_memory);
   EXPECT_NE(again, first);  // it cools
   EXPECT_EQ(world.add("one"), again);
-  EXPECT_FALSE(world.from_cache);
+  EXPECT_FALSE(world.from_memory);
 }
 
-TEST(WithCache, LostRepliesAreSettled) {
+TEST(FromMemory, LostRepliesAreSettled) {
   for (const auto fault :
        {store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict, store::Fault::unavailable}) {
     AgentWorld world;
@@ -209,7 +203,7 @@ TEST(WithCache, LostRepliesAreSettled) {
   }
 }
 
-TEST(WithCache, ALaggingWatchIsNotBelieved) {
+TEST(FromMemory, ALaggingWatchIsNotBelieved) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/24", 26);
   world.follow();
@@ -217,15 +211,15 @@ TEST(WithCache, ALaggingWatchIsNotBelieved) {
   EXPECT_TRUE(world.cached.state().in_use);
   world.others.clock.advance(std::chrono::milliseconds(1100));  // and the watch has not come to our commit
   world.add("two");
-  EXPECT_FALSE(world.from_cache && world.cached.state().in_use);
+  EXPECT_FALSE(world.from_memory && world.cached.state().in_use);
   EXPECT_FALSE(world.cached.state().in_use);
   world.follow();
   EXPECT_TRUE(world.cached.state().in_use);
   world.add("three");
-  EXPECT_TRUE(world.from_cache);
+  EXPECT_TRUE(world.from_memory);
 }
 
-TEST(WithCache, EverythingIsReadAnewNowAndThen) {
+TEST(FromMemory, EverythingIsReadAnewNowAndThen) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/24", 26);
   world.follow();
@@ -238,10 +232,10 @@ TEST(WithCache, EverythingIsReadAnewNowAndThen) {
   world.follow();
   EXPECT_EQ(world.cached.state().rebuilt, rebuilt + 1);
   world.add("two");
-  EXPECT_TRUE(world.from_cache);
+  EXPECT_TRUE(world.from_memory);
 }
 
-TEST(WithCache, ACommitThatWasReadAnewIsNotWaitedFor) {
+TEST(FromMemory, ACommitThatWasReadAnewIsNotWaitedFor) {
   World world;
   world.pool("a", "10.0.0.0/24", 26);
   Meddler beneath(world.store);
@@ -261,7 +255,7 @@ TEST(WithCache, ACommitThatWasReadAnewIsNotWaitedFor) {
   EXPECT_TRUE(cached.state().in_use);
 }
 
-TEST(WithCache, ForgottenHistoryMeansReadingAnew) {
+TEST(FromMemory, ForgottenHistoryMeansReadingAnew) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/24", 26);
   world.follow();
@@ -274,10 +268,10 @@ TEST(WithCache, ForgottenHistoryMeansReadingAnew) {
   EXPECT_TRUE(world.cached.state().in_use);
   EXPECT_EQ(world.cached.state().rebuilt, rebuilt + 1);
   world.add("two");
-  EXPECT_TRUE(world.from_cache);
+  EXPECT_TRUE(world.from_memory);
 }
 
-TEST(WithCache, ForeignBlocksAreKnownByTheirKeysOnly) {
+TEST(FromMemory, ForeignBlocksAreKnownByTheirKeysOnly) {
   AgentWorld world;
   world.others.pool("a", "10.0.0.0/16", 28);
   for (int i = 0; i < 50; ++i) world.others.add("c" + std::to_string(i), "node-" + std::to_string(i));
@@ -289,7 +283,7 @@ TEST(WithCache, ForeignBlocksAreKnownByTheirKeysOnly) {
 
 /// Random work by the agent, by the plugin alone on the same node and by another node, with the watch let go at random:
 /// whatever the cache believes, the register stays sound, and nobody gets an address twice.
-TEST(WithCache, RandomWorkKeepsTheRegisterSound) {
+TEST(FromMemory, RandomWorkKeepsTheRegisterSound) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     AgentWorld world;
     SeededRandom dice(seed);
@@ -304,7 +298,7 @@ TEST(WithCache, RandomWorkKeepsTheRegisterSound) {
         case 0:
         case 1:
           answer = world.add(container);
-          if (world.from_cache) ++by_cache;
+          if (world.from_memory) ++by_cache;
           break;
         case 2:
           answer = world.others.add(container, dice.next() % 2 == 0 ? "node-a" : "node-b");
