@@ -259,6 +259,9 @@ bool is_trouble_of_all(ErrorCode code) {
          code == ErrorCode::corrupt || code == ErrorCode::newer_version;
 }
 
+/// On a fresh reading, and over another connection perhaps.
+bool is_worth_another_try(ErrorCode code) { return code == ErrorCode::conflict || is_trouble_of_all(code); }
+
 /// What an error means for those whom it concerns: it is their answer, or each finds out alone, or, when somebody's
 /// time was up, the others go on.
 void take_error(const Error& error, BatchedCall& call) {
@@ -278,7 +281,7 @@ void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls) {
   BatchDone did;
   store::Store* const stores[] = {&cached, &direct.store};
-  std::size_t tries = 0;
+  std::size_t tries = 0;  // that were in vain
   const Deadline limit = deadline_of_use_case(direct);
   // It goes round again after a conflict, and without those whose time is up.
   while (tell_the_late(direct.clock, limit, calls)) {
@@ -288,10 +291,12 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       take_error_by_all(turn.error(), calls);
       continue;
     }
-    const Context context{*stores[tries], direct.clock, direct.random, direct.time_limit, direct.not_after};
+    const Context context{*stores[std::min(tries, std::size(stores) - 1)], direct.clock, direct.random,
+                          direct.time_limit, direct.not_after};
     Round round(context, calls, deadline);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {
+      if (is_worth_another_try(round.trouble()->code) && ++tries < std::size(stores)) continue;
       take_error_by_all(*round.trouble(), calls);
       continue;
     }
@@ -304,7 +309,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       did.from_memory = tries == 0;
       break;
     }
-    if (done.error().code == ErrorCode::conflict && ++tries < std::size(stores)) continue;
+    if (is_worth_another_try(done.error().code) && ++tries < std::size(stores)) continue;
     for (BatchedCall* call : round.planned()) take_error(done.error(), *call);
     if (done.error().code != ErrorCode::deadline_exceeded) break;
   }

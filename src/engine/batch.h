@@ -46,12 +46,13 @@ struct BatchDone {
 };
 
 /// Decides the calls that wait, in their order, and commits what they plan at once: first on `cached`, then, after a
-/// conflict, on a fresh reading of `direct.store`. No call's refusal, damage, haste or size fails or delays another:
+/// conflict or when the store was away, on a fresh reading of `direct.store`. No call's refusal, damage, haste or size
+/// fails or delays another:
 /// - who plans nothing that is final leaves no trace in what the others see, and goes alone;
 /// - a later call of an owner whose earlier one was not planned waits for that one;
 /// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it;
 /// - whose time is over is not begun (failed: deadline_exceeded); the others are tried again without it.
-/// A store that is away, full or read-only fails all that were planned. On a store without atomic commits the writes go
+/// A store that stays away or is read-only fails all that were planned. On a store without atomic commits the writes go
 /// in the order of commit_in_order. Nothing is believed that came from memory and was not confirmed by the commit.
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls);
 

@@ -279,11 +279,20 @@ TEST_F(BatchTest, AStoreInTroubleIsTheAnswerOfAll) {
   Calls calls;
   calls.add("one");
   calls.add("two");
-  store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, store::Fault::unavailable));
-  calls.commit(context);
+  store.set_faults(store::FaultScript().from_commit(store.counts().commit + 1, store::Fault::unavailable));
+  EXPECT_EQ(calls.commit(context).commits, 2U);
+  store.set_faults({});
   EXPECT_THAT(calls.fates(), Each(BatchFate::failed));
   EXPECT_EQ(calls.list[0].error->code, ErrorCode::unavailable);
   EXPECT_EQ(del("one") + del("two"), 0U);
+}
+
+TEST_F(BatchTest, AStoreThatWasAwayForAMomentIsAskedAgain) {
+  Calls calls;
+  calls.add("one");
+  store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, store::Fault::unavailable));
+  calls.commit(context);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
 }
 
 TEST_F(BatchTest, WithoutRoomEachIsToldByItself) {
