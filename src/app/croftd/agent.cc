@@ -15,7 +15,6 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
 #include "app/open_store.h"
-#include "edge/agent/library_log.h"
 #include "edge/agent/server.h"
 #include "engine/damage_telling.h"
 #include "os/process.h"
@@ -74,10 +73,9 @@ class AgentProgram {
   }
 
   [[nodiscard]] Result<int> run() {
-    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users, 64}, daemon_.clock));
+    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users}, daemon_.clock));
     // From here on what is made is for this user alone.
     os::make_files_private();
-    const edge::LibraryLog library_log(daemon_.clock, [this](const std::string& line) { log_.error("{}", line); });
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
     server_options.workers = options_.workers;
@@ -106,7 +104,7 @@ class AgentProgram {
     if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
     trouble_ = trouble;
     probe(server);
-    const os::UnixListener::Counts counts = server.connections();
+    const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
       log_.warn("refused connections so far: {} of other users, {} over the limit, {} without a descriptor left",

@@ -1,81 +1,44 @@
 #include "edge/agent/server.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <croft/agent.grpc.pb.h>
-#include <fmt/format.h>
-#include <grpc/support/time.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server_posix.h>
+#include <google/protobuf/stubs/logging.h>
 
-#include "os/load_library.h"
+#include "edge/agent/calls.h"
+#include "edge/agent/health.h"
+#include "edge/agent/reflection.h"
+#include "wire/agent/messages.h"
 
 namespace croft::edge {
 namespace {
 
-using std::chrono::nanoseconds;
-
-constexpr int kMetadataBytesMax = 8 << 10;
-constexpr int kStreamsMax = 32;
-constexpr int kIdleMs = 30'000;
-constexpr std::size_t kMemoryMax = std::size_t{16} << 20;
-/// How long the loop that accepts sleeps without anything to do.
-constexpr std::chrono::seconds kAcceptWait{60};
-
-grpc::StatusCode status_code_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return grpc::StatusCode::INVALID_ARGUMENT;
-    case ErrorCode::refused_by_configuration:
-      return grpc::StatusCode::FAILED_PRECONDITION;
-    case ErrorCode::deadline_exceeded:
-      return grpc::StatusCode::DEADLINE_EXCEEDED;
-    case ErrorCode::unavailable:
-      return grpc::StatusCode::UNAVAILABLE;
-    default:
-      return grpc::StatusCode::INTERNAL;
-  }
-}
-
-/// The caller's deadline in our clock.
-Deadline deadline_of(const grpc::CallbackServerContext& context, const Clock& clock) {
-  const gpr_timespec left = gpr_convert_clock_type(context.raw_deadline(), GPR_TIMESPAN);
-  if (gpr_time_cmp(left, gpr_inf_future(GPR_TIMESPAN)) == 0) return {};
-  return Deadline::after(clock.now(), std::chrono::seconds(left.tv_sec) + nanoseconds(left.tv_nsec));
-}
-
-std::string bytes_of(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return {};
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
-  return bytes;
-}
-
 /// A few threads and two short queues. What does not fit is refused at once: nobody waits for nothing.
 class Workers {
  public:
-  using Work = std::function<void()>;
-
-  explicit Workers(const AgentServerOptions& options) : options_(options) {
+  Workers(const AgentServerOptions& options, AgentService& service, os::GrpcServer& server, const Clock& clock)
+      : options_(options), service_(service), server_(server), clock_(clock) {
     for (std::size_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { run(); });
   }
   ~Workers() { stop(); }
 
-  /// False when too much is waiting.
-  [[nodiscard]] bool add_release(Work work) { return add(releases_, options_.releases_max, std::move(work)); }
-  [[nodiscard]] bool add_assign(Work work) { return add(assigns_, options_.assigns_max, std::move(work)); }
+  /// Takes them in order, releases before assignments; those that do not fit are left in the vectors.
+  void add(std::vector<os::GrpcRequest>& releases, std::vector<os::GrpcRequest>& assigns) {
+    std::size_t taken = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      taken += take(releases_, options_.releases_max, releases);
+      taken += take(assigns_, options_.assigns_max, assigns);
+    }
+    for (std::size_t i = 0; i < std::min(taken, options_.workers); ++i) wake_.notify_one();
+  }
 
   /// Everything that waits is still done.
   void stop() {
@@ -90,214 +53,199 @@ class Workers {
   }
 
  private:
-  [[nodiscard]] bool add(std::deque<Work>& queue, std::size_t most, Work work) {
-    {
-      const std::lock_guard lock(mutex_);
-      // What a thread that has nothing to do is about to take does not wait.
-      const std::size_t idle = options_.workers - busy_;
-      if (stopping_ || queue.size() >= most + idle) return false;
-      queue.push_back(std::move(work));
-    }
-    wake_.notify_one();
-    return true;
+  /// How many of the requests had room.
+  [[nodiscard]] std::size_t take(std::deque<os::GrpcRequest>& queue, std::size_t most,
+                                 std::vector<os::GrpcRequest>& requests) {
+    // What a thread that has nothing to do is about to take does not wait.
+    const std::size_t room = stopping_ ? 0 : most + options_.workers - busy_;
+    const std::size_t taken = std::min(requests.size(), room - std::min(room, queue.size()));
+    const auto end = requests.begin() + static_cast<std::ptrdiff_t>(taken);
+    std::move(requests.begin(), end, std::back_inserter(queue));
+    requests.erase(requests.begin(), end);
+    return taken;
   }
 
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
       wake_.wait(lock, [&] { return stopping_ || !releases_.empty() || !assigns_.empty(); });
-      std::deque<Work>& queue = releases_.empty() ? assigns_ : releases_;
+      const bool releasing = !releases_.empty();
+      std::deque<os::GrpcRequest>& queue = releasing ? releases_ : assigns_;
       if (queue.empty()) return;
-      const Work work = std::move(queue.front());
+      const os::GrpcRequest request = std::move(queue.front());
       queue.pop_front();
       ++busy_;
       lock.unlock();
-      work();
+      server_.answer({serve_call(service_, releasing ? AgentCall::release : AgentCall::assign, request, clock_)});
       lock.lock();
       --busy_;
     }
   }
 
   const AgentServerOptions options_;
+  AgentService& service_;
+  os::GrpcServer& server_;
+  const Clock& clock_;
   std::mutex mutex_;  ///< guards all below but the threads
   std::condition_variable wake_;
-  std::deque<Work> releases_;
-  std::deque<Work> assigns_;
+  std::deque<os::GrpcRequest> releases_;
+  std::deque<os::GrpcRequest> assigns_;
   std::size_t busy_ = 0;  ///< threads at work
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
 
-namespace pb = ::croft::agent::v1;
-using AllMethods = pb::Agent::WithRawCallbackMethod_Assign<
-    pb::Agent::WithRawCallbackMethod_Release<pb::Agent::WithRawCallbackMethod_Status<pb::Agent::Service>>>;
-
-/// From gRPC's calls to the service's, in bytes: gRPC's threads only take in and hand out.
-class Door final : public AllMethods {
+/// Which call goes where. What needs no store is answered in the server's own thread, whatever the workers wait for.
+class Door final : public os::GrpcHandler {
  public:
-  Door(AgentService& service, Workers& workers, const Clock& clock)
-      : service_(service), workers_(workers), clock_(clock) {}
+  Door(AgentService& service, Workers& workers, os::GrpcServer& server, bool reflection, const Clock& clock)
+      : service_(service), workers_(workers), server_(server), reflection_(reflection), clock_(clock) {}
 
-  grpc::ServerUnaryReactor* Assign(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                   grpc::ByteBuffer* answer) override {
-    return serve(context, *message, *answer, &Workers::add_assign,
-                 [this](const std::string& bytes, Deadline deadline, const AgentService::HungUp& hung_up) {
-                   return service_.assign(bytes, deadline, hung_up);
-                 });
+  [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
+    if (agent_call_of(method) || method == Health::kCheckMethod) return os::GrpcMethodKind::unary;
+    const bool streams = method == Health::kWatchMethod || (reflection_ && is_reflection(method));
+    return streams ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
   }
-  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                    grpc::ByteBuffer* answer) override {
-    return serve(context, *message, *answer, &Workers::add_release,
-                 [this](const std::string& bytes, Deadline deadline, const AgentService::HungUp& hung_up) {
-                   return service_.release(bytes, deadline, hung_up);
-                 });
+
+  void on_request(os::GrpcRequest request) override {
+    const auto call = agent_call_of(request.method);
+    if (call == AgentCall::assign) {
+      assigns_.push_back(std::move(request));
+    } else if (call == AgentCall::release) {
+      releases_.push_back(std::move(request));
+    } else if (call == AgentCall::status) {
+      answers_.push_back(serve_call(service_, *call, request, clock_));
+    } else {
+      answers_.push_back(health_.check(request.call, request.message));
+    }
   }
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                   grpc::ByteBuffer* answer) override {
-    return serve(
-        context, *message, *answer, &Workers::add_assign,
-        [this](const std::string& bytes, Deadline, const AgentService::HungUp&) { return service_.status(bytes); });
+
+  void on_batch_end() override {
+    workers_.add(releases_, assigns_);
+    for (auto* refused : {&releases_, &assigns_}) {
+      for (const os::GrpcRequest& request : *refused) answers_.push_back(too_many_wait(request.call));
+      refused->clear();
+    }
+    server_.answer(std::exchange(answers_, {}));
+  }
+
+  void on_open(os::GrpcCallId call, std::string_view method) override {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return answers_.push_back(farewell(call));
+    streams_.insert(call);
+    if (method != Health::kWatchMethod) reflecting_.insert(call);
+  }
+  void on_message(os::GrpcCallId call, std::string message) override {
+    if (reflecting_.contains(call)) {
+      const auto answer = reflect(message);
+      if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
+      return server_.send(call, *answer);
+    }
+    const auto news = health_.watch(call, message);
+    if (!news) return end(call, os::GrpcCode::invalid_argument, news.error().message);
+    server_.send(call, news->message);
+  }
+  /// A Watch goes on: its caller says one thing, and listens.
+  void on_end(os::GrpcCallId call) override {
+    if (reflecting_.contains(call)) end(call, os::GrpcCode::ok, {});
+  }
+  void on_gone(os::GrpcCallId call) override {
+    health_.forget(call);
+    reflecting_.erase(call);
+    const std::lock_guard lock(mutex_);
+    streams_.erase(call);
+  }
+
+  /// From any thread.
+  void set_serving(bool serving) {
+    for (Health::News& news : health_.set_serving(serving)) server_.send(news.call, std::move(news.message));
+  }
+  /// Ends the calls that would not end by themselves; from any thread.
+  void end_streams() {
+    std::vector<os::GrpcAnswer> answers;
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+      for (const os::GrpcCallId call : streams_) answers.push_back(farewell(call));
+    }
+    server_.answer(std::move(answers));
   }
 
  private:
-  /// `context`, `message` and `answer` live until Finish.
-  template <class Ask>
-  grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, const grpc::ByteBuffer& message,
-                                  grpc::ByteBuffer& answer, bool (Workers::*add)(Workers::Work), Ask ask) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    if (message.Length() > wire::agent::kMessageBytesMax) {
-      reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
-                       fmt::format("the message has {} bytes; the agent takes no more than {}: go to the store",
-                                   message.Length(), wire::agent::kMessageBytesMax)});
-      return reactor;
-    }
-    const Deadline deadline = deadline_of(*context, clock_);
-    const bool taken = (workers_.*add)([this, ask, reactor, context, deadline, &message, &answer] {
-      if (deadline.passed(clock_.now())) {
-        reactor->Finish({grpc::StatusCode::DEADLINE_EXCEEDED, "it waited too long for its turn"});
-        return;
-      }
-      const auto done = ask(bytes_of(message), deadline, [context] { return context->IsCancelled(); });
-      if (!done) {
-        reactor->Finish({status_code_of(done.error().code), done.error().message});
-        return;
-      }
-      const grpc::Slice slice(*done);
-      grpc::ByteBuffer buffer(&slice, 1);
-      answer.Swap(&buffer);
-      reactor->Finish(grpc::Status::OK);
-    });
-    if (!taken) reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls wait; go to the store"});
-    return reactor;
+  static os::GrpcAnswer farewell(os::GrpcCallId call) {
+    return {call, os::GrpcCode::unavailable, "the agent ends", {}};
+  }
+  void end(os::GrpcCallId call, os::GrpcCode code, std::string text) {
+    on_gone(call);
+    answers_.push_back({call, code, std::move(text), {}});
   }
 
   AgentService& service_;
   Workers& workers_;
+  os::GrpcServer& server_;
+  const bool reflection_;
   const Clock& clock_;
+  Health health_;
+  // Of this round.
+  std::vector<os::GrpcRequest> releases_;
+  std::vector<os::GrpcRequest> assigns_;
+  std::vector<os::GrpcAnswer> answers_;
+  std::set<os::GrpcCallId> reflecting_;
+  std::mutex mutex_;  ///< guards both below
+  std::set<os::GrpcCallId> streams_;
+  bool ending_ = false;
 };
-
-std::unique_ptr<grpc::Server> build(Door& door) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  builder.RegisterService(&door);
-  // Above what is taken, so that it is we who say that a message is too long; gRPC's own refusal reads as a full queue.
-  builder.SetMaxReceiveMessageSize(static_cast<int>(4 * wire::agent::kMessageBytesMax));
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
-  builder.SetResourceQuota(grpc::ResourceQuota("agent").Resize(kMemoryMax));
-  // Of the services here only reflection is of the kind that these threads serve.
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
-  return builder.BuildAndStart();
-}
 
 }  // namespace
 
 class AgentServer::Parts {
  public:
-  Parts(AgentService& service, std::unique_ptr<os::UnixListener> listener, const AgentServerOptions& options,
+  Parts(AgentService& service, std::unique_ptr<os::GrpcServer> server, const AgentServerOptions& options,
         const Clock& clock)
-      : options_(options),
-        clock_(clock),
-        listener_(std::move(listener)),
-        workers_(options),
-        door_(service, workers_, clock) {}
-
-  [[nodiscard]] Result<void> start() {
-    if (options_.reflection) TRY_VOID(os::load_library(CROFT_GRPC_REFLECTION));
-    server_ = build(door_);
-    if (server_ == nullptr) return fail(ErrorCode::internal, "gRPC's server does not start");
-    set_serving(true);
-    accepting_ = std::thread([this] { accept(); });
-    return {};
+      : server_(std::move(server)),
+        workers_(options, service, *server_, clock),
+        door_(service, workers_, *server_, options.reflection, clock) {
+    server_->serve(door_);
   }
 
   void stop(Deadline deadline) {
-    if (!accepting_.joinable()) return;
-    stopping_ = true;
-    listener_->wake();
-    accepting_.join();
-    listener_.reset();  // who comes from now on goes to the store at once
-    const nanoseconds left = std::clamp(deadline.at_since_boot - clock_.now().since_boot, nanoseconds{0},
-                                        nanoseconds(std::chrono::hours{1}));
-    server_->GetHealthCheckService()->SetServingStatus(false);
-    server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left.count(), GPR_TIMESPAN)));
+    server_->stop_listening();  // who comes from now on goes to the store at once
+    door_.set_serving(false);
+    door_.end_streams();
+    server_->stop(deadline);
     workers_.stop();
-    server_->Wait();
   }
 
-  void set_serving(bool serving) {
-    server_->GetHealthCheckService()->SetServingStatus(wire::agent::kServiceName, serving);
-    server_->GetHealthCheckService()->SetServingStatus("", serving);
-  }
+  void set_serving(bool serving) { door_.set_serving(serving); }
 
-  [[nodiscard]] os::UnixListener::Counts connections() const {
-    const std::lock_guard lock(counts_mutex_);
-    return counts_;
-  }
+  [[nodiscard]] os::GrpcServer::Counts connections() const { return server_->counts(); }
 
  private:
-  void accept() {
-    while (!stopping_) {
-      auto connection = listener_->accept(Deadline::after(clock_.now(), kAcceptWait));
-      {
-        const std::lock_guard lock(counts_mutex_);
-        counts_ = listener_->counts();
-      }
-      if (connection && !stopping_) grpc::AddInsecureChannelFromFd(server_.get(), connection->release());
-    }
-  }
-
-  const AgentServerOptions options_;
-  const Clock& clock_;
-  std::unique_ptr<os::UnixListener> listener_;
+  std::unique_ptr<os::GrpcServer> server_;
   Workers workers_;
   Door door_;
-  std::unique_ptr<grpc::Server> server_;
-  std::thread accepting_;
-  std::atomic<bool> stopping_{false};
-  mutable std::mutex counts_mutex_;
-  os::UnixListener::Counts counts_;
 };
 
 AgentServer::AgentServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-AgentServer::~AgentServer() { parts_->stop(Deadline{nanoseconds{0}}); }
+AgentServer::~AgentServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}); }
 
 Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
                                                         std::unique_ptr<os::UnixListener> listener,
                                                         const AgentServerOptions& options, const Clock& clock) {
-  auto parts = std::make_unique<Parts>(service, std::move(listener), options, clock);
-  TRY_VOID(parts->start());
-  return std::unique_ptr<AgentServer>(new AgentServer(std::move(parts)));
+  // What it says is of a peer's faults, who is told himself, and may quote him.
+  google::protobuf::SetLogHandler(nullptr);
+  os::GrpcServerOptions server_options;
+  server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
+  TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));
+  return std::unique_ptr<AgentServer>(
+      new AgentServer(std::make_unique<Parts>(service, std::move(server), options, clock)));
 }
 
 void AgentServer::stop(Deadline deadline) { parts_->stop(deadline); }
 
 void AgentServer::set_serving(bool serving) { parts_->set_serving(serving); }
 
-os::UnixListener::Counts AgentServer::connections() const { return parts_->connections(); }
+os::GrpcServer::Counts AgentServer::connections() const { return parts_->connections(); }
 
 }  // namespace croft::edge

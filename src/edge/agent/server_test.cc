@@ -83,7 +83,7 @@ class AgentServerTest : public testing::Test {
   store::CachedStore cached_{store_, {core::AffinityOwner::Type::host, "node-a"}, clock_};
   AgentWorld world_{cached_, cached_.uncached(), clock_, random_, "memory:", "node-a", {}, [](const std::string&) {}};
   AgentService service_{world_};
-  os::UnixListenerOptions listener_options_{{::geteuid()}, 64};
+  os::UnixListenerOptions listener_options_{{::geteuid()}};
   AgentServerOptions server_options_;
   std::unique_ptr<AgentServer> server_;
 };
@@ -267,7 +267,7 @@ TEST_F(AgentServerTest, GarbageIsAnsweredAndTheNextOneIsServed) {
     EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << reply.status.message;
     EXPECT_NE(reply.status.message.find("no more than 65536"), std::string::npos) << reply.status.message;
   }
-  // Of what would fill the memory gRPC itself reads the length alone.
+  // Of what would fill the memory the length alone is read.
   EXPECT_EQ((*channel)->call(agent::kAssignMethod, std::string(1'000'000, 'x'), in(seconds(20))).status.code,
             os::GrpcCode::resource_exhausted);
   EXPECT_TRUE(add(call("one")).starts_with("10."));

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "edge/agent/service.h"
+#include "os/grpc_handler.h"
+
+namespace croft::edge {
+
+/// The methods of the agent's own service.
+enum class AgentCall : std::uint8_t { assign, release, status };
+
+/// Which of them a gRPC method is; nothing when it is none.
+[[nodiscard]] std::optional<AgentCall> agent_call_of(std::string_view method);
+
+/// Serves one call, from the bytes of the request to the answer; takes as long as the service does. From any thread.
+[[nodiscard]] os::GrpcAnswer serve_call(AgentService& service, AgentCall what, const os::GrpcRequest& request,
+                                        const Clock& clock);
+
+/// What the service says of a call, as gRPC says it.
+[[nodiscard]] os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done);
+
+/// A call that is not taken, as too many wait.
+[[nodiscard]] os::GrpcAnswer too_many_wait(os::GrpcCallId call);
+
+}  // namespace croft::edge
