@@ -7,10 +7,10 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
 
-# The arm64 packages with which programs are linked to gRPC and Prometheus can't stand beside those of this machine; the
+# The arm64 packages with which programs are linked to Prometheus can't stand beside those of this machine; the
 # libraries themselves can. What those packages would add are names without a version; headers are the same everywhere.
 set(croft_arm64_libraries "${CMAKE_BINARY_DIR}/arm64-libraries")
-foreach(name grpc++ grpc gpr grpc++_reflection absl_synchronization absl_base prometheus-cpp-pull prometheus-cpp-core civetweb-cpp civetweb)
+foreach(name prometheus-cpp-pull prometheus-cpp-core civetweb-cpp civetweb)
   file(GLOB croft_versions "/usr/lib/aarch64-linux-gnu/lib${name}.so.*")
   if(croft_versions)
     list(GET croft_versions 0 croft_version)

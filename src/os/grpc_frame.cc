@@ -18,6 +18,14 @@ constexpr std::array<std::string_view, 17> kCodeNames = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
+/// Of a `grpc-timeout`.
+struct Unit {
+  char letter;
+  std::int64_t nanoseconds;
+};
+constexpr std::array<Unit, 6> kUnits = {
+    {{'n', 1}, {'u', 1'000}, {'m', 1'000'000}, {'S', 1'000'000'000}, {'M', 60'000'000'000}, {'H', 3'600'000'000'000}}};
+
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -61,22 +69,44 @@ GrpcCode grpc_code_of_http(int http_status) {
 
 std::string grpc_timeout_text(std::chrono::nanoseconds span) {
   constexpr std::int64_t kValueMax = 99'999'999;  // eight digits
-  struct Unit {
-    char letter;
-    std::int64_t nanoseconds;
-  };
-  constexpr std::array<Unit, 6> kUnits = {{{'n', 1},
-                                           {'u', 1'000},
-                                           {'m', 1'000'000},
-                                           {'S', 1'000'000'000},
-                                           {'M', 60'000'000'000},
-                                           {'H', 3'600'000'000'000}}};
   const std::int64_t wanted = std::max<std::int64_t>(span.count(), 1);
   for (const Unit& unit : kUnits) {
     const std::int64_t value = wanted / unit.nanoseconds + (wanted % unit.nanoseconds == 0 ? 0 : 1);
     if (value <= kValueMax) return fmt::format("{}{}", value, unit.letter);
   }
   return fmt::format("{}H", kValueMax);
+}
+
+std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text) {
+  constexpr std::size_t kDigitsMax = 8;
+  constexpr std::chrono::nanoseconds kMost = std::chrono::hours{24 * 365};
+  if (text.size() < 2 || text.size() > kDigitsMax + 1) return std::nullopt;
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  for (const Unit& unit : kUnits) {
+    if (unit.letter != text.back()) continue;
+    return value > kMost.count() / unit.nanoseconds ? kMost : std::chrono::nanoseconds(value * unit.nanoseconds);
+  }
+  return std::nullopt;
+}
+
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte <= 0x7E && c != '%') {
+      encoded += c;
+    } else {
+      encoded += '%';
+      encoded += kDigits[byte >> 4U];
+      encoded += kDigits[byte & 0xFU];
+    }
+  }
+  return encoded;
 }
 
 std::string percent_decoded(std::string_view text) {
@@ -104,6 +134,15 @@ std::string grpc_framed(std::string_view message) {
   return framed;
 }
 
+std::optional<GrpcPrefix> GrpcUnframer::prefix() const {
+  const std::string_view rest = std::string_view(buffer_).substr(taken_);
+  if (rest.size() < kPrefixBytes) return std::nullopt;
+  GrpcPrefix prefix{static_cast<std::uint8_t>(rest[0]), 0};
+  for (std::size_t i = 1; i < kPrefixBytes; ++i)
+    prefix.length = prefix.length << 8U | static_cast<unsigned char>(rest[i]);
+  return prefix;
+}
+
 Result<std::optional<std::string>> GrpcUnframer::next() {
   const std::string_view rest = std::string_view(buffer_).substr(taken_);
   if (rest.empty()) return std::optional<std::string>();
@@ -112,9 +151,9 @@ Result<std::optional<std::string>> GrpcUnframer::next() {
     return fail(ErrorCode::corrupt,
                 fmt::format("a message begins with the flag {}", static_cast<unsigned char>(rest[0])));
   }
-  if (rest.size() < kPrefixBytes) return std::optional<std::string>();
-  std::size_t length = 0;
-  for (std::size_t i = 1; i < kPrefixBytes; ++i) length = length << 8 | static_cast<unsigned char>(rest[i]);
+  const auto begin = prefix();
+  if (!begin) return std::optional<std::string>();
+  const std::size_t length = begin->length;
   if (length > message_bytes_max_) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("a message of {} bytes is longer than {}", length, message_bytes_max_));

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,11 +43,22 @@ enum class GrpcCode : std::uint8_t {
 /// The value of `grpc-timeout`: at most 8 digits and a unit, never longer than the span asked for by more than a unit.
 [[nodiscard]] std::string grpc_timeout_text(std::chrono::nanoseconds span);
 
+/// The span that a `grpc-timeout` names, at most a year; nothing when it is none.
+[[nodiscard]] std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text);
+
+/// A text as a `grpc-message` has it: printable ASCII without `%` as it is, everything else percent-encoded.
+[[nodiscard]] std::string percent_encoded(std::string_view text);
 /// A `grpc-message` without its percent-encoding; what is no encoding stays as it is.
 [[nodiscard]] std::string percent_decoded(std::string_view text);
 
 /// A message as it travels: not compressed, four bytes of length, the bytes.
 [[nodiscard]] std::string grpc_framed(std::string_view message);
+
+/// What stands before the bytes of a message.
+struct GrpcPrefix {
+  std::uint8_t flag = 0;  ///< 1: compressed; more are not defined
+  std::uint32_t length = 0;
+};
 
 /// Cuts the bytes of a body into messages.
 class GrpcUnframer {
@@ -55,11 +67,15 @@ class GrpcUnframer {
   explicit GrpcUnframer(std::size_t message_bytes_max, std::string bytes = {})
       : message_bytes_max_(message_bytes_max), buffer_(std::move(bytes)) {}
   void add(std::string_view bytes) { buffer_ += bytes; }
+  /// What the next message begins with, for a look before next(); nothing when more bytes are needed.
+  [[nodiscard]] std::optional<GrpcPrefix> prefix() const;
   /// The next whole message; nothing when more bytes are needed. Errors: corrupt (compressed, or a flag that does not
   /// exist), invalid_argument (longer than the bound): no further call makes sense.
   [[nodiscard]] Result<std::optional<std::string>> next();
   /// True when a message has begun and is not whole: at the end of a body it was cut.
-  [[nodiscard]] bool has_rest() const { return buffer_.size() > taken_; }
+  [[nodiscard]] bool has_rest() const { return rest_bytes() > 0; }
+  /// What of the bytes is in no message that was taken.
+  [[nodiscard]] std::size_t rest_bytes() const { return buffer_.size() - taken_; }
 
  private:
   std::size_t message_bytes_max_;

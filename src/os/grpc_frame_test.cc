@@ -107,6 +107,38 @@ TEST(GrpcFrame, TimeoutsHaveEightDigitsAndAreNotShorter) {
   EXPECT_EQ(grpc_timeout_text(std::chrono::nanoseconds::max()), "2562048H");
 }
 
+TEST(GrpcFrame, TimeoutsAreRead) {
+  EXPECT_EQ(parse_grpc_timeout("1n"), 1ns);
+  EXPECT_EQ(parse_grpc_timeout("5000000u"), 5s);
+  EXPECT_EQ(parse_grpc_timeout("0S"), 0s);
+  EXPECT_EQ(parse_grpc_timeout("2M"), 2min);
+  EXPECT_EQ(parse_grpc_timeout("99999999H"), 24h * 365);
+  for (const char* text : {"", "n", "1", "123456789n", "-1n", "+1n", " 1n", "1 n", "1x", "1N"}) {
+    EXPECT_EQ(parse_grpc_timeout(text), std::nullopt) << text;
+  }
+  for (const auto span : {1ns, 99'999'999ns, 100'000'001ns, 1'234'567'890'123ns}) {
+    EXPECT_GE(parse_grpc_timeout(grpc_timeout_text(span)), span);
+  }
+}
+
+TEST(GrpcFrame, APrefixIsSeenBeforeItsMessage) {
+  GrpcUnframer unframer(100);
+  unframer.add(std::string("\2\0\1\0", 4));
+  EXPECT_FALSE(unframer.prefix());
+  unframer.add("\3");
+  ASSERT_TRUE(unframer.prefix());
+  EXPECT_EQ(unframer.prefix()->flag, 2);
+  EXPECT_EQ(unframer.prefix()->length, 0x10003U);
+}
+
+TEST(GrpcFrame, PercentEncoding) {
+  EXPECT_EQ(percent_encoded("a b~"), "a b~");
+  EXPECT_EQ(percent_encoded("100%\n\xC3\xBC\x7F"), "100%25%0A%C3%BC%7F");
+  for (const std::string& text : {std::string("\0\xFF%41", 5), std::string()}) {
+    EXPECT_EQ(percent_decoded(percent_encoded(text)), text);
+  }
+}
+
 TEST(GrpcFrame, Codes) {
   EXPECT_EQ(parse_grpc_code("0"), GrpcCode::ok);
   EXPECT_EQ(parse_grpc_code("14"), GrpcCode::unavailable);

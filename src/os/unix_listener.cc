@@ -1,8 +1,6 @@
 #include "os/unix_listener.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <climits>
 
 #include <fmt/format.h>
 
@@ -22,9 +18,9 @@
 namespace croft::os {
 namespace {
 
-constexpr int kBacklog = 64;
-/// After a failure to accept that is nobody's fault in particular.
-constexpr int kPauseMs = 50;
+constexpr int kBacklog = 512;
+/// Who is refused again and again must not keep the loop from its other work.
+constexpr int kRefusedAtOnce = 64;
 
 Error not_ours(const std::string& path, std::string_view why) {
   return {ErrorCode::already_exists, fmt::format("cannot listen on {}: {}", path, why), {}};
@@ -124,17 +120,10 @@ Result<void> UnixListener::open() {
   if (access.mode != 0600 && ::chmod(path_.c_str(), access.mode) != 0) {
     return fail(system_error("change the mode of", path_, errno));
   }
-  alarm_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!alarm_.is_open() || !spare_.is_open()) return fail(system_error("serve", path_, errno));
+  if (!spare_.is_open()) return fail(system_error("serve", path_, errno));
   if (::listen(socket_.get(), kBacklog) != 0) return fail(system_error("listen on", path_, errno));
   return {};
-}
-
-void UnixListener::wake() const {
-  const std::uint64_t one = 1;
-  // It can't fail: the counter is far from full, and one wake is as good as many.
-  static_cast<void>(!::write(alarm_.get(), &one, sizeof one));
 }
 
 bool UnixListener::may_connect(int connection) const {
@@ -148,60 +137,29 @@ void UnixListener::refuse_without_descriptor() {
   spare_ = FileDescriptor();
   { const FileDescriptor refused(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
   spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!spare_.is_open()) ::poll(nullptr, 0, kPauseMs);  // somebody else took it; not to spin
+  stuck_ = !spare_.is_open();  // somebody else took it
 }
 
-std::optional<FileDescriptor> UnixListener::take_one() {
-  FileDescriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!connection.is_open()) {
-    if (is_out_of_descriptors(errno)) refuse_without_descriptor();
-    return {};
-  }
-  if (!may_connect(connection.get())) {
-    ++counts_.foreign_users;
-    return {};
-  }
-  if (known_.size() >= options_.connections_max) {
-    ++counts_.too_many;
-    return {};
-  }
-  FileDescriptor second(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 3));
-  if (!second.is_open()) {
-    ++counts_.no_descriptors;
-    return {};
-  }
-  known_.push_back(std::move(second));
-  ++counts_.accepted;
-  counts_.open = known_.size();
-  return connection;
-}
-
-std::optional<FileDescriptor> UnixListener::accept(Deadline deadline) {
-  for (;;) {
-    std::vector<pollfd> wanted{{socket_.get(), POLLIN, 0}, {alarm_.get(), POLLIN, 0}};
-    for (const FileDescriptor& connection : known_) wanted.push_back({connection.get(), POLLRDHUP, 0});
-    const auto now = clock_.now().since_boot;
-    const auto left = std::max(deadline.at_since_boot - now, std::chrono::nanoseconds{0});
-    const auto wait = std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(), INT_MAX);
-    const int ready = ::poll(wanted.data(), wanted.size(), static_cast<int>(wait));
-    if (ready < 0 && errno != EINTR) ::poll(nullptr, 0, kPauseMs);
-    if (ready > 0) {
-      // From the back, so that the places before stay what they are.
-      for (std::size_t i = wanted.size(); i-- > 2;) {
-        if (wanted[i].revents != 0) known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(i - 2));
+std::optional<FileDescriptor> UnixListener::accept() {
+  stuck_ = false;
+  if (!spare_.is_open()) spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (int refused = 0; refused < kRefusedAtOnce && !stuck_; ++refused) {
+    FileDescriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection.is_open()) {
+      if (may_connect(connection.get())) {
+        ++counts_.accepted;
+        return connection;
       }
-      counts_.open = known_.size();
-      if (wanted[1].revents != 0) {
-        std::uint64_t ignored = 0;
-        static_cast<void>(!::read(alarm_.get(), &ignored, sizeof ignored));
-        return {};
-      }
-      if (wanted[0].revents != 0) {
-        if (auto connection = take_one()) return connection;
-      }
+      ++counts_.foreign_users;
+    } else if (is_out_of_descriptors(errno)) {
+      refuse_without_descriptor();
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return {};
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      stuck_ = true;
     }
-    if (deadline.passed(clock_.now())) return {};
   }
+  return {};
 }
 
 Result<std::unique_ptr<Transport>> OwnPeer::secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,

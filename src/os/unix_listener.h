@@ -20,13 +20,11 @@ struct UnixListenerOptions {
   /// Who may connect (SO_PEERCRED). The file's mode follows: 0600 for root and this process's own user; it belongs to
   /// the one other user, if there is one; with several it is 0666, and the look at the peer alone decides.
   std::vector<std::uint32_t> users = {0};
-  std::size_t connections_max = 64;  ///< open at once; further ones are closed at once
 };
 
-/// A Unix socket with a gate: who connects is checked before a byte is read, connections are counted until they end,
-/// and running out of descriptors refuses connections instead of ending the service. Whoever takes a connection over
-/// owns it; the listener keeps a second descriptor of it to learn of its end.
-/// Not synchronised, but for wake().
+/// A Unix socket with a gate, for a loop that waits for many descriptors: who connects is checked before a byte is
+/// read, and running out of descriptors refuses connections instead of ending the service. It never blocks. Not
+/// synchronised.
 class UnixListener {
  public:
   /// Makes the socket, and its directory (0755) when that is missing. A socket that a dead process left is
@@ -40,19 +38,21 @@ class UnixListener {
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
 
-  /// The next connection of somebody who may connect; nothing at the deadline or after wake(). It does not block.
-  [[nodiscard]] std::optional<FileDescriptor> accept(Deadline deadline);
+  /// Readable when somebody waits to be accepted.
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  /// The next connection, not blocking, of somebody who may connect; nothing when nobody else waits. Whoever may not is
+  /// closed at once. After many of those it returns as well: descriptor() is readable still, then.
+  [[nodiscard]] std::optional<FileDescriptor> accept();
+  /// After accept(): somebody waits who can be neither accepted nor refused, as there is no descriptor at all. To be
+  /// tried again after a pause: descriptor() stays readable.
+  [[nodiscard]] bool is_stuck() const { return stuck_; }
   /// What removes the socket's file, if it is this one's still, so that nobody finds the way any more; from any thread,
   /// also after this object.
   [[nodiscard]] std::function<void()> file_remover() const;
-  /// Ends an accept() of another thread, or the next one.
-  void wake() const;
 
   struct Counts {
-    std::size_t open = 0;
     std::uint64_t accepted = 0;
     std::uint64_t foreign_users = 0;   ///< refused: not among `users`
-    std::uint64_t too_many = 0;        ///< refused: over connections_max
     std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -61,7 +61,6 @@ class UnixListener {
  private:
   UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock);
   [[nodiscard]] Result<void> open();
-  [[nodiscard]] std::optional<FileDescriptor> take_one();
   void refuse_without_descriptor();
   struct FileAccess {
     std::uint32_t mode = 0600;
@@ -75,9 +74,8 @@ class UnixListener {
   const Clock& clock_;
   FileLock lock_;
   FileDescriptor socket_;
-  FileDescriptor alarm_;               ///< eventfd
-  FileDescriptor spare_;               ///< given up for a moment when there are no others
-  std::vector<FileDescriptor> known_;  ///< of every open connection a second descriptor
+  FileDescriptor spare_;  ///< given up for a moment when there are no others
+  bool stuck_ = false;
   std::uint64_t inode_ = 0;
   std::uint64_t device_ = 0;
   Counts counts_;

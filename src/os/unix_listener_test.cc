@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -44,7 +43,7 @@ class UnixListenerTest : public testing::Test {
   ScratchDirectory directory_;
   std::string path_ = directory_.path() + "/run/agent.sock";
   SystemClock clock_;
-  UnixListenerOptions options_{{::geteuid()}, 64};
+  UnixListenerOptions options_{{::geteuid()}};
 };
 
 TEST_F(UnixListenerTest, AcceptsWhoMayConnect) {
@@ -55,10 +54,15 @@ TEST_F(UnixListenerTest, AcceptsWhoMayConnect) {
   EXPECT_EQ(status.st_mode & 07777U, 0600U);
   const FileDescriptor client = connect(path_);
   ASSERT_TRUE(client.is_open());
-  const auto connection = (*listener)->accept(in(std::chrono::seconds(5)));
+  EXPECT_TRUE(wait_for_descriptor((*listener)->descriptor(), true, false, clock_, in(std::chrono::seconds(5))));
+  const FileDescriptor second = connect(path_);
+  const auto connection = (*listener)->accept();
   ASSERT_TRUE(connection);
-  EXPECT_EQ((*listener)->counts().open, 1U);
-  EXPECT_FALSE((*listener)->accept(in({})));
+  EXPECT_NE(::fcntl(connection->get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_TRUE((*listener)->accept());
+  EXPECT_FALSE((*listener)->accept());
+  EXPECT_EQ((*listener)->counts().accepted, 2U);
+  EXPECT_FALSE(wait_for_descriptor((*listener)->descriptor(), true, false, clock_, in({})));
 }
 
 TEST_F(UnixListenerTest, TheFileIsForThoseWhoMayConnect) {
@@ -90,34 +94,12 @@ TEST_F(UnixListenerTest, OthersAreClosedAtOnce) {
   options_.users = {::geteuid() + 1};
   const auto listener = UnixListener::listen(path_, options_, clock_);
   ASSERT_TRUE(listener) << listener.error().message;
-  const FileDescriptor client = connect(path_);
-  EXPECT_FALSE((*listener)->accept(in({})));
-  EXPECT_TRUE(is_closed(client));
-  EXPECT_EQ((*listener)->counts().foreign_users, 1U);
-}
-
-TEST_F(UnixListenerTest, NoMoreThanSoManyAndAgainWhenSomeHaveLeft) {
-  options_.connections_max = 2;
-  const auto listener = UnixListener::listen(path_, options_, clock_);
-  ASSERT_TRUE(listener) << listener.error().message;
-  FileDescriptor clients[3];
-  std::vector<FileDescriptor> taken;
-  for (FileDescriptor& client : clients) {
-    client = connect(path_);
-    if (auto connection = (*listener)->accept(in({}))) taken.push_back(*std::move(connection));
-  }
-  EXPECT_EQ(taken.size(), 2U);
-  EXPECT_TRUE(is_closed(clients[2]));
-  EXPECT_EQ((*listener)->counts().too_many, 1U);
-  clients[0] = FileDescriptor();
-  EXPECT_FALSE((*listener)->accept(in({})));
-  EXPECT_EQ((*listener)->counts().open, 1U);
-  // Also when it is our side that ends it.
-  ::shutdown(taken[1].get(), SHUT_RDWR);
-  EXPECT_FALSE((*listener)->accept(in({})));
-  EXPECT_EQ((*listener)->counts().open, 0U);
-  const FileDescriptor again = connect(path_);
-  EXPECT_TRUE((*listener)->accept(in(std::chrono::seconds(5))));
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(connect(path_));
+  EXPECT_FALSE((*listener)->accept());
+  for (const FileDescriptor& client : clients) EXPECT_TRUE(is_closed(client));
+  EXPECT_EQ((*listener)->counts().foreign_users, 3U);
+  EXPECT_EQ((*listener)->counts().accepted, 0U);
 }
 
 TEST_F(UnixListenerTest, RunningOutOfDescriptorsRefusesAndPasses) {
@@ -127,17 +109,35 @@ TEST_F(UnixListenerTest, RunningOutOfDescriptorsRefusesAndPasses) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const FileDescriptor next(::fcntl(0, F_DUPFD_CLOEXEC, 3));  // the lowest number that is free
-  const Deadline at_once = in({});  // before: the sanitizers' checks of virtual calls need descriptors, too
   rlimit none = before;
   none.rlim_cur = static_cast<rlim_t>(next.get()) + 1;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto refused = (*listener)->accept(at_once);
+  const auto refused = (*listener)->accept();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_FALSE(refused);
   EXPECT_GE((*listener)->counts().no_descriptors, 1U);
+  EXPECT_FALSE((*listener)->is_stuck());
   EXPECT_TRUE(is_closed(waiting));
   const FileDescriptor client = connect(path_);
-  EXPECT_TRUE((*listener)->accept(in(std::chrono::seconds(5))));
+  EXPECT_TRUE((*listener)->accept());
+}
+
+TEST_F(UnixListenerTest, WhoCanBeNeitherAcceptedNorRefusedWaits) {
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const FileDescriptor waiting = connect(path_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;  // not even the spare one comes back
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto first = (*listener)->accept();
+  const bool stuck = (*listener)->is_stuck();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(first);
+  EXPECT_TRUE(stuck);
+  EXPECT_TRUE((*listener)->accept());
+  EXPECT_FALSE((*listener)->is_stuck());
 }
 
 TEST_F(UnixListenerTest, ReplacesADeadOneAndRefusesALiveOne) {
@@ -177,14 +177,6 @@ TEST_F(UnixListenerTest, LeavesWhatIsNoSocketAlone) {
   EXPECT_EQ(UnixListener::listen("relative", options_, clock_).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(UnixListener::listen("/" + std::string(200, 'x'), options_, clock_).error().code,
             ErrorCode::invalid_argument);
-}
-
-TEST_F(UnixListenerTest, WakeEndsTheWait) {
-  const auto listener = UnixListener::listen(path_, options_, clock_);
-  ASSERT_TRUE(listener) << listener.error().message;
-  std::thread waker([&] { (*listener)->wake(); });
-  EXPECT_FALSE((*listener)->accept(in(std::chrono::hours(1))));
-  waker.join();
 }
 
 }  // namespace

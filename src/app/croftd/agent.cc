@@ -15,7 +15,6 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
 #include "app/open_store.h"
-#include "edge/agent/library_log.h"
 #include "edge/agent/server.h"
 #include "engine/damage_telling.h"
 #include "os/process.h"
@@ -40,7 +39,9 @@ struct AgentOptions {
   std::string socket = edge::kDefaultAgentSocket;
   std::string node;
   std::vector<std::uint32_t> users = {0};
-  std::size_t workers = edge::AgentServerOptions{}.workers;
+  std::size_t workers = edge::LanesOptions{}.alone;
+  std::uint32_t claim_ahead_below = 8;
+  std::uint32_t claim_ahead_hold_s = 300;
   bool log_calls = false;
   bool reflection = false;
 };
@@ -68,19 +69,20 @@ class AgentProgram {
                [this](const std::string& line) {
                  if (options_.log_calls) log_.info("{}", one_line(line));
                },
-               std::move(file)},
+               std::move(file),
+               options.claim_ahead_below,
+               seconds(options.claim_ahead_hold_s)},
         service_(world_) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
   }
 
   [[nodiscard]] Result<int> run() {
-    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users, 64}, daemon_.clock));
+    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users}, daemon_.clock));
     // From here on what is made is for this user alone.
     os::make_files_private();
-    const edge::LibraryLog library_log(daemon_.clock, [this](const std::string& line) { log_.error("{}", line); });
     const store::CacheFollower follower(cached_, daemon_.clock);
     edge::AgentServerOptions server_options;
-    server_options.workers = options_.workers;
+    server_options.lanes.alone = options_.workers;
     server_options.reflection = options_.reflection;
     daemon_.stop.before_forced_end(listener->file_remover());
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
@@ -88,6 +90,7 @@ class AgentProgram {
     while (!daemon_.stop.wait_for(kLookEvery)) look(follower, *server);
     log_.info("ending");
     server->stop(Deadline::after(daemon_.clock.now(), kDrain));
+    service_.give_back(true);
     return 0;
   }
 
@@ -106,7 +109,8 @@ class AgentProgram {
     if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
     trouble_ = trouble;
     probe(server);
-    const os::UnixListener::Counts counts = server.connections();
+    service_.give_back(false);
+    const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
       log_.warn("refused connections so far: {} of other users, {} over the limit, {} without a descriptor left",
@@ -186,8 +190,21 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("CROFT_NODE");
   command->add_option("--user", options->users, "User IDs that may connect; the socket is made accessible to them")
       ->capture_default_str();
-  command->add_option("--workers", options->workers, "Calls served at once")
+  command
+      ->add_option("--workers", options->workers,
+                   "Calls decided by themselves at once; the others are written together, many in one commit")
       ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      ->add_option("--claim-ahead-below", options->claim_ahead_below,
+                   "Claim the node's next block when fewer addresses than this are free in its blocks; 0: only when an "
+                   "ADD needs one. Never under a limit of blocks per node")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  command
+      ->add_option("--claim-ahead-hold-seconds", options->claim_ahead_hold_s,
+                   "Give such a block back when nobody has used it for so long")
+      ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
   command->add_flag("--log-calls", options->log_calls, "Log one line per call");

@@ -1,303 +1,184 @@
 #include "edge/agent/server.h"
 
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <mutex>
+#include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include <croft/agent.grpc.pb.h>
-#include <fmt/format.h>
-#include <grpc/support/time.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server_posix.h>
+#include <google/protobuf/stubs/logging.h>
 
-#include "os/load_library.h"
+#include "edge/agent/health.h"
+#include "edge/agent/lanes.h"
+#include "edge/agent/methods.h"
+#include "edge/agent/reflection.h"
+#include "wire/agent/messages.h"
 
 namespace croft::edge {
 namespace {
 
-using std::chrono::nanoseconds;
-
-constexpr int kMetadataBytesMax = 8 << 10;
-constexpr int kStreamsMax = 32;
-constexpr int kIdleMs = 30'000;
-constexpr std::size_t kMemoryMax = std::size_t{16} << 20;
-/// How long the loop that accepts sleeps without anything to do.
-constexpr std::chrono::seconds kAcceptWait{60};
-
-grpc::StatusCode status_code_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return grpc::StatusCode::INVALID_ARGUMENT;
-    case ErrorCode::refused_by_configuration:
-      return grpc::StatusCode::FAILED_PRECONDITION;
-    case ErrorCode::deadline_exceeded:
-      return grpc::StatusCode::DEADLINE_EXCEEDED;
-    case ErrorCode::unavailable:
-      return grpc::StatusCode::UNAVAILABLE;
-    default:
-      return grpc::StatusCode::INTERNAL;
-  }
-}
-
-/// The caller's deadline in our clock.
-Deadline deadline_of(const grpc::CallbackServerContext& context, const Clock& clock) {
-  const gpr_timespec left = gpr_convert_clock_type(context.raw_deadline(), GPR_TIMESPAN);
-  if (gpr_time_cmp(left, gpr_inf_future(GPR_TIMESPAN)) == 0) return {};
-  return Deadline::after(clock.now(), std::chrono::seconds(left.tv_sec) + nanoseconds(left.tv_nsec));
-}
-
-std::string bytes_of(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return {};
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(slice.begin(), slice.end());
-  return bytes;
-}
-
-/// A few threads and two short queues. What does not fit is refused at once: nobody waits for nothing.
-class Workers {
+/// Which call goes where. What needs no store is answered in the server's own thread, whatever the lanes wait for.
+class Door final : public os::GrpcHandler {
  public:
-  using Work = std::function<void()>;
+  Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, bool reflection)
+      : service_(service), lanes_(lanes), server_(server), reflection_(reflection) {}
 
-  explicit Workers(const AgentServerOptions& options) : options_(options) {
-    for (std::size_t i = 0; i < options.workers; ++i) threads_.emplace_back([this] { run(); });
+  [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
+    if (agent_method_of(method) || method == Health::kCheckMethod) return os::GrpcMethodKind::unary;
+    const bool streams = method == Health::kWatchMethod || (reflection_ && is_reflection(method));
+    return streams ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
   }
-  ~Workers() { stop(); }
 
-  /// False when too much is waiting.
-  [[nodiscard]] bool add_release(Work work) { return add(releases_, options_.releases_max, std::move(work)); }
-  [[nodiscard]] bool add_assign(Work work) { return add(assigns_, options_.assigns_max, std::move(work)); }
+  void on_request(os::GrpcRequest request) override {
+    const auto method = agent_method_of(request.method);
+    if (!method) {
+      answers_.push_back(health_.check(request.call, request.message));
+    } else if (*method == AgentMethod::status) {
+      answers_.push_back(answer_of(request.call, service_.status()));
+    } else {
+      take_in(*method, std::move(request));
+    }
+  }
 
-  /// Everything that waits is still done.
-  void stop() {
+  void on_batch_end() override {
+    if (!calls_.empty()) {
+      for (const AgentCall& refused : lanes_.add(std::exchange(calls_, {}))) {
+        answers_.push_back(too_many_wait(refused.id));
+      }
+    }
+    if (!answers_.empty()) server_.answer(std::exchange(answers_, {}));
+  }
+
+  void on_open(os::GrpcCallId call, std::string_view method) override {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return answers_.push_back(farewell(call));
+    streams_.insert(call);
+    if (method != Health::kWatchMethod) reflecting_.insert(call);
+  }
+  void on_message(os::GrpcCallId call, std::string message) override {
+    if (reflecting_.contains(call)) {
+      const auto answer = reflect(message);
+      if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
+      return server_.send(call, *answer);
+    }
+    const auto news = health_.watch(call, message);
+    if (!news) return end(call, os::GrpcCode::invalid_argument, news.error().message);
+    server_.send(call, news->message);
+  }
+  /// A Watch goes on: its caller says one thing, and listens.
+  void on_end(os::GrpcCallId call) override {
+    if (reflecting_.contains(call)) end(call, os::GrpcCode::ok, {});
+  }
+  void on_gone(os::GrpcCallId call) override {
+    health_.forget(call);
+    reflecting_.erase(call);
+    const std::lock_guard lock(mutex_);
+    streams_.erase(call);
+  }
+
+  /// From any thread.
+  void set_serving(bool serving) {
+    for (Health::News& news : health_.set_serving(serving)) server_.send(news.call, std::move(news.message));
+  }
+  /// Ends the calls that would not end by themselves; from any thread.
+  void end_streams() {
+    std::vector<os::GrpcAnswer> answers;
     {
       const std::lock_guard lock(mutex_);
-      stopping_ = true;
+      ending_ = true;
+      for (const os::GrpcCallId call : streams_) answers.push_back(farewell(call));
     }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) {
-      if (thread.joinable()) thread.join();
-    }
+    server_.answer(std::move(answers));
   }
 
  private:
-  [[nodiscard]] bool add(std::deque<Work>& queue, std::size_t most, Work work) {
-    {
-      const std::lock_guard lock(mutex_);
-      // What a thread that has nothing to do is about to take does not wait.
-      const std::size_t idle = options_.workers - busy_;
-      if (stopping_ || queue.size() >= most + idle) return false;
-      queue.push_back(std::move(work));
-    }
-    wake_.notify_one();
-    return true;
+  void take_in(AgentMethod method, os::GrpcRequest request) {
+    auto call = method == AgentMethod::assign ? service_.take_assign(request.message, request.deadline)
+                                              : service_.take_release(request.message, request.deadline);
+    if (!call) return answers_.push_back(answer_of(request.call, fail(std::move(call).error())));
+    call->id = request.call;
+    call->hung_up = std::move(request.hung_up);
+    calls_.push_back(*std::move(call));
   }
 
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [&] { return stopping_ || !releases_.empty() || !assigns_.empty(); });
-      std::deque<Work>& queue = releases_.empty() ? assigns_ : releases_;
-      if (queue.empty()) return;
-      const Work work = std::move(queue.front());
-      queue.pop_front();
-      ++busy_;
-      lock.unlock();
-      work();
-      lock.lock();
-      --busy_;
-    }
+  static os::GrpcAnswer farewell(os::GrpcCallId call) {
+    return {call, os::GrpcCode::unavailable, "the agent ends", {}};
   }
-
-  const AgentServerOptions options_;
-  std::mutex mutex_;  ///< guards all below but the threads
-  std::condition_variable wake_;
-  std::deque<Work> releases_;
-  std::deque<Work> assigns_;
-  std::size_t busy_ = 0;  ///< threads at work
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
-};
-
-namespace pb = ::croft::agent::v1;
-using AllMethods = pb::Agent::WithRawCallbackMethod_Assign<
-    pb::Agent::WithRawCallbackMethod_Release<pb::Agent::WithRawCallbackMethod_Status<pb::Agent::Service>>>;
-
-/// From gRPC's calls to the service's, in bytes: gRPC's threads only take in and hand out.
-class Door final : public AllMethods {
- public:
-  Door(AgentService& service, Workers& workers, const Clock& clock)
-      : service_(service), workers_(workers), clock_(clock) {}
-
-  grpc::ServerUnaryReactor* Assign(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                   grpc::ByteBuffer* answer) override {
-    return serve(context, *message, *answer, &Workers::add_assign,
-                 [this](const std::string& bytes, Deadline deadline, const AgentService::HungUp& hung_up) {
-                   return service_.assign(bytes, deadline, hung_up);
-                 });
-  }
-  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                    grpc::ByteBuffer* answer) override {
-    return serve(context, *message, *answer, &Workers::add_release,
-                 [this](const std::string& bytes, Deadline deadline, const AgentService::HungUp& hung_up) {
-                   return service_.release(bytes, deadline, hung_up);
-                 });
-  }
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                   grpc::ByteBuffer* answer) override {
-    return serve(
-        context, *message, *answer, &Workers::add_assign,
-        [this](const std::string& bytes, Deadline, const AgentService::HungUp&) { return service_.status(bytes); });
-  }
-
- private:
-  /// `context`, `message` and `answer` live until Finish.
-  template <class Ask>
-  grpc::ServerUnaryReactor* serve(grpc::CallbackServerContext* context, const grpc::ByteBuffer& message,
-                                  grpc::ByteBuffer& answer, bool (Workers::*add)(Workers::Work), Ask ask) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    if (message.Length() > wire::agent::kMessageBytesMax) {
-      reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
-                       fmt::format("the message has {} bytes; the agent takes no more than {}: go to the store",
-                                   message.Length(), wire::agent::kMessageBytesMax)});
-      return reactor;
-    }
-    const Deadline deadline = deadline_of(*context, clock_);
-    const bool taken = (workers_.*add)([this, ask, reactor, context, deadline, &message, &answer] {
-      if (deadline.passed(clock_.now())) {
-        reactor->Finish({grpc::StatusCode::DEADLINE_EXCEEDED, "it waited too long for its turn"});
-        return;
-      }
-      const auto done = ask(bytes_of(message), deadline, [context] { return context->IsCancelled(); });
-      if (!done) {
-        reactor->Finish({status_code_of(done.error().code), done.error().message});
-        return;
-      }
-      const grpc::Slice slice(*done);
-      grpc::ByteBuffer buffer(&slice, 1);
-      answer.Swap(&buffer);
-      reactor->Finish(grpc::Status::OK);
-    });
-    if (!taken) reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls wait; go to the store"});
-    return reactor;
+  void end(os::GrpcCallId call, os::GrpcCode code, std::string text) {
+    on_gone(call);
+    answers_.push_back({call, code, std::move(text), {}});
   }
 
   AgentService& service_;
-  Workers& workers_;
-  const Clock& clock_;
+  Lanes& lanes_;
+  os::GrpcServer& server_;
+  const bool reflection_;
+  Health health_;
+  // Of this round.
+  std::vector<AgentCall> calls_;
+  std::vector<os::GrpcAnswer> answers_;
+  std::set<os::GrpcCallId> reflecting_;
+  std::mutex mutex_;  ///< guards both below
+  std::set<os::GrpcCallId> streams_;
+  bool ending_ = false;
 };
-
-std::unique_ptr<grpc::Server> build(Door& door) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  builder.RegisterService(&door);
-  // Above what is taken, so that it is we who say that a message is too long; gRPC's own refusal reads as a full queue.
-  builder.SetMaxReceiveMessageSize(static_cast<int>(4 * wire::agent::kMessageBytesMax));
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
-  builder.SetResourceQuota(grpc::ResourceQuota("agent").Resize(kMemoryMax));
-  // Of the services here only reflection is of the kind that these threads serve.
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
-  return builder.BuildAndStart();
-}
 
 }  // namespace
 
 class AgentServer::Parts {
  public:
-  Parts(AgentService& service, std::unique_ptr<os::UnixListener> listener, const AgentServerOptions& options,
-        const Clock& clock)
-      : options_(options),
-        clock_(clock),
-        listener_(std::move(listener)),
-        workers_(options),
-        door_(service, workers_, clock) {}
-
-  [[nodiscard]] Result<void> start() {
-    if (options_.reflection) TRY_VOID(os::load_library(CROFT_GRPC_REFLECTION));
-    server_ = build(door_);
-    if (server_ == nullptr) return fail(ErrorCode::internal, "gRPC's server does not start");
-    set_serving(true);
-    accepting_ = std::thread([this] { accept(); });
-    return {};
+  Parts(AgentService& service, std::unique_ptr<os::GrpcServer> server, const AgentServerOptions& options)
+      : server_(std::move(server)),
+        lanes_(
+            service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, options.lanes),
+        door_(service, lanes_, *server_, options.reflection) {
+    server_->serve(door_);
   }
 
   void stop(Deadline deadline) {
-    if (!accepting_.joinable()) return;
-    stopping_ = true;
-    listener_->wake();
-    accepting_.join();
-    listener_.reset();  // who comes from now on goes to the store at once
-    const nanoseconds left = std::clamp(deadline.at_since_boot - clock_.now().since_boot, nanoseconds{0},
-                                        nanoseconds(std::chrono::hours{1}));
-    server_->GetHealthCheckService()->SetServingStatus(false);
-    server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left.count(), GPR_TIMESPAN)));
-    workers_.stop();
-    server_->Wait();
+    server_->stop_listening();  // who comes from now on goes to the store at once
+    door_.set_serving(false);
+    door_.end_streams();
+    server_->stop(deadline);
+    lanes_.stop();
   }
 
-  void set_serving(bool serving) {
-    server_->GetHealthCheckService()->SetServingStatus(wire::agent::kServiceName, serving);
-    server_->GetHealthCheckService()->SetServingStatus("", serving);
-  }
+  void set_serving(bool serving) { door_.set_serving(serving); }
 
-  [[nodiscard]] os::UnixListener::Counts connections() const {
-    const std::lock_guard lock(counts_mutex_);
-    return counts_;
-  }
+  [[nodiscard]] os::GrpcServer::Counts connections() const { return server_->counts(); }
 
  private:
-  void accept() {
-    while (!stopping_) {
-      auto connection = listener_->accept(Deadline::after(clock_.now(), kAcceptWait));
-      {
-        const std::lock_guard lock(counts_mutex_);
-        counts_ = listener_->counts();
-      }
-      if (connection && !stopping_) grpc::AddInsecureChannelFromFd(server_.get(), connection->release());
-    }
+  void send(std::vector<AgentAnswer> answers) {
+    std::vector<os::GrpcAnswer> sent;
+    sent.reserve(answers.size());
+    for (AgentAnswer& answer : answers) sent.push_back(answer_of(answer.id, std::move(answer.message)));
+    server_->answer(std::move(sent));
   }
 
-  const AgentServerOptions options_;
-  const Clock& clock_;
-  std::unique_ptr<os::UnixListener> listener_;
-  Workers workers_;
+  std::unique_ptr<os::GrpcServer> server_;
+  Lanes lanes_;
   Door door_;
-  std::unique_ptr<grpc::Server> server_;
-  std::thread accepting_;
-  std::atomic<bool> stopping_{false};
-  mutable std::mutex counts_mutex_;
-  os::UnixListener::Counts counts_;
 };
 
 AgentServer::AgentServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-AgentServer::~AgentServer() { parts_->stop(Deadline{nanoseconds{0}}); }
+AgentServer::~AgentServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}); }
 
 Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
                                                         std::unique_ptr<os::UnixListener> listener,
                                                         const AgentServerOptions& options, const Clock& clock) {
-  auto parts = std::make_unique<Parts>(service, std::move(listener), options, clock);
-  TRY_VOID(parts->start());
-  return std::unique_ptr<AgentServer>(new AgentServer(std::move(parts)));
+  // What it says is of a peer's faults, who is told himself, and may quote him.
+  google::protobuf::SetLogHandler(nullptr);
+  os::GrpcServerOptions server_options;
+  server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
+  TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));
+  return std::unique_ptr<AgentServer>(new AgentServer(std::make_unique<Parts>(service, std::move(server), options)));
 }
 
 void AgentServer::stop(Deadline deadline) { parts_->stop(deadline); }
 
 void AgentServer::set_serving(bool serving) { parts_->set_serving(serving); }
 
-os::UnixListener::Counts AgentServer::connections() const { return parts_->connections(); }
+os::GrpcServer::Counts AgentServer::connections() const { return parts_->connections(); }
 
 }  // namespace croft::edge

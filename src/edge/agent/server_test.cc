@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "edge/agent/client.h"
+#include "edge/agent/test_agent.h"
 #include "engine/pools.h"
 #include "engine/test_world.h"
 #include "os/clock.h"
@@ -23,21 +24,6 @@ namespace {
 namespace agent = wire::agent;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// A memory store whose commits can be held up.
-class SlowStore final : public store::MemoryStore {
- public:
-  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
-                                                     std::span<const store::Write> writes,
-                                                     const store::WriteToken& token, Deadline deadline) override {
-    ++waiting;
-    while (held) std::this_thread::sleep_for(milliseconds(1));
-    --waiting;
-    return MemoryStore::commit_as_of(as_of, writes, token, deadline);
-  }
-  std::atomic<bool> held{false};
-  std::atomic<int> waiting{0};
-};
 
 /// A whole agent over a store in memory, and plugins that ask it over its socket.
 class AgentServerTest : public testing::Test {
@@ -83,7 +69,7 @@ class AgentServerTest : public testing::Test {
   store::CachedStore cached_{store_, {core::AffinityOwner::Type::host, "node-a"}, clock_};
   AgentWorld world_{cached_, cached_.uncached(), clock_, random_, "memory:", "node-a", {}, [](const std::string&) {}};
   AgentService service_{world_};
-  os::UnixListenerOptions listener_options_{{::geteuid()}, 64};
+  os::UnixListenerOptions listener_options_{{::geteuid()}};
   AgentServerOptions server_options_;
   std::unique_ptr<AgentServer> server_;
 };
@@ -121,7 +107,7 @@ TEST_F(AgentServerTest, ARefusalComesWithItsReasons) {
   EXPECT_EQ(std::get<core::Refusal>(*answer), std::get<core::Refusal>(*direct));
 }
 
-TEST_F(AgentServerTest, AnotherStoreNodeOrBootIsNotServed) {
+TEST_F(AgentServerTest, AnotherStoreOrNodeIsNotServed) {
   agent::AssignCall wanted = call("one");
   wanted.caller.store = "memory:other";
   EXPECT_TRUE(add(wanted).starts_with("unavailable: ")) << add(wanted);
@@ -129,24 +115,6 @@ TEST_F(AgentServerTest, AnotherStoreNodeOrBootIsNotServed) {
   wanted.caller.node = "node-b";
   EXPECT_TRUE(add(wanted).starts_with("unavailable: ")) << add(wanted);
   EXPECT_EQ(std::get<core::Assigned>(*engine::assign(context_, engine::World::request("x"))).addresses.size(), 1U);
-  wanted = call("one");
-  wanted.caller.expires = in(seconds(5));
-  const auto served = service_.assign(agent::encode(wanted), {});  // with no boot
-  ASSERT_FALSE(served);
-  EXPECT_EQ(served.error().code, ErrorCode::refused_by_configuration);
-}
-
-TEST_F(AgentServerTest, ACallThatCameTooLateWritesNothing) {
-  agent::AssignCall wanted = call("late");
-  wanted.caller.boot = clock_.now().boot;
-  wanted.caller.expires = Deadline{clock_.now().since_boot - milliseconds(1)};
-  const auto before = store_.counts().commit;
-  const auto served = service_.assign(agent::encode(wanted), {});
-  ASSERT_FALSE(served);
-  EXPECT_EQ(served.error().code, ErrorCode::deadline_exceeded);
-  wanted.caller.expires = in(seconds(5));
-  EXPECT_FALSE(service_.assign(agent::encode(wanted), Deadline{clock_.now().since_boot}));
-  EXPECT_EQ(store_.counts().commit, before);
 }
 
 TEST_F(AgentServerTest, AWedgedAgentIsLeftInTimeAndItsLateWorkDoesNoHarm) {
@@ -174,45 +142,9 @@ TEST_F(AgentServerTest, AWedgedAgentIsLeftInTimeAndItsLateWorkDoesNoHarm) {
   EXPECT_TRUE(report->findings.empty());
 }
 
-/// A runtime kills an ADD and sends its DEL at once; the agent goes on with the ADD.
-TEST_F(AgentServerTest, ADelSeesWhatTheAddBeforeItOfTheSameOwnerCommits) {
-  store_.held = true;
-  std::thread adding([&] { static_cast<void>(add(call("one"))); });
-  while (store_.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
-  std::atomic<bool> done{false};
-  std::size_t released = 0;
-  std::thread deleting([&] {
-    const auto answer = del("one");
-    released = answer ? answer->size() : 0;
-    done = true;
-  });
-  // Without its turn it would be done by then, with nothing.
-  const Deadline look = in(milliseconds(300));
-  while (!done && !look.passed(clock_.now())) std::this_thread::sleep_for(milliseconds(1));
-  store_.held = false;
-  adding.join();
-  deleting.join();
-  EXPECT_EQ(released, 1U);
-  EXPECT_TRUE(engine::held_addresses(context_, {"net", "one", "eth0"})->empty());
-}
-
-TEST_F(AgentServerTest, NothingIsBegunForACallerThatHungUp) {
-  agent::AssignCall wanted = call("gone");
-  wanted.caller.boot = clock_.now().boot;
-  wanted.caller.expires = in(seconds(20));
-  const auto gone = service_.assign(agent::encode(wanted), {}, [] { return true; });
-  ASSERT_FALSE(gone);
-  EXPECT_EQ(gone.error().code, ErrorCode::deadline_exceeded);
-  EXPECT_TRUE(engine::held_addresses(context_, {"net", "gone", "eth0"})->empty());
-  EXPECT_TRUE(service_.assign(agent::encode(wanted), {}, [] { return false; }));
-  EXPECT_FALSE(service_.release(agent::encode(agent::ReleaseCall{wanted.caller, core::Owner{"net", "gone", "eth0"}}),
-                                {}, [] { return true; }));
-  EXPECT_EQ(engine::held_addresses(context_, {"net", "gone", "eth0"})->size(), 1U);
-}
-
 TEST_F(AgentServerTest, TooManyAtOnceAreToldAtOnce) {
   server_.reset();
-  server_options_ = {1, 2, 2};
+  server_options_.lanes = {.alone = 1, .releases_max = 2, .assigns_max = 2};
   start();
   ASSERT_TRUE(add(call("first")).starts_with("10."));
   store_.held = true;
@@ -267,7 +199,7 @@ TEST_F(AgentServerTest, GarbageIsAnsweredAndTheNextOneIsServed) {
     EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << reply.status.message;
     EXPECT_NE(reply.status.message.find("no more than 65536"), std::string::npos) << reply.status.message;
   }
-  // Of what would fill the memory gRPC itself reads the length alone.
+  // Of what would fill the memory the length alone is read.
   EXPECT_EQ((*channel)->call(agent::kAssignMethod, std::string(1'000'000, 'x'), in(seconds(20))).status.code,
             os::GrpcCode::resource_exhausted);
   EXPECT_TRUE(add(call("one")).starts_with("10."));
