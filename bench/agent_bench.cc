@@ -2,24 +2,16 @@
 //
 // usage: agent_bench BIN_DIR [DIRECTORY]   (the store is made in DIRECTORY, by default the current one)
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "agent_process.h"
 #include "engine/pools.h"
 #include "floors.h"
 #include "os/clock.h"
@@ -32,56 +24,7 @@ namespace {
 
 constexpr int kRounds = 200;
 
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "agent_bench: %s\n", what.c_str());
-  std::exit(1);
-}
-
-/// `croftd agent`, as long as this lives.
-class AgentProcess {
- public:
-  AgentProcess(const std::string& bin, const std::string& store, std::string socket) : socket_(std::move(socket)) {
-    const std::string program = bin + "/croftd";
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // also when this program is killed
-      ::execl(program.c_str(), "croftd", "agent", "--store", store.c_str(), "--socket", socket_.c_str(), "--node",
-              "bench", "--user", std::to_string(::geteuid()).c_str(), nullptr);
-      ::_exit(127);
-    }
-    for (int i = 0; i < 1000 && !answers(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (!answers()) give_up("the agent does not serve");
-  }
-  ~AgentProcess() {
-    ::kill(child_, SIGTERM);
-    ::waitpid(child_, nullptr, 0);
-  }
-  AgentProcess(const AgentProcess&) = delete;
-  AgentProcess& operator=(const AgentProcess&) = delete;
-
-  /// A line of /proc/<pid>/status, in KiB.
-  [[nodiscard]] long memory_kib(const std::string& name) const {
-    std::ifstream status(fmt::format("/proc/{}/status", child_));
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with(name)) return std::atol(line.c_str() + name.size());
-    }
-    return 0;
-  }
-
- private:
-  [[nodiscard]] bool answers() const {
-    const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(socket_.begin(), socket_.end(), address.sun_path);
-    const bool connected = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    ::close(probe);
-    return connected;
-  }
-
-  std::string socket_;
-  pid_t child_ = -1;
-};
+[[noreturn]] void give_up(const std::string& what) { bench::give_up("agent_bench", what); }
 
 class Bench {
  public:
@@ -94,7 +37,7 @@ class Bench {
 
   void run_all() {
     make_store();
-    const AgentProcess agent(bin_, "sqlite:" + path(), socket());
+    const AgentProcess agent(bin_, "sqlite:" + path(), socket(), "bench");
     fmt::print("{:<58}{:>9.3f} ms\n", "fdatasync of 4 KiB, this disk (p50)", disk_sync(directory_).count());
     fmt::print("{:<58}{:>9.3f} ms\n", "empty static process (p50)", empty_process(bin_).count());
     std::vector<Milliseconds> times[2][2];
