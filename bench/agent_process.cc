@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -50,6 +51,18 @@ long AgentProcess::memory_kib(const std::string& name) const {
     if (line.starts_with(name)) return std::atol(line.c_str() + name.size());
   }
   return 0;
+}
+
+double AgentProcess::used_seconds() const {
+  std::ifstream file(fmt::format("/proc/{}/stat", child_));
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 bool AgentProcess::answers() const {

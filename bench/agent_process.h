@@ -20,7 +20,8 @@ class AgentProcess {
 
   /// A line of /proc/<pid>/status, in KiB.
   [[nodiscard]] long memory_kib(const std::string& name) const;
-  [[nodiscard]] pid_t pid() const { return child_; }
+  /// Of the processors, by all its threads; counted in hundredths of a second.
+  [[nodiscard]] double used_seconds() const;
 
  private:
   [[nodiscard]] bool answers() const;

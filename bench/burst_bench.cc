@@ -126,7 +126,7 @@ class Bench {
     for (int i = 0; i < kPods; ++i) callers.push_back(std::make_unique<Caller>(socket(), url_, clock_));
     lone(*callers.front());
     at_once(callers);
-    sustained(callers);
+    sustained(callers, agent);
     callers.clear();
     whole_plugins(empty);
     fmt::print("{:<58}{:>9.2f} MiB\n", "memory of the agent (most so far)",
@@ -184,7 +184,8 @@ class Bench {
   }
 
   /// Each caller adds and deletes, one after the other, for two seconds.
-  void sustained(std::vector<std::unique_ptr<Caller>>& callers) {
+  void sustained(std::vector<std::unique_ptr<Caller>>& callers, const AgentProcess& agent) {
+    const double used_before = agent.used_seconds();
     const auto began = std::chrono::steady_clock::now();
     const std::uint64_t before = commits();
     std::uint64_t adds = 0;
@@ -200,6 +201,8 @@ class Bench {
     fmt::print("{:<58}{:>9.0f} /s   and as many DELs; {:.1f} calls a commit\n",
                fmt::format("ADDs at the socket, {} callers", kCallers), static_cast<double>(adds) / took,
                2.0 * static_cast<double>(adds) / static_cast<double>(commits() - before));
+    fmt::print("{:<58}{:>9.1f} us\n", "  the agent's processor time for each call",
+               (agent.used_seconds() - used_before) * 1e6 / (2.0 * static_cast<double>(adds)));
   }
 
   void whole_plugins(Milliseconds empty) {

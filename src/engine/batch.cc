@@ -52,13 +52,14 @@ struct Size {
   }
 };
 
-/// The writes that several plans come to, each record once, and how each is guarded.
+/// The writes that several plans come to, each record once, and how each is guarded. What is to be written is shown by
+/// the loader's snapshot.
 class JointPlan {
  public:
-  explicit JointPlan(const Loader& loader) : loader_(loader) {}
+  JointPlan(Loader& loader, bool keeps_before) : loader_(loader), keeps_before_(keeps_before) {}
 
   /// Whether one commit has room for these writes too. The first plan always fits: by itself it is no other than alone.
-  [[nodiscard]] bool has_room_for(const std::vector<core::PlannedWrite>& more, std::size_t commit_bytes_max) const {
+  [[nodiscard]] bool has_room_for(const std::vector<core::PlannedWrite>& more) const {
     if (net_.empty()) return true;
     Size size = size_;
     for (const core::PlannedWrite& write : more) {
@@ -69,30 +70,28 @@ class JointPlan {
       }
       size += Size::of(write);
     }
-    return size.records <= store::kCommitWritesMax && size.block_bytes <= commit_bytes_max &&
+    return size.records <= store::kCommitWritesMax && size.block_bytes <= loader_.snapshot().commit_bytes_max() &&
            size.other_bytes <= kOtherBytesMax;
   }
 
-  void add(const std::vector<core::PlannedWrite>& writes) {
-    for (const core::PlannedWrite& write : writes) add(write);
+  void add(std::vector<core::PlannedWrite> writes) {
+    for (core::PlannedWrite& write : writes) add(std::move(write));
   }
 
   [[nodiscard]] bool empty() const { return net_.empty(); }
-
-  /// What is planned must stay seen when more was read.
-  void show_in(core::Snapshot& snapshot) const {
-    for (const auto& [key, one] : net_) {
-      if (!one.only_check) snapshot.set_planned(key, one.value);
-    }
-  }
 
   /// As transact() commits them.
   [[nodiscard]] std::vector<store::Write> writes() const {
     std::vector<store::Write> result;
     result.reserve(net_.size());
     for (const auto& [key, one] : net_) {
-      const bool came_and_went = !one.value && one.condition.kind == store::Condition::Kind::absent;
-      result.push_back({key, one.value, one.condition, one.only_check || came_and_went});
+      if (one.only_check) {
+        result.push_back({key, std::nullopt, one.condition, true});
+        continue;
+      }
+      const std::optional<core::Value>& value = *loader_.snapshot().find(key);
+      const bool came_and_went = !value && one.condition.kind == store::Condition::Kind::absent;
+      result.push_back({key, value, one.condition, came_and_went});
     }
     in_order_of_commit(result);
     return result;
@@ -100,7 +99,7 @@ class JointPlan {
 
   /// What was read, without the plans: what taking back goes by.
   [[nodiscard]] core::Snapshot as_read() const {
-    core::Snapshot snapshot = std::as_const(loader_).snapshot();
+    core::Snapshot snapshot = loader_.snapshot();
     for (const auto& [key, one] : net_) {
       if (one.before) snapshot.set(key, *one.before);
     }
@@ -109,36 +108,37 @@ class JointPlan {
 
  private:
   struct One {
-    std::optional<core::Value> value;
     bool only_check = false;
     store::Condition condition;
     Size size;
     std::optional<std::optional<core::Value>> before;  ///< as it was read; none when it was not
   };
 
-  void add(const core::PlannedWrite& write) {
+  void add(core::PlannedWrite write) {
     const Size size = Size::of(write);
-    const auto known = net_.find(write.key);
-    if (known == net_.end()) {
+    const auto [at, is_new] = net_.try_emplace(write.key);
+    One& one = at->second;
+    if (is_new) {
+      one = {write.only_check, loader_.condition_of(write), size, {}};
       const std::optional<core::Value>* before = loader_.snapshot().find(write.key);
-      net_.emplace(write.key, One{write.value, write.only_check, loader_.condition_of(write), size,
-                                  before != nullptr ? std::optional(*before) : std::nullopt});
+      if (keeps_before_ && before != nullptr) one.before = *before;
       size_ += size;
-      return;
+    } else {
+      // Of the first plan that rests on what was read, the condition counts for all.
+      const bool is_unguarded = one.condition.kind == store::Condition::Kind::any;
+      if (is_unguarded && loader_.has_loaded(write.key)) one.condition = loader_.condition_of(write);
+      if (!write.only_check) {
+        one.only_check = false;
+        size_ -= one.size;
+        size_ += size;
+        one.size = size;
+      }
     }
-    One& one = known->second;
-    // Of the first plan that rests on what was read, the condition counts for all.
-    const bool is_unguarded = one.condition.kind == store::Condition::Kind::any;
-    if (is_unguarded && loader_.has_loaded(write.key)) one.condition = loader_.condition_of(write);
-    if (write.only_check) return;
-    one.value = write.value;
-    one.only_check = false;
-    size_ -= one.size;
-    size_ += size;
-    one.size = size;
+    if (!write.only_check) loader_.show_planned(write.key, std::move(write.value));
   }
 
-  const Loader& loader_;
+  Loader& loader_;
+  const bool keeps_before_;
   std::map<core::Key, One> net_;
   Size size_;
 };
@@ -147,11 +147,17 @@ class JointPlan {
 class Round {
  public:
   Round(const Context& context, std::span<BatchedCall> calls, Deadline deadline)
-      : context_(context), calls_(calls), deadline_(deadline), loader_(context.store, deadline), plan_(loader_) {}
+      : context_(context),
+        calls_(calls),
+        deadline_(deadline),
+        is_atomic_(context.store.capabilities().atomic_commit),
+        loader_(context.store, deadline),
+        plan_(loader_, !is_atomic_) {}
 
   /// Answers whether there is something to commit.
   [[nodiscard]] bool decide() {
     const Instant now = context_.clock.now();
+    if (!read_together(now)) return false;
     for (BatchedCall& call : calls_) {
       if (call.fate == BatchFate::alone) hold(call);
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
@@ -169,7 +175,7 @@ class Round {
   }
 
   [[nodiscard]] Result<void> commit(Earlier& earlier) {
-    if (context_.store.capabilities().atomic_commit) {
+    if (is_atomic_) {
       return commit_settled(context_, loader_.snapshot(), plan_.writes(), deadline_, earlier);
     }
     const core::Snapshot as_read = plan_.as_read();
@@ -184,30 +190,46 @@ class Round {
   [[nodiscard]] bool is_behind_another(const BatchedCall& call) const { return held_.contains(call.owner); }
   void hold(const BatchedCall& call) { held_.insert(call.owner); }
 
+  /// What each asks for first is read at once, so that a batch costs no more reads than a call. False when that failed.
+  [[nodiscard]] bool read_together(const Instant& now) {
+    core::Missing all;
+    for (BatchedCall& call : calls_) {
+      if (call.fate != BatchFate::waits) continue;
+      core::Step<bool> step = call.decide(loader_.snapshot(), now);
+      if (auto* missing = std::get_if<core::Missing>(&step)) {
+        all.records.merge(missing->records);
+        all.lists.merge(missing->lists);
+        all.keys.merge(missing->keys);
+        all.windows.merge(missing->windows);
+        all.counts.merge(missing->counts);
+      }
+    }
+    return all.empty() || load(all);
+  }
+
+  [[nodiscard]] bool load(const core::Missing& missing) {
+    auto read = loader_.load(missing);
+    if (!read) trouble_ = std::move(read).error();
+    return read.has_value();
+  }
+
   /// False when reading failed.
   [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
     for (int round = 0; round < kReadRoundsMax; ++round) {
       core::Step<bool> step = call.decide(loader_.snapshot(), now);
       if (const auto* missing = std::get_if<core::Missing>(&step)) {
         if (missing->damaged) break;
-        if (auto read = loader_.load(*missing); !read) {
-          trouble_ = std::move(read).error();
-          return false;
-        }
-        plan_.show_in(loader_.snapshot());
+        if (!load(*missing)) return false;
         continue;
       }
-      const auto* plan = std::get_if<core::Plan<bool>>(&step);
+      auto* plan = std::get_if<core::Plan<bool>>(&step);
       if (plan == nullptr || !plan->answer || plan->writes.empty()) break;
-      if (!plan_.has_room_for(plan->writes, loader_.snapshot().commit_bytes_max())) {
+      if (!plan_.has_room_for(plan->writes)) {
         is_full_ = true;
         hold(call);
         return true;
       }
-      plan_.add(plan->writes);
-      for (const core::PlannedWrite& write : plan->writes) {
-        if (!write.only_check) loader_.snapshot().set_planned(write.key, write.value);
-      }
+      plan_.add(std::move(plan->writes));
       planned_.push_back(&call);
       return true;
     }
@@ -218,6 +240,7 @@ class Round {
   const Context& context_;
   const std::span<BatchedCall> calls_;
   const Deadline deadline_;
+  const bool is_atomic_;
   Loader loader_;
   JointPlan plan_;
   std::vector<BatchedCall*> planned_;

@@ -28,10 +28,25 @@ Result<void> Loader::load(const core::Missing& missing) {
   for (const core::KeyWindow& window : missing.counts) snapshot_.set_count(window, *count++);
   auto record = answer.records.begin();
   for (const core::Key& key : missing.records) remember(key, std::move(*record++));
+  const bool are_only_records = missing.lists.empty() && missing.keys.empty() && missing.windows.empty();
+  if (!are_only_records || !missing.counts.empty()) show_planned_in_lists();
   return {};
 }
 
+void Loader::show_planned(const core::Key& key, std::optional<core::Value> value) {
+  planned_.insert(key);
+  snapshot_.set_planned(key, std::move(value));
+}
+
+void Loader::show_planned_in_lists() {
+  for (const core::Key& key : planned_) {
+    std::optional<core::Value> value = *snapshot_.find(key);
+    snapshot_.set_planned(key, std::move(value));
+  }
+}
+
 void Loader::remember(const core::Key& key, std::optional<store::Record> record) {
+  if (planned_.contains(key)) return;
   if (record) {
     conditions_[key] = store::Condition::if_revision(record->revision);
     snapshot_.set(key, std::move(record->value));

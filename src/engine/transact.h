@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -57,8 +58,9 @@ class Loader {
   /// decision can't do without.
   [[nodiscard]] Result<void> load(const core::Missing& missing);
   [[nodiscard]] const core::Snapshot& snapshot() const { return snapshot_; }
-  /// For who shows in it what is planned (batch.h).
-  [[nodiscard]] core::Snapshot& snapshot() { return snapshot_; }
+  /// Shows a record as it will be once a plan is committed (core::Snapshot::set_planned), also beside what is read from
+  /// now on. Its condition stays what it is.
+  void show_planned(const core::Key& key, std::optional<core::Value> value);
   [[nodiscard]] Deadline deadline() const { return deadline_; }
 
   /// The planned writes with the conditions that the loaded revisions give. A guarded key must have been loaded.
@@ -69,12 +71,14 @@ class Loader {
 
  private:
   void remember(const core::Key& key, std::optional<store::Record> record);
+  void show_planned_in_lists();
   void remember_list(const core::Listing& listing, std::vector<store::Record> records);
 
   store::Store& store_;
   const Deadline deadline_;
   core::Snapshot snapshot_;
   std::map<core::Key, store::Condition> conditions_;
+  std::set<core::Key> planned_;
 };
 
 /// Guarded writes first: they decide, and the first put among them is the witness of an unknown outcome.

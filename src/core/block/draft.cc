@@ -308,9 +308,7 @@ void Draft::write_vacancy(const Block* before, const Block& after, Writes& write
 }
 
 /// The rows of a block that its owner has just claimed.
-void Draft::write_claim(const Change& change, Writes& writes) {
-  const AffinityOwner& owner = *change.block.affinity;
-  const net::Prefix& cidr = change.block.cidr;
+void Draft::write_claim(const AffinityOwner& owner, const net::Prefix& cidr, const Pool& pool, Writes& writes) {
   // A successor that came and went since the mark was read has raised it.
   const Block* there = reader_.get(block_key(cidr));
   if (there == nullptr || there->deleted) {
@@ -325,16 +323,16 @@ void Draft::write_claim(const Change& change, Writes& writes) {
   Affinity claim{owner, cidr, AffinityState::confirmed, false};
   if (before != nullptr) claim.rest = before->rest;
   add(writes, to_put(affinity_key(owner, cidr), std::move(claim)));
-  add(writes, to_put(claim_cursor_key(owner, change.claimed_in->name), ClaimCursor{cidr}, Guard::none));
-  add(writes, to_check(pool_key(change.claimed_in->name)));
-  if (pools_.has_rival(*change.claimed_in)) add(writes, next_pool_set(reader_));
+  add(writes, to_put(claim_cursor_key(owner, pool.name), ClaimCursor{cidr}, Guard::none));
+  add(writes, to_check(pool_key(pool.name)));
+  if (pools_.has_rival(pool)) add(writes, next_pool_set(reader_));
 }
 
-void Draft::write_block(const Change& change, Writes& writes) {
+void Draft::write_block(Change& change, Writes& writes) {
   const auto key = block_key(change.block.cidr);
   const Block* before = reader_.get(key);
   if (before != nullptr && before->deleted) before = nullptr;
-  Block after = stamped(change.block);
+  Block after = stamped(std::move(change.block));
   if (before != nullptr && before->affinity != after.affinity) {
     if (before->affinity) {
       add(writes, to_delete(affinity_key(*before->affinity, after.cidr), Guard::none));
@@ -349,7 +347,7 @@ void Draft::write_block(const Change& change, Writes& writes) {
     return;
   }
   write_vacancy(before, after, writes);
-  if (change.claimed_in != nullptr) write_claim(change, writes);
+  if (change.claimed_in != nullptr) write_claim(*after.affinity, after.cidr, *change.claimed_in, writes);
   add(writes, to_put(key, std::move(after)));
 }
 
@@ -378,7 +376,6 @@ std::vector<PlannedWrite> Draft::writes() {
   drop_spares();
   Writes writes;
   for (const PlannedWrite& affinity : affinities_) add(writes, affinity);
-  for (const auto& [cidr, change] : changes_) write_block(change, writes);
   write_handles(writes);
   for (auto& [block, marked] : marked_) {
     // A block's own is written with it. A large one that has no room beside these blocks waits for another commit.
@@ -387,6 +384,8 @@ std::vector<PlannedWrite> Draft::writes() {
       add(writes, to_put(block_beside_key(block), std::move(marked)));
     }
   }
+  for (auto& [cidr, change] : changes_) write_block(change, writes);
+  changes_.clear();
   if (!writes.empty()) {
     for (const net::Prefix& block : ended_) add(writes, to_delete(block_beside_key(block)));
   }

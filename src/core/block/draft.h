@@ -100,7 +100,8 @@ class Draft {
   /// Blocks touched so far.
   [[nodiscard]] std::size_t size() const { return changes_.size(); }
 
-  /// The writes of the commit. Reads handles: may leave the reader incomplete.
+  /// The writes of the commit; last of all, for it takes the working copies. Reads handles: may leave the reader
+  /// incomplete.
   [[nodiscard]] std::vector<PlannedWrite> writes();
 
   [[nodiscard]] const Instant& now() const { return now_; }
@@ -119,8 +120,8 @@ class Draft {
 
   using Writes = std::map<Key, PlannedWrite>;
   static void add(Writes& writes, PlannedWrite write) { writes[write.key] = std::move(write); }
-  void write_block(const Change& change, Writes& writes);
-  void write_claim(const Change& change, Writes& writes);
+  void write_block(Change& change, Writes& writes);
+  void write_claim(const AffinityOwner& owner, const net::Prefix& cidr, const Pool& pool, Writes& writes);
   void write_vacancy(const Block* before, const Block& after, Writes& writes);
   void write_handles(Writes& writes);
   [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
