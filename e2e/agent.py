@@ -354,16 +354,52 @@ def health_and_reflection(machine):
     except ImportError:
         say("skipped: health and reflection (no python3-grpcio)")
         return
-    with machine.agent(NODE, "--reflection"), grpc.insecure_channel(f"unix:{machine.socket}") as channel:
-        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+    with machine.agent(NODE, "--reflection") as agent, grpc.insecure_channel(f"unix:{machine.socket}") as channel:
+        def text(number, value):
+            return bytes([number << 3 | 2, len(value)]) + value
+
+        def ended(call):
+            try:
+                call()
+            except grpc.RpcError as error:
+                return error.code().name
+            return "OK"
+
         name = b"croft.agent.v1.Agent"
-        for request in (b"", b"\x0a" + bytes([len(name)]) + name):
-            expect_equal(check(request, timeout=10), b"\x08\x01", f"health of {request}")  # SERVING
-        reflect = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
-        services = next(reflect(iter([b"\x3a\x00"]), timeout=10))  # list_services
-        expect(name in services and b"grpc.health.v1.Health" in services, f"services: {services}")
-        symbol = next(reflect(iter([b"\x22" + bytes([len(name)]) + name]), timeout=10))  # file_containing_symbol
-        expect(b"croft/agent.proto" in symbol, f"reflection of {name}: {symbol[:200]}")
+        serving = b"\x08\x01"
+        check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        for request in (b"", text(1, name)):
+            expect_equal(check(request, timeout=10), serving, f"health of {request}")
+        many = [check.future(b"", timeout=10) for _ in range(200)]
+        expect_equal({one.result() for one in many}, {serving}, "200 calls at once on one connection")
+        expect_equal(ended(lambda: check(text(1, b"other"), timeout=10)), "NOT_FOUND", "health of another service")
+        expect_equal(ended(lambda: check(b"", timeout=10, compression=grpc.Compression.Gzip)), "OK", "an empty message")
+        expect_equal(ended(lambda: check(text(1, b"x" * 100), timeout=10, compression=grpc.Compression.Gzip)),
+                     "UNIMPLEMENTED", "a compressed message")
+        expect_equal(ended(lambda: channel.unary_unary("/no.Such/Method")(b"", timeout=10)), "UNIMPLEMENTED", "no method")
+        assign = channel.unary_unary("/croft.agent.v1.Agent/Assign")
+        for size, code in ((65536, "INVALID_ARGUMENT"), (65537, "INVALID_ARGUMENT"), (3_000_000, "RESOURCE_EXHAUSTED")):
+            expect_equal(ended(lambda size=size: assign(b"x" * size, timeout=10)), code, f"a message of {size} bytes")
+        watch = channel.unary_stream("/grpc.health.v1.Health/Watch")
+        ours, others = watch(b"", timeout=60), watch(text(1, b"other"), timeout=60)
+        expect_equal((next(ours), next(others)), (serving, b"\x08\x03"), "what those who watch are told")
+        others.cancel()
+        for version in ("v1alpha", "v1"):
+            service = f"grpc.reflection.{version}.ServerReflection"
+            reflect = channel.stream_stream(f"/{service}/ServerReflectionInfo")
+            services, symbol, own, file, missing = reflect(iter(
+                [text(7, b""), text(4, name + b".Assign"), text(4, service.encode()), text(3, b"croft/agent.proto"),
+                 text(4, b"no.Such")]), timeout=10)
+            expect(all(s in services for s in (name, b"grpc.health.v1.Health", service.encode())), f"services: {services}")
+            for answer in (symbol, file):
+                expect(b"croft/agent.proto" in answer and b"ReleaseRequest" in answer, f"reflection: {answer[:200]}")
+            expect(b"ServerReflectionInfo" in own, f"reflection of itself: {own[:200]}")
+            expect(b"no such" in missing, f"reflection of nothing: {missing}")
+        agent.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        expect_equal((next(ours), ended(lambda: next(ours))), (b"\x08\x02", "UNAVAILABLE"), "who watches while it ends")
+        expect_equal(agent.wait(timeout=15), 0, "exit code of an agent that is watched")
+        expect(time.monotonic() - begin < 2, "an agent that is watched takes long to end")
     say("health and reflection answer")
 
 

@@ -23,6 +23,7 @@ constexpr std::uint32_t kFramesOfACall = 16;
 /// Of the text of an answer: clients take 8 KiB of metadata, and each byte may become three.
 constexpr std::size_t kAnswerTextMax = 2000;
 constexpr std::size_t kShownPathMax = 200;
+constexpr std::size_t kFrameHeadBytes = 9;
 
 std::string_view view_of(const std::uint8_t* bytes, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
@@ -87,11 +88,6 @@ struct GrpcSessionCallbacks {
   using Call = GrpcSession::Call;
 
   static GrpcSession& of(void* data) { return *static_cast<GrpcSession*>(data); }
-
-  static int begin_frame(nghttp2_session*, const nghttp2_frame_hd*, void* data) {
-    of(data).count_frame();
-    return 0;
-  }
 
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* data) {
     GrpcSession& session = of(data);
@@ -190,7 +186,6 @@ struct GrpcSessionCallbacks {
     static nghttp2_session_callbacks* const callbacks = [] {
       nghttp2_session_callbacks* made = nullptr;
       CROFT_ASSERT(nghttp2_session_callbacks_new(&made) == 0);
-      nghttp2_session_callbacks_set_on_begin_frame_callback(made, begin_frame);
       nghttp2_session_callbacks_set_on_begin_headers_callback(made, begin_headers);
       nghttp2_session_callbacks_set_on_header_callback(made, header);
       nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, data_chunk);
@@ -251,6 +246,7 @@ GrpcSession::Call* GrpcSession::open_call(GrpcCallId id) {
 // ---------------------------------------------------------------- what comes
 
 void GrpcSession::receive(std::span<const std::byte> bytes) {
+  if (!ended_) count_frames(bytes);
   if (ended_) return;
   const ssize_t taken =
       nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
@@ -259,8 +255,26 @@ void GrpcSession::receive(std::span<const std::byte> bytes) {
   if (!ended_ && nghttp2_session_get_outbound_queue_size(session_) > kWaitingFramesMax) end(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
+/// From the bytes themselves: nghttp2 passes over some frames in silence.
+void GrpcSession::count_frames(std::span<const std::byte> bytes) {
+  constexpr std::size_t kLengthBytes = 3;
+  while (!bytes.empty() && !ended_) {
+    const std::size_t part = std::min(bytes.size(), to_next_frame_);
+    to_next_frame_ -= part;
+    bytes = bytes.subspan(part);
+    for (; to_next_frame_ == 0 && !bytes.empty(); bytes = bytes.subspan(1)) {
+      if (frame_head_size_ < kLengthBytes) frame_length_ = frame_length_ << 8U | std::to_integer<std::size_t>(bytes[0]);
+      if (++frame_head_size_ < kFrameHeadBytes) continue;
+      to_next_frame_ = std::exchange(frame_length_, 0);
+      frame_head_size_ = 0;
+      count_frame();
+      if (ended_) break;
+    }
+  }
+}
+
 void GrpcSession::count_frame() {
-  if (ended_ || ++frames_ <= options_.frames_max) return;
+  if (++frames_ <= options_.frames_max) return;
   const auto now = clock_.now().since_boot;
   if (now - frames_since_ < std::chrono::seconds{1}) return end(NGHTTP2_ENHANCE_YOUR_CALM);
   frames_ = 1;

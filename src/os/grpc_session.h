@@ -85,7 +85,8 @@ class GrpcSession {
 
   [[nodiscard]] Call* find(std::int32_t stream);
   [[nodiscard]] Call* open_call(GrpcCallId id);
-  /// Counts what came, and ends the session when it is too much.
+  void count_frames(std::span<const std::byte> bytes);
+  /// Ends the session when it is too much.
   void count_frame();
   void end(std::uint32_t http2_error);
   void headers_complete(Call& call);
@@ -109,7 +110,10 @@ class GrpcSession {
   std::size_t in_hand_ = 0;
   std::string out_;
   std::size_t out_taken_ = 0;
-  std::size_t unsent_ = 0;  ///< bytes of messages that wait for the peer's windows
+  std::size_t unsent_ = 0;          ///< bytes of messages that wait for the peer's windows
+  std::size_t to_next_frame_ = 24;  ///< bytes of what comes; at first, of the preface
+  std::size_t frame_length_ = 0;    ///< of the frame whose head is being read
+  std::size_t frame_head_size_ = 0;
   std::uint32_t frames_ = 0;
   std::chrono::nanoseconds frames_since_{};
   bool greeted_ = false;

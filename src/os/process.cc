@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,14 +80,6 @@ bool write_standard_error(std::string_view text) {
 }
 void write_last_words_to_standard_output(std::string_view text) { static_cast<void>(write_all(STDOUT_FILENO, text)); }
 void write_last_words_to_standard_error(std::string_view text) { static_cast<void>(write_all(STDERR_FILENO, text)); }
-
-Result<void> check_open_files_limit(std::uint64_t least) {
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= least) return {};
-  return fail(ErrorCode::refused_by_configuration,
-              fmt::format("this process may have {} files open, it needs {}: raise the limit (LimitNOFILE, ulimit -n)",
-                          limit.rlim_cur, least));
-}
 
 bool standard_output_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 

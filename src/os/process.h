@@ -44,9 +44,6 @@ void make_files_private();
 void write_last_words_to_standard_output(std::string_view text);
 void write_last_words_to_standard_error(std::string_view text);
 
-/// Whether this process may have so many files open. Error: refused_by_configuration, naming the limit.
-[[nodiscard]] Result<void> check_open_files_limit(std::uint64_t least);
-
 /// True when the stream is a terminal.
 [[nodiscard]] bool standard_output_is_terminal();
 /// How many characters a line of that terminal has; 0: it is none, or doesn't say.

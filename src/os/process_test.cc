@@ -1,7 +1,6 @@
 #include "os/process.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,17 +36,6 @@ TEST(StandardStreams, ThatAreMissingAreNobodyElses) {
     });
     EXPECT_EQ(code, 0) << "closed: " << closed;
   }
-}
-
-TEST(Process, ALimitOfFilesThatIsTooLowIsNamed) {
-  EXPECT_TRUE(check_open_files_limit(3));
-  const int code = in_a_child([] {
-    const rlimit limit{12, 12};
-    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
-    const auto checked = check_open_files_limit(64);
-    return !checked && checked.error().message.find("12 files") != std::string::npos ? 0 : 2;
-  });
-  EXPECT_EQ(code, 0);
 }
 
 }  // namespace

@@ -159,12 +159,8 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
   };
 }
 
-constexpr std::uint64_t kOpenFilesLeast = 64;
-
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
-  // Below that gRPC ends the process in its own way.
-  TRY_VOID(os::check_open_files_limit(kOpenFilesLeast));
   if (options.node.empty()) {
     TRY(options.node, os::host_name());
   }

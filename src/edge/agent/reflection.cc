@@ -66,7 +66,7 @@ bool is_reflection(std::string_view method) {
 
 Result<std::string> reflect(std::string_view message) {
   // The other version's messages are looked up by name only: they have to be in the program.
-  static_cast<void>(::grpc::reflection::v1alpha::ServerReflectionRequest::default_instance());
+  google::protobuf::LinkMessageReflection<::grpc::reflection::v1alpha::ServerReflectionRequest>();
   reflection_pb::ServerReflectionRequest request;
   if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
     return fail(ErrorCode::invalid_argument, "this is no ServerReflectionRequest");

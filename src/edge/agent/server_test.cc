@@ -218,6 +218,89 @@ TEST_F(AgentServerTest, HealthIsServed) {
   EXPECT_EQ((*channel)->call("/grpc.health.v1.Health/Check", "", in(seconds(20))).message, "\x08\x01");
 }
 
+TEST_F(AgentServerTest, HealthOfEachServiceAndOfNone) {
+  const auto channel =
+      os::GrpcChannel::connect(os::Endpoint::parse("unix:" + socket_).value(), nullptr, {}, clock_, in(seconds(20)));
+  ASSERT_TRUE(channel) << channel.error().message;
+  const auto asking = [](std::string_view service) {
+    return "\x0a" + std::string(1, static_cast<char>(service.size())) + std::string(service);
+  };
+  const auto check = [&](const std::string& message) {
+    return (*channel)->call("/grpc.health.v1.Health/Check", message, in(seconds(20)));
+  };
+  EXPECT_EQ(check(asking(agent::kServiceName)).message, "\x08\x01");
+  EXPECT_EQ(check(asking("other")).status.code, os::GrpcCode::not_found);
+  EXPECT_EQ(check("\xff").status.code, os::GrpcCode::invalid_argument);
+
+  const auto watch = [&](const std::string& message) {
+    auto stream = (*channel)->open_stream("/grpc.health.v1.Health/Watch");
+    EXPECT_TRUE(stream && (*stream)->write(message));
+    return *std::move(stream);
+  };
+  const auto ours = watch(asking(agent::kServiceName));
+  const auto all = watch("");
+  const auto other = watch(asking("other"));
+  const auto gone = watch("");
+  const auto wrong = watch("\xff");
+  EXPECT_EQ(ours->read(in(seconds(20))).message, "\x08\x01");
+  EXPECT_EQ(all->read(in(seconds(20))).message, "\x08\x01");
+  EXPECT_EQ(other->read(in(seconds(20))).message, "\x08\x03");
+  EXPECT_EQ(wrong->read(in(seconds(20))).status->code, os::GrpcCode::invalid_argument);
+  server_->set_serving(true);  // no news
+  server_->set_serving(false);
+  EXPECT_EQ(ours->read(in(seconds(20))).message, "\x08\x02");
+  EXPECT_EQ(all->read(in(seconds(20))).message, "\x08\x02");
+  ASSERT_TRUE(all->write(""));  // once is enough
+  EXPECT_EQ(all->read(in(seconds(20))).status->code, os::GrpcCode::invalid_argument);
+  server_->set_serving(true);
+  EXPECT_EQ(ours->read(in(seconds(20))).message, "\x08\x01");
+
+  const Instant before = clock_.now();
+  std::thread stopper([&] { server_->stop(in(seconds(20))); });
+  EXPECT_EQ(ours->read(in(seconds(20))).message, "\x08\x02");
+  EXPECT_EQ(ours->read(in(seconds(20))).status->code, os::GrpcCode::unavailable);
+  EXPECT_EQ(other->read(in(seconds(20))).status->code, os::GrpcCode::unavailable);
+  stopper.join();
+  EXPECT_LT(clock_.now().since_boot - before.since_boot, seconds(10));  // nobody who watches holds it up
+}
+
+TEST_F(AgentServerTest, StatusAndHealthDoNotWaitForTheStore) {
+  ASSERT_TRUE(add(call("first")).starts_with("10."));
+  store_.held = true;
+  std::vector<std::thread> callers;
+  for (std::size_t i = 0; i < 2 * server_options_.workers; ++i) {
+    callers.emplace_back([&, i] { EXPECT_TRUE(add(call("c" + std::to_string(i))).starts_with("10.")); });
+  }
+  while (store_.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
+  const auto status = agent_status(socket_, clock_, seconds(20));
+  EXPECT_TRUE(status) << status.error().message;
+  const auto channel =
+      os::GrpcChannel::connect(os::Endpoint::parse("unix:" + socket_).value(), nullptr, {}, clock_, in(seconds(20)));
+  ASSERT_TRUE(channel) << channel.error().message;
+  EXPECT_TRUE((*channel)->call("/grpc.health.v1.Health/Check", "", in(seconds(20))).status.ok());
+  EXPECT_GT(store_.waiting, 0);
+  store_.held = false;
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST_F(AgentServerTest, ABurstOfANodesPodsIsServed) {
+  store_.held = true;
+  std::vector<std::thread> callers;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 110; ++i) {
+    callers.emplace_back([&, i] {
+      if (add(call("c" + std::to_string(i))).starts_with("10.")) ++served;
+    });
+  }
+  const Deadline patience = in(seconds(20));
+  while (server_->connections().open < 110 && !patience.passed(clock_.now())) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  store_.held = false;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(served, 110);
+}
+
 TEST_F(AgentServerTest, ReflectionIsForWhoAsksForIt) {
   constexpr const char* kMethod = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
   const auto answers = [&] {
