@@ -268,7 +268,7 @@ TEST_F(AgentServerTest, StatusAndHealthDoNotWaitForTheStore) {
   ASSERT_TRUE(add(call("first")).starts_with("10."));
   store_.held = true;
   std::vector<std::thread> callers;
-  for (std::size_t i = 0; i < 2 * server_options_.workers; ++i) {
+  for (std::size_t i = 0; i < 2 * server_options_.lanes.alone; ++i) {
     callers.emplace_back([&, i] { EXPECT_TRUE(add(call("c" + std::to_string(i))).starts_with("10.")); });
   }
   while (store_.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
