@@ -27,6 +27,8 @@ std::string table_of(const AgentStatus& status) {
   table.add({"servedFromCache", std::to_string(status.served_from_cache)});
   table.add({"servedFromStore", std::to_string(status.served_from_store)});
   table.add({"failed", std::to_string(status.failed)});
+  table.add({"commits", std::to_string(status.commits)});
+  table.add({"blocksAhead", std::to_string(status.blocks_ahead)});
   return table.to_string();
 }
 
@@ -41,6 +43,8 @@ Data data_of(const AgentStatus& status) {
   json["servedFromCache"] = number_64_json(status.served_from_cache);
   json["servedFromStore"] = number_64_json(status.served_from_store);
   json["failed"] = number_64_json(status.failed);
+  json["commits"] = number_64_json(status.commits);
+  json["blocksAhead"] = number_64_json(status.blocks_ahead);
   return Data(std::vector{json});
 }
 

@@ -165,6 +165,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
   }
   const engine::Context direct = context_until({});
   const engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
+  commits_ += did.commits;
   const auto end = [&](const Batched& one, Ending ending) {
     world_.log(one.line.ended(ending.outcome, ending.text));
     result.answers.push_back({one.call->id, std::move(ending.message)});
@@ -281,6 +282,11 @@ std::string AgentService::status() const {
   status.served_from_cache = from_cache_;
   status.served_from_store = from_store_;
   status.failed = failed_;
+  status.commits = commits_;
+  {
+    const std::lock_guard lock(ahead_mutex_);
+    status.blocks_ahead = ahead_.size();
+  }
   return agent::encode(status);
 }
 

@@ -108,13 +108,14 @@ class AgentService {
   std::atomic<std::uint64_t> from_cache_{0};
   std::atomic<std::uint64_t> from_store_{0};
   std::atomic<std::uint64_t> failed_{0};
+  std::atomic<std::uint64_t> commits_{0};
 
   struct Ahead {
     core::AffinityOwner node;
     core::ClaimedAhead claimed;
     std::chrono::nanoseconds since_boot{};
   };
-  std::mutex ahead_mutex_;                   ///< guards both below
+  mutable std::mutex ahead_mutex_;           ///< guards both below
   std::vector<core::AssignRequest> shapes_;  ///< of the ADDs since the last claim_ahead(), one for each set of pools
   std::vector<Ahead> ahead_;
 };

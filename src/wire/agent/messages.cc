@@ -391,6 +391,8 @@ std::string encode(const AgentStatus& status) {
   out.set_served_from_cache(status.served_from_cache);
   out.set_served_from_store(status.served_from_store);
   out.set_failed(status.failed);
+  out.set_commits(status.commits);
+  out.set_blocks_ahead(status.blocks_ahead);
   return out.SerializeAsString();
 }
 
@@ -468,7 +470,9 @@ Result<AgentStatus> decode_status(std::string_view bytes) {
                      in.known_affinities(),
                      in.served_from_cache(),
                      in.served_from_store(),
-                     in.failed()};
+                     in.failed(),
+                     in.commits(),
+                     in.blocks_ahead()};
 }
 
 }  // namespace croft::wire::agent

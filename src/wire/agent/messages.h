@@ -83,6 +83,8 @@ struct AgentStatus {
   std::uint64_t served_from_cache = 0;
   std::uint64_t served_from_store = 0;
   std::uint64_t failed = 0;
+  std::uint64_t commits = 0;       ///< by which calls were served together
+  std::uint64_t blocks_ahead = 0;  ///< claimed ahead, and not given back so far
   friend bool operator==(const AgentStatus&, const AgentStatus&) = default;
 };
 
