@@ -174,7 +174,8 @@ def test():
         at_once(burst, lambda: int(burst.status()["commits"]))
         killed_in_a_burst(burst)
         with_lone_plugins(burst)
-        claims_ahead(burst)
+    with World("burst-ahead", sys.argv[1]) as world:
+        claims_ahead(Burst(world, world.store()))
     with World("burst-etcd", sys.argv[1]) as world:
         etcd = Etcd(world)
         burst = Burst(world, etcd.store)

@@ -75,6 +75,8 @@ class World {
         {"free-cooled", &World::free_cooled},
         {"mend-handle", &World::mend_handle},
         {"handle", &World::handle},
+        {"together", &World::together},
+        {"commit", &World::commit},
         {"wait", &World::wait},
         {"reboot", &World::reboot},
         {"set-clock", &World::set_clock},
@@ -454,6 +456,15 @@ class World {
 
   // -- time
 
+  /// What follows is decided on one snapshot, up to `commit`.
+  void together(Command& c) {
+    c.done();
+    register_.begin_batch();
+  }
+  void commit(Command& c) {
+    c.done();
+    say("{} records in one commit", register_.end_batch());
+  }
   void wait(Command& c) {
     clock_.advance(Command::span_of(c.word("a time")));
     c.done();

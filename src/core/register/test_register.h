@@ -39,7 +39,8 @@ class TestRegister {
   /// Decides on what is there now, reading what is asked for. `decide(const Snapshot&)` returns a Step<Answer>.
   template <class Answer, class Decide>
   [[nodiscard]] Result<Plan<Answer>> plan(Decide decide) {
-    Snapshot snapshot;
+    Snapshot fresh;
+    Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
     snapshot.set_foreign_writers(foreign_writers);
     snapshot.set_keys_at_hand(keys_at_hand);
     snapshot.set_cheap_counts(cheap_counts);
@@ -51,14 +52,32 @@ class TestRegister {
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       if (auto* plan = std::get_if<Plan<Answer>>(&step)) return std::move(*plan);
       read(std::get<Missing>(step), snapshot);
+      if (!batch_) continue;
+      for (const auto& [key, value] : batch_->planned) snapshot.set_planned(key, value);
     }
   }
   /// The same, and writes it.
   template <class Answer, class Decide>
   [[nodiscard]] Result<Answer> decide(Decide decide) {
     TRY(Plan<Answer> plan, (this->plan<Answer>(decide)));
-    apply(plan.writes);
+    if (!batch_) apply(plan.writes);
+    for (const PlannedWrite& write : plan.writes) {
+      if (!batch_ || write.only_check) continue;
+      batch_->planned[write.key] = write.value;
+      batch_->snapshot.set_planned(write.key, write.value);
+    }
     return std::move(plan.answer);
+  }
+
+  /// From now on all is decided on one snapshot, each as the ones before it leave it; nothing is written.
+  void begin_batch() { batch_.emplace(); }
+  /// Writes what came of that, at once; how many records that is.
+  std::size_t end_batch() {
+    std::vector<PlannedWrite> writes;
+    for (auto& [key, value] : batch_->planned) writes.push_back({key, std::move(value)});
+    batch_.reset();
+    apply(writes);
+    return writes.size();
   }
 
   void apply(const std::vector<PlannedWrite>& writes) {
@@ -123,7 +142,13 @@ class TestRegister {
     for (const KeyWindow& window : missing.counts) snapshot.set_count(window, keys_in(window).size());
   }
 
+  struct Batch {
+    Snapshot snapshot;
+    std::map<Key, std::optional<Value>> planned;
+  };
+
   std::map<Key, Value> records_;
+  std::optional<Batch> batch_;
 };
 
 }  // namespace croft::core
