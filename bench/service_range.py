@@ -5,7 +5,8 @@
 usage: bench/service_range.py BUILD_DIR [TURNS]     e.g. build/release; TURNS (default 3) of both, one process at a time
 
 Of each row the best turn of either side counts. Kubernetes' allocator has its lock inside; Croft's rows have a lock
-around, as a process with threads would, and once more none. Without Go only Croft's side is shown.
+around, as a process with threads would, once more none, and once more one with the numbers of the kernel
+(os::SystemRandom) instead of a generator's as cheap as the peer's. Without Go only Croft's side is shown.
 """
 
 import json
@@ -51,16 +52,18 @@ def budget_of(name):
 
 
 def show(croft, kubernetes):
-    print(f"{'ns':<34}{'croft':>12}{'no lock':>12}{'kubernetes':>14}{'ratio':>12}{'budget':>8}")
+    print(f"{'ns':<34}{'croft':>12}{'no lock':>12}{'system':>12}{'kubernetes':>14}{'ratio':>12}{'budget':>8}")
     for name, ns in croft.items():
-        if name.endswith(", no lock"):
+        if name.endswith((", no lock", ", system")):
             continue
         if name.startswith("bytes "):
             if kubernetes and kubernetes[name] != ns:
                 sys.exit(f"{name}: {ns} is not {kubernetes[name]}: the two kept different bytes")
             continue
-        bare = croft.get(name + ", no lock")
-        line = f"{name:<34}{ns:>12,.1f}{f'{bare:,.1f}' if bare else '':>12}"
+        line = f"{name:<34}{ns:>12,.1f}"
+        for variant in (", no lock", ", system"):
+            other = croft.get(name + variant)
+            line += f"{f'{other:,.1f}' if other else '':>12}"
         if kubernetes:
             ratio, budget = kubernetes[name] / ns, budget_of(name)
             line += f"{kubernetes[name]:>14,.1f}{ratio:>10,.1f} x"
@@ -70,7 +73,7 @@ def show(croft, kubernetes):
     if kubernetes:
         print("both kept the same bytes of the same addresses")
     for prefix in ("/12", "/16", "/24", "v6 /112"):
-        levels = [ns for name, ns in croft.items() if name.startswith(f"next {prefix} at ") and "lock" not in name]
+        levels = [ns for name, ns in croft.items() if name.startswith(f"next {prefix} at ") and "," not in name]
         print(f"flat: {prefix} at its slowest level / at its fastest: {max(levels) / min(levels):.1f} x")
 
 

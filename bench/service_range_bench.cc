@@ -21,6 +21,7 @@
 
 #include "base/manual_clock.h"
 #include "core/service/bitmap_range.h"
+#include "os/random.h"
 
 namespace {
 
@@ -71,10 +72,11 @@ struct Guarded {
   Guarded(const Shape& shape, std::uint64_t seed)
       : range(BitmapRange::random_scan_with_band(shape.name, shape.size, shape.band)), random(seed) {}
 
-  std::optional<Ordinal> take_next_locked() {
+  std::optional<Ordinal> take_next_locked(croft::Random& source) {
     const std::lock_guard lock(mutex);
-    return range.take_next(random);
+    return range.take_next(source);
   }
+  std::optional<Ordinal> take_next_locked() { return take_next_locked(random); }
 };
 
 void fill(Guarded& guarded, std::uint32_t count) {
@@ -105,7 +107,10 @@ void take_next_at(const Shape& shape, std::uint32_t per_mille) {
   const std::string row = fmt::format("next {} at {}.{} %", shape.name, per_mille / 10, per_mille % 10);
   const auto bare = [](Guarded& guarded) { return guarded.range.take_next(guarded.random); };
   const auto locked = [](Guarded& guarded) { return guarded.take_next_locked(); };
+  croft::os::SystemRandom system;
+  const auto drawn_from_system = [&system](Guarded& guarded) { return guarded.take_next_locked(system); };
   print(row, mean_ns([&] { take(locked); }, give_back) / calls);
+  print(row + ", system", mean_ns([&] { take(drawn_from_system); }, give_back) / calls);
   print(row + ", no lock", mean_ns([&] { take(bare); }, give_back) / calls);
 }
 

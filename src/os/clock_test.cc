@@ -1,6 +1,13 @@
 #include "os/clock.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -30,6 +37,53 @@ TEST(SystemRandom, DoesNotRepeat) {
   std::set<std::uint64_t> seen;
   for (int i = 0; i < 1000; ++i) seen.insert(random.next());
   EXPECT_EQ(seen.size(), 1000U);
+}
+
+TEST(SystemRandom, ThreadsAndInstancesDrawDifferentNumbers) {
+  constexpr std::size_t kThreads = 8;
+  constexpr std::size_t kDraws = 1000;
+  SystemRandom shared;
+  std::array<std::vector<std::uint64_t>, kThreads> drawn;
+  std::vector<std::thread> threads;
+  for (auto& mine : drawn) {
+    threads.emplace_back([&shared, &mine] {
+      SystemRandom own;
+      for (std::size_t i = 0; i < kDraws; i += 2) {
+        mine.push_back(shared.next());
+        mine.push_back(own.next());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::uint64_t> seen;
+  for (const auto& mine : drawn) seen.insert(mine.begin(), mine.end());
+  EXPECT_EQ(seen.size(), kThreads * kDraws);
+}
+
+TEST(SystemRandom, AForkedChildDrawsOthersThanItsParent) {
+  constexpr std::size_t kDraws = 100;
+  using Drawn = std::array<std::uint64_t, kDraws>;
+  SystemRandom random;
+  for (int draws_before = 0; draws_before < 40; draws_before += 3) {
+    const std::uint64_t before = random.next();
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    Drawn drawn{};
+    for (auto& number : drawn) number = random.next();
+    if (child == 0) ::_exit(::write(ends[1], drawn.data(), sizeof drawn) == sizeof drawn ? 0 : 1);
+    Drawn of_child{};
+    ASSERT_EQ(::read(ends[0], of_child.data(), sizeof of_child), static_cast<ssize_t>(sizeof of_child));
+    for (const int end : ends) ::close(end);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    std::set<std::uint64_t> seen{before};
+    seen.insert(drawn.begin(), drawn.end());
+    seen.insert(of_child.begin(), of_child.end());
+    EXPECT_EQ(seen.size(), 2 * kDraws + 1);
+  }
 }
 
 }  // namespace

@@ -74,9 +74,8 @@ class BitmapRange {
   [[nodiscard]] static Ordinal ordinal(std::int64_t offset) { return Ordinal{static_cast<std::uint32_t>(offset)}; }
   // Plain numbers with size() for none, as in DenseBitmap, for speed.
   [[nodiscard]] std::uint32_t take_next_or_size(Random& random);
-  [[nodiscard]] std::uint32_t find_next(Random& random) const;
+  [[nodiscard]] std::uint32_t take_next_wrapped(Random& random);
   [[nodiscard]] std::uint32_t first_free(std::uint32_t from, std::uint32_t end) const;
-  [[nodiscard]] std::uint32_t scan(Random& random, std::uint32_t first, std::uint32_t end) const;
 
   std::uint32_t band_;
   std::string text_;

@@ -8,10 +8,10 @@ namespace croft::core::space {
 DenseBitmap::DenseBitmap(std::uint32_t size) : size_(size), free_count_(size) {
   std::uint32_t bits = size;
   add_level(bits);
-  while (bits > kWordBits) {
+  do {
     bits = bits / kWordBits + (bits % kWordBits != 0 ? 1 : 0);
     add_level(bits);
-  }
+  } while (bits > kWordBits);
 }
 
 /// One more level on top, with all its bits clear and those past its end set.
@@ -98,6 +98,23 @@ std::optional<Ordinal> DenseBitmap::take_next() {
   CROFT_ASSERT(was_free);
   next_ = ordinal->value + 1;
   return ordinal;
+}
+
+/// find_free() below size_, without a branch for whether the word of `from` has a place: in a crowded space that is
+/// anyone's guess, and a processor that guesses wrong loses more than it takes to look at the words behind always.
+std::uint32_t DenseBitmap::find_free_crowded(std::uint32_t from) const {
+  // All three words exist: that of an ordinal, the one above it, and the one below a clear bit of level 1, since bits
+  // past the end are set.
+  const std::uint64_t* const words = words_.data();
+  const std::uint32_t here = from / kWordBits;
+  const std::uint64_t clear = ~words[here] & kFull << from % kWordBits;
+  const std::uint64_t behind = ~words[level_start_[1] + here / kWordBits] & kFull << here % kWordBits << 1;
+  if ((clear | behind) == 0) return find_free_behind(here);
+  const std::uint32_t elsewhere = 0U - static_cast<std::uint32_t>(clear == 0);  // all ones, or none
+  const std::uint32_t next = here / kWordBits * kWordBits + static_cast<std::uint32_t>(std::countr_zero(behind));
+  const std::uint32_t word = here ^ ((here ^ next) & elsewhere);
+  const std::uint64_t found = ~words[word] & kFull << (from % kWordBits & ~elsewhere);
+  return word * kWordBits + static_cast<std::uint32_t>(std::countr_zero(found));
 }
 
 /// The first free ordinal in a later word of level 0 than this; size_ when there is none.

@@ -16,9 +16,9 @@ namespace croft::core::space {
 /// operation but for_each_taken is O(log64 size), at most six steps, whether the space is empty or all but full.
 ///
 /// Level 0 holds the ordinals, 64 a word; a set bit means taken. In each level above, a set bit means that the word
-/// below it is full; the top level is one word. A search for a free ordinal goes up until a word has a clear bit at or
-/// after the place, then down along the first clear bits: it never looks at a run of taken ordinals. Bits past the end
-/// of a level are set from the start, so that they are never found free.
+/// below it is full; there is a level 1, and the top level is one word. A search for a free ordinal goes up until a
+/// word has a clear bit at or after the place, then down along the first clear bits: it never looks at a run of taken
+/// ordinals. Bits past the end of a level are set from the start, so that they are never found free.
 ///
 ///   level 1                  [ 1 0 0 1 … ]          word 0 below is full, words 1 and 2 are not
 ///   level 0   [ 1 1 1 … 1 ] [ 0 1 1 … 0 ] [ 0 … ]   ordinals 0-63, 64-127, 128-191
@@ -39,10 +39,7 @@ class DenseBitmap {
 
   bool take(Ordinal ordinal) {
     if (!is_free(ordinal)) return false;
-    --free_count_;
-    std::uint64_t& word = words_[ordinal.value / kWordBits];
-    word |= mask_of(ordinal.value);
-    if (word == kFull) mark_full(ordinal.value / kWordBits);
+    mark_taken(ordinal.value);
     return true;
   }
   bool give_back(Ordinal ordinal);
@@ -60,7 +57,15 @@ class DenseBitmap {
     return found == size_ ? std::nullopt : std::optional(Ordinal{found});
   }
 
-  /// The same, then on from 0: nullopt only when no ordinal is free.
+  /// Takes that one. As a plain number, with size() for none: an optional that crosses a call is written in two pieces
+  /// and read back in one, which costs more than the search.
+  [[nodiscard]] std::uint32_t take_at_or_after(std::uint32_t from) {
+    const std::uint32_t found = find_free(from);
+    if (found != size_) mark_taken(found);
+    return found;
+  }
+
+  /// The same search, then on from 0: nullopt only when no ordinal is free.
   [[nodiscard]] std::optional<Ordinal> next_free(Ordinal from) const;
 
   /// The whole space as words: ordinal `o` is bit o % 64 of word o / 64, set when it is taken. Bits past the end are
@@ -92,15 +97,27 @@ class DenseBitmap {
 
   void add_level(std::uint32_t bits);
   void count_and_summarise();
-  /// next_free_at_or_after as a plain number, size_ for none. An optional that crosses a call is written in two pieces
-  /// and read back in one, which costs more than the search.
+  /// next_free_at_or_after as a plain number, size_ for none.
   [[nodiscard]] std::uint32_t find_free(std::uint32_t from) const {
     if (from >= size_) return size_;
+    if (is_crowded()) return find_free_crowded(from);
     const std::uint64_t clear = ~words_[from / kWordBits] & kFull << from % kWordBits;
     if (clear == 0) return find_free_behind(from / kWordBits);
     return from / kWordBits * kWordBits + static_cast<std::uint32_t>(std::countr_zero(clear));
   }
+  /// A quarter is where a branch for it begins to be guessed wrong more often than that costs.
+  [[nodiscard]] bool is_crowded() const { return free_count_ < size_ / 4; }
+  [[nodiscard]] std::uint32_t find_free_crowded(std::uint32_t from) const;
   [[nodiscard]] std::uint32_t find_free_behind(std::uint32_t word) const;
+  /// The ordinal must be free.
+  void mark_taken(std::uint32_t ordinal) {
+    --free_count_;
+    const std::uint32_t index = ordinal / kWordBits;
+    std::uint64_t& word = words_[index];
+    CROFT_ASSERT((word & mask_of(ordinal)) == 0);
+    word |= mask_of(ordinal);
+    if (word == kFull) mark_full(index);
+  }
   void mark_full(std::uint32_t word);
   [[nodiscard]] std::uint32_t descend(std::size_t level, std::uint32_t bit) const;
 

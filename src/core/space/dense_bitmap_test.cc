@@ -211,7 +211,7 @@ RC_GTEST_PROP(DenseBitmapProperty, BehavesAsASetOfFreeOrdinals, ()) {
   for (int step = 0; step < steps; ++step) {
     const std::uint32_t place = *rc::gen::inRange<std::uint32_t>(0, size);
     const std::uint32_t count = *rc::gen::element<std::uint32_t>(1, 1, 64, 65, 4096, size);
-    switch (*rc::gen::inRange(0, 5)) {
+    switch (*rc::gen::inRange(0, 6)) {
       case 0:
         change_run(bitmap, model, true, place, count);
         break;
@@ -222,6 +222,12 @@ RC_GTEST_PROP(DenseBitmapProperty, BehavesAsASetOfFreeOrdinals, ()) {
         RC_ASSERT(bitmap.take_all(Ordinal{place}, Ordinal{last}) ==
                   static_cast<std::uint32_t>(std::distance(begin, end)));
         model.free.erase(begin, end);
+        break;
+      }
+      case 5: {
+        const auto found = model.at_or_after(place);
+        RC_ASSERT(bitmap.take_at_or_after(place) == found.value_or(Ordinal{size}).value);
+        if (found) model.free.erase(found->value);
         break;
       }
       case 1:
