@@ -305,14 +305,19 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
   BatchDone did;
   store::Store* const stores[] = {&cached, &direct.store};
   std::size_t tries = 0;  // that were in vain
+  bool has_turn = false;
   const Deadline limit = deadline_of_use_case(direct);
   // It goes round again after a conflict, and without those whose time is up.
   while (tell_the_late(direct.clock, limit, calls)) {
     const Deadline deadline = earliest(limit, calls);
-    const auto turn = cached.take_turn(deadline);
-    if (!turn) {
-      take_error_by_all(turn.error(), calls);
-      continue;
+    if (!has_turn) {
+      auto turn = cached.take_turn(deadline);
+      if (!turn) {
+        take_error_by_all(turn.error(), calls);
+        continue;
+      }
+      did.turn = *std::move(turn);
+      has_turn = true;
     }
     const Context context{*stores[std::min(tries, std::size(stores) - 1)], direct.clock, direct.random,
                           direct.time_limit, direct.not_after};

@@ -1,6 +1,7 @@
 #include "os/process.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,10 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 }  // namespace
 
 void make_files_private() { ::umask(077); }
+
+void keep_freed_memory(std::size_t bytes) {
+  ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(std::min<std::size_t>(bytes, INT_MAX)));
+}
 
 void fill_standard_streams() {
   struct Stream {

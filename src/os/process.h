@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ void survive_file_size_limit();
 
 /// Files this process makes are private from now on (umask 077).
 void make_files_private();
+
+/// What is freed stays with the process up to so many bytes, for the next call: a daemon that gives it back after each
+/// one asks the kernel for it again each time.
+void keep_freed_memory(std::size_t bytes);
 
 /// This machine's host name, lower case.
 [[nodiscard]] Result<std::string> host_name();

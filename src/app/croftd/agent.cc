@@ -159,8 +159,12 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
   };
 }
 
+/// Of memory; what a full batch uses.
+constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
+
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
+  os::keep_freed_memory(kKeptBytes);
   if (options.node.empty()) {
     TRY(options.node, os::host_name());
   }

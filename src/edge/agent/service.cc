@@ -114,16 +114,30 @@ Result<AgentCall> AgentService::take_release(std::string_view message, Deadline 
   return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
 }
 
-std::optional<Error> AgentService::refusal_of(const AgentCall& call, const Result<agent::StoreFile>* file) const {
+/// A look at the store's file is only needed when the caller sees another one than was there before: where both agree
+/// the commit itself looks.
+Result<bool> AgentService::means_this_file(const AgentCall& call) {
+  const auto& meant = caller_of(call).file;
+  if (!world_.file || !meant) return true;
+  {
+    const std::lock_guard lock(file_mutex_);
+    if (file_ == meant) return true;
+  }
+  TRY(const agent::StoreFile file, world_.file(call.limit));
+  const std::lock_guard lock(file_mutex_);
+  file_ = file;
+  return file == *meant;
+}
+
+std::optional<Error> AgentService::refusal_of(const AgentCall& call) {
   // Only now: a DEL that came after its caller was killed may have been served before.
   if (call.hung_up && *call.hung_up) return Error{ErrorCode::deadline_exceeded, "the caller has hung up", {}};
   if (call.limit.passed(world_.clock.now())) {
     return Error{ErrorCode::deadline_exceeded, "it waited too long for its turn", {}};
   }
-  const auto& meant = caller_of(call).file;
-  if (file == nullptr || !meant) return {};
-  if (!*file) return file->error();
-  if (**file == *meant) return {};
+  const auto means_it = means_this_file(call);
+  if (!means_it) return means_it.error();
+  if (*means_it) return {};
   return Error{ErrorCode::refused_by_configuration,
                fmt::format("this agent has another file open at {}: the store was replaced, or the path leads "
                            "elsewhere for the agent",
@@ -141,18 +155,11 @@ engine::Context AgentService::context_until(Deadline limit) const {
 
 AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls) {
   Together result;
-  std::optional<Result<agent::StoreFile>> file;
-  if (world_.file && !calls.empty()) {
-    const auto first = std::min_element(calls.begin(), calls.end(), [](const AgentCall& a, const AgentCall& b) {
-      return a.limit.at_since_boot < b.limit.at_since_boot;
-    });
-    file = world_.file(first->limit);
-  }
   std::deque<Batched> kept;
   std::vector<engine::BatchedCall> batch;
   batch.reserve(calls.size());
   for (AgentCall& call : calls) {
-    if (auto refusal = refusal_of(call, file ? &*file : nullptr)) {
+    if (auto refusal = refusal_of(call)) {
       result.answers.push_back({call.id, fail(*std::move(refusal))});
       continue;
     }
@@ -164,7 +171,10 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
     }
   }
   const engine::Context direct = context_until({});
-  const engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
+  engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
+  // Where what a release leaves is finished by commits of their own, these take their own turns.
+  if (world_.direct.capabilities().atomic_commit) result.turn = std::move(did.turn);
+  did.turn.reset();
   commits_ += did.commits;
   const auto end = [&](const Batched& one, Ending ending) {
     world_.log(one.line.ended(ending.outcome, ending.text));
@@ -199,9 +209,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
 }
 
 AgentAnswer AgentService::serve_alone(const AgentCall& call) {
-  std::optional<Result<agent::StoreFile>> file;
-  if (world_.file) file = world_.file(call.limit);
-  if (auto refusal = refusal_of(call, file ? &*file : nullptr)) return {call.id, fail(*std::move(refusal))};
+  if (auto refusal = refusal_of(call)) return {call.id, fail(*std::move(refusal))};
   const DecisionLine line(world_.clock, subject_of(call));
   const engine::Context context = context_until(call.limit);
   const auto end = [&](const auto& answer) {

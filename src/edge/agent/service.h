@@ -76,6 +76,8 @@ class AgentService {
     std::vector<AgentAnswer> answers;
     std::vector<AgentCall> alone;    ///< for serve_alone()
     std::vector<AgentCall> waiting;  ///< nothing was done for them yet; in their order
+    /// The place among the store's writers: to be given back once the answers are out.
+    std::unique_ptr<store::Store::Turn> turn;
   };
   /// Serves calls, in the order of their arrival, by one commit.
   [[nodiscard]] Together serve_together(std::vector<AgentCall> calls);
@@ -98,8 +100,8 @@ class AgentService {
  private:
   [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
   /// What only shows once it is a call's turn: whether its caller is still there, and means this file.
-  [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call,
-                                                const Result<wire::agent::StoreFile>* file) const;
+  [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
+  [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);
   void count(bool from_cache, bool failed);
   void note_shape(const core::AssignRequest& request);
   [[nodiscard]] engine::Context context_until(Deadline limit) const;
@@ -109,6 +111,8 @@ class AgentService {
   std::atomic<std::uint64_t> from_store_{0};
   std::atomic<std::uint64_t> failed_{0};
   std::atomic<std::uint64_t> commits_{0};
+  std::mutex file_mutex_;
+  std::optional<wire::agent::StoreFile> file_;  ///< that the store had open when that was last looked at
 
   struct Ahead {
     core::AffinityOwner node;

@@ -8,7 +8,6 @@ void CommitQueue::run(PendingCommit& commit) {
   if (gate_.is_inside()) {
     PendingCommit* const alone = &commit;
     commit.result = std::move(apply_({&alone, 1}).front());
-    tidy_up_();
     return;
   }
   std::unique_lock lock(mutex_);

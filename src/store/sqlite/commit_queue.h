@@ -37,7 +37,8 @@ class CommitQueue {
  public:
   /// The results of the commits of a group, in their order.
   using Apply = std::function<std::vector<Result<Revision>>(std::span<PendingCommit* const>)>;
-  /// What is done still inside the gate, after the results are out.
+  /// What is done still inside the gate, after the results are out. A thread that came inside by itself does it by
+  /// itself, before it leaves.
   using TidyUp = std::function<void()>;
 
   CommitQueue(WriterGate& gate, const Clock& clock, Apply apply, TidyUp tidy_up)

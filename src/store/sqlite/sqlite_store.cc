@@ -22,19 +22,21 @@ namespace {
 /// How long others may hold up what can wait for the next commit.
 constexpr std::chrono::seconds kTidyUpMax{1};
 
+/// What can wait until the holder of a turn has told others what it did is done as the turn ends.
 class GateTurn final : public Store::Turn {
  public:
-  GateTurn(WriterGate& gate, ConnectionPool& connections) : gate_(gate), connections_(connections) {}
+  GateTurn(WriterGate& gate, std::function<void()> before_leaving)
+      : gate_(gate), before_leaving_(std::move(before_leaving)) {}
   GateTurn(const GateTurn&) = delete;
   GateTurn& operator=(const GateTurn&) = delete;
   ~GateTurn() override {
-    connections_.before_leaving_gate();
+    before_leaving_();
     gate_.leave();
   }
 
  private:
   WriterGate& gate_;
-  ConnectionPool& connections_;
+  const std::function<void()> before_leaving_;
 };
 
 std::vector<EncodedWrite> encode(std::span<const Write> writes) {
@@ -138,7 +140,14 @@ class SqliteStoreImpl final : public SqliteStore {
 
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override {
     TRY_VOID(gate_.enter(deadline));
-    return std::unique_ptr<Turn>(std::make_unique<GateTurn>(gate_, connections_));
+    has_committed_ = false;
+    return std::unique_ptr<Turn>(std::make_unique<GateTurn>(gate_, [this] {
+      if (has_committed_) {
+        tidy_up();
+      } else {
+        connections_.before_leaving_gate();
+      }
+    }));
   }
 
   [[nodiscard]] Capabilities capabilities() const override {
@@ -182,7 +191,7 @@ class SqliteStoreImpl final : public SqliteStore {
     };
     const auto used = connections_.write(group.front()->deadline, use);
     if (!used) results.assign(group.size(), fail(used.error()));
-    changed_.give();
+    has_committed_ = true;
     return results;
   }
 
@@ -222,6 +231,7 @@ class SqliteStoreImpl final : public SqliteStore {
   }
 
   void tidy_up() {
+    changed_.give();
     const Deadline soon = Deadline::after(clock_.now(), kTidyUpMax);
     // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
     static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
@@ -239,6 +249,7 @@ class SqliteStoreImpl final : public SqliteStore {
   ConnectionPool connections_;
   ChangeSignal changed_;
   CommitQueue queue_;
+  bool has_committed_ = false;  ///< in this turn; of whoever is inside the gate
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> transactions_{0};
   std::atomic<std::uint64_t> checkpoints_{0};
