@@ -1,5 +1,6 @@
 #include "base/printable.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace croft {
@@ -29,6 +30,8 @@ Character first_of(std::string_view text) {
   if (is_overlong || is_surrogate || code > 0x10ffff) return {};
   return {code, bytes};
 }
+
+bool is_plain(char c) { return c >= 0x20 && c < 0x7f; }
 
 bool is_harmful(char32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e || code == 0x200f ||
@@ -61,7 +64,12 @@ std::size_t colour_at(std::string_view text) {
 std::string printable(std::string_view text, Printed how) {
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
+  while (true) {
+    // Almost all of almost every text.
+    const auto plain = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return out;
     const Character next = first_of(text);
     std::size_t taken = next.bytes == 0 ? 1 : next.bytes;
     const bool is_layout = (next.code == '\n' || next.code == '\t') && next.bytes == 1 && how != Printed::line;
@@ -83,7 +91,6 @@ std::string printable(std::string_view text, Printed how) {
     }
     text.remove_prefix(taken);
   }
-  return out;
 }
 
 }  // namespace croft

@@ -35,8 +35,9 @@ DirectoryStamp stamp_from(const struct stat& s) { return {{s.st_dev, s.st_ino}, 
   return fail(path_error("sync", path, errno));
 }
 
-/// What a descriptor gives, from where it stands. Returns the error number, 0 for success.
-int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result) {
+/// What a descriptor gives, from where it stands. Returns the error number, 0 for success. With `after`, the status
+/// after the reading: a regular file has been read when it is as large as what was read, without a read of nothing.
+int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, struct stat* after = nullptr) {
   std::array<char, 1024> buffer;  // as large as almost all contents, left uninitialised on purpose
   while (result.content.size() <= bytes_max) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
@@ -47,7 +48,12 @@ int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result) {
     }
     if (n < 0) return errno;
     result.content.append(buffer.data(), static_cast<std::size_t>(n));
+    if (after != nullptr && ::fstat(fd, after) != 0) return errno;
     if (n == 0) break;
+    if (after != nullptr && S_ISREG(after->st_mode) &&
+        static_cast<std::size_t>(after->st_size) == result.content.size()) {
+      break;
+    }
   }
   result.cut = result.content.size() > bytes_max;
   if (result.cut) result.content.resize(bytes_max);
@@ -169,16 +175,39 @@ Result<void> Directory::for_each_name(const std::function<bool(const char*)>& f)
 
 Result<std::optional<SmallFile>> Directory::read(const char* name, std::size_t bytes_max) const {
   const FileDescriptor file(::openat(file_.get(), name, kReadFlags));
-  if (!file.is_open() && errno == ENOENT) return std::optional<SmallFile>();
-  if (!file.is_open() && (errno == ENXIO || errno == ELOOP)) {  // a socket; a link to itself
-    return std::optional(SmallFile{false, false, {}});
-  }
-  if (!file.is_open()) return fail(path_error("open", path_of(name), errno));
+  if (!file.is_open()) return unopened(name);
   SmallFile result;
   if (const int why = read_descriptor(file.get(), bytes_max, result)) {
     return fail(path_error("read", path_of(name), why));
   }
   return std::optional(std::move(result));
+}
+
+Result<std::optional<DatedFile>> Directory::read_dated(const char* name, std::size_t bytes_max) const {
+  const FileDescriptor file(::openat(file_.get(), name, kReadFlags));
+  DatedFile result;
+  if (!file.is_open()) {
+    TRY(auto unread, unopened(name));
+    if (!unread) return std::optional<DatedFile>();
+    result.file = *std::move(unread);
+    return std::optional(std::move(result));
+  }
+  struct stat after {};
+  if (const int why = read_descriptor(file.get(), bytes_max, result.file, &after)) {
+    return fail(path_error("read", path_of(name), why));
+  }
+  if (S_ISREG(after.st_mode) && after.st_nlink > 0) {
+    result.modified = WallTime(std::chrono::nanoseconds(ns_of(after.st_mtim)));
+  }
+  return std::optional(std::move(result));
+}
+
+/// What read() answers when the file could not be opened, from errno.
+Result<std::optional<SmallFile>> Directory::unopened(const char* name) const {
+  if (errno == ENOENT) return std::optional<SmallFile>();
+  if (errno == ENXIO || errno == ELOOP)
+    return std::optional(SmallFile{false, false, {}});  // a socket; a link to itself
+  return fail(path_error("open", path_of(name), errno));
 }
 
 Result<bool> Directory::exists(const char* name) const {

@@ -36,6 +36,13 @@ struct SmallFile {
   friend bool operator==(const SmallFile&, const SmallFile&) = default;
 };
 
+/// A file with the time of its last change after the reading, so that what was read is not newer; absent when it is no
+/// regular file or has lost its name meanwhile.
+struct DatedFile {
+  SmallFile file;
+  std::optional<WallTime> modified = std::nullopt;
+};
+
 /// A file on its way to a name. Must not outlive its Directory.
 class DraftFile {
  public:
@@ -57,7 +64,7 @@ class DraftFile {
 };
 
 /// An open directory and the files right in it. Names are single path components, unchecked. All errors as path_error
-/// gives them, with the whole path. Not synchronised.
+/// gives them, with the whole path. Several threads may read files of one.
 class Directory {
  public:
   /// Error: not_found.
@@ -87,6 +94,8 @@ class Directory {
 
   /// At most `bytes_max` bytes of a file; nullopt when there is none. Waits for nothing (FIFOs, devices).
   [[nodiscard]] Result<std::optional<SmallFile>> read(const char* name, std::size_t bytes_max) const;
+  /// The same with its time, in four system calls instead of five.
+  [[nodiscard]] Result<std::optional<DatedFile>> read_dated(const char* name, std::size_t bytes_max) const;
   /// Whether the name exists, be it a link to nothing.
   [[nodiscard]] Result<bool> exists(const char* name) const;
   /// When a file was changed last, links followed; nullopt when there is none.
@@ -108,6 +117,7 @@ class Directory {
 
  private:
   Directory(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  [[nodiscard]] Result<std::optional<SmallFile>> unopened(const char* name) const;
   [[nodiscard]] Result<DraftFile> open_draft(const char* draft, unsigned mode) const;
 
   std::string path_;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,6 +64,25 @@ TEST_F(HostLocalFacts, ADirectoryAsItIs) {
   ASSERT_EQ(found.leftovers.size(), 1U);
   EXPECT_THAT(found.foreign, ElementsAre("notes"));
   EXPECT_EQ(read_host_local_directory(path("none")).error().code, ErrorCode::not_found);
+}
+
+// So many that threads share them.
+TEST_F(HostLocalFacts, ALargeDirectoryInTheOrderOfItsAddresses) {
+  constexpr int kFiles = 10000;
+  for (int i = kFiles - 1; i >= 0; --i) {
+    write(fmt::format("net/10.1.{}.{}", i / 256, i % 256), fmt::format("c{}\r\neth0", i));
+  }
+  write("net/last_reserved_ip.0", "10.1.0.3");
+  write("net/notes", "");
+  const auto found = read_host_local_directory(path("net")).value();
+  ASSERT_EQ(found.reservations.size(), static_cast<std::size_t>(kFiles));
+  for (int i = 0; i < kFiles; ++i) {
+    const auto& reservation = found.reservations[static_cast<std::size_t>(i)];
+    ASSERT_EQ(reservation.file, fmt::format("10.1.{}.{}", i / 256, i % 256));
+    ASSERT_EQ(reservation.holder->container_id, fmt::format("c{}", i));
+  }
+  EXPECT_EQ(found.cursors.size(), 1U);
+  EXPECT_THAT(found.foreign, ElementsAre("notes"));
 }
 
 TEST_F(HostLocalFacts, TheCacheAndTheNamespacesOfItsEntries) {
