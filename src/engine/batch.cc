@@ -1,6 +1,7 @@
 #include "engine/batch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,6 +15,9 @@
 namespace croft::engine {
 namespace {
 
+/// How long a batch is decided: the turn is held meanwhile, and a single decision may take a second at the worst. What
+/// has not been decided by then waits for the next one.
+constexpr std::chrono::milliseconds kPlanningTime{50};
 /// What records that are no blocks may come to in one commit: well below what etcd leaves beside the blocks.
 constexpr std::size_t kOtherBytesMax = std::size_t{96} << 10;
 
@@ -157,11 +161,14 @@ class Round {
   /// Answers whether there is something to commit.
   [[nodiscard]] bool decide() {
     const Instant now = context_.clock.now();
+    planning_until_ = Deadline::after(now, kPlanningTime);
     if (!read_together(now)) return false;
     for (BatchedCall& call : calls_) {
       if (call.fate == BatchFate::alone) hold(call);
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
-      if (call.not_after.passed(context_.clock.now())) {
+      const Instant before = context_.clock.now();
+      is_full_ |= !planned_.empty() && planning_until_.passed(before);
+      if (call.not_after.passed(before)) {
         call.fate = BatchFate::failed;
         call.error = late();
       } else if (is_full_) {
@@ -194,7 +201,7 @@ class Round {
   [[nodiscard]] bool read_together(const Instant& now) {
     core::Missing all;
     for (BatchedCall& call : calls_) {
-      if (call.fate != BatchFate::waits) continue;
+      if (call.fate != BatchFate::waits || planning_until_.passed(context_.clock.now())) continue;
       core::Step<bool> step = call.decide(loader_.snapshot(), now);
       if (auto* missing = std::get_if<core::Missing>(&step)) {
         all.records.merge(missing->records);
@@ -246,6 +253,7 @@ class Round {
   std::vector<BatchedCall*> planned_;
   std::set<std::string_view> held_;  ///< owners whose next call must not overtake an earlier one
   bool is_full_ = false;
+  Deadline planning_until_;
   std::optional<Error> trouble_;
 };
 

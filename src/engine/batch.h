@@ -53,7 +53,8 @@ struct BatchDone {
 /// fails or delays another:
 /// - who plans nothing that is final leaves no trace in what the others see, and goes alone;
 /// - a later call of an owner whose earlier one was not planned waits for that one;
-/// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it;
+/// - what does not fit beside the others (kCommitWritesMax, Capabilities::commit_bytes_max) waits, with all behind it,
+///   and so does what is not decided after a twentieth of a second;
 /// - whose time is over is not begun (failed: deadline_exceeded); the others are tried again without it.
 /// A store that stays away or is read-only fails all that were planned. On a store without atomic commits the writes go
 /// in the order of commit_in_order. Nothing is believed that came from memory and was not confirmed by the commit.

@@ -142,6 +142,26 @@ TEST_F(BatchTest, WhatDoesNotFitWaitsInItsOrder) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+/// The turn is held while a batch is decided.
+TEST_F(BatchTest, SlowDecisionsAreLeftForTheNextOne) {
+  Calls calls;
+  for (int i = 0; i < 10; ++i) calls.add("c" + std::to_string(i));
+  for (BatchedCall& call : calls.list) {
+    call.decide = [&, decide = call.decide](const core::Snapshot& snapshot, const Instant& now) {
+      clock.advance(20ms);
+      return decide(snapshot, now);
+    };
+  }
+  int batches = 0;
+  for (; batches < 20 && calls.fates().back() == BatchFate::waits; ++batches) {
+    const auto before = clock.now().since_boot;
+    calls.commit(on_meddled);
+    EXPECT_LE(clock.now().since_boot - before, 200ms);
+  }
+  EXPECT_GT(batches, 1);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::done));
+}
+
 TEST_F(BatchTest, LongNamesFillACommitSooner) {
   Calls calls;
   for (int i = 0; i < 60; ++i) calls.add(std::string(800, 'x') + std::to_string(i));
