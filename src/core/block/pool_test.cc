@@ -10,7 +10,6 @@ namespace croft::core {
 namespace {
 
 using net::Address;
-using net::Prefix;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 

@@ -26,7 +26,6 @@ namespace croft::core {
 namespace {
 
 using net::Address;
-using net::Prefix;
 using testing::HasSubstr;
 
 constexpr std::chrono::seconds kCooldown{600};
