@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <utility>
 
 #include "agent_process.h"
 #include "commit_sample.h"
@@ -8,36 +8,54 @@
 #include "wire/records/records.h"
 
 namespace croft::bench {
+namespace {
 
-Milliseconds bare_etcd_transaction(const std::string& endpoint, const Clock& clock) {
-  namespace etcd = store::etcd;
-  os::SystemRandom random;
-  etcd::ClientOptions options;
-  options.endpoints = {endpoint};
-  const auto client = etcd::Client::make(std::move(options), clock, random);
-  if (!client) bench::give_up("bench", client.error().message);
-  const auto sample = commit_sample(clock.now(), "bare");
-  const std::string value = wire::encode_record(*sample.front().value);
-  const std::string key = "croft-bench/bare";
-  etcd::Revision last = 0;
-  std::vector<Milliseconds> samples;
-  for (int i = 0; i <= 200; ++i) {
-    etcd::TxnRequest request;
-    request.compares = {last == 0 ? wire::etcd::Compare::absent(key) : wire::etcd::Compare::unchanged(key, last)};
-    request.success = {wire::etcd::PutRequest{key, value}};
-    const Milliseconds time = time_of([&] {
-      const auto done = (*client)->txn(request, Deadline::after(clock.now(), std::chrono::seconds(20)));
-      if (!done || !done->succeeded) bench::give_up("bench", "a bare transaction of etcd failed");
-      last = done->revision;
-    });
-    if (i > 0) samples.push_back(time);  // the first one connects
+constexpr const char* kBareKey = "croft-bench/bare";
+
+class EtcdTransaction final : public BareCommit {
+ public:
+  EtcdTransaction(const std::string& endpoint, const Clock& clock)
+      : clock_(clock), value_(wire::encode_record(*commit_sample(clock.now(), "bare").front().value)) {
+    store::etcd::ClientOptions options;
+    options.endpoints = {endpoint};
+    auto client = store::etcd::Client::make(std::move(options), clock, random_);
+    if (!client) bench::give_up("bench", client.error().message);
+    client_ = *std::move(client);
+    put();  // connects
   }
-  etcd::TxnRequest removal;
-  removal.success = {wire::etcd::DeleteRequest{key, ""}};
-  if (!(*client)->txn(removal, Deadline::after(clock.now(), std::chrono::seconds(20)))) {
-    bench::give_up("bench", "a key of etcd stays behind");
+  ~EtcdTransaction() override {
+    store::etcd::TxnRequest removal;
+    removal.success = {wire::etcd::DeleteRequest{kBareKey, ""}};
+    if (!client_->txn(removal, soon())) bench::give_up("bench", "a key of etcd stays behind");
   }
-  return median(samples);
+
+  Milliseconds once() override {
+    return time_of([&] { put(); });
+  }
+
+ private:
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(20)); }
+  void put() {
+    store::etcd::TxnRequest request;
+    request.compares = {last_ == 0 ? wire::etcd::Compare::absent(kBareKey)
+                                   : wire::etcd::Compare::unchanged(kBareKey, last_)};
+    request.success = {wire::etcd::PutRequest{kBareKey, value_}};
+    const auto done = client_->txn(request, soon());
+    if (!done || !done->succeeded) bench::give_up("bench", "a bare transaction of etcd failed");
+    last_ = done->revision;
+  }
+
+  const Clock& clock_;
+  const std::string value_;
+  os::SystemRandom random_;
+  std::unique_ptr<store::etcd::Client> client_;
+  wire::etcd::Revision last_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<BareCommit> bare_etcd_transaction(const std::string& endpoint, const Clock& clock) {
+  return std::make_unique<EtcdTransaction>(endpoint, clock);
 }
 
 }  // namespace croft::bench

@@ -1,7 +1,7 @@
 #include "daemon_commit.h"
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,27 +12,47 @@ namespace croft::bench {
 namespace {
 
 constexpr int kCommits = 200;
-constexpr auto kPatience = std::chrono::seconds(20);
 
-void commit(store::Store& store, const Clock& clock, const std::vector<store::Write>& writes) {
-  static std::uint8_t token = 0;
-  const auto done = store.commit(writes, {{++token, 1}}, Deadline::after(clock.now(), kPatience));
-  if (!done) bench::give_up("bench", "a commit: " + done.error().message);
-}
+class StoreCommit final : public BareCommit {
+ public:
+  StoreCommit(store::Store& store, const Clock& clock) : store_(store), clock_(clock) {}
+
+  Milliseconds once() override {
+    const auto writes = commit_sample(clock_.now(), fmt::format("{:064x}", made_.size()));
+    if (made_.empty()) made_.push_back(writes.front().key);
+    made_.push_back(writes.back().key);
+    return time_of([&] { commit(writes); });
+  }
+  void remove_all() {
+    for (const core::Key& key : made_) commit({{key, std::nullopt, store::Condition::always(), false}});
+    made_.clear();
+  }
+
+ private:
+  void commit(const std::vector<store::Write>& writes) {
+    store::WriteToken token;
+    token.bytes.front() = ++commits_;
+    const auto done = store_.commit(writes, token, Deadline::after(clock_.now(), std::chrono::seconds(20)));
+    if (!done) bench::give_up("bench", "a commit: " + done.error().message);
+  }
+
+  store::Store& store_;
+  const Clock& clock_;
+  std::vector<core::Key> made_;
+  std::uint8_t commits_ = 0;
+};
 
 }  // namespace
 
+std::unique_ptr<BareCommit> bare_commit(store::Store& store, const Clock& clock) {
+  return std::make_unique<StoreCommit>(store, clock);
+}
+
 Milliseconds commit_of_daemon(store::Store& store, const Clock& clock) {
+  StoreCommit commits(store, clock);
   std::vector<Milliseconds> samples;
-  std::vector<core::Key> made;
-  for (int i = 0; i < kCommits; ++i) {
-    const auto writes = commit_sample(clock.now(), fmt::format("{:064x}", i));
-    samples.push_back(time_of([&] { commit(store, clock, writes); }));
-    if (made.empty()) made.push_back(writes.front().key);
-    made.push_back(writes.back().key);
-  }
-  // Its block is in no pool: it goes before anything looks at the store.
-  for (const core::Key& key : made) commit(store, clock, {{key, std::nullopt, store::Condition::always(), false}});
+  for (int i = 0; i < kCommits; ++i) samples.push_back(commits.once());
+  commits.remove_all();
   return median(samples);
 }
 

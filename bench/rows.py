@@ -1,4 +1,4 @@
-"""What bench/report.h is to the programs in C++: rows for the table of bench/run, in the same form."""
+"""What bench/report.h is to the programs in C++: rows for the table of bench/run, in the same form; and how a row reads."""
 
 import json
 import os
@@ -35,3 +35,39 @@ def record(id, what, value, unit, **more):
 def not_measured(id, what, reason):
     print(f"{what:<58} not measured: {reason}", flush=True)
     _append({"id": id, "what": what, "not_measured": reason})
+
+
+def number(value):
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.3g}"
+
+
+def measured(figure):
+    unit = figure["unit"]
+    return number(figure["value"]) + (unit if unit.startswith("/") else " " + unit)
+
+
+def beside(figure):
+    return f"{figure['name']}: {measured(figure)}" if figure else ""
+
+
+COLUMNS = ("what", "Croft", "peer", "limit", "ratio", "budget", "met")
+
+
+def cells(row):
+    if "not_measured" in row:
+        return (row["what"], "not measured: " + row["not_measured"], "", "", "", "", "")
+    budget, ratio, met = row.get("budget"), "", ""
+    if "ratio" in row:
+        ratio = f"{row['ratio']:.2f} x {row['ratio_of']}"
+    text = ""
+    if budget:
+        text = f"{budget['is']} {number(budget['limit'])} " + ("x" if budget["of"] == "ratio" else row["unit"])
+        met = "not judged: " + row["not_judged"] if "not_judged" in row else "yes" if row["met"] else "no"
+    return (row["what"], measured(row), beside(row.get("peer")), beside(row.get("limit")), ratio, text, met)
+
+
+def head_lines(top):
+    return [f"{top['taken']}, Croft's own figures beside what others take in the same run",
+            f"machine: {top['cpu']}, {top['cores']} cores, Linux {top['kernel']}; load average before {top['load']}; "
+            f"the disk's sync {top['sync_ms']} ms",
+            "versions: " + "; ".join(f"{name} {version}" for name, version in top["versions"].items())]

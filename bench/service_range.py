@@ -13,6 +13,8 @@ import pathlib
 import subprocess
 import sys
 
+import rows as table
+
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 
@@ -50,6 +52,16 @@ def budget_of(name):
     return 10 if full >= 90 else 2
 
 
+def record(name, ns, kubernetes):
+    more = {}
+    if kubernetes:
+        budget = budget_of(name)
+        more = {"peer": table.figure("Kubernetes' allocator", kubernetes, "ns"), "ratio": kubernetes / ns,
+                "ratio_of": "as fast as Kubernetes' allocator",
+                "budget": table.budget("ratio", "at least", budget) if budget else None}
+    table.record("service_range." + name.replace(" ", "_"), f"Service addresses: {name}", ns, "ns", **more)
+
+
 def show(croft, kubernetes):
     print(f"{'ns':<34}{'croft':>12}{'no lock':>12}{'kubernetes':>14}{'ratio':>12}{'budget':>8}")
     for name, ns in croft.items():
@@ -61,6 +73,7 @@ def show(croft, kubernetes):
             continue
         bare = croft.get(name + ", no lock")
         line = f"{name:<34}{ns:>12,.1f}{f'{bare:,.1f}' if bare else '':>12}"
+        record(name, ns, kubernetes.get(name))
         if kubernetes:
             ratio, budget = kubernetes[name] / ns, budget_of(name)
             line += f"{kubernetes[name]:>14,.1f}{ratio:>10,.1f} x"
@@ -85,6 +98,9 @@ def main():
         merge(croft, rows(build / "bench" / "service_range_bench"))
         if peer:
             merge(kubernetes, rows(peer))
+    if not peer:
+        table.not_measured("service_range.kubernetes", "Kubernetes' allocator",
+                           "it could not be built (bench/peers/build-kubernetes-allocator tells why)")
     show(croft, kubernetes)
 
 
