@@ -95,8 +95,9 @@ class Adds:
 
 
 def total_of(summary):
-    """Of `strace -c`: "100.00    0.001    5    215    12 total"; the errors may be missing."""
-    return int(re.search(r"^\s*[\d.]+\s+[\d.]+\s+\d*\s*?(\d+)(?:\s+\d+)?\s+total$", summary, re.M).group(1))
+    """Calls in a summary of `strace -c`. Added up here: in its own last line columns may be missing."""
+    between = summary.split("\n------ ")[1]
+    return sum(int(line.split()[3]) for line in between.splitlines()[1:] if line.strip())
 
 
 def may_trace():
