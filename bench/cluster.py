@@ -61,7 +61,7 @@ def claims(build, world):
     for name, early, late in (("alone", empty, full), ("agent", empty_agent, agents)):
         rows.record(f"cluster.claim.{name}", f"a claim of a block in a pool 99 % full, etcd, {name}", late["p50_us"], "us",
                     limit=rows.figure("in an empty pool", early["p50_us"], "us"),
-                    ratio=late["p50_us"] / early["p50_us"], ratio_of="to an empty pool",
+                    ratio=late["p50_us"] / early["p50_us"], ratio_of="an empty pool",
                     budget=rows.budget("ratio", "at most", 2))
     etcd.kill()
 
@@ -123,7 +123,7 @@ def beside_calico(build, world):
         ratio = sorted(c / p for c, p in zip(croft[way], calico))[1]
         print(f"{what}: median {ratio:.1f} x Calico's library", flush=True)
         rows.record(f"cluster.{way}", what, middle, "/s", peer=rows.figure("Calico's library", sorted(calico)[1], "/s"),
-                    ratio=ratio, ratio_of="to Calico's library",
+                    ratio=ratio, ratio_of="Calico's library",
                     budget=rows.budget("ratio", "at least", budget) if budget else None)
 
 

@@ -296,7 +296,7 @@ class Bench {
     } else {
       row.limit = Figure{"an empty static process", empty_.count()};
       if (row.peer) {
-        row.ratio = Ratio{(own - empty_) / reference, "the time above an empty static process to Debian's host-local"};
+        row.ratio = Ratio{(own - empty_) / reference, "Debian's host-local, of the time above an empty static process"};
         if (is_without_syncs && i != 1) row.budget = ratio_at_most(kAboveEmptyBudget);
       }
     }

@@ -76,7 +76,7 @@ Budget at_least(double value) { return {Budget::Of::value, Budget::Is::at_least,
 Budget ratio_at_most(double value) { return {Budget::Of::ratio, Budget::Is::at_most, value}; }
 Budget ratio_at_least(double value) { return {Budget::Of::ratio, Budget::Is::at_least, value}; }
 
-Ratio ratio_to(const Row& row, const Figure& figure) { return {row.value / figure.value, "to " + figure.name}; }
+Ratio ratio_to(const Row& row, const Figure& figure) { return {row.value / figure.value, figure.name}; }
 
 void record(const Row& row) { append(json_of(row)); }
 

@@ -13,7 +13,7 @@ struct Figure {
   std::string unit = {};  ///< empty: that of the row
 };
 
-/// `of` says what is divided by what, in words.
+/// `of` goes on after "1.5 x".
 struct Ratio {
   double value = 0;
   std::string of = {};

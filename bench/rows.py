@@ -58,7 +58,9 @@ def cells(row):
         return (row["what"], "not measured: " + row["not_measured"], "", "", "", "", "")
     budget, ratio, met = row.get("budget"), "", ""
     if "ratio" in row:
-        ratio = f"{row['ratio']:.2f} x {row['ratio_of']}"
+        # What has a column of its own is not named again.
+        names = {row[column]["name"]: f"the {column}" for column in ("peer", "limit") if column in row}
+        ratio = f"{row['ratio']:.2f} x {names.get(row['ratio_of'], row['ratio_of'])}"
     text = ""
     if budget:
         text = f"{budget['is']} {number(budget['limit'])} " + ("x" if budget["of"] == "ratio" else row["unit"])
@@ -68,6 +70,6 @@ def cells(row):
 
 def head_lines(top):
     return [f"{top['taken']}, Croft's own figures beside what others take in the same run",
-            f"machine: {top['cpu']}, {top['cores']} cores, Linux {top['kernel']}; load average before {top['load']}; "
-            f"the disk's sync {top['sync_ms']} ms",
+            f"machine: {top['cpu']}, {top['cores']} cores, Linux {top['kernel']}; load average {top['load'][0]} before, "
+            f"{top['load'][1]} after; the disk's sync {top['sync_ms'][0]} ms before, {top['sync_ms'][1]} ms after",
             "versions: " + "; ".join(f"{name} {version}" for name, version in top["versions"].items())]

@@ -172,7 +172,7 @@ int run(const std::string& url, int count, const std::string& range) {
                  .value = count * 1000 / creations.total(),
                  .unit = "/s",
                  .limit = bench::Figure{"two bare commits that write as much", count * 1000 / in_two.total()},
-                 .ratio = bench::Ratio{creations.at(0.5) / in_two.at(0.5), "of the median times, to two bare commits"},
+                 .ratio = bench::Ratio{creations.at(0.5) / in_two.at(0.5), "two bare commits, of the median times"},
                  .budget = on_etcd ? bench::ratio_at_most(kRatioBudget) : bench::at_least(kPerSecondBudget)});
   return 0;
 }
