@@ -19,6 +19,7 @@
 #include "base/manual_clock.h"
 #include "engine/register_look.h"
 #include "engine/sweep.h"
+#include "report.h"
 #include "store/memory/memory_store.h"
 
 namespace croft {
@@ -221,6 +222,17 @@ int run(int argc, char** argv) {
       "in memory included: {}\n",
       most.seconds, most.processor, kSecondsBudget, most.megabytes, kMegabytesBudget,
       within ? "within the budget" : "OVER THE BUDGET");
+  bench::record({.id = "collector.pass",
+                 .what = "the slowest pass of the collector",
+                 .value = most.seconds,
+                 .unit = "s",
+                 .budget = bench::at_most(kSecondsBudget),
+                 .note = fmt::format("{} addresses on {} nodes", cluster.nodes * cluster.per_node, cluster.nodes)});
+  bench::record({.id = "collector.memory",
+                 .what = "the most memory that a pass of the collector adds",
+                 .value = most.megabytes,
+                 .unit = "MiB",
+                 .budget = bench::at_most(kMegabytesBudget)});
   return 0;
 }
 

@@ -13,11 +13,13 @@
 #include "commit_sample.h"
 #include "core/block/assign.h"
 #include "core/block/draft.h"
+#include "daemon_commit.h"
 #include "engine/pools.h"
 #include "floors.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "processes.h"
+#include "report.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace croft::bench {
@@ -25,6 +27,7 @@ namespace {
 
 constexpr int kRounds = 200;
 constexpr int kTogether = 64;
+constexpr double kAddBudget = 1.5;
 const core::AffinityOwner kNode{core::AffinityOwner::Type::host, "bench"};
 
 void must(bool condition, const std::string& what) {
@@ -51,17 +54,17 @@ class Bench {
   void run_all() {
     const Milliseconds sync = bench::disk_sync(directory_);
     const Milliseconds empty = bench::empty_process(bin_);
-    fmt::print("{:<58}{:>9.3f} ms\n", "fdatasync of 4 KiB, this disk (p50)", sync.count());
-    fmt::print("{:<58}{:>9.3f} ms\n", "empty static process (p50)", empty.count());
     make_store();
-    const Milliseconds daemon = commit_in_daemon();
-    fmt::print("{:<58}{:>9.3f} ms\n", "one commit of the same store, in a process that goes on", daemon.count());
+    const Milliseconds daemon = commit_of_daemon(*open(), clock_);
     const Milliseconds floor = commit_alone();
-    fmt::print("{:<58}{:>9.3f} ms\n", "one commit of the same store, as a static process alone", floor.count());
+    show_floor("empty", "an empty static process", empty);
+    show_floor("sync", "fdatasync of 4 KiB, this disk", sync);
+    show_floor("commit.daemon", "one commit of the same store, in a process that goes on", daemon);
+    show_floor("commit.alone", "one commit of the same store, as a static process alone", floor);
     remove_sample();
-    const Milliseconds first = add_and_del("block ADD, 0 held", floor, empty + daemon, {});
+    const Milliseconds first = add_and_del("0", "block ADD, 0 held", floor, empty + daemon, {});
     fill(100'000);
-    add_and_del("block ADD, 100,000 held", floor, empty + daemon, first);
+    add_and_del("100000", "block ADD, 100,000 held", floor, empty + daemon, first);
     together(floor - empty, daemon);
     sizes();
     syncs();
@@ -95,15 +98,9 @@ class Bench {
     must(engine::create_pool({*store, clock_, random_}, spec), "pool");
   }
 
-  /// Made by a process that has the store open: what is left when nothing is opened.
-  Milliseconds commit_in_daemon() {
-    const auto store = open();
-    std::vector<Milliseconds> samples;
-    for (int i = 0; i < kRounds; ++i) {
-      const auto writes = commit_sample(clock_.now(), fmt::format("{:064x}", i));
-      samples.push_back(time_of([&] { must(store->commit(writes, {}, {}), "commit"); }));
-    }
-    return median(samples);
+  static void show_floor(const std::string& id, const std::string& what, Milliseconds time) {
+    report(fmt::format("{:<58}{:>9.3f} ms", what + " (p50)", time.count()),
+           {.id = "floor." + id, .what = what, .value = time.count(), .unit = "ms"});
   }
 
   /// Made by a static process of its own, as a plugin without daemon has to: its whole time.
@@ -128,7 +125,7 @@ class Bench {
 
   /// `floor`: an empty static process and one commit made alone. `with_daemon`: the same with a commit that opens
   /// nothing.
-  Milliseconds add_and_del(const std::string& what, Milliseconds floor, Milliseconds with_daemon,
+  Milliseconds add_and_del(const std::string& id, const std::string& what, Milliseconds floor, Milliseconds with_daemon,
                            std::optional<Milliseconds> base) {
     std::vector<Milliseconds> adds, dels;
     for (int i = 0; i < kRounds; ++i) {
@@ -137,11 +134,23 @@ class Bench {
       dels.push_back(time_of([&] { must(run(call("DEL", container)) == 0, "DEL"); }));
     }
     const Milliseconds add = median(adds);
-    fmt::print(
-        "{:<58}{:>9.3f} ms   {:.2f} x (empty + commit alone), budget 1.5; {:.2f} x (empty + commit of a daemon){}; DEL "
-        "{:.3f} ms\n",
-        what, add.count(), add / floor, add / with_daemon, base ? fmt::format("; {:.2f} x at 0 held", add / *base) : "",
-        median(dels).count());
+    Row row{.id = "plugin.add." + id,
+            .what = what,
+            .value = add.count(),
+            .unit = "ms",
+            .limit = Figure{"an empty static process and one commit of a lone process", floor.count()},
+            .budget = ratio_at_most(kAddBudget),
+            .note = base ? fmt::format("{:.2f} x at 0 held", add / *base) : ""};
+    row.ratio = ratio_to(row, *row.limit);
+    report(fmt::format("{:<58}{:>9.3f} ms   {:.2f} x (empty + commit alone), budget {}; {:.2f} x (empty + commit of a "
+                       "daemon){}; DEL {:.3f} ms",
+                       what, add.count(), row.ratio->value, kAddBudget, add / with_daemon, base ? "; " + row.note : "",
+                       median(dels).count()),
+           row);
+    record({.id = "plugin.del." + id,
+            .what = "block DEL" + what.substr(what.find(',')),
+            .value = median(dels).count(),
+            .unit = "ms"});
     return add;
   }
 
@@ -190,12 +199,19 @@ class Bench {
       }));
     }
     const Milliseconds floor = median(empties) + kTogether * commit;
-    fmt::print(
-        "{:<58}{:>9.1f} ms   {:.2f} x (64 empty processes {:.1f} ms + 64 commits alone {:.1f} ms), budget 1.5; with "
-        "commits of a daemon ({:.1f} ms) {:.2f} x\n",
-        "64 ADD processes at once, 100,000 held", median(adds).count(), median(adds) / floor, median(empties).count(),
-        (kTogether * commit).count(), (kTogether * daemon).count(),
-        median(adds) / (median(empties) + kTogether * daemon));
+    Row row{.id = "plugin.together",
+            .what = fmt::format("{} ADD processes at once, 100,000 held", kTogether),
+            .value = median(adds).count(),
+            .unit = "ms",
+            .limit = Figure{"as many empty processes at once, and as many commits alone", floor.count()},
+            .budget = ratio_at_most(kAddBudget)};
+    row.ratio = ratio_to(row, *row.limit);
+    report(
+        fmt::format("{:<58}{:>9.1f} ms   {:.2f} x (64 empty processes {:.1f} ms + 64 commits alone {:.1f} ms), budget "
+                    "{}; with commits of a daemon ({:.1f} ms) {:.2f} x",
+                    row.what, row.value, row.ratio->value, median(empties).count(), (kTogether * commit).count(),
+                    kAddBudget, (kTogether * daemon).count(), median(adds) / (median(empties) + kTogether * daemon)),
+        row);
   }
 
   void sizes() const {
@@ -207,9 +223,18 @@ class Bench {
       must(run_with_errors(measured, kib) == 0, "ADD");
       peak = std::max(peak, std::atol(kib.c_str()));
     }
-    fmt::print("{:<58}{:>9.2f} MB   budget 4\n", "size of croft-ipam",
-               static_cast<double>(std::filesystem::file_size(bin_ + "/croft-ipam")) / 1e6);
-    fmt::print("{:<58}{:>9.2f} MiB  budget 6\n", "peak memory of an ADD", static_cast<double>(peak) / 1024.0);
+    const Row size{.id = "plugin.size",
+                   .what = "size of croft-ipam",
+                   .value = static_cast<double>(std::filesystem::file_size(bin_ + "/croft-ipam")) / 1e6,
+                   .unit = "MB",
+                   .budget = at_most(7)};
+    const Row memory{.id = "plugin.memory",
+                     .what = "peak memory of an ADD",
+                     .value = static_cast<double>(peak) / 1024.0,
+                     .unit = "MiB",
+                     .budget = at_most(6)};
+    report(fmt::format("{:<58}{:>9.2f} MB   budget {}", size.what, size.value, size.budget->limit), size);
+    report(fmt::format("{:<58}{:>9.2f} MiB  budget {}", memory.what, memory.value, memory.budget->limit), memory);
   }
 
   /// Counted by strace, over many calls: now and then the log is written back, which costs syncs of its own.
@@ -223,14 +248,17 @@ class Bench {
         traced.words = {
             "strace", "-f", "-o", trace, "-e", "trace=fsync,fdatasync,sync_file_range,msync", bin_ + "/croft-ipam"};
         if (run(traced) != 0) {
-          fmt::print("syncs not counted: strace is not installed or may not trace\n");
+          not_measured("plugin.syncs", "syncs of a lone call", "strace is not installed or may not trace");
           return;
         }
         std::ifstream lines(trace);
         for (std::string line; std::getline(lines, line);) count += line.find("sync") != std::string::npos ? 1 : 0;
       }
-      fmt::print("{:<58}{:>9.2f}\n", fmt::format("syncs a lone {} (mean of {})", command, kCalls),
-                 static_cast<double>(count) / kCalls);
+      const Row row{.id = fmt::format("plugin.syncs.{}", command),
+                    .what = fmt::format("syncs a lone {} (mean of {})", command, kCalls),
+                    .value = static_cast<double>(count) / kCalls,
+                    .unit = "syncs"};
+      report(fmt::format("{:<58}{:>9.2f}", row.what, row.value), row);
     }
   }
 

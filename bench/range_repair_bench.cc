@@ -15,6 +15,7 @@
 
 #include "base/manual_clock.h"
 #include "engine/range_repair.h"
+#include "report.h"
 #include "store/memory/memory_store.h"
 #include "store/test_commits.h"
 
@@ -106,7 +107,13 @@ double best_of(Run run) {
                                 "read, decided, {} mended, written: {:8.3f} s (budget {} s)\n",
                                 count, found, pure, mended, whole, kSecondsBudget)
                         .c_str());
-  return whole <= kSecondsBudget ? 0 : 1;
+  bench::record({.id = "range_repair.pass",
+                 .what = "a repair of Service ranges: read, decided, written",
+                 .value = whole,
+                 .unit = "s",
+                 .budget = bench::at_most(kSecondsBudget),
+                 .note = fmt::format("{} Services; decided alone in {:.3f} s", count, pure)});
+  return 0;
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "engine/service.h"
 #include "os/clock.h"
 #include "os/random.h"
+#include "report.h"
 
 namespace croft {
 namespace {
@@ -164,6 +165,15 @@ int run(const std::string& url, int count, const std::string& range) {
       "two commits: {:.2f} (budget on etcd: {}), to a read and a commit: {:.2f}\n",
       count * 1000 / creations.total(), kPerSecondBudget, busy / count, creations.at(0.5) / in_two.at(0.5),
       kRatioBudget, creations.at(0.5) / read_and_commit.at(0.5));
+  const bool on_etcd = url.starts_with("etcd:");
+  const std::string backend = url.substr(0, url.find(':'));
+  bench::record({.id = "service.create." + backend,
+                 .what = "Services with a node port made, " + backend,
+                 .value = count * 1000 / creations.total(),
+                 .unit = "/s",
+                 .limit = bench::Figure{"two bare commits that write as much", count * 1000 / in_two.total()},
+                 .ratio = bench::Ratio{creations.at(0.5) / in_two.at(0.5), "two bare commits, of the median times"},
+                 .budget = on_etcd ? bench::ratio_at_most(kRatioBudget) : bench::at_least(kPerSecondBudget)});
   return 0;
 }
 

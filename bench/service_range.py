@@ -14,6 +14,8 @@ import pathlib
 import subprocess
 import sys
 
+import rows as table
+
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 
@@ -51,6 +53,16 @@ def budget_of(name):
     return 10 if full >= 90 else 2
 
 
+def record(name, ns, kubernetes):
+    more = {}
+    if kubernetes:
+        budget = budget_of(name)
+        more = {"peer": table.figure("Kubernetes' allocator", kubernetes, "ns"), "ratio": kubernetes / ns,
+                "ratio_of": "as fast as Kubernetes' allocator",
+                "budget": table.budget("ratio", "at least", budget) if budget else None}
+    table.record("service_range." + name.replace(" ", "_"), f"Service addresses: {name}", ns, "ns", **more)
+
+
 def show(croft, kubernetes):
     print(f"{'ns':<34}{'croft':>12}{'no lock':>12}{'system':>12}{'kubernetes':>14}{'ratio':>12}{'budget':>8}")
     for name, ns in croft.items():
@@ -64,6 +76,7 @@ def show(croft, kubernetes):
         for variant in (", no lock", ", system"):
             other = croft.get(name + variant)
             line += f"{f'{other:,.1f}' if other else '':>12}"
+        record(name, ns, kubernetes.get(name))
         if kubernetes:
             ratio, budget = kubernetes[name] / ns, budget_of(name)
             line += f"{kubernetes[name]:>14,.1f}{ratio:>10,.1f} x"
@@ -88,6 +101,9 @@ def main():
         merge(croft, rows(build / "bench" / "service_range_bench"))
         if peer:
             merge(kubernetes, rows(peer))
+    if not peer:
+        table.not_measured("service_range.kubernetes", "Kubernetes' allocator",
+                           "it could not be built (bench/peers/build-kubernetes-allocator tells why)")
     show(croft, kubernetes)
 
 

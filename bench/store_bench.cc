@@ -20,6 +20,7 @@
 
 #include "os/clock.h"
 #include "os/file_descriptor.h"
+#include "report.h"
 #include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/sqlite/watching_vfs.h"
@@ -43,7 +44,8 @@ std::unique_ptr<SqliteStore> open_store(const std::string& path) {
 }
 
 /// Medians and tails of `rounds` runs, in microseconds.
-void report(const char* what, int rounds, const std::function<void(int)>& run, const std::string& note = {}) {
+void report(const char* id, const char* what, int rounds, const std::function<void(int)>& run,
+            const std::string& note = {}) {
   std::vector<double> times;
   const std::uint64_t syncs = watch.syncs;
   for (int i = 0; i < rounds; ++i) {
@@ -53,8 +55,13 @@ void report(const char* what, int rounds, const std::function<void(int)>& run, c
   }
   std::sort(times.begin(), times.end());
   const double syncs_each = static_cast<double>(watch.syncs - syncs) / rounds;
-  fmt::print("{:<58} p50 {:>8.0f} us  p99 {:>8.0f} us  {:>5.2f} syncs  {}\n", what, times[times.size() / 2],
-             times[times.size() * 99 / 100], syncs_each, note);
+  bench::report(fmt::format("{:<58} p50 {:>8.0f} us  p99 {:>8.0f} us  {:>5.2f} syncs  {}", what,
+                            times[times.size() / 2], times[times.size() * 99 / 100], syncs_each, note),
+                {.id = fmt::format("store.{}", id),
+                 .what = what,
+                 .value = times[times.size() / 2],
+                 .unit = "us",
+                 .note = fmt::format("{:.2f} syncs", syncs_each)});
 }
 
 void check(bool done) {
@@ -71,7 +78,7 @@ void disk_itself(const std::string& directory) {
   };
   for (int i = 0; i < kPlaces; ++i) write(i);
   check(::fsync(file.get()) == 0);
-  report("the disk: fdatasync of 32 KiB overwritten in place", 500, [&](int i) {
+  report("disk", "the disk: fdatasync of 32 KiB overwritten in place", 500, [&](int i) {
     write(i);
     check(::fdatasync(file.get()) == 0);
   });
@@ -87,22 +94,22 @@ std::vector<Write> full_block_add(int i) {
 void commits(const std::string& directory) {
   const std::string path = directory + "/croft.db";
   const auto store = open_store(path);
-  report("commit, long-lived: 20 KB block and handle", 2000,
+  report("commit", "commit, long-lived: 20 KB block and handle", 2000,
          [&](int i) { check(store->commit(full_block_add(i), sample_token(1), soon()).has_value()); });
 }
 
 void lone_commits(const std::string& directory) {
   const std::string path = directory + "/croft.db";
   const Key key = core::block_key(sample_cidr(0));
-  report("open, read block, close: nobody else has it open", 500,
+  report("read.alone", "open, read block, close: nobody else has it open", 500,
          [&](int) { check(open_store(path)->get(key, soon()).has_value()); });
-  report("open, read block, commit, close: nobody else has it open", 500, [&](int i) {
+  report("commit.alone", "open, read block, commit, close: nobody else has it open", 500, [&](int i) {
     const auto store = open_store(path);
     check(store->get(key, soon()).has_value());
     check(store->commit(full_block_add(i), sample_token(1), soon()).has_value());
   });
   const auto other = open_store(path);
-  report("the same while another process has it open", 500, [&](int i) {
+  report("commit.beside", "the same while another process has it open", 500, [&](int i) {
     const auto store = open_store(path);
     check(store->get(key, soon()).has_value());
     check(store->commit(full_block_add(i), sample_token(1), soon()).has_value());
@@ -127,9 +134,15 @@ void group_commit(const std::string& directory, int threads) {
   for (auto& worker : workers) worker.join();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double count = kEach * threads;
-  fmt::print("{:<58} {:>8.0f} commits/s  {:>5.2f} syncs a commit, {} transactions for {} commits\n",
-             fmt::format("group commit, {} threads", threads), count / seconds,
-             static_cast<double>(watch.syncs - syncs) / count, store->counters().transactions, count);
+  const double syncs_each = static_cast<double>(watch.syncs - syncs) / count;
+  const std::string what = fmt::format("group commit, {} threads", threads);
+  bench::report(fmt::format("{:<58} {:>8.0f} commits/s  {:>5.2f} syncs a commit, {} transactions for {} commits", what,
+                            count / seconds, syncs_each, store->counters().transactions, count),
+                {.id = fmt::format("store.group.{}", threads),
+                 .what = what,
+                 .value = count / seconds,
+                 .unit = "/s",
+                 .note = fmt::format("{:.2f} syncs a commit", syncs_each)});
 }
 
 void lists(const std::string& directory) {
@@ -148,14 +161,14 @@ void lists(const std::string& directory) {
     while (list_page(request)) {
     }
   };
-  report("list the keys of 16384 blocks of 5 KB", 20, [&](int) {
+  report("list.keys", "list the keys of 16384 blocks of 5 KB", 20, [&](int) {
     all([&](ListRequest& request) {
       const auto page = store->list_keys(request, soon()).value();
       request.after = page.keys.back().name;
       return page.more;
     });
   });
-  report("list the blocks themselves", 3, [&](int) {
+  report("list.blocks", "list the blocks themselves", 3, [&](int) {
     all([&](ListRequest& request) {
       const auto page = store->list(request, soon()).value();
       request.after = page.records.back().key.name;
@@ -169,9 +182,9 @@ void records() {
   const Key key = core::block_key(block.cidr);
   const std::string bytes = wire::encode_record(block);
   report(
-      "encode a full /26 block", 2000, [&](int) { check(!wire::encode_record(block).empty()); },
+      "encode", "encode a full /26 block", 2000, [&](int) { check(!wire::encode_record(block).empty()); },
       fmt::format("{} bytes", bytes.size()));
-  report("decode and check it", 2000, [&](int) { check(wire::decode_record(key, bytes).has_value()); });
+  report("decode", "decode and check it", 2000, [&](int) { check(wire::decode_record(key, bytes).has_value()); });
 }
 
 void run(const std::string& below) {
