@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/block/draft.h"
 #include "core/register/stored_size.h"
 
 namespace croft::engine {
@@ -167,7 +168,7 @@ class Round {
       if (call.fate == BatchFate::alone) hold(call);
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
       const Instant before = context_.clock.now();
-      is_full_ |= !planned_.empty() && planning_until_.passed(before);
+      is_full_ |= decided_ > 0 && planning_until_.passed(before);
       if (call.not_after.passed(before)) {
         call.fate = BatchFate::failed;
         call.error = late();
@@ -222,6 +223,7 @@ class Round {
 
   /// False when reading failed.
   [[nodiscard]] bool plan_one(BatchedCall& call, const Instant& now) {
+    ++decided_;
     for (int round = 0; round < kReadRoundsMax; ++round) {
       core::Step<bool> step = call.decide(loader_.snapshot(), now);
       if (const auto* missing = std::get_if<core::Missing>(&step)) {
@@ -253,6 +255,7 @@ class Round {
   std::vector<BatchedCall*> planned_;
   std::set<std::string_view> held_;  ///< owners whose next call must not overtake an earlier one
   bool is_full_ = false;
+  std::size_t decided_ = 0;
   Deadline planning_until_;
   std::optional<Error> trouble_;
 };
@@ -308,6 +311,17 @@ void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
 }
 
 }  // namespace
+
+bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
+  const std::optional<core::Value>* found = snapshot.find(core::handle_key(handle_id));
+  const auto* handle = found != nullptr && *found ? std::get_if<core::Handle>(&**found) : nullptr;
+  if (handle == nullptr) return false;
+  return std::any_of(handle->blocks.begin(), handle->blocks.end(), [&](const auto& counted) {
+    const std::optional<core::Value>* there = snapshot.find({core::Kind::block, counted.first});
+    const auto* block = there != nullptr && *there ? std::get_if<core::Block>(&**there) : nullptr;
+    return block == nullptr || core::count_of_handle(*block, handle_id) < counted.second;
+  });
+}
 
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls) {
   BatchDone did;

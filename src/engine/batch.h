@@ -40,6 +40,11 @@ struct BatchedCall {
   std::optional<Error> error{};
 };
 
+/// Whether the handle counts more in a block than the block has, as a snapshot shows them. Both are written in one
+/// commit: a memory may show them as of two moments, the handle read just now beside an older block. What is decided by
+/// that would give a second address, or forget one; it goes alone.
+[[nodiscard]] bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id);
+
 /// What a batch did.
 struct BatchDone {
   /// The place among the store's writers, where there is one: to be given back once who waits has been told.

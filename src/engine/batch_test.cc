@@ -4,12 +4,14 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "engine/test_ledger.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -370,6 +372,44 @@ TEST_F(BatchTest, CutOffAfterEachRecord) {
     del(name + "old");
     for (const std::string& finding : findings()) EXPECT_THAT(finding, HasSubstr("handle")) << "cut after " << last;
   }
+}
+
+/// Handles as they are, and blocks as they were: what a memory gives when a part of what is asked for must be read.
+class OfTwoMoments final : public store::ForwardingStore {
+ public:
+  explicit OfTwoMoments(store::Store& beneath) : ForwardingStore(beneath) {}
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
+    std::size_t i = 0;
+    for (const core::Key& key : wanted.records) {
+      if (key.kind == core::Kind::block) {
+        if (const auto old = blocks.find(key); old != blocks.end()) answer.records[i] = old->second;
+      }
+      ++i;
+    }
+    return answer;
+  }
+  std::map<core::Key, std::optional<store::Record>> blocks;
+};
+
+TEST_F(BatchTest, AHandleThatIsNewerThanItsBlockIsLookedUp) {
+  add("first");
+  OfTwoMoments memory(store);
+  const auto keep = [&](const char* cidr) {
+    memory.blocks[core::block_key(prefix(cidr))] = store.get(core::block_key(prefix(cidr)), Deadline{}).value();
+  };
+  for (const char* cidr : {"10.1.0.0/26", "10.1.0.64/26", "10.1.0.128/26", "10.1.0.192/26"}) keep(cidr);
+  const std::string held = add("one");
+  Calls calls;
+  calls.add("one");
+  calls.commit(context, memory);
+  EXPECT_THAT(calls.fates(), ElementsAre(BatchFate::alone)) << "it would get a second address";
+  Calls deleting;
+  deleting.del("one");
+  deleting.commit(context, memory);
+  EXPECT_THAT(deleting.fates(), ElementsAre(BatchFate::alone)) << "its handle would go, and the address stay";
+  EXPECT_EQ(add("one"), held);
+  EXPECT_THAT(findings(), IsEmpty());
 }
 
 // ---------------------------------------------------------------- any history

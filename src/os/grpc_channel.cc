@@ -41,7 +41,7 @@ int http_status_of(const std::vector<Http2Header>& headers) {
 /// What an answer that has come to its end says: trailers, or headers alone when there is no body.
 GrpcStatus status_of_answer(const std::vector<Http2Header>& headers, const std::vector<Http2Header>& trailers) {
   const auto& last = trailers.empty() ? headers : trailers;
-  const std::string* code_text = find(last, "grpc-status");
+  const std::string* code_text = http_status_of(headers) == 200 ? find(last, "grpc-status") : nullptr;
   if (code_text == nullptr) {
     const int http_status = http_status_of(headers);
     if (http_status == 200) return broken_answer("the answer has no grpc-status");

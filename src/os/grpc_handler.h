@@ -48,6 +48,7 @@ class GrpcHandler {
   virtual void on_request(GrpcRequest request) = 0;
   /// A streaming call begins.
   virtual void on_open(GrpcCallId call, std::string_view method) = 0;
+  /// Of a streaming call. The next one comes once something was said to this one; many wait with the peer.
   virtual void on_message(GrpcCallId call, std::string message) = 0;
   /// The caller says nothing more, and waits.
   virtual void on_end(GrpcCallId call) = 0;

@@ -51,7 +51,8 @@ struct Connection {
   GrpcSession session;
   bool waits_for_room = false;  ///< epoll tells when it can be written
   bool touched = false;         ///< is in Loop::touched_
-  bool greeted = false;         ///< `due` counts by it
+  bool greeted = false;         ///< `due` counts by it, and by
+  std::uint64_t answered = 0;   ///< how many calls there were
   Nanos due = kNever;           ///< when it is too old
 };
 
@@ -309,8 +310,11 @@ class GrpcServer::Loop {
   void look_at_its_age(Connection& connection) {
     if (connection.session.in_hand() > 0) return set_due(connection, kNever);
     const bool greeted = connection.session.has_greeted();
-    if (connection.due != kNever && greeted == connection.greeted) return;
+    const std::uint64_t answered = connection.session.answered();
+    const bool is_news = greeted != connection.greeted || answered != connection.answered;
+    if (connection.due != kNever && !is_news) return;
     connection.greeted = greeted;
+    connection.answered = answered;
     if (greeted) set_due(connection, now_ + options_.idle_max);
   }
 

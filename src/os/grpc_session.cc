@@ -69,6 +69,8 @@ struct GrpcSession::Call {
   std::optional<std::string> message;  ///< of a unary call
   std::size_t held = 0;                ///< in GrpcMemory
   bool in_hand = false;                ///< the handler has it, and has not answered
+  bool asks = false;                   ///< of a streaming call: the handler has a message that it said nothing to
+  bool half_closed = false;            ///< likewise: the handler is to be told, behind the messages
   std::shared_ptr<std::atomic<bool>> hung_up;
 
   // The answer.
@@ -80,6 +82,10 @@ struct GrpcSession::Call {
   GrpcCode code = GrpcCode::ok;
   std::string text;  ///< as it travels
 
+  /// What only the beginning of a call needs.
+  void drop_metadata() {
+    for (std::string* gone : {&http_method, &content_type, &timeout}) std::string().swap(*gone);
+  }
   [[nodiscard]] std::string code_text() const { return fmt::format("{}", static_cast<int>(code)); }
 };
 
@@ -167,6 +173,7 @@ struct GrpcSessionCallbacks {
       call->body.clear();
       call->body_taken = 0;
     }
+    session.account(*call);
     if (all && call->answered) {
       const std::string code = call->code_text();
       const std::array<nghttp2_nv, 2> trailers = {field("grpc-status", code), field("grpc-message", call->text)};
@@ -309,6 +316,7 @@ void GrpcSession::headers_complete(Call& call) {
     if (!span) return refuse(call, GrpcCode::invalid_argument, "the grpc-timeout is none");
     call.deadline = Deadline::after(clock_.now(), *span);
   }
+  call.drop_metadata();
   if (call.kind != GrpcMethodKind::streaming) return;
   call.in_hand = true;
   ++in_hand_;
@@ -321,7 +329,12 @@ void GrpcSession::take_data(Call& call, std::string_view bytes) {
   }
   call.unframer.add(bytes);
   take_messages(call);
-  if (!call.answered) set_held(call, call.unframer.rest_bytes() + (call.message ? call.message->size() : 0));
+  if (!call.answered) account(call);
+}
+
+void GrpcSession::account(Call& call) {
+  set_held(call,
+           call.unframer.rest_bytes() + (call.message ? call.message->size() : 0) + call.body.size() - call.body_taken);
 }
 
 void GrpcSession::set_held(Call& call, std::size_t bytes) {
@@ -331,7 +344,7 @@ void GrpcSession::set_held(Call& call, std::size_t bytes) {
 
 void GrpcSession::take_messages(Call& call) {
   constexpr std::size_t kFarTooLong = 4;
-  while (const auto prefix = call.unframer.prefix()) {
+  while (const auto prefix = call.asks ? std::nullopt : call.unframer.prefix()) {
     if (prefix->flag == 1 && !call.encoding.empty() && call.encoding != "identity") {
       return refuse(call, GrpcCode::unimplemented, "compressed messages are not taken");
     }
@@ -348,6 +361,9 @@ void GrpcSession::take_messages(Call& call) {
     CROFT_ASSERT(message.has_value());
     if (!*message) return;
     if (call.kind == GrpcMethodKind::streaming) {
+      count_frame();  // many messages go into one frame
+      if (ended_) return;
+      call.asks = true;
       handler_.on_message(call.id, std::move(**message));
     } else if (call.message) {
       return refuse(call, GrpcCode::invalid_argument, "more than one message came");
@@ -358,8 +374,13 @@ void GrpcSession::take_messages(Call& call) {
 }
 
 void GrpcSession::half_closed(Call& call) {
+  call.half_closed = true;
+  if (call.asks) return;
   if (call.unframer.has_rest()) return refuse(call, GrpcCode::invalid_argument, "the request ends within a message");
-  if (call.kind == GrpcMethodKind::streaming) return handler_.on_end(call.id);
+  if (call.kind == GrpcMethodKind::streaming) {
+    call.half_closed = false;
+    return handler_.on_end(call.id);
+  }
   if (!call.message) return refuse(call, GrpcCode::invalid_argument, "no message came");
   call.in_hand = true;
   ++in_hand_;
@@ -387,9 +408,10 @@ void GrpcSession::forget(std::map<std::int32_t, std::unique_ptr<Call>>::iterator
 
 /// An answer of our own. The handler does not hear of a call that it does not have, nor more of one that it has.
 void GrpcSession::refuse(Call& call, GrpcCode code, std::string_view text, int http_status) {
-  set_held(call, 0);
+  call.drop_metadata();
   call.unframer = GrpcUnframer(options_.message_bytes_max);
   call.message.reset();
+  account(call);
   if (std::exchange(call.in_hand, false)) {
     --in_hand_;
     handler_.on_gone(call.id);
@@ -431,7 +453,9 @@ void GrpcSession::queue(Call& call, std::string_view message) {
   const std::string framed = grpc_framed(message);
   unsent_ += framed.size();
   call.body += framed;
-  if (unsent_ + out_.size() - out_taken_ > options_.unsent_bytes_max) end(NGHTTP2_ENHANCE_YOUR_CALM);
+  account(call);
+  const bool is_too_much = unsent_ + out_.size() - out_taken_ > options_.unsent_bytes_max;
+  if (is_too_much || memory_.bytes > memory_.bytes_max) end(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 void GrpcSession::answer(const GrpcAnswer& answer) {
@@ -439,6 +463,7 @@ void GrpcSession::answer(const GrpcAnswer& answer) {
   if (call == nullptr) return;
   call->in_hand = false;
   --in_hand_;
+  ++answered_;
   frames_ -= std::min(frames_, kFramesOfACall);
   if (answer.code == GrpcCode::ok && call->kind == GrpcMethodKind::unary) queue(*call, answer.message);
   constexpr int kOk = 200;
@@ -449,7 +474,13 @@ void GrpcSession::send(GrpcCallId id, std::string_view message) {
   Call* call = open_call(id);
   if (call == nullptr || call->kind != GrpcMethodKind::streaming) return;
   queue(*call, message);
-  if (!ended_) begin_body(*call);
+  if (ended_) return;
+  begin_body(*call);
+  call->asks = false;
+  take_messages(*call);
+  if (ended_ || call->answered) return;
+  account(*call);
+  if (call->half_closed) half_closed(*call);
 }
 
 void GrpcSession::go_away() {

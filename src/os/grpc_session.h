@@ -27,15 +27,17 @@ struct GrpcSessionOptions {
   std::uint32_t frames_max = 2000;            ///< a second, beyond those of calls that were answered; then he is left
 };
 
-/// The memory that messages take from their first byte to the end of their call, of all sessions together. A call that
-/// would need more is answered RESOURCE_EXHAUSTED.
+/// The memory that messages take from their first byte to the end of their call, and answers until the peer has taken
+/// them, of all sessions together. A call that would need more is answered RESOURCE_EXHAUSTED; a session whose answers
+/// would is ended.
 struct GrpcMemory {
   std::size_t bytes_max = std::size_t{16} << 20;
   std::size_t bytes = 0;
 };
 
 /// The server's side of one gRPC connection: bytes in, bytes out. It knows no socket and has no thread. It tells the
-/// handler of calls while it takes bytes in, and must not be called back from there. Not synchronised.
+/// handler of calls while it takes bytes in or send() makes room for the next message of a streaming call, and must not
+/// be called back from there. Not synchronised.
 ///
 /// Requests that are none are answered by itself, as gRPC over HTTP/2 says: 405 and 415, INVALID_ARGUMENT, INTERNAL,
 /// UNIMPLEMENTED for what is compressed. Against floods of frames stand nghttp2's limits (of acknowledgements, resets,
@@ -77,6 +79,8 @@ class GrpcSession {
   [[nodiscard]] bool has_greeted() const { return greeted_; }
   /// Calls that the handler has and has not answered.
   [[nodiscard]] std::size_t in_hand() const { return in_hand_; }
+  /// Calls that it has answered, ever.
+  [[nodiscard]] std::uint64_t answered() const { return answered_; }
 
  private:
   friend struct GrpcSessionCallbacks;
@@ -92,6 +96,7 @@ class GrpcSession {
   void headers_complete(Call& call);
   void take_data(Call& call, std::string_view bytes);
   void take_messages(Call& call);
+  void account(Call& call);
   void set_held(Call& call, std::size_t bytes);
   void half_closed(Call& call);
   void refuse(Call& call, GrpcCode code, std::string_view text, int http_status = 200);
@@ -108,6 +113,7 @@ class GrpcSession {
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, std::unique_ptr<Call>> calls_;
   std::size_t in_hand_ = 0;
+  std::uint64_t answered_ = 0;
   std::string out_;
   std::size_t out_taken_ = 0;
   std::size_t unsent_ = 0;          ///< bytes of messages that wait for the peer's windows

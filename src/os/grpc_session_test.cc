@@ -282,20 +282,50 @@ TEST_F(GrpcSessionTest, AStreamingCallInPieces) {
   const std::string all = grpc_headers(1, "/a/Stream") + http2_data(1, grpc_framed("one") + grpc_framed("two"), false) +
                           http2_data(1, grpc_framed("three"));
   for (const char c : all) say({c});
-  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one", "message two", "message three", "end"));
-  EXPECT_EQ(memory_.bytes, 0U);
+  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one"));
   session_->send(notes_.last, "first");
+  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one", "message two"));
   listen();
   EXPECT_EQ(replies_[1].data, grpc_framed("first"));
   session_->send(notes_.last, "second");
+  session_->send(notes_.last, "third");
+  EXPECT_THAT(notes_.told, ElementsAre("open /a/Stream", "message one", "message two", "message three", "end"));
+  listen();
+  EXPECT_EQ(memory_.bytes, 0U);
   session_->answer({notes_.last, GrpcCode::unavailable, "over", ""});
   session_->send(notes_.last, "too late");
   listen();
-  EXPECT_EQ(replies_[1].data, grpc_framed("first") + grpc_framed("second"));
+  EXPECT_EQ(replies_[1].data, grpc_framed("first") + grpc_framed("second") + grpc_framed("third"));
   EXPECT_EQ(replies_[1].fields.at("grpc-status"), "14");
   EXPECT_EQ(replies_[1].fields.at("grpc-message"), "over");
   EXPECT_TRUE(replies_[1].ended);
   EXPECT_EQ(notes_.told.back(), "end");  // what was answered is not gone
+}
+
+/// A window has room for thousands of messages in one frame: who serves gets them one by one, and too many end the
+/// connection.
+TEST_F(GrpcSessionTest, ManyMessagesAtOnceWaitForTheirAnswers) {
+  greet();
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += grpc_framed("");
+  say(grpc_headers(1, "/a/Stream") + http2_data(1, many, false));
+  EXPECT_EQ(notes_.told.size(), 2U);
+  EXPECT_FALSE(session_->is_over());
+  for (int i = 0; i < 3000 && !session_->is_over(); ++i) session_->send(notes_.last, "x");
+  EXPECT_TRUE(session_->is_over());
+  EXPECT_LT(notes_.told.size(), 2100U);
+}
+
+TEST_F(GrpcSessionTest, WhatIsAnsweredHasABoundOfAllTogether) {
+  memory_.bytes_max = 100'000;
+  say(std::string(kHttp2Preface) +
+      http2_frame(Http2Type::settings, 0, 0, big_endian(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 2) + big_endian(0, 4)) +
+      grpc_headers(1, "/a/Stream"));
+  for (int i = 0; i < 30 && !session_->is_over(); ++i) session_->send(notes_.last, std::string(10'000, 'x'));
+  EXPECT_TRUE(session_->is_over());
+  EXPECT_LT(memory_.bytes, 120'000U);
+  session_->hang_up();
+  EXPECT_EQ(memory_.bytes, 0U);
 }
 
 TEST_F(GrpcSessionTest, AStreamingCallThatBreaksTheRulesIsGone) {

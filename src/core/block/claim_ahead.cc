@@ -1,5 +1,6 @@
 #include "core/block/claim_ahead.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/block/assignment.h"
@@ -10,7 +11,7 @@
 namespace croft::core {
 namespace {
 
-/// Whether so many addresses of the node's own blocks are free.
+/// Whether so many addresses of the node's own blocks are free, or a whole block.
 [[nodiscard]] Flow<bool> has_free(Assignment& in, const FamilySearch& search, std::uint32_t least_free) {
   std::uint64_t free = 0;
   for (const net::Prefix& cidr : search.own().ready) in.reader.ask(block_key(cidr));
@@ -18,26 +19,30 @@ namespace {
   for (const net::Prefix& cidr : search.own().ready) {
     if (free >= least_free) break;
     TRY(const auto block, in.draft.block(cidr));
-    if (block && block->affinity == in.request.node) free += free_count(*block, in.pools.reservations());
+    if (!block || block->affinity != in.request.node) continue;
+    if (is_empty(*block)) return true;  // one is ahead already
+    free += free_count(*block, in.pools.reservations());
   }
   return free >= least_free;
 }
 
-/// Whether a pool has blocks for who has none yet: of eight one at least is nobody's. Known by who has the keys of all
-/// blocks in memory.
+/// Whether a pool has blocks for who has none yet: sixteen are nobody's, and one in eight. Known by who has the keys of
+/// all blocks in memory.
 [[nodiscard]] bool is_roomy(Reader& reader, const Pool& pool) {
   if (!reader.keys_at_hand()) return false;
   const std::vector<Key>& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
   const int length = pool.block_length - pool.cidr.length();
   const std::uint64_t all = length < 32 ? std::uint64_t{1} << length : std::uint64_t{1} << 32;
-  const auto leaves_one_in_eight = [&](std::uint64_t there) { return there < all - (all + 7) / 8; };
-  if (leaves_one_in_eight(keys.size())) return true;
+  constexpr std::uint64_t kForOthers = 16;
+  const std::uint64_t for_others = std::max((all + 7) / 8, kForOthers);
+  const auto leaves_enough = [&](std::uint64_t there) { return all > for_others && there < all - for_others; };
+  if (leaves_enough(keys.size())) return true;
   std::uint64_t there = 0;
   for (const Key& key : keys) {
     const auto cidr = cidr_of(key);
     if (cidr && pool.cidr.contains(*cidr)) ++there;
   }
-  return leaves_one_in_eight(there);
+  return leaves_enough(there);
 }
 
 /// The block that is claimed.

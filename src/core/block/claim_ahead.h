@@ -24,8 +24,9 @@ struct ClaimedAhead {
 ///
 /// Nothing is claimed (an answer without a block): when there is enough; for a node without a block, whose first ADD
 /// claims one anyhow; under a limit of blocks that somebody set (AssignRequest::block_limit,
-/// IpamConfig::max_blocks_per_host), beyond the default one, and without auto_allocate_blocks; when the pools have no
-/// block left that nobody had.
+/// IpamConfig::max_blocks_per_host), beyond the default one, and without auto_allocate_blocks; when less than sixteen
+/// of a pool's blocks, or one in eight, would be nobody's: they are for nodes that have none. Only who has the keys of
+/// all blocks in memory claims ahead.
 [[nodiscard]] Step<std::optional<ClaimedAhead>> plan_claim_ahead(const Snapshot& snapshot, const AssignRequest& like,
                                                                  net::Family family, std::uint32_t least_free,
                                                                  const Instant& now);

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::uint32_t kLeastFree = 8;
 
-/// A pool of sixteen blocks of sixteen addresses, and node-a, which knows all keys of blocks.
+/// A pool of 64 blocks of sixteen addresses, and node-a, which knows all keys of blocks.
 class ClaimAhead : public testing::Test {
  protected:
   void SetUp() override {
     reg.keys_at_hand = true;
-    PoolSpec spec{"a", prefix("10.0.0.0/24"), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0),
+    PoolSpec spec{"a", prefix("10.0.0.0/22"), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0),
                   {}};
     ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
   }
@@ -103,12 +103,34 @@ TEST_F(ClaimAhead, NotUnderLimits) {
 }
 
 TEST_F(ClaimAhead, TheLastBlocksAreForNodesWithoutOne) {
-  for (int i = 0; i < 12; ++i) add(1, ("other-" + std::to_string(i)).c_str());
+  for (int i = 0; i < 46; ++i) add(1, ("other-" + std::to_string(i)).c_str());
   add(9);
-  EXPECT_TRUE(claim(like())) << "three of sixteen were left";
-  add(1, "other-x");
+  EXPECT_TRUE(claim(like())) << "17 of 64 were left";
   add(9, "node-b");
-  EXPECT_FALSE(claim(like("node-b"))) << "less than two would be";
+  EXPECT_FALSE(claim(like("node-b"))) << "less than sixteen would be";
+}
+
+TEST_F(ClaimAhead, NeverMoreThanOneHoweverSmallTheBlocks) {
+  PoolSpec spec{
+      "tiny", prefix("10.9.0.0/24"), 30, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0), {}};
+  ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+  AssignRequest tiny = like();
+  tiny.pools.v4 = {AskedPool("tiny")};
+  tiny.owner = {"net", "t", "eth0"};
+  ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, tiny, clock.now()); }));
+  EXPECT_TRUE(claim(tiny));
+  EXPECT_FALSE(claim(tiny));
+}
+
+TEST_F(ClaimAhead, InAPoolOfFewBlocksNobodyDoes) {
+  PoolSpec spec{"few", prefix("10.9.0.0/26"), 29, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0),
+                {}};
+  ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+  AssignRequest few = like();
+  few.pools.v4 = {AskedPool("few")};
+  few.owner = {"net", "f", "eth0"};
+  ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, few, clock.now()); }));
+  EXPECT_FALSE(claim(few));
 }
 
 TEST_F(ClaimAhead, WithoutTheKeysOfAllBlocksNobodyDoes) {

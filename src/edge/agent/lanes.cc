@@ -82,9 +82,14 @@ void Lanes::put_back(AgentService::Together& served) {
     releases_waiting_ += is_release(*call) ? 1 : 0;
     waiting_.push_front(std::move(*call));
   }
+  // Of one owner's calls the first goes; the others wait for it, before those that nothing was done for.
+  std::deque<AgentCall> behind;
   for (AgentCall& call : served.alone) {
-    at_work_.insert(call.owner);
-    alone_.push_back(std::move(call));
+    (at_work_.insert(call.owner).second ? alone_ : behind).push_back(std::move(call));
+  }
+  for (auto call = behind.rbegin(); call != behind.rend(); ++call) {
+    releases_waiting_ += is_release(*call) ? 1 : 0;
+    waiting_.push_front(std::move(*call));
   }
 }
 

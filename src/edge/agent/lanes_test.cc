@@ -140,6 +140,29 @@ TEST_F(LanesTest, ADelWaitsForTheAddThatIsServedAlone) {
   EXPECT_TRUE(engine::audit(agent_.context, {})->findings.empty());
 }
 
+/// After two conflicts each call goes by itself: those of one owner still one after the other.
+TEST_F(LanesTest, AnAddAndItsDelKeepTheirOrderThroughConflicts) {
+  start();
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    agent_.store.held = true;
+    const std::uint64_t first = add("first" + name);
+    until_a_commit_waits();
+    const auto commits = agent_.store.counts().commit;
+    agent_.store.set_faults(store::FaultScript()
+                                .on_commit(commits + 2, store::Fault::conflict)
+                                .on_commit(commits + 3, store::Fault::conflict));
+    const std::uint64_t adding = add(name);
+    const std::uint64_t deleting = del(name);
+    agent_.store.held = false;
+    EXPECT_THAT(address(first), HasSubstr("10.0."));
+    EXPECT_THAT(address(adding), HasSubstr("10.0."));
+    EXPECT_EQ(released(deleting), 1U);
+    EXPECT_EQ(agent_.held(name), 0U);
+    EXPECT_GE(agent_.store.counts().commit, commits + 5) << "the two conflicts were met";
+  }
+}
+
 TEST_F(LanesTest, NothingIsBegunForACallerThatHungUp) {
   start();
   address(add("gone"));

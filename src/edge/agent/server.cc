@@ -17,6 +17,9 @@
 namespace croft::edge {
 namespace {
 
+/// Watches, and calls of reflection, at once: they last as long as their callers like.
+constexpr std::size_t kStreamsMax = 64;
+
 /// Which call goes where. What needs no store is answered in the server's own thread, whatever the lanes wait for.
 class Door final : public os::GrpcHandler {
  public:
@@ -52,10 +55,17 @@ class Door final : public os::GrpcHandler {
   void on_open(os::GrpcCallId call, std::string_view method) override {
     const std::lock_guard lock(mutex_);
     if (ending_) return answers_.push_back(farewell(call));
+    if (streams_.size() >= kStreamsMax) {
+      return answers_.push_back({call, os::GrpcCode::resource_exhausted, "too many calls of this kind at once", {}});
+    }
     streams_.insert(call);
     if (method != Health::kWatchMethod) reflecting_.insert(call);
   }
   void on_message(os::GrpcCallId call, std::string message) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!streams_.contains(call)) return;  // its end is on its way
+    }
     if (reflecting_.contains(call)) {
       const auto answer = reflect(message);
       if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
@@ -106,7 +116,9 @@ class Door final : public os::GrpcHandler {
   }
   void end(os::GrpcCallId call, os::GrpcCode code, std::string text) {
     on_gone(call);
-    answers_.push_back({call, code, std::move(text), {}});
+    std::vector<os::GrpcAnswer> answers;
+    answers.push_back({call, code, std::move(text), {}});
+    server_.answer(std::move(answers));
   }
 
   AgentService& service_;

@@ -22,7 +22,7 @@ namespace agent = wire::agent;
 
 constexpr std::chrono::seconds kServeTime{15};
 /// For claims ahead and their return: nobody waits for these, and others wait behind them.
-constexpr std::chrono::milliseconds kClaimAheadTime{500};
+constexpr std::chrono::milliseconds kClaimAheadTime{100};
 /// Sets of pools that are looked at after one batch.
 constexpr std::size_t kShapesMax = 8;
 
