@@ -317,7 +317,8 @@ bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
   const auto* handle = found != nullptr && *found ? std::get_if<core::Handle>(&**found) : nullptr;
   if (handle == nullptr) return false;
   return std::any_of(handle->blocks.begin(), handle->blocks.end(), [&](const auto& counted) {
-    const std::optional<core::Value>* there = snapshot.find({core::Kind::block, counted.first});
+    const auto cidr = net::Prefix::parse(counted.first);
+    const std::optional<core::Value>* there = cidr ? snapshot.find(core::block_key(*cidr)) : nullptr;
     const auto* block = there != nullptr && *there ? std::get_if<core::Block>(&**there) : nullptr;
     return block == nullptr || core::count_of_handle(*block, handle_id) < counted.second;
   });
