@@ -327,19 +327,20 @@ bool is_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls) {
   BatchDone did;
   store::Store* const stores[] = {&cached, &direct.store};
-  std::size_t tries = 0;  // that were in vain
+  std::size_t tries = 0;                     // that were in vain
+  std::unique_ptr<store::Store::Turn> turn;  // null where the store has no queue
   bool has_turn = false;
   const Deadline limit = deadline_of_use_case(direct);
   // It goes round again after a conflict, and without those whose time is up.
   while (tell_the_late(direct.clock, limit, calls)) {
     const Deadline deadline = earliest(limit, calls);
     if (!has_turn) {
-      auto turn = cached.take_turn(deadline);
-      if (!turn) {
-        take_error_by_all(turn.error(), calls);
+      auto taken = cached.take_turn(deadline);
+      if (!taken) {
+        take_error_by_all(taken.error(), calls);
         continue;
       }
-      did.turn = *std::move(turn);
+      turn = *std::move(taken);
       has_turn = true;
     }
     const Context context{*stores[std::min(tries, std::size(stores) - 1)], direct.clock, direct.random,

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,8 +46,6 @@ struct BatchedCall {
 
 /// What a batch did.
 struct BatchDone {
-  /// The place among the store's writers, where there is one: to be given back once who waits has been told.
-  std::unique_ptr<store::Store::Turn> turn;
   std::size_t commits = 0;   ///< tried
   bool from_memory = false;  ///< what was done had been decided from memory alone
 };

@@ -25,8 +25,7 @@ namespace batch_detail {
 template <class Answer, class Kept, class Alone>
 [[nodiscard]] Served<Answer> serve(const Context& direct, store::Store& cached, BatchedCall call, Kept& kept,
                                    Alone alone) {
-  BatchDone did = commit_together(direct, cached, {&call, 1});
-  did.turn.reset();
+  const BatchDone did = commit_together(direct, cached, {&call, 1});
   if (call.fate == BatchFate::done) return {Answer(std::move(kept)), did.from_memory};
   if (call.fate == BatchFate::failed) return {fail(*std::move(call.error)), false};
   return {alone(), false};

@@ -106,7 +106,6 @@ void Lanes::commit() {
     lock.unlock();
     AgentService::Together served = service_.serve_together(std::move(batch));
     if (!served.answers.empty()) sink_(std::move(served.answers));
-    served.turn.reset();
     service_.claim_ahead();
     lock.lock();
     committing_ = false;

@@ -171,10 +171,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
     }
   }
   const engine::Context direct = context_until({});
-  engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
-  // Where what a release leaves is finished by commits of their own, these take their own turns.
-  if (world_.direct.capabilities().atomic_commit) result.turn = std::move(did.turn);
-  did.turn.reset();
+  const engine::BatchDone did = engine::commit_together(direct, world_.cached, batch);
   commits_ += did.commits;
   const auto end = [&](const Batched& one, Ending ending) {
     world_.log(one.line.ended(ending.outcome, ending.text));

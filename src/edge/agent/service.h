@@ -76,8 +76,6 @@ class AgentService {
     std::vector<AgentAnswer> answers;
     std::vector<AgentCall> alone;    ///< for serve_alone()
     std::vector<AgentCall> waiting;  ///< nothing was done for them yet; in their order
-    /// The place among the store's writers: to be given back once the answers are out.
-    std::unique_ptr<store::Store::Turn> turn;
   };
   /// Serves calls, in the order of their arrival, by one commit.
   [[nodiscard]] Together serve_together(std::vector<AgentCall> calls);

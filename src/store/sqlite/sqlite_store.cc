@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -181,6 +183,7 @@ class SqliteStoreImpl final : public SqliteStore {
       results = commit_group(database, group, note);
       transactions_ += 1;
       note_commits(database, results);
+      is_log_long_ = is_log_long(database);
       // The pool mends that, and lets it begin again.
       if (database.met_page_without_sum() && is_nothing_applied(results)) return fail(results.front().error());
       if (auto why = reason_to_stop(database, results)) {
@@ -232,6 +235,7 @@ class SqliteStoreImpl final : public SqliteStore {
 
   void tidy_up() {
     changed_.give();
+    if (!std::exchange(is_log_long_, false)) return connections_.before_leaving_gate();
     const Deadline soon = Deadline::after(clock_.now(), kTidyUpMax);
     // Its failure is no failure of a commit, which has been acknowledged; the pool notes what it says about the disk.
     static_cast<void>(connections_.write(soon, [&](Database& database) -> Result<void> {
@@ -249,7 +253,9 @@ class SqliteStoreImpl final : public SqliteStore {
   ConnectionPool connections_;
   ChangeSignal changed_;
   CommitQueue queue_;
-  bool has_committed_ = false;  ///< in this turn; of whoever is inside the gate
+  // Of whoever is inside the gate.
+  bool has_committed_ = false;  ///< in this turn
+  bool is_log_long_ = false;    ///< by the last commit
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> transactions_{0};
   std::atomic<std::uint64_t> checkpoints_{0};

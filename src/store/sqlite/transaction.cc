@@ -141,8 +141,10 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   return results;
 }
 
+bool is_log_long(const Database& database) { return database.log_pages() >= kLogPagesMax; }
+
 Result<bool> shorten_log(Database& database, const std::function<void(std::int64_t in_file)>& note) {
-  if (database.log_pages() < kLogPagesMax) return false;
+  if (!is_log_long(database)) return false;
   // Before the checkpoint: where somebody removed the lock file, another may commit behind it.
   TRY(const std::int64_t in_file, database.last_revision());
   TRY(const bool complete, database.checkpoint());

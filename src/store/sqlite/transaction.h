@@ -36,6 +36,8 @@ class ReadTransaction {
 [[nodiscard]] std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group,
                                                          const std::optional<CommitNote>& note);
 
+/// Whether shorten_log() has something to do.
+[[nodiscard]] bool is_log_long(const Database& database);
 /// When the log has become long, copies it into the database and starts it again from the front of its file. A process
 /// that opens the store alone reads the whole log, so a short one keeps plugins quick. True: it was copied, and `note`
 /// was told of the revision that the database file has from then on, before the log begins anew.
