@@ -99,6 +99,15 @@ std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Stor
     ahead = plan.answer;
     return core::Plan<bool>{ahead.has_value(), std::move(plan.writes)};
   };
+  // Nearly always there is nothing to do, which needs no turn among the writers.
+  const Instant now = direct.clock.now();
+  Loader loader(cached, deadline_of_use_case(direct));
+  core::Step<bool> step;
+  const auto read = read_until_complete(direct.clock, loader, [&] {
+    step = decide(std::as_const(loader).snapshot(), now);
+    return std::get_if<core::Missing>(&step);
+  });
+  if (!read || !ahead) return {};
   BatchedCall call{decide, "", direct.not_after};
   commit_together(direct, cached, {&call, 1});
   return call.fate == BatchFate::done ? ahead : std::nullopt;
