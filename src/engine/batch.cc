@@ -217,8 +217,9 @@ class Round {
 
   [[nodiscard]] bool load(const core::Missing& missing) {
     auto read = loader_.load(missing);
-    if (!read) trouble_ = std::move(read).error();
-    return read.has_value();
+    if (read) return true;
+    trouble_ = std::move(read).error();
+    return false;
   }
 
   /// False when reading failed.

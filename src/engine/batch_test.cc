@@ -164,6 +164,81 @@ TEST_F(BatchTest, SlowDecisionsAreLeftForTheNextOne) {
   EXPECT_THAT(calls.fates(), Each(BatchFate::done));
 }
 
+/// Nor does it help to be refused: what is slow to refuse holds the turn as well.
+TEST_F(BatchTest, SlowRefusalsToo) {
+  Calls calls;
+  for (int i = 0; i < 10; ++i) {
+    core::AssignRequest refused = request("c" + std::to_string(i));
+    refused.pools.v4 = {"nosuch"};
+    calls.add(refused);
+  }
+  for (BatchedCall& call : calls.list) {
+    call.decide = [&, decide = call.decide](const core::Snapshot& snapshot, const Instant& now) {
+      clock.advance(20ms);
+      return decide(snapshot, now);
+    };
+  }
+  int batches = 0;
+  for (; batches < 20 && calls.fates().back() == BatchFate::waits; ++batches) {
+    const auto before = clock.now().since_boot;
+    calls.commit(on_meddled);
+    EXPECT_LE(clock.now().since_boot - before, 200ms);
+  }
+  EXPECT_GT(batches, 1);
+  EXPECT_THAT(calls.fates(), Each(BatchFate::alone));
+  EXPECT_EQ(meddled.commits, 0);
+}
+
+core::Missing unread(const core::Key& key) {
+  core::Missing missing;
+  missing.records.insert(key);
+  return missing;
+}
+core::Node labelled(const std::string& name, const std::string& value) { return {name, {{"by", value}}, {}, {}}; }
+
+/// What a call reads only once it is its turn is listed as the store has it: it must see what the ones before it plan,
+/// and the conditions of those must be of what they read.
+TEST_F(BatchTest, WhatIsPlannedOutlivesLaterReading) {
+  node("n1", {{"by", "first"}});
+  node("n2", {{"by", "first"}});
+  const core::Listing nodes{core::Kind::node, ""};
+  std::vector<std::string> seen;
+  std::vector<BatchedCall> calls;
+  calls.push_back({[](const core::Snapshot& snapshot, const Instant&) -> core::Step<bool> {
+                     if (snapshot.find(core::node_key("n1")) == nullptr) return unread(core::node_key("n1"));
+                     core::Plan<bool> plan{true, {}};
+                     plan.writes.push_back(core::to_put(core::node_key("n1"), labelled("n1", "planned")));
+                     return plan;
+                   },
+                   "one", Deadline{}});
+  bool is_first_look = true;
+  calls.push_back({[&](const core::Snapshot& snapshot, const Instant&) -> core::Step<bool> {
+                     if (snapshot.find(core::node_key("n2")) == nullptr) return unread(core::node_key("n2"));
+                     if (snapshot.list(nodes) == nullptr) {
+                       // Somebody else writes between what the first one read and this list.
+                       if (std::exchange(is_first_look, false)) node("n1", {{"by", "other"}});
+                       core::Missing missing;
+                       missing.lists.insert(nodes);
+                       return missing;
+                     }
+                     for (const auto& [key, value] : *snapshot.list(nodes)) {
+                       if (key.name == "n1") seen.push_back(std::get<core::Node>(value).labels.at("by"));
+                     }
+                     core::Plan<bool> plan{true, {}};
+                     plan.writes.push_back(core::to_put(core::node_key("n2"), labelled("n2", seen.back())));
+                     return plan;
+                   },
+                   "two", Deadline{}});
+  EXPECT_EQ(commit_together(on_meddled, meddled, calls).commits, 2U);
+  EXPECT_EQ(calls[0].fate, BatchFate::done);
+  EXPECT_EQ(calls[1].fate, BatchFate::done);
+  EXPECT_THAT(seen, Each("planned"));
+  for (const char* name : {"n1", "n2"}) {
+    const auto stored = store.get(core::node_key(name), Deadline{}).value();
+    EXPECT_EQ(std::get<core::Node>(stored->value).labels.at("by"), "planned") << name;
+  }
+}
+
 TEST_F(BatchTest, LongNamesFillACommitSooner) {
   Calls calls;
   for (int i = 0; i < 60; ++i) calls.add(std::string(800, 'x') + std::to_string(i));
@@ -489,7 +564,8 @@ TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
         }
       };
       if (*rc::gen::inRange(0, 3) == 0) {
-        own.set_faults(store::FaultScript().on_commit(own.counts().commit + *rc::gen::inRange(1, 4), any_fault()));
+        own.set_faults(
+            store::FaultScript().on_commit(own.counts().commit + *rc::gen::inRange<std::uint64_t>(1, 4), any_fault()));
       }
       serve(world, context, calls, ledger, cooldown);
       own.set_faults({});

@@ -300,6 +300,16 @@ TEST_F(GrpcServerTest, WhoHasNoCallIsClosedAfterAWhileAndWhoHasOneIsNot) {
   EXPECT_NE(all_of(busy).find("late x"), std::string::npos);
 }
 
+TEST_F(GrpcServerTest, WhoAsksAgainAndAgainIsNotClosed) {
+  options_.idle_max = 300ms;
+  start();
+  const auto one = channel();
+  for (const Deadline deadline = in(3 * options_.idle_max); !deadline.passed(clock_.now());) {
+    ASSERT_TRUE(one->call("/a/Echo", "x", in(20s)).status.ok());
+  }
+  EXPECT_EQ(server_->counts().accepted, 1U);
+}
+
 TEST_F(GrpcServerTest, WhoDoesNotReadIsLeft) {
   options_.session.unsent_bytes_max = 100'000;
   start();

@@ -190,7 +190,7 @@ struct GrpcSessionCallbacks {
 
   /// The same for all sessions, which copy them.
   static nghttp2_session_callbacks* all() {
-    static nghttp2_session_callbacks* const callbacks = [] {
+    static nghttp2_session_callbacks* const kCallbacks = [] {
       nghttp2_session_callbacks* made = nullptr;
       CROFT_ASSERT(nghttp2_session_callbacks_new(&made) == 0);
       nghttp2_session_callbacks_set_on_begin_headers_callback(made, begin_headers);
@@ -201,16 +201,16 @@ struct GrpcSessionCallbacks {
       nghttp2_session_callbacks_set_on_stream_close_callback(made, stream_closed);
       return made;
     }();
-    return callbacks;
+    return kCallbacks;
   }
   static nghttp2_option* option() {
-    static nghttp2_option* const the_one = [] {
+    static nghttp2_option* const kTheOne = [] {
       nghttp2_option* made = nullptr;
       CROFT_ASSERT(nghttp2_option_new(&made) == 0);
       nghttp2_option_set_no_closed_streams(made, 1);
       return made;
     }();
-    return the_one;
+    return kTheOne;
   }
 };
 
@@ -470,17 +470,17 @@ void GrpcSession::answer(const GrpcAnswer& answer) {
   if (!ended_) finish(*call, answer.code, answer.text, kOk);
 }
 
-void GrpcSession::send(GrpcCallId id, std::string_view message) {
-  Call* call = open_call(id);
-  if (call == nullptr || call->kind != GrpcMethodKind::streaming) return;
-  queue(*call, message);
+void GrpcSession::send(GrpcCallId call, std::string_view message) {
+  Call* to = open_call(call);
+  if (to == nullptr || to->kind != GrpcMethodKind::streaming) return;
+  queue(*to, message);
   if (ended_) return;
-  begin_body(*call);
-  call->asks = false;
-  take_messages(*call);
-  if (ended_ || call->answered) return;
-  account(*call);
-  if (call->half_closed) half_closed(*call);
+  begin_body(*to);
+  to->asks = false;
+  take_messages(*to);
+  if (ended_ || to->answered) return;
+  account(*to);
+  if (to->half_closed) half_closed(*to);
 }
 
 void GrpcSession::go_away() {

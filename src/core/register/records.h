@@ -154,7 +154,7 @@ inline constexpr Kind kKindOf = records_detail::kind_of_type<T>();
 /// (docs/adr/0011-typed-keys.md).
 template <class T>
 struct KeyOf : Key {
-  explicit KeyOf(std::string own_name) {
+  explicit KeyOf(std::string own_name) {  // NOLINT(performance-unnecessary-value-param): it is moved from below
     kind = kKindOf<T>;
     name = std::move(own_name);
   }

@@ -264,6 +264,31 @@ TEST_F(AgentServerTest, HealthOfEachServiceAndOfNone) {
   EXPECT_LT(clock_.now().since_boot - before.since_boot, seconds(10));  // nobody who watches holds it up
 }
 
+TEST_F(AgentServerTest, NoMoreThanSoManyWatches) {
+  std::vector<std::shared_ptr<os::GrpcChannel>> channels;
+  std::vector<std::unique_ptr<os::GrpcStream>> watches;
+  const auto watch = [&] {
+    if (watches.size() % 16 == 0) {
+      auto made = os::GrpcChannel::connect(os::Endpoint::parse("unix:" + socket_).value(), nullptr, {}, clock_,
+                                           in(seconds(20)));
+      ASSERT_TRUE(made) << made.error().message;
+      channels.push_back(*std::move(made));
+    }
+    auto stream = channels.back()->open_stream("/grpc.health.v1.Health/Watch");
+    ASSERT_TRUE(stream && (*stream)->write(""));
+    watches.push_back(*std::move(stream));
+  };
+  for (int i = 0; i < 64; ++i) {
+    watch();
+    ASSERT_EQ(watches.back()->read(in(seconds(20))).message, "\x08\x01") << i;
+  }
+  watch();
+  const auto last = watches.back()->read(in(seconds(20)));
+  ASSERT_TRUE(last.status);
+  EXPECT_EQ(last.status->code, os::GrpcCode::resource_exhausted);
+  EXPECT_TRUE(add(call("one")).starts_with("10."));
+}
+
 TEST_F(AgentServerTest, StatusAndHealthDoNotWaitForTheStore) {
   ASSERT_TRUE(add(call("first")).starts_with("10."));
   store_.held = true;

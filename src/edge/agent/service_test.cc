@@ -140,6 +140,28 @@ TEST(AgentServiceCalls, CountsWhereAnswersCameFrom) {
   EXPECT_EQ(status->failed, 0U);
 }
 
+/// It is looked at after every answer: the store's writers must not wait for that.
+TEST(AgentServiceCalls, AClaimAheadThatIsNotNeededTakesNoTurn) {
+  AgentOnMemory on;
+  const auto add = [&](int i) {
+    ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("c" + std::to_string(i)), {})));
+    on.service.claim_ahead();
+  };
+  const auto ahead = [&] { return agent::decode_status(on.service.status())->blocks_ahead; };
+  add(0);
+  const auto turns = on.store.counts().take_turn;
+  const auto commits = on.store.counts().commit;
+  for (int i = 1; i <= 50; ++i) add(i);
+  EXPECT_EQ(on.store.counts().take_turn, turns + 50);
+  EXPECT_EQ(on.store.counts().commit, commits + 50);
+  EXPECT_EQ(ahead(), 0U);
+  for (int i = 51; i < 60; ++i) add(i);
+  EXPECT_EQ(ahead(), 1U);
+  EXPECT_EQ(on.store.counts().commit, commits + 60) << "one for each ADD, and one for the claim";
+  on.service.give_back(true);
+  EXPECT_EQ(ahead(), 0U);
+}
+
 TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
   AgentOnMemory on;
   on.store.set_faults(store::FaultScript().from_commit(on.store.counts().commit + 1, store::Fault::unavailable));
