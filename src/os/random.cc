@@ -32,8 +32,8 @@ void forget_parents() { kept = Kept{}; }
 
 void ask_kernel() {
   // Where the child can't be made to forget, nothing is kept that it could have.
-  static const bool forgets_in_child = ::pthread_atfork(nullptr, nullptr, forget_parents) == 0;
-  kept.asked = forgets_in_child ? std::clamp(kept.asked * 4, kFirstDraws, kDrawsMax) : 1;
+  static const bool kForgetsInChild = ::pthread_atfork(nullptr, nullptr, forget_parents) == 0;
+  kept.asked = kForgetsInChild ? std::clamp(kept.asked * 4, kFirstDraws, kDrawsMax) : 1;
   const std::size_t bytes = kept.asked * sizeof(std::uint64_t);
   ssize_t got = 0;
   do {

@@ -69,7 +69,7 @@ std::string plain_value(const std::string& type_name) {
   for (const std::string& choice : choices_in(type_name)) text += (text.empty() ? "" : "|") + choice;
   if (!text.empty()) return text;
   // Whoever made the option said what it takes.
-  const std::string first = type_name.substr(0, type_name.find(':'));
+  std::string first = type_name.substr(0, type_name.find(':'));
   const std::string_view own[] = {"TEXT", "INT", "UINT", "FLOAT", "BOOLEAN", "ENUM"};
   if (std::ranges::none_of(own, [&](std::string_view one) { return first.starts_with(one); })) return first;
   const std::size_t open = type_name.find("in [");

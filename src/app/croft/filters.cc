@@ -20,7 +20,7 @@ constexpr std::size_t kNamedMax = 8;
 /// What is near, else some of what there is.
 std::string instead_of(const std::string& name, const std::vector<std::string>& known) {
   if (known.empty()) return "; there are none";
-  const std::string meant = did_you_mean(name, known);
+  std::string meant = did_you_mean(name, known);
   if (!meant.empty()) return meant;
   std::string text;
   for (std::size_t i = 0; i < std::min(known.size(), kNamedMax); ++i)

@@ -70,9 +70,6 @@ class LanesTest : public testing::Test {
     while (agent_.store.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
   }
 
-  AgentOnMemory agent_;
-  std::unique_ptr<Lanes> lanes_;
-
  private:
   void take(std::vector<AgentAnswer> answers) {
     {
@@ -88,6 +85,11 @@ class LanesTest : public testing::Test {
   std::condition_variable came_;
   std::map<std::uint64_t, Result<std::string>> answers_;
   std::uint64_t last_ = 0;
+
+ protected:
+  AgentOnMemory agent_;
+  // The last: it ends first, and what it still answers then has somewhere to go.
+  std::unique_ptr<Lanes> lanes_;
 };
 
 TEST_F(LanesTest, WhatComesWhileACommitIsUnderWayIsTheNextOne) {
