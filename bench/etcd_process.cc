@@ -22,7 +22,13 @@ int main(int argc, char** argv) {
   ClientOptions options;
   options.endpoints = {argv[1]};
 #ifdef CROFT_BENCH_TLS
-  if (argc == 5) options.security = os::make_tls({argv[2], argv[3], argv[4], ""});
+  if (argc == 5) {
+    os::TlsFiles files;
+    files.ca_file = argv[2];
+    files.certificate_file = argv[3];
+    files.key_file = argv[4];
+    options.security = os::make_tls(std::move(files));
+  }
 #endif
   const auto client = Client::make(std::move(options), clock, random);
   if (!client) {

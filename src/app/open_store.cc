@@ -52,8 +52,12 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
     options.read_password = [file = std::move(place.password_file)] { return read_password(file); };
   }
   if (!place.ca_file.empty()) {
-    options.security =
-        os::make_tls({place.ca_file, place.certificate_file, place.key_file, std::move(place.server_name)});
+    os::TlsFiles files;
+    files.ca_file = place.ca_file;
+    files.certificate_file = place.certificate_file;
+    files.key_file = place.key_file;
+    files.server_name = std::move(place.server_name);
+    options.security = os::make_tls(std::move(files));
   }
   TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
   return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));

@@ -86,6 +86,14 @@ Http2Stream::Received Http2Stream::read_all(Deadline deadline) {
   return received;
 }
 
+bool Http2Stream::wait_for_headers(Deadline deadline) {
+  auto& session = *connection_->session_;
+  Http2Connection::Session::Lock lock(session.mutex);
+  state_->wants_headers = true;
+  return session.wait(
+      lock, state_->wake, [this] { return state_->has_headers || state_->is_over(); }, deadline);
+}
+
 bool Http2Stream::nothing_sent() const {
   const Http2Connection::Session::Lock lock(connection_->session_->mutex);
   return connection_->session_->nothing_sent(*state_);

@@ -104,10 +104,14 @@ class Http2Stream {
   /// Waits for the end; `bytes` is the whole body. At the deadline the stream is reset and the failure says so.
   [[nodiscard]] Received read_all(Deadline deadline);
 
+  /// Waits until the answer has begun: headers() are whole, but for interim ones (1xx); true. Or until it will never,
+  /// which read() tells then; true as well. False at the deadline.
+  [[nodiscard]] bool wait_for_headers(Deadline deadline);
+
   /// Whether none of the request can have left this process. To be asked after a timeout.
   [[nodiscard]] bool nothing_sent() const;
 
-  /// Of the answer, with `:status`; complete after the first bytes of the body, or the end.
+  /// Of the answer, with `:status`; complete after wait_for_headers(), the first bytes of the body, or the end.
   [[nodiscard]] std::vector<Http2Header> headers() const;
   [[nodiscard]] std::vector<Http2Header> trailers() const;
 

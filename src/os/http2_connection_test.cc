@@ -13,6 +13,7 @@
 #include "base/manual_clock.h"
 #include "os/clock.h"
 #include "os/grpc_channel.h"
+#include "os/http2_frames_fixture.h"
 #include "os/relay_fixture.h"
 
 namespace croft::os {
@@ -389,6 +390,80 @@ TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
   const auto received = (*long_one)->read_all(in(10s));
   EXPECT_FALSE(received.failure) << received.failure->error.message;
   EXPECT_EQ(received.bytes.size(), body.size());
+}
+
+const std::vector<Http2Header> kGet = {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+
+TEST_F(Http2Test, HeadersAreThereBeforeTheBodyAndInterimOnesAreNone) {
+  std::atomic<int> step{0};
+  const auto reached = [&](int wanted) {
+    while (step < wanted) std::this_thread::sleep_for(1ms);
+  };
+  const OneConnection server([&](int socket) {
+    send_all(socket, kEmptySettings);
+    send_all(socket, http2_frame(Http2Type::headers, kEndHeaders, 1, hpack({{":status", "103"}, {"link", "x"}})));
+    reached(1);
+    send_all(socket, http2_frame(Http2Type::headers, kEndHeaders, 1, hpack({{":status", "200"}, {"a", "b"}})));
+    reached(2);
+    send_all(socket, http2_data(1, "body"));
+    drain(socket);
+  });
+  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
+  ASSERT_TRUE(transport) << transport.error().message;
+  const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+  const auto stream = connection->open(kGet, "", true, 100);
+  ASSERT_TRUE(stream) << stream.error().message;
+  EXPECT_FALSE((*stream)->wait_for_headers(in(50ms)));
+  step = 1;
+  EXPECT_TRUE((*stream)->wait_for_headers(in(10s)));
+  const auto headers = (*stream)->headers();
+  ASSERT_EQ(headers.size(), 2U);
+  EXPECT_EQ(headers[0].value, "200");
+  EXPECT_EQ(headers[1].value, "b");
+  EXPECT_TRUE((*stream)->read(in(20ms)).timed_out);
+  step = 2;
+  EXPECT_EQ((*stream)->read_all(in(10s)).bytes, "body");
+  EXPECT_TRUE((*stream)->wait_for_headers(in(0s)));
+}
+
+TEST_F(Http2Test, HeadersThatNeverComeAreNotWaitedForBehindTheEnd) {
+  const OneConnection server([](int socket) { send_all(socket, kEmptySettings); });
+  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
+  ASSERT_TRUE(transport) << transport.error().message;
+  const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+  const auto stream = connection->open(kGet, "", true, 100);
+  if (!stream) return;  // the end was seen already
+  EXPECT_TRUE((*stream)->wait_for_headers(in(10s)));
+  EXPECT_TRUE((*stream)->read(in(10s)).failure);
+}
+
+/// Without a body the headers end the request; an empty frame of data behind a GET is what some servers refuse.
+TEST_F(Http2Test, ARequestWithoutABodyEndsWithItsHeaders) {
+  std::string seen;
+  std::atomic<bool> done{false};
+  const OneConnection server([&](int socket) {
+    send_all(socket, kEmptySettings);
+    std::array<char, 4096> buffer;
+    for (ssize_t size = 0; !done && (size = ::recv(socket, buffer.data(), buffer.size(), 0)) > 0;) {
+      seen.append(buffer.data(), static_cast<std::size_t>(size));
+      const std::string data_frame("\x00\x01\x00\x00\x00\x01", 6);
+      if (seen.find(data_frame) != seen.npos || seen.find(std::string("\x01\x05\x00\x00\x00\x01", 6)) != seen.npos) {
+        done = true;
+        send_all(socket, http2_frame(Http2Type::headers, kEndHeaders | kEndStream, 1, hpack({{":status", "200"}})));
+        drain(socket);
+      }
+    }
+  });
+  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
+  ASSERT_TRUE(transport) << transport.error().message;
+  {
+    const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+    const auto stream = connection->open(kGet, "", true, 100);
+    ASSERT_TRUE(stream) << stream.error().message;
+    EXPECT_TRUE((*stream)->read_all(in(10s)).ended);
+  }
+  // Written before the answer, which was read.
+  EXPECT_NE(seen.find(std::string("\x01\x05\x00\x00\x00\x01", 6)), std::string::npos);
 }
 
 /// A peer that begins an answer and always has more to say; each look at it takes a millisecond.

@@ -110,6 +110,11 @@ struct Http2Callbacks {
       session.wake_all();
     }
     if (frame->hd.type == NGHTTP2_GOAWAY) session.goodbye_ = true;
+    auto* headed = frame->hd.type == NGHTTP2_HEADERS ? session.find(frame->hd.stream_id) : nullptr;
+    if (headed != nullptr && !headed->headers.empty() && !headed->headers.front().value.starts_with('1')) {
+      headed->has_headers = true;
+      if (headed->wants_headers) headed->wake.notify_one();
+    }
     const bool may_end = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
     auto* state = may_end ? session.find(frame->hd.stream_id) : nullptr;
     if (state != nullptr && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
@@ -241,7 +246,10 @@ Result<std::shared_ptr<Http2Stream::State>> Http2Connection::Session::open(const
   }
   nghttp2_data_provider provider{};
   provider.read_callback = Http2Callbacks::read_body;
-  const std::int32_t id = nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(), &provider, nullptr);
+  // Without a body the headers are the end: some servers and what stands before them take a GET no other way.
+  const bool has_body = !end || !body.empty();
+  const std::int32_t id =
+      nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(), has_body ? &provider : nullptr, nullptr);
   if (id < 0) {
     return fail(id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE ? ErrorCode::unavailable : ErrorCode::internal,
                 fmt::format("no request to {}: {}", peer_, nghttp2_strerror(id)));

@@ -33,6 +33,8 @@ struct Http2Stream::State {
   std::vector<Http2Header> trailers;
   std::size_t header_bytes = 0;
   bool in_trailers = false;
+  bool has_headers = false;    ///< those of the answer itself, not of an interim one
+  bool wants_headers = false;  ///< somebody waits for them
   std::string received;
   std::size_t received_bytes_max = 0;
   bool whole = false;   ///< the reader wants the end only: flow control goes on by itself

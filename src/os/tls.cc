@@ -170,60 +170,81 @@ class TlsTransport final : public Transport {
 
 // ---------------------------------------------------------------- files
 
-Error bad_file(const std::string& path, std::string_view what) {
-  return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", path, what, openssl_reason()), {}};
+/// PEM that is given as a text, or in a file.
+struct Pem {
+  const std::string& text;
+  const std::string& file;
+  std::string_view what;  ///< "CA"
+  [[nodiscard]] bool is_set() const { return !text.empty() || !file.empty(); }
+  [[nodiscard]] std::string name() const {
+    return text.empty() ? file : fmt::format("({} in the configuration)", what);
+  }
+};
+Pem ca_of(const TlsFiles& files) { return {files.ca_pem, files.ca_file, "CA"}; }
+Pem certificate_of(const TlsFiles& files) { return {files.certificate_pem, files.certificate_file, "certificate"}; }
+Pem key_of(const TlsFiles& files) { return {files.key_pem, files.key_file, "key"}; }
+
+Error bad_file(const Pem& pem, std::string_view what) {
+  return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", pem.name(), what, openssl_reason()), {}};
 }
 
 using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
 
-[[nodiscard]] Result<Bio> open_pem(const std::string& path, std::string& content, ReadFile how = read_file) {
-  auto read = how(path, kPemBytesMax);
-  if (!read) return fail(read.error().in("TLS file"));
-  content = *std::move(read);
+[[nodiscard]] Result<Bio> open_pem(const Pem& pem, std::string& content, ReadFile how = read_file) {
+  if (pem.text.empty()) {
+    auto read = how(pem.file, kPemBytesMax);
+    if (!read) return fail(read.error().in("TLS file"));
+    content = *std::move(read);
+  } else {
+    if (pem.text.size() > kPemBytesMax) return fail(ErrorCode::invalid_argument, pem.name() + " is too long");
+    content = pem.text;
+  }
   return Bio(BIO_new_mem_buf(content.data(), static_cast<int>(content.size())));
 }
 
 /// All certificates of a file. Error when there is none.
-[[nodiscard]] Result<std::vector<Certificate>> read_certificates(const std::string& path) {
+[[nodiscard]] Result<std::vector<Certificate>> read_certificates(const Pem& pem) {
   std::string content;
-  TRY(const Bio bio, open_pem(path, content));
+  TRY(const Bio bio, open_pem(pem, content));
   ERR_clear_error();
   std::vector<Certificate> certificates;
   while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) certificates.emplace_back(one);
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  if (certificates.empty() || !at_end) return fail(bad_file(path, "has no certificate that can be read"));
+  if (certificates.empty() || !at_end) return fail(bad_file(pem, "has no certificate that can be read"));
   ERR_clear_error();
   return certificates;
 }
 
-[[nodiscard]] Result<void> use_ca(SSL_CTX* context, const std::string& path) {
-  TRY(const auto certificates, read_certificates(path));
+[[nodiscard]] Result<void> use_ca(SSL_CTX* context, const Pem& pem) {
+  TRY(const auto certificates, read_certificates(pem));
   X509_STORE* store = SSL_CTX_get_cert_store(context);
   for (const Certificate& one : certificates) {
-    if (X509_STORE_add_cert(store, one.get()) != 1) return fail(bad_file(path, "can not be used as CA"));
+    if (X509_STORE_add_cert(store, one.get()) != 1) return fail(bad_file(pem, "can not be used as CA"));
   }
   return {};
 }
 
 [[nodiscard]] Result<void> use_certificate(SSL_CTX* context, const TlsFiles& files) {
-  TRY(const auto certificates, read_certificates(files.certificate_file));
+  const Pem certificate = certificate_of(files);
+  const Pem key_pem = key_of(files);
+  TRY(const auto certificates, read_certificates(certificate));
   if (SSL_CTX_use_certificate(context, certificates.front().get()) != 1) {
-    return fail(bad_file(files.certificate_file, "can not be used"));
+    return fail(bad_file(certificate, "can not be used"));
   }
   for (std::size_t i = 1; i < certificates.size(); ++i) {
     if (SSL_CTX_add1_chain_cert(context, certificates[i].get()) != 1) {
-      return fail(bad_file(files.certificate_file, "can not be used"));
+      return fail(bad_file(certificate, "can not be used"));
     }
   }
   std::string content;
-  TRY(const Bio bio, open_pem(files.key_file, content, read_secret_file));
+  TRY(const Bio bio, open_pem(key_pem, content, read_secret_file));
   // Without a callback OpenSSL would ask the terminal for the password of an encrypted key.
   const auto no_password = [](char*, int, int, void*) { return 0; };
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
   OPENSSL_cleanse(content.data(), content.size());
-  if (!key) return fail(bad_file(files.key_file, "has no key that can be read"));
+  if (!key) return fail(bad_file(key_pem, "has no key that can be read"));
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
-    return fail(bad_file(files.key_file, fmt::format("does not belong to {}", files.certificate_file)));
+    return fail(bad_file(key_pem, fmt::format("does not belong to {}", certificate.name())));
   }
   return {};
 }
@@ -245,12 +266,12 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_read_ahead(context.get(), 1);  // one recv for all there is, instead of two a record
-  if (files.ca_file.empty()) return fail(ErrorCode::invalid_argument, "TLS needs the file of a CA");
-  TRY_VOID(use_ca(context.get(), files.ca_file));
-  if (files.certificate_file.empty() != files.key_file.empty()) {
+  if (!ca_of(files).is_set()) return fail(ErrorCode::invalid_argument, "TLS needs the file of a CA");
+  TRY_VOID(use_ca(context.get(), ca_of(files)));
+  if (certificate_of(files).is_set() != key_of(files).is_set()) {
     return fail(ErrorCode::invalid_argument, "TLS needs a certificate and its key, or neither");
   }
-  if (!files.certificate_file.empty()) TRY_VOID(use_certificate(context.get(), files));
+  if (certificate_of(files).is_set()) TRY_VOID(use_certificate(context.get(), files));
   return context;
 }
 
@@ -286,7 +307,7 @@ Error handshake_error(SSL* connection, const Endpoint& endpoint, const TlsFiles&
     ERR_clear_error();
     return {ErrorCode::permission_denied,
             fmt::format("the certificate of {} is refused: {} (CA {})", where, X509_verify_cert_error_string(verdict),
-                        files.ca_file),
+                        ca_of(files).name()),
             {}};
   }
   const unsigned long code = ERR_peek_last_error();

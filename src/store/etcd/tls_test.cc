@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "os/files.h"
+#include "store/etcd/authority_fixture.h"
 #include "store/etcd/etcd_fixture.h"
 
 namespace croft::store::etcd {
@@ -10,57 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using wire::etcd::PutRequest;
-
-constexpr const char* kOpenssl = "/usr/bin/openssl";
-
-/// An authority and what it has signed, made by the openssl program.
-class Authority {
- public:
-  Authority(const os::ScratchDirectory& scratch, const std::string& name) : scratch_(scratch), name_(name) {
-    run({"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name,
-         "-days", "2", "-keyout", key(name), "-out", certificate(name)});
-  }
-  /// `san` as in "IP:127.0.0.1". `begin` and `end` as openssl ca writes times; empty: valid now.
-  void sign(const std::string& subject, const std::string& san, const std::string& begin = "",
-            const std::string& end = "") const {
-    run({"req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + subject,
-         "-keyout", key(subject), "-out", scratch_.file(subject + ".csr")});
-    const std::string config = scratch_.file(subject + ".cnf");
-    write(config, "[ca]\ndefault_ca=a\n[a]\ndatabase=" + scratch_.file(subject + ".db") +
-                      "\nnew_certs_dir=" + scratch_.path() +
-                      "\nrand_serial=yes\npolicy=p\ndefault_md=sha256\nunique_subject=no\n[p]\n"
-                      "commonName=supplied\n[e]\nsubjectAltName=" +
-                      san + "\n");
-    write(scratch_.file(subject + ".db"), "");
-    std::vector<std::string> arguments = {"ca",          "-batch",
-                                          "-config",     config,
-                                          "-extensions", "e",
-                                          "-cert",       certificate(name_),
-                                          "-keyfile",    key(name_),
-                                          "-in",         scratch_.file(subject + ".csr"),
-                                          "-out",        certificate(subject),
-                                          "-notext"};
-    if (begin.empty()) {
-      arguments.insert(arguments.end(), {"-days", "2"});
-    } else {
-      arguments.insert(arguments.end(), {"-startdate", begin, "-enddate", end});
-    }
-    run(arguments);
-  }
-  [[nodiscard]] std::string key(const std::string& subject) const { return scratch_.file(subject + ".key"); }
-  [[nodiscard]] std::string certificate(const std::string& subject) const { return scratch_.file(subject + ".crt"); }
-
- private:
-  static void write(const std::string& path, const std::string& content) {
-    ASSERT_TRUE(os::replace_file_durably(path, content));
-  }
-  static void run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), kOpenssl);
-    ASSERT_EQ(run_program(arguments), 0) << "openssl " << arguments[1];
-  }
-  const os::ScratchDirectory& scratch_;
-  std::string name_;
-};
 
 /// One etcd that wants a certificate of its clients.
 class EtcdTlsTest : public testing::Test {
@@ -189,6 +139,31 @@ TEST_F(EtcdTlsTest, FilesThatAreWrongAreNamed) {
   wrong = files();
   wrong.key_file = world_->authority.key("server");
   expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "does not belong"});
+}
+
+TEST_F(EtcdTlsTest, PemMayBeATextInsteadOfAFile) {
+  const auto content = [](const std::string& file) { return os::read_file(file, 1U << 20).value(); };
+  os::TlsFiles text;
+  text.ca_pem = content(files().ca_file);
+  text.certificate_pem = content(files().certificate_file);
+  text.key_pem = content(files().key_file);
+  const auto done = put_with(text, *world_->server);
+  EXPECT_TRUE(done) << done.error().message;
+  // It wins over the file, and no message repeats it.
+  os::TlsFiles wrong = files();
+  wrong.ca_pem = "SECRET";
+  expect_refusal(put_with(wrong, *world_->server), {"(CA in the configuration)", "no certificate"});
+  wrong = text;
+  wrong.key_pem = "SECRET";
+  const auto refused = put_with(wrong, *world_->server);
+  expect_refusal(refused, {"(key in the configuration)", "no key"});
+  EXPECT_EQ(refused.error().message.find("SECRET"), std::string::npos);
+  wrong = text;
+  wrong.ca_pem = content(world_->stranger.certificate("stranger"));
+  expect_refusal(put_with(wrong, *world_->server), {"(CA in the configuration)", world_->server->url()});
+  wrong = text;
+  wrong.key_pem.clear();
+  EXPECT_EQ(put_with(wrong, *world_->server).error().code, ErrorCode::invalid_argument);
 }
 
 TEST_F(EtcdTlsTest, RenewedFilesAreUsedFromTheNextConnectionOn) {
