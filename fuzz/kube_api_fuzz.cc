@@ -1,0 +1,71 @@
+// Reads any bytes as each of the answers of a Kubernetes API server, and as the body of a watch in pieces whose size
+// the first byte says. Checked: nothing crashes; a refusal is damage and says why; what is accepted has what every
+// reader relies on; however the body comes, its lines are the same.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/assert.h"
+#include "wire/kube/api.h"
+
+using namespace croft;
+using namespace croft::wire::kube;
+
+namespace {
+
+constexpr std::size_t kLineBytesMax = 4096;
+
+template <class T>
+bool is_good(const Result<T>& result) {
+  if (!result) CROFT_ASSERT(result.error().code == ErrorCode::corrupt && !result.error().message.empty());
+  return result.has_value();
+}
+
+void check_event(std::string_view line) {
+  const auto event = decode_event(line);
+  if (!is_good(event)) return;
+  CROFT_ASSERT(event->status.has_value() == (event->type == ApiEvent::Type::error));
+  CROFT_ASSERT(event->object.has_value() != event->status.has_value());
+  if (!event->object) return;
+  CROFT_ASSERT(!event->object->meta.resource_version.empty());
+  CROFT_ASSERT(event->type == ApiEvent::Type::bookmark || !event->object->meta.name.empty());
+}
+
+std::vector<std::string> lines_of(std::string_view text, std::size_t step) {
+  WatchLines lines(kLineBytesMax);
+  std::vector<std::string> found;
+  for (; !text.empty(); text.remove_prefix(std::min(step, text.size()))) {
+    lines.add(text.substr(0, step));
+    for (;;) {
+      const auto line = lines.next();
+      if (!is_good(line)) return found;
+      if (!*line) break;
+      CROFT_ASSERT((*line)->size() <= kLineBytesMax);
+      found.emplace_back(**line);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto status = decode_status(text)) CROFT_ASSERT(status->causes.size() <= ApiStatus::kCausesMax);
+  if (const auto object = decode_object(text); is_good(object)) {
+    CROFT_ASSERT(!object->meta.name.empty() && !object->meta.resource_version.empty());
+  }
+  if (const auto page = decode_list(text); is_good(page)) {
+    CROFT_ASSERT(!page->resource_version.empty() && page->items.size() <= kApiItemsMax);
+    for (const auto& item : page->items) CROFT_ASSERT(item.value.kind() == wire::JsonKind::object);
+  }
+  if (size == 0) return 0;
+  const auto whole = lines_of(text, text.size());
+  CROFT_ASSERT(lines_of(text, 1U + data[0]) == whole);
+  for (const std::string& line : whole) check_event(line);
+  return 0;
+}
