@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "wire/kube/api.h"
+
+// A Kubernetes API as the store sees it. An interface, so that decorators and tests can stand between.
+namespace croft::store::kube {
+
+/// One request. `path` is relative to the server's root, with its query, as wire/kube/requests.h makes it.
+struct Request {
+  enum class Method : std::uint8_t { get, post, put, delete_object } method = Method::get;
+  std::string path;
+  std::string body;  ///< none for a GET
+  std::string content_type = "application/json";
+  std::string accept = "application/json";
+  /// Whether it changes nothing, so that it may be asked twice.
+  [[nodiscard]] bool is_read() const { return method == Method::get; }
+};
+
+/// What came of a request. Exactly one of four, and never a guess (docs/reference/reliability.md#unknown-outcomes).
+struct Answer {
+  enum class Outcome : std::uint8_t {
+    done,      ///< 2xx; `body`
+    refused,   ///< the server says why not, and nothing was changed; `status`
+    not_done,  ///< nobody has processed it: no server could be reached, no time was left. Also every read without
+               ///< answer
+    unknown,   ///< it was sent, and may or may not have been processed; read back before deciding anything
+  } outcome = Outcome::not_done;
+  int http_status = 0;  ///< 0: there was no answer
+  std::string body;     ///< done
+  /// refused; also unknown, where an answer said why. Its texts are the server's: not fit for a terminal.
+  wire::kube::ApiStatus status;
+  /// Unless done: one line, with the code a store would give. Conflict (409), already_exists, not_found (404), too_old
+  /// (410), permission_denied (401, 403), invalid_argument (400, 422, …), storage_full (413), unavailable (429, 5xx, no
+  /// connection), deadline_exceeded, unknown_outcome (exactly when `unknown`); corrupt when a server answers nonsense.
+  Error error;
+};
+
+/// An open watch. For one thread. Destroying it ends the watch.
+class WatchStream {
+ public:
+  virtual ~WatchStream() = default;
+  /// The next event, or nothing when the deadline comes first. Errors, after which it is of no use: unavailable, the
+  /// watch has ended, as servers end all of them after some time, or the connection was lost: open another from the
+  /// last resourceVersion that was seen; corrupt, what comes is none: list again. An event of the type `error` comes as
+  /// an event, the end behind it.
+  [[nodiscard]] virtual Result<std::optional<wire::kube::ApiEvent>> next(Deadline deadline) = 0;
+};
+
+/// What came of opening a watch: `done` with `stream`, or as any read.
+struct WatchAnswer {
+  Answer answer;
+  std::unique_ptr<WatchStream> stream;
+};
+
+/// Safe to use from several threads.
+class Api {
+ public:
+  virtual ~Api() = default;
+  /// Asks, and waits for the whole answer, until the deadline.
+  [[nodiscard]] virtual Answer call(const Request& request, Deadline deadline) = 0;
+  /// Opens a watch: `path` as wire::kube::watch_path makes it. Waits until the server has taken it, not for an event.
+  [[nodiscard]] virtual WatchAnswer watch(const std::string& path, Deadline deadline) = 0;
+};
+
+}  // namespace croft::store::kube

@@ -1,0 +1,301 @@
+#include "store/kube/client.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "store/kube/credentials.h"
+#include "store/kube/dialer.h"
+#include "store/kube/verdict.h"
+#include "store/kube/watch_stream.h"
+
+namespace croft::store::kube {
+namespace {
+
+using std::chrono::nanoseconds;
+using Next = Verdict::Next;
+
+constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
+/// In the order of Request::Method.
+constexpr std::array<std::string_view, 4> kMethodNames = {"GET", "POST", "PUT", "DELETE"};
+
+Answer not_done(Error error) {
+  Answer answer;
+  answer.error = std::move(error);
+  return answer;
+}
+
+}  // namespace
+
+/// The connection all calls share, and the loop that finds a server that answers.
+class Client::Impl {
+ public:
+  Impl(ClientOptions options, const Clock& clock, Random& random)
+      : options_(std::move(options)),
+        dialer_(options_, clock),
+        credentials_(options_.access, options_.token_age_max, clock),
+        bucket_(options_.rate_limit),
+        clock_(clock),
+        random_(random),
+        server_(random.next() % dialer_.servers()) {}
+
+  /// An answer; when a watch was asked for and is `done`, its stream, whose body has not been read.
+  struct Reply {
+    Answer answer;
+    std::shared_ptr<os::Http2Stream> stream;
+  };
+  [[nodiscard]] Reply run(const Request& request, bool is_watch, Deadline deadline);
+  [[nodiscard]] const ClientOptions& options() const { return options_; }
+  [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
+
+ private:
+  struct Connection {
+    std::shared_ptr<os::Http2Connection> http2;
+    std::size_t server = 0;
+  };
+  struct Attempt {
+    Verdict verdict;
+    std::shared_ptr<os::Http2Stream> stream;
+  };
+  /// What has been tried for one request.
+  struct Tries {
+    std::size_t failures = 0;
+    int waits = 0;
+    std::size_t moves = 0;  ///< to another server instead of waiting
+    bool logged_in = false;
+  };
+
+  [[nodiscard]] Result<Connection> connection(Deadline deadline);
+  [[nodiscard]] Attempt attempt(const Connection& on, const Request& request, const std::string& token, bool is_watch,
+                                Deadline deadline);
+  [[nodiscard]] std::vector<os::Http2Header> headers(const wire::kube::KubeServer& server, const Request& request,
+                                                     const std::string& token) const;
+  /// Does what the verdict asks for; false when there is nothing to do, or no time for it.
+  [[nodiscard]] bool goes_on(const Verdict& verdict, const Connection& on, const std::string& token, Tries& tries,
+                             Deadline deadline);
+  [[nodiscard]] bool waits(const Verdict& verdict, const Connection& on, Tries& tries, Deadline deadline);
+  void give_up(const Connection& on);
+  [[nodiscard]] Deadline reply_by(const Request& request, Deadline deadline) const;
+  [[nodiscard]] nanoseconds jittered(nanoseconds span, int percent);
+  void sleep(nanoseconds span);
+
+  const ClientOptions options_;
+  Dialer dialer_;
+  Credentials credentials_;
+  TokenBucket bucket_;
+  const Clock& clock_;
+  std::atomic<std::uint64_t> requests_{0};
+
+  std::mutex mutex_;
+  Random& random_;           ///< guarded by mutex_
+  Connection current_;       ///< guarded by mutex_; without http2: none
+  std::size_t server_;       ///< guarded by mutex_: where `current_` leads to, or where to begin
+  bool connecting_ = false;  ///< guarded by mutex_: a thread is dialing
+  std::condition_variable connected_;
+};
+
+// ---------------------------------------------------------------- connections
+
+Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  while (connecting_) {
+    const auto now = clock_.now();
+    if (deadline.passed(now)) {
+      return fail(ErrorCode::deadline_exceeded, "no connection to a Kubernetes API server was made in time");
+    }
+    constexpr nanoseconds kSleepMax = std::chrono::hours{1};
+    connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
+  }
+  if (current_.http2 && current_.http2->is_usable()) return current_;
+  // A server that says goodbye wants its clients elsewhere.
+  if (current_.http2) server_ = (server_ + 1) % dialer_.servers();
+  connecting_ = true;
+  current_ = {};
+  const std::size_t first = server_;
+  lock.unlock();
+  auto dialed = dialer_.dial(first, deadline);
+  lock.lock();
+  connecting_ = false;
+  connected_.notify_all();
+  if (!dialed) return fail(dialed.error());
+  server_ = dialed->server;
+  current_ = {std::move(dialed->connection), dialed->server};
+  return current_;
+}
+
+/// The others that wait on it go on, watches too; new calls look for another server.
+void Client::Impl::give_up(const Connection& on) {
+  const std::lock_guard lock(mutex_);
+  if (current_.http2 != on.http2) return;
+  current_ = {};
+  server_ = (server_ + 1) % dialer_.servers();
+}
+
+// ---------------------------------------------------------------- one attempt
+
+std::vector<os::Http2Header> Client::Impl::headers(const wire::kube::KubeServer& server, const Request& request,
+                                                   const std::string& token) const {
+  std::vector<os::Http2Header> headers = {
+      {":method", std::string(kMethodNames[static_cast<std::size_t>(request.method)])},
+      {":scheme", server.secure ? "https" : "http"},
+      {":path", server.path_prefix + request.path},
+      {":authority", server.authority()},
+      {"user-agent", "croft/" CROFT_VERSION},
+      {"accept", request.accept}};
+  if (!request.body.empty()) headers.push_back({"content-type", request.content_type});
+  if (!token.empty()) headers.push_back({"authorization", "Bearer " + token});
+  return headers;
+}
+
+Deadline Client::Impl::reply_by(const Request& request, Deadline deadline) const {
+  const bool elsewhere = request.is_read() && dialer_.servers() > 1;
+  const auto span = elsewhere ? std::min(options_.read_timeout, options_.request_timeout) : options_.request_timeout;
+  return earlier(deadline, Deadline::after(clock_.now(), span));
+}
+
+Client::Impl::Attempt Client::Impl::attempt(const Connection& on, const Request& request, const std::string& token,
+                                            bool is_watch, Deadline deadline) {
+  if (!request.is_read()) {
+    // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
+    const auto ready = on.http2->wait_until_ready(deadline);
+    if (!ready) return {verdict_on_failure(request, {ready.error(), true}), nullptr};
+  }
+  auto opened = on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true,
+                               options_.response_bytes_max);
+  if (!opened) return {verdict_on_failure(request, {opened.error(), true}), nullptr};
+  ++requests_;
+  const auto stream = *std::move(opened);
+  const Deadline by = reply_by(request, deadline);
+  if (is_watch) {
+    if (!stream->wait_for_headers(by)) {
+      const Error error{ErrorCode::deadline_exceeded, "no answer in time", {}};
+      return {verdict_on_failure(request, {error, stream->nothing_sent()}), nullptr};
+    }
+    if (const auto found = stream->headers(); http_status_of(found) == 200) {
+      return {verdict_on_answer(request, found, {}), stream};
+    }
+  }
+  auto received = stream->read_all(by);
+  if (received.failure) return {verdict_on_failure(request, *received.failure), nullptr};
+  Verdict verdict = verdict_on_answer(request, stream->headers(), std::move(received.bytes));
+  if (is_watch && verdict.answer.outcome == Answer::Outcome::done) {
+    const int http_status = std::exchange(verdict.answer, {}).http_status;
+    verdict.answer.error = {ErrorCode::corrupt, fmt::format("HTTP status {} is no answer to a watch", http_status), {}};
+    verdict.answer.http_status = http_status;
+  }
+  return {std::move(verdict), nullptr};
+}
+
+// ---------------------------------------------------------------- the loop
+
+nanoseconds Client::Impl::jittered(nanoseconds span, int percent) {
+  const std::lock_guard lock(mutex_);
+  return span + span / 100 * static_cast<std::int64_t>(random_.next() % static_cast<std::uint64_t>(percent + 1));
+}
+
+void Client::Impl::sleep(nanoseconds span) {
+  if (span.count() <= 0) return;
+  if (options_.sleep) return options_.sleep(span);
+  std::this_thread::sleep_for(span);
+}
+
+bool Client::Impl::waits(const Verdict& verdict, const Connection& on, Tries& tries, Deadline deadline) {
+  // One that is busy (429) stays the one to ask; one that ends (503, or GOAWAY behind its answer) has others beside it.
+  const bool is_leaving = verdict.answer.http_status == 503 || !on.http2->is_usable();
+  if (is_leaving) {
+    give_up(on);
+    if (++tries.moves < dialer_.servers()) return true;
+  }
+  if (++tries.waits > options_.waits_max) return false;
+  // Not all clients in step.
+  const nanoseconds span = jittered(verdict.wait, 10);
+  if (clock_.now().since_boot + span >= deadline.at_since_boot) return false;
+  sleep(span);
+  return true;
+}
+
+bool Client::Impl::goes_on(const Verdict& verdict, const Connection& on, const std::string& token, Tries& tries,
+                           Deadline deadline) {
+  if (deadline.passed(clock_.now())) return false;  // what was said last says more than that
+  switch (verdict.next) {
+    case Next::end:
+      return false;
+    case Next::log_in:
+      return !std::exchange(tries.logged_in, true) && credentials_.has_other_than(token);
+    case Next::wait:
+      return waits(verdict, on, tries, deadline);
+    case Next::elsewhere:
+      break;
+  }
+  const std::size_t failures = ++tries.failures;
+  if (failures > 2 * dialer_.servers()) return false;
+  // The other servers at once; then slower.
+  if (failures >= dialer_.servers()) {
+    const nanoseconds span = jittered(kPauseMin * failures, 100);
+    const nanoseconds now = clock_.now().since_boot;
+    if (now + span >= deadline.at_since_boot) return false;
+    sleep(span);
+  }
+  return true;
+}
+
+Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Deadline deadline) {
+  Tries tries;
+  for (;;) {
+    const auto turn = bucket_.take(clock_.now(), deadline);
+    if (!turn || deadline.passed(clock_.now())) {
+      return {
+          not_done({ErrorCode::deadline_exceeded,
+                    turn ? "Kubernetes: no time was left to ask" : "Kubernetes: the rate limit leaves no time to ask",
+                    {}}),
+          nullptr};
+    }
+    sleep(*turn);
+    const auto token = credentials_.token();
+    if (!token) return {not_done(token.error()), nullptr};
+    const auto on = connection(deadline);
+    if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
+    Attempt made = attempt(*on, request, *token, is_watch, deadline);
+    Verdict& verdict = made.verdict;
+    if (verdict.answer.outcome == Answer::Outcome::done) return {std::move(verdict.answer), std::move(made.stream)};
+    verdict.answer.error = verdict.answer.error.in(dialer_.server(on->server).text());
+    if (verdict.server_is_bad) dialer_.set_aside(on->server);
+    const bool is_lost = verdict.answer.http_status == 0 || verdict.server_is_bad;
+    if (is_lost) give_up(*on);
+    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
+  }
+}
+
+// ---------------------------------------------------------------- the client
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock& clock, Random& random) {
+  TRY_VOID(Dialer::check(options));
+  return std::unique_ptr<Client>(new Client(std::make_unique<Impl>(std::move(options), clock, random)));
+}
+
+Answer Client::call(const Request& request, Deadline deadline) { return impl_->run(request, false, deadline).answer; }
+
+WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
+  Request request;
+  request.path = path;
+  auto reply = impl_->run(request, true, deadline);
+  WatchAnswer watch{std::move(reply.answer), nullptr};
+  if (reply.stream) {
+    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().event_bytes_max);
+  }
+  return watch;
+}
+
+Client::Counts Client::counts() const { return impl_->counts(); }
+
+}  // namespace croft::store::kube

@@ -1,0 +1,193 @@
+// The parts of the client that need no server.
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "os/files.h"
+#include "os/scratch_directory.h"
+#include "store/kube/access_file.h"
+#include "store/kube/credentials.h"
+#include "store/kube/token_bucket.h"
+#include "store/kube/verdict.h"
+#include "wire/manifests/kubeconfig_yaml.h"
+
+namespace croft::store::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using Outcome = Answer::Outcome;
+using Next = Verdict::Next;
+
+TEST(KubeTokenBucket, BurstAndThenTheRate) {
+  ManualClock clock;
+  TokenBucket bucket({2, 3});
+  const Deadline far{};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(clock.now(), far), 0ns) << i;
+  EXPECT_EQ(bucket.take(clock.now(), far), 500ms);
+  EXPECT_EQ(bucket.take(clock.now(), far), 1000ms);
+  EXPECT_EQ(bucket.take(clock.now(), Deadline::after(clock.now(), 1500ms)), std::nullopt);
+  EXPECT_EQ(bucket.take(clock.now(), Deadline::after(clock.now(), 1501ms)), 1500ms);  // the refused one took no turn
+  clock.advance(1h);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(clock.now(), far), 0ns) << i;
+  EXPECT_EQ(bucket.take(clock.now(), far), 500ms);
+}
+
+TEST(KubeTokenBucket, LimitsThatAreNoneDoNotOverflow) {
+  ManualClock clock;
+  for (const double rate : {1e-300, 1e-3, 1.0, 1e9, 1e300}) {
+    TokenBucket bucket({rate, UINT32_MAX});
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(bucket.take(clock.now(), {}), 0ns) << rate;
+  }
+  TokenBucket slow({1e-300, 1});
+  EXPECT_EQ(slow.take(clock.now(), {}), 0ns);
+  EXPECT_EQ(slow.take(clock.now(), {}), 1h);
+}
+
+TEST(KubeTokenBucket, OffIsOff) {
+  ManualClock clock;
+  for (const double rate : {0.0, -1.0, std::nan("")}) {
+    TokenBucket bucket({rate, 0});
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(bucket.take(clock.now(), {}), 0ns);
+  }
+}
+
+class KubeCredentialsTest : public testing::Test {
+ protected:
+  void write(const std::string& content) { ASSERT_TRUE(os::replace_file_durably(file_, content)); }
+  [[nodiscard]] wire::kube::KubeAccess access() const {
+    wire::kube::KubeAccess access;
+    access.token_file = file_;
+    return access;
+  }
+  os::ScratchDirectory scratch_;
+  std::string file_ = scratch_.file("token");
+  ManualClock clock_;
+};
+
+TEST_F(KubeCredentialsTest, AFileIsReadAgainAfterAMinute) {
+  Credentials credentials(access(), 1min, clock_);
+  EXPECT_EQ(credentials.token().error().code, ErrorCode::not_found);
+  write(" \n");
+  EXPECT_EQ(credentials.token().error().code, ErrorCode::invalid_argument);
+  write("a b");
+  EXPECT_EQ(credentials.token().error().code, ErrorCode::invalid_argument);
+  write(" one\n");
+  EXPECT_EQ(credentials.token().value(), "one");
+  write("two");
+  clock_.advance(59s);
+  EXPECT_EQ(credentials.token().value(), "one");
+  clock_.advance(1s);
+  EXPECT_EQ(credentials.token().value(), "two");
+}
+
+TEST_F(KubeCredentialsTest, AFileThatIsAwayLeavesTheTokenBefore) {
+  write("one");
+  Credentials credentials(access(), 1min, clock_);
+  EXPECT_EQ(credentials.token().value(), "one");
+  ASSERT_TRUE(os::remove_file_durably(file_));
+  clock_.advance(2min);
+  EXPECT_EQ(credentials.token().value(), "one");
+  EXPECT_FALSE(credentials.has_other_than("one"));
+  write("two");
+  EXPECT_TRUE(credentials.has_other_than("one"));
+  EXPECT_EQ(credentials.token().value(), "two");
+  EXPECT_TRUE(credentials.has_other_than("one"));
+}
+
+TEST_F(KubeCredentialsTest, WithoutAFileTheTokenIsWhatItIs) {
+  wire::kube::KubeAccess fixed;
+  fixed.token = "t";
+  Credentials credentials(fixed, 1min, clock_);
+  EXPECT_EQ(credentials.token().value(), "t");
+  EXPECT_FALSE(credentials.has_other_than("t"));
+  Credentials none({}, 1min, clock_);
+  EXPECT_EQ(none.token().value(), "");
+}
+
+std::vector<os::Http2Header> answered(const std::string& status, const std::string& retry_after = "") {
+  std::vector<os::Http2Header> headers{{":status", status}};
+  if (!retry_after.empty()) headers.push_back({"retry-after", retry_after});
+  return headers;
+}
+
+const Request kRead{Request::Method::get, "/r?continue=x", {}};
+const Request kWrite{Request::Method::put, "/w", "{}"};
+
+TEST(KubeVerdict, RetryAfterInAnyForm) {
+  const auto wait = [](const std::string& status, const std::string& header) {
+    const Verdict verdict = verdict_on_answer(kWrite, answered(status, header), "");
+    return verdict.next == Next::wait ? std::optional(verdict.wait) : std::nullopt;
+  };
+  EXPECT_EQ(wait("429", "7"), 7s);
+  EXPECT_EQ(wait("429", "0"), 0s);
+  EXPECT_EQ(wait("429", ""), 1s);
+  EXPECT_EQ(wait("429", "Fri, 31 Dec 1999 23:59:59 GMT"), 1s);
+  EXPECT_EQ(wait("429", "-5"), 1s);
+  EXPECT_EQ(wait("429", "999999999"), 24h);
+  EXPECT_EQ(wait("429", "99999999999999999999"), 1s);
+  EXPECT_EQ(wait("503", "2"), 2s);
+  EXPECT_EQ(wait("503", ""), std::nullopt);
+  EXPECT_EQ(wait("500", "2"), std::nullopt);
+}
+
+TEST(KubeVerdict, NonsenseProvesNothing) {
+  for (const std::string status : {"", "x", "100", "199", "301", "600", "999"}) {
+    const Verdict read = verdict_on_answer(kRead, answered(status), "");
+    EXPECT_EQ(read.answer.outcome, Outcome::not_done) << status;
+    EXPECT_EQ(read.next, Next::elsewhere);
+    EXPECT_TRUE(read.server_is_bad);
+    EXPECT_EQ(read.answer.error.code, ErrorCode::corrupt);
+    EXPECT_EQ(verdict_on_answer(kWrite, answered(status), "").answer.outcome, Outcome::unknown) << status;
+  }
+}
+
+TEST(KubeVerdict, WordsOfOthersAreMadeHarmless) {
+  const Verdict verdict = verdict_on_answer(kRead, answered("403"), "\x1b[31mproxy says no\r\nand more");
+  EXPECT_EQ(verdict.answer.outcome, Outcome::refused);
+  EXPECT_EQ(verdict.answer.error.message, "GET /r: \\x1b[31mproxy says no (HTTP 403)");
+}
+
+TEST(KubeVerdict, AFailureBeforeAnybodySawItIsNoOutcome) {
+  for (const ErrorCode code : {ErrorCode::unavailable, ErrorCode::deadline_exceeded, ErrorCode::corrupt}) {
+    const Verdict verdict = verdict_on_failure(kWrite, {{code, "m", {}}, true});
+    EXPECT_EQ(verdict.answer.outcome, Outcome::not_done);
+    EXPECT_EQ(verdict.next, Next::elsewhere);
+    EXPECT_EQ(verdict_on_failure(kWrite, {{code, "m", {}}, false}).answer.outcome, Outcome::unknown);
+    EXPECT_EQ(verdict_on_failure(kWrite, {{code, "m", {}}, false}).next, Next::end);
+  }
+  EXPECT_EQ(verdict_on_failure(kWrite, {{ErrorCode::invalid_argument, "too large", {}}, true}).next, Next::end);
+}
+
+TEST(KubeAccessFile, YamlAndJsonBesideTheirFiles) {
+  const os::ScratchDirectory scratch;
+  const std::string file = scratch.file("config");
+  const std::string yaml =
+      "current-context: c\nclusters: [{name: k, cluster: {server: 'https://10.0.0.1', certificate-authority: "
+      "ca.crt}}]\n"
+      "contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {tokenFile: t}}]\n";
+  ASSERT_TRUE(os::replace_file_durably(file, yaml, os::FileMode::readable_by_all));
+  const auto access = read_kubeconfig(file, "", wire::kubeconfig_json);
+  ASSERT_TRUE(access) << access.error().message;
+  EXPECT_EQ(access->ca.file, scratch.file("ca.crt"));
+  EXPECT_EQ(access->token_file, scratch.file("t"));
+  EXPECT_EQ(read_kubeconfig(file, "").error().code, ErrorCode::invalid_argument);  // no JSON
+  EXPECT_NE(read_kubeconfig(file, "x", wire::kubeconfig_json).error().message.find(file), std::string::npos);
+  EXPECT_EQ(read_kubeconfig(scratch.file("none"), "").error().code, ErrorCode::not_found);
+}
+
+TEST(KubeAccessFile, ASecretIsForNobodyElse) {
+  const os::ScratchDirectory scratch;
+  const std::string file = scratch.file("config");
+  const std::string json =
+      R"({"current-context":"c","clusters":[{"name":"k","cluster":{"server":"https://10.0.0.1","certificate-authority":"ca"}}],)"
+      R"("contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],"users":[{"name":"u","user":{"token":"t"}}]})";
+  ASSERT_TRUE(os::replace_file_durably(file, json, os::FileMode::readable_by_all));
+  EXPECT_EQ(read_kubeconfig(file, "").error().code, ErrorCode::permission_denied);
+  ASSERT_TRUE(os::replace_file_durably(file, json));
+  EXPECT_EQ(read_kubeconfig(file, "")->token, "t");
+}
+
+}  // namespace
+}  // namespace croft::store::kube

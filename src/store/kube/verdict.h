@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/http2_connection.h"
+#include "store/kube/api.h"
+
+namespace croft::store::kube {
+
+/// What one attempt came to, and what to do next (docs/reference/kubernetes-client.md#answers).
+struct Verdict {
+  Answer answer;  ///< if nothing else is done
+  enum class Next : std::uint8_t {
+    end,        ///< that is the answer
+    elsewhere,  ///< nothing was changed, or it was a read: another server, or this one again, may answer
+    wait,       ///< the server has done nothing, and says when to ask again: after `wait`
+    log_in,     ///< the server has done nothing: the token is refused
+  } next = Next::end;
+  std::chrono::nanoseconds wait{0};
+  bool server_is_bad = false;  ///< others first, for a while
+};
+
+/// Of an answer that is whole.
+[[nodiscard]] Verdict verdict_on_answer(const Request& request, const std::vector<os::Http2Header>& headers,
+                                        std::string body);
+
+/// Of an answer that never came.
+[[nodiscard]] Verdict verdict_on_failure(const Request& request, const os::Http2Failure& failure);
+
+/// The code of a refusal.
+[[nodiscard]] ErrorCode code_of(const wire::kube::ApiStatus& status);
+
+/// `:status`; 0 where there is none that is one.
+[[nodiscard]] int http_status_of(const std::vector<os::Http2Header>& headers);
+
+}  // namespace croft::store::kube
