@@ -42,6 +42,11 @@ class Client::Impl {
   /// Takes an answer's message in; an error when it is none, or not to what was asked.
   using Take = std::function<Result<void>(const std::string& message)>;
   /// `writes`: see verdict_on. `only_over`: see Kv.
+  [[nodiscard]] std::string names_of_all() const {
+    std::string names;
+    for (std::size_t i = 0; i < dialer_.members(); ++i) names += (i == 0 ? "" : ", ") + dialer_.name_of(i);
+    return names;
+  }
   [[nodiscard]] Result<Reply> call(std::string_view path, std::string_view message, bool writes, Deadline deadline,
                                    const Take& take, std::optional<Line> only_over = {});
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline);
@@ -283,7 +288,7 @@ Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::strin
   for (std::size_t i = 0; i < attempts_max; ++i) {
     if (deadline.passed(clock_.now())) {
       return fail(ErrorCode::deadline_exceeded,
-                  fmt::format("etcd: no answer in time{}{}", last.message.empty() ? "" : ": ", last.message));
+                  fmt::format("etcd: no answer in time: {}", last.message.empty() ? names_of_all() : last.message));
     }
     const auto on = connection(deadline);
     if (!on) return fail(on.error());  // all members were tried
@@ -291,10 +296,14 @@ Result<Client::Impl::Reply> Client::Impl::call(std::string_view path, std::strin
     const Verdict verdict = attempt(*on, path, message, writes, deadline, take);
     if (verdict.done) return Reply{on->channel, on->line};
     last = verdict.error;
+    const bool is_silent = last.code == ErrorCode::unavailable || last.code == ErrorCode::deadline_exceeded ||
+                           last.code == ErrorCode::unknown_outcome;
+    // Somebody has to look at it, so it is named.
+    const std::string name = dialer_.name_of(on->member);
+    const bool is_named = last.message.find(name) != std::string::npos;
+    if ((verdict.is_broken || is_silent) && !is_named) last = last.in(name);
     if (verdict.is_broken) {
       dialer_.set_aside(on->member);
-      const std::string name = dialer_.name_of(on->member);
-      if (last.message.find(name) == std::string::npos) last = last.in(name);
       const bool is_first = broken.emplace(on->member, last.message).second;
       if (verdict.try_again && (!is_first || broken.size() == dialer_.members())) {
         // Nobody is left. All are named: they are what somebody has to look at.
