@@ -37,7 +37,7 @@ const std::string kExampleB = from_hex(
     "6b387300 0a15 0a02 7631 120f 52616e6765416c6c6f636174696f6e 122c 0a10 0a0012001a0022002a00320038004200 120b "
     "33303030302d3332373637 1a0b 0100000000000000000000 1a00 2200");
 
-/// What Kubernetes' own code wrote (bench/peers/build-kubernetes).
+/// What Kubernetes' own code wrote (e2e/kubernetes/build).
 std::string golden(const std::string& name) {
   std::ifstream file(std::string(CROFT_TESTDATA) + "/kubernetes/" + name, std::ios::binary);
   EXPECT_TRUE(file) << name;
