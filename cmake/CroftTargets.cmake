@@ -20,13 +20,14 @@ function(croft_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# croft_test(NAME SOURCES... [DEPS ...] [LABELS ...] [TIMEOUT s]): one gtest program, one ctest entry.
+# croft_test(NAME SOURCES... [DEPS ...] [LABELS ...] [TIMEOUT s]): one gtest program, one ctest entry; with BY_OTHERS
+# none, since an end-to-end test runs it.
 # Tests that only `./test --full` runs carry the label `full`.
 function(croft_test name)
   if(NOT CROFT_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "BY_OTHERS" "TIMEOUT" "SOURCES;DEPS;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -38,6 +39,9 @@ function(croft_test name)
   # A third less to compile; what they test is optimised.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(ARG_BY_OTHERS)
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
   if(CROFT_SANITIZE STREQUAL "thread")

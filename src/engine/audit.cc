@@ -10,10 +10,14 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
                           std::chrono::seconds grace, const std::string& live_node) {
   const store::Capabilities can = context.store.capabilities();
   core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, !can.kubernetes_services);
+  const auto leave_out_ranges = [&] {
+    std::erase_if(everything.records, [](const core::Key& key) { return key.kind == core::Kind::range_allocation; });
+  };
+  if (!can.sees_kubernetes) leave_out_ranges();
   auto found = read_register(context, everything);
   if (!found && found.error().code == ErrorCode::permission_denied) {
     // A node may not read the ranges of Services in a cluster's store (docs/runbooks/etcd-roles.md); the rest it may.
-    std::erase_if(everything.records, [](const core::Key& key) { return key.kind == core::Kind::range_allocation; });
+    leave_out_ranges();
     found = read_register(context, everything);
   }
   if (!found) return fail(std::move(found).error());

@@ -102,15 +102,7 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
   return {{key, std::move(block), of_block}, {core::handle_key(handle.id), handle, Condition::if_absent()}};
 }
 
-/// The value without what a foreign format holds besides.
-[[nodiscard]] inline Value without_rest(Value value) {
-  std::visit(
-      [](auto& record) {
-        if constexpr (requires { record.rest; }) record.rest = nullptr;
-      },
-      value);
-  return value;
-}
+using core::without_rest;
 
 [[nodiscard]] inline WriteToken sample_token(std::uint64_t number) {
   WriteToken token;

@@ -7,9 +7,10 @@
 namespace croft::store {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Scheme>, 2> kSchemes{{
+constexpr std::array<std::pair<std::string_view, Scheme>, 3> kSchemes{{
     {"sqlite:", Scheme::sqlite},
     {"etcd:", Scheme::etcd},
+    {"kube:", Scheme::kube},
 }};
 
 std::set<std::string_view> members_of(std::string_view url) {

@@ -12,6 +12,7 @@ namespace croft::store {
 enum class Scheme {
   sqlite,  ///< `sqlite:/absolute/path.db`: a file of this machine
   etcd,    ///< `etcd:https://10.0.0.1:2379,…?option=…`: a cluster
+  kube,    ///< `kube:` or `kube:/path/kubeconfig?option=…`: a Kubernetes API
 };
 
 /// The scheme of a URL; absent where it is none of these.

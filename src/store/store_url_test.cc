@@ -8,7 +8,9 @@ namespace {
 TEST(StoreUrl, SaysWhatKindOfStoreItIs) {
   EXPECT_EQ(scheme_of("sqlite:/var/lib/croft/croft.db"), Scheme::sqlite);
   EXPECT_EQ(scheme_of("etcd:https://10.0.0.1:2379"), Scheme::etcd);
-  for (const char* url : {"", "sqlite", "/var/lib/croft/croft.db", "Sqlite:/x", "kube:", " etcd:x"}) {
+  EXPECT_EQ(scheme_of("kube:"), Scheme::kube);
+  EXPECT_EQ(behind_scheme("kube:/etc/kubernetes/admin.conf"), "/etc/kubernetes/admin.conf");
+  for (const char* url : {"", "sqlite", "/var/lib/croft/croft.db", "Sqlite:/x", "kube", " etcd:x"}) {
     EXPECT_EQ(scheme_of(url), std::nullopt) << url;
     EXPECT_EQ(behind_scheme(url), url);
     EXPECT_EQ(file_of_store(url), std::nullopt) << url;

@@ -115,6 +115,15 @@ static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no k
   const auto* damaged = std::get_if<Damaged>(&value);
   return damaged != nullptr ? damaged->kind : static_cast<Kind>(value.index());
 }
+/// The value without what a foreign format holds besides.
+[[nodiscard]] inline Value without_rest(Value value) {
+  std::visit(
+      [](auto& record) {
+        if constexpr (requires { record.rest; }) record.rest = nullptr;
+      },
+      value);
+  return value;
+}
 /// Why a record can't be understood; null when it can.
 [[nodiscard]] inline const Error* damage_of(const Value& value) {
   const auto* damaged = std::get_if<Damaged>(&value);

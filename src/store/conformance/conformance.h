@@ -26,6 +26,8 @@ class ConformanceBackend {
   [[nodiscard]] virtual bool damage_is_watched() const { return true; }
   /// False for kinds that belong to somebody else and are only read here.
   [[nodiscard]] virtual bool writes(Kind) const { return true; }
+  /// False for one that lives in the test's own process.
+  [[nodiscard]] virtual bool outlives_processes() const { return true; }
 };
 
 struct BackendCase {
@@ -61,6 +63,12 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
   }
   [[nodiscard]] Result<Revision> commit_to(Store& store, std::vector<Write> writes) const {
     return store.commit(writes, sample_token(1), soon());
+  }
+
+  /// All of them, in one commit where the store can.
+  [[nodiscard]] Result<void> write_all(Store& store, std::vector<Write> writes) const;
+  [[nodiscard]] Result<void> write_all(std::vector<Write> writes) const {
+    return write_all(*store_, std::move(writes));
   }
 
   /// The value of a mark, or nothing.

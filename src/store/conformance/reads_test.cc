@@ -87,7 +87,7 @@ TEST_P(StoreConformance, AWindowShowsTheKeysFromItsBeginningOn) {
   for (std::size_t i = 0; i < core::kKeyWindowMax + 3; ++i) {
     writes.push_back(put(fmt::format("n{:03}", i), i));
     if (writes.size() < kCommitWritesMax && i != core::kKeyWindowMax + 2) continue;
-    ASSERT_TRUE(commit(std::exchange(writes, {})));
+    ASSERT_TRUE(write_all(std::exchange(writes, {})));
   }
   const core::Listing listing{Kind::high_water_mark, "n"};
   const auto key = [](const char* name) { return Key{Kind::high_water_mark, name}; };
@@ -142,6 +142,7 @@ const Error* damage_in(const std::optional<Record>& record) {
 
 TEST_P(StoreConformance, ADamagedRecordCostsOnlyItself) {
   for (const Kind kind : {Kind::high_water_mark, Kind::block, Kind::pool}) {
+    if (!backend_->writes(kind)) continue;
     std::vector<Key> keys;
     for (std::uint32_t i = 0; i < 3; ++i) {
       Value value = mark(i + 1);

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,8 @@ using std::chrono::nanoseconds;
 using Next = Verdict::Next;
 
 constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
+/// Requests on their way at once; a server takes about 100 streams, and watches have some of them.
+constexpr std::size_t kTogether = 48;
 /// In the order of Request::Method.
 constexpr std::array<std::string_view, 4> kMethodNames = {"GET", "POST", "PUT", "DELETE"};
 
@@ -52,6 +55,8 @@ class Client::Impl {
     std::shared_ptr<os::Http2Stream> stream;
   };
   [[nodiscard]] Reply run(const Request& request, bool is_watch, Deadline deadline);
+  /// All at once over one connection; what that does not settle runs by itself.
+  [[nodiscard]] std::vector<Answer> run_together(std::span<const Request> requests, Deadline deadline);
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   [[nodiscard]] Counts counts() const { return {requests_, dialer_.dials()}; }
 
@@ -73,8 +78,15 @@ class Client::Impl {
   };
 
   [[nodiscard]] Result<Connection> connection(Deadline deadline);
-  [[nodiscard]] Attempt attempt(const Connection& on, const Request& request, const std::string& token, bool is_watch,
-                                Deadline deadline);
+  /// A request on its way; `failed` when it is not.
+  struct Begun {
+    std::shared_ptr<os::Http2Stream> stream;
+    std::optional<Verdict> failed;
+  };
+  [[nodiscard]] Begun begin(const Connection& on, const Request& request, const std::string& token, Deadline deadline);
+  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, Deadline deadline);
+  /// Says where an answer that is no good came from, and keeps others from that server if need be.
+  void note_failure(Verdict& verdict, const Connection& on);
   [[nodiscard]] std::vector<os::Http2Header> headers(const wire::kube::KubeServer& server, const Request& request,
                                                      const std::string& token) const;
   /// Does what the verdict asks for; false when there is nothing to do, or no time for it.
@@ -160,18 +172,24 @@ Deadline Client::Impl::reply_by(const Request& request, Deadline deadline) const
   return earlier(deadline, Deadline::after(clock_.now(), span));
 }
 
-Client::Impl::Attempt Client::Impl::attempt(const Connection& on, const Request& request, const std::string& token,
-                                            bool is_watch, Deadline deadline) {
+Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& request, const std::string& token,
+                                        Deadline deadline) {
   if (!request.is_read()) {
     // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
     const auto ready = on.http2->wait_until_ready(deadline);
-    if (!ready) return {verdict_on_failure(request, {ready.error(), true}), nullptr};
+    if (!ready) return {nullptr, verdict_on_failure(request, {ready.error(), true})};
   }
   auto opened = on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true,
                                options_.response_bytes_max);
-  if (!opened) return {verdict_on_failure(request, {opened.error(), true}), nullptr};
+  if (!opened) return {nullptr, verdict_on_failure(request, {opened.error(), true})};
   ++requests_;
-  const auto stream = *std::move(opened);
+  return {*std::move(opened), std::nullopt};
+}
+
+Client::Impl::Attempt Client::Impl::finish(const Begun& begun, const Request& request, bool is_watch,
+                                           Deadline deadline) {
+  if (begun.failed) return {*begun.failed, nullptr};
+  const auto& stream = begun.stream;
   const Deadline by = reply_by(request, deadline);
   if (is_watch) {
     if (!stream->wait_for_headers(by)) {
@@ -262,15 +280,48 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
     if (!token) return {not_done(token.error()), nullptr};
     const auto on = connection(deadline);
     if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
-    Attempt made = attempt(*on, request, *token, is_watch, deadline);
+    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, deadline);
     Verdict& verdict = made.verdict;
     if (verdict.answer.outcome == Answer::Outcome::done) return {std::move(verdict.answer), std::move(made.stream)};
-    verdict.answer.error = verdict.answer.error.in(dialer_.server(on->server).text());
-    if (verdict.server_is_bad) dialer_.set_aside(on->server);
-    const bool is_lost = verdict.answer.http_status == 0 || verdict.server_is_bad;
-    if (is_lost) give_up(*on);
+    note_failure(verdict, *on);
     if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
   }
+}
+
+void Client::Impl::note_failure(Verdict& verdict, const Connection& on) {
+  verdict.answer.error = verdict.answer.error.in(dialer_.server(on.server).text());
+  if (verdict.server_is_bad) dialer_.set_aside(on.server);
+  const bool is_lost = verdict.answer.http_status == 0 || verdict.server_is_bad;
+  if (is_lost) give_up(on);
+}
+
+std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests, Deadline deadline) {
+  std::vector<Answer> answers(requests.size());
+  for (std::size_t from = 0; from < requests.size(); from += kTogether) {
+    const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
+    std::vector<Begun> begun;
+    const auto token = credentials_.token();
+    const auto on = token && some.size() > 1 && !bucket_.is_limited()
+                        ? connection(deadline)
+                        : Result<Connection>(fail(ErrorCode::unavailable, ""));
+    if (on) {
+      for (const Request& request : some) begun.push_back(begin(*on, request, *token, deadline));
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      Answer& answer = answers[from + i];
+      if (!on) {
+        answer = run(some[i], false, deadline).answer;
+        continue;
+      }
+      Attempt made = finish(begun[i], some[i], false, deadline);
+      const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
+      if (!is_done) note_failure(made.verdict, *on);
+      // What nobody has processed, and reads, may be asked again.
+      const bool is_final = is_done || made.verdict.next == Next::end;
+      answer = is_final ? std::move(made.verdict.answer) : run(some[i], false, deadline).answer;
+    }
+  }
+  return answers;
 }
 
 // ---------------------------------------------------------------- the client
@@ -284,6 +335,10 @@ Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock&
 }
 
 Answer Client::call(const Request& request, Deadline deadline) { return impl_->run(request, false, deadline).answer; }
+
+std::vector<Answer> Client::call_all(std::span<const Request> requests, Deadline deadline) {
+  return impl_->run_together(requests, deadline);
+}
 
 WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
   Request request;

@@ -60,6 +60,7 @@ class Client final : public Api {
   ~Client() override;
 
   [[nodiscard]] Answer call(const Request& request, Deadline deadline) override;
+  [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override;
   [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline deadline) override;
 
   /// Requests handed to the transport, each attempt counted, and connections begun. For tests and benchmarks.

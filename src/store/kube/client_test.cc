@@ -477,6 +477,55 @@ Server::Response open_answer() {
   return response;
 }
 
+/// Each gets its own answer, whatever becomes of the others.
+TEST_F(KubeClientTest, SeveralRequestsAreOnTheirWayTogether) {
+  std::atomic<int> refused{0}, posts{0};
+  Server server([&](const Server::Request& request) {
+    if (request.path() == "/7") return refusal(404, "NotFound");
+    if (request.path() == "/9" && refused++ == 0) return instead(Instead::refused_stream);
+    if (request.path() == "/lost") {
+      ++posts;
+      return instead(Instead::cut);
+    }
+    return json(200, request.header(":method") + request.path());
+  });
+  const auto client = client_of(server);
+  std::vector<Request> requests;
+  for (int i = 0; i < 60; ++i) {
+    Request& request = requests.emplace_back();
+    request.path = "/" + std::to_string(i);
+    if (i % 2 == 0) request.method = Method::put;
+    if (i % 2 == 0) request.body = "{}";
+  }
+  auto answers = client->call_all(requests, in(10s));
+  ASSERT_EQ(answers.size(), requests.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (i == 7) {
+      EXPECT_EQ(answers[i].outcome, Outcome::refused);
+      EXPECT_NE(answers[i].error.message.find(std::to_string(server.port())), std::string::npos);
+      continue;
+    }
+    EXPECT_EQ(answers[i].outcome, Outcome::done) << i << answers[i].error.message;
+    EXPECT_EQ(answers[i].body, (i % 2 == 0 ? "PUT/" : "GET/") + std::to_string(i));
+  }
+  EXPECT_EQ(client->counts().requests, requests.size() + 1);
+  EXPECT_LE(client->counts().dials, 2U);  // one that refuses a stream is left
+
+  // One that cuts the connection: a write is unknown then, and not sent again; reads are.
+  Request lost;
+  lost.method = Method::post;
+  lost.path = "/lost";
+  lost.body = "{}";
+  const std::vector<Request> mixed = {requests[1], lost, requests[3]};
+  answers = client->call_all(mixed, in(10s));
+  EXPECT_EQ(answers[0].body, "GET/1");
+  EXPECT_EQ(answers[1].outcome, Outcome::unknown);
+  EXPECT_EQ(answers[1].error.code, ErrorCode::unknown_outcome);
+  EXPECT_EQ(answers[2].body, "GET/3");
+  EXPECT_EQ(posts, 1);
+  EXPECT_TRUE(client->call_all({}, in(1s)).empty());
+}
+
 TEST_F(KubeClientTest, AWatchTellsEventsAsTheyComeAndSharesTheConnection) {
   Server server([](const Server::Request& r) {
     return r.path().find("watch=1") != std::string::npos ? open_answer() : json(200, "ok");

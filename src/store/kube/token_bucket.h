@@ -23,6 +23,7 @@ class TokenBucket {
   /// Takes the next turn, and tells how long to wait for it. Nothing, and no turn is taken, when it would come at the
   /// deadline or later.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> take(const Instant& now, Deadline deadline);
+  [[nodiscard]] bool is_limited() const { return between_.count() > 0; }
 
  private:
   std::chrono::nanoseconds between_{0};  ///< two turns in the long run; 0: no limit

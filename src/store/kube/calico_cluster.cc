@@ -1,0 +1,63 @@
+#include "store/kube/calico_cluster.h"
+
+#include <utility>
+
+namespace croft::store::kube {
+namespace {
+
+using wire::calico::ApiGroup;
+
+constexpr std::chrono::seconds kReadyFor{10};
+
+}  // namespace
+
+Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
+  Request request;
+  request.path = "/apis";
+  const Answer answer = api.call(request, deadline);
+  if (answer.outcome == Answer::Outcome::not_done) return fail(answer.error);
+  if (answer.outcome != Answer::Outcome::done) return ApiGroup::crd_v1;
+  const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiListBytesMax});
+  if (!document) return ApiGroup::crd_v1;
+  bool has_v3 = false, has_v1 = false;
+  const auto groups = member_of(document->root(), "groups");
+  for (auto group = groups ? groups->first_child() : std::nullopt; group; group = group->next_sibling()) {
+    const auto name = member_of(*group, "name");
+    has_v3 |= name && name->text() == "projectcalico.org";
+    has_v1 |= name && name->text() == "crd.projectcalico.org";
+  }
+  return has_v3 && !has_v1 ? ApiGroup::v3 : ApiGroup::crd_v1;
+}
+
+Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline) {
+  const std::chrono::nanoseconds now = objects.clock().now().since_boot;
+  {
+    const std::lock_guard lock(readiness.mutex);
+    if (readiness.ready_at && now - *readiness.ready_at < kReadyFor) return {};
+  }
+  TRY(const Form* form, objects.form_of(Kind::block));
+  auto resource = form->resource_of(Kind::block);
+  resource.resource = "clusterinformations";
+  Request request;
+  TRY(request.path, wire::kube::object_path(resource, {}, "default"));
+  const Answer answer = objects.api().call(request, deadline);
+  // Neither the object nor its kind has to be there; who may not read it is told so by its first write.
+  const bool is_unknown =
+      answer.outcome == Answer::Outcome::refused && (answer.status.code == 404 || answer.status.code == 403);
+  if (!is_unknown) {
+    if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
+    const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiObjectBytesMax});
+    const auto spec = document ? member_of(document->root(), "spec") : std::nullopt;
+    const auto ready = spec ? member_of(*spec, "datastoreReady") : std::nullopt;
+    if (ready && ready->kind() == wire::JsonKind::boolean && !ready->boolean()) {
+      return fail(ErrorCode::unavailable,
+                  "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
+                  "data is moved; nothing is written until that is over");
+    }
+  }
+  const std::lock_guard lock(readiness.mutex);
+  readiness.ready_at = now;
+  return {};
+}
+
+}  // namespace croft::store::kube

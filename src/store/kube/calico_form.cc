@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hex.h"
+#include "net/echo.h"
+#include "store/calico/codec.h"
+#include "store/kube/form.h"
+#include "wire/calico/etcd.h"
+
+namespace croft::store::kube {
+namespace {
+
+using wire::calico::ApiGroup;
+
+/// What Calico's objects have no place for (wire/calico/beside.h): of a block what cools in it, of a pool gateway and
+/// cooldown. In the object itself, so that both are written at once.
+constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
+constexpr std::string_view kOwnPrefix = "ipam.croft.dev/";
+constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
+
+std::optional<std::string> annotation_in(wire::JsonRef object, std::string_view name) {
+  const auto meta = member_of(object, "metadata");
+  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
+  const auto text = annotations ? member_of(*annotations, name) : std::nullopt;
+  return text && text->kind() == wire::JsonKind::string ? std::optional(std::string(text->text())) : std::nullopt;
+}
+
+/// The readers of the bytes name the key that these would have in etcd.
+std::string with_record_named(std::string message, const Key& key) {
+  const auto parsed = wire::calico::key_of(key);
+  const auto printed = parsed ? wire::calico::print_key(*parsed) : Result<std::string>(fail(parsed.error()));
+  const std::size_t at = printed ? message.find(*printed) : message.npos;
+  if (at != message.npos) message.replace(at, printed->size(), key.name);
+  return message;
+}
+
+class CalicoForm final : public Form {
+ public:
+  CalicoForm(ApiGroup group, wire::calico::Digests digests) : group_(group), digests_(std::move(digests)) {}
+
+  [[nodiscard]] bool has(Kind kind) const override { return wire::calico::has_crd(kind); }
+  [[nodiscard]] wire::kube::ApiResource resource_of(Kind kind) const override {
+    const auto crd = wire::calico::crd_kind_of(kind, group_);
+    return {crd.group, crd.version, crd.plural};
+  }
+  [[nodiscard]] std::string_view object_kind_of(Kind kind) const override {
+    return wire::calico::crd_kind_of(kind, group_).kind;
+  }
+  [[nodiscard]] Result<std::string> object_name(const Key& key) const override {
+    return wire::calico::crd_name(key, digests_);
+  }
+
+  /// Of a node's affinities: first those without Calico's labels, which older versions made, then those with them. One
+  /// that is labelled in between is seen twice and not missed.
+  [[nodiscard]] std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const override {
+    constexpr std::string_view kHost = "host/";
+    if (listing.kind != Kind::affinity || !listing.name_prefix.starts_with(kHost)) return {{}};
+    const std::string_view rest = std::string_view(listing.name_prefix).substr(kHost.size());
+    const std::size_t slash = rest.find('/');
+    if (slash == rest.npos) return {{}};
+    const core::AffinityOwner owner{core::AffinityOwner::Type::host, std::string(rest.substr(0, slash))};
+    const bool is_v4 = rest.substr(slash + 1).starts_with("ipv4/");
+    const bool is_v6 = rest.substr(slash + 1).starts_with("ipv6/");
+    std::string labelled;
+    for (const auto& [name, value] :
+         wire::calico::affinity_labels(owner, is_v6 ? net::Family::v6 : net::Family::v4, digests_)) {
+      if (name == "projectcalico.org/ip-version" && !is_v4 && !is_v6) continue;
+      labelled += fmt::format("{}{}={}", labelled.empty() ? "" : ",", name, value);
+    }
+    return {{fmt::format("!{}", kHostnameHash), {}}, {labelled, {}}};
+  }
+
+  [[nodiscard]] bool marks_deleted(Kind kind) const override { return wire::calico::has_deletion_mark(kind); }
+  [[nodiscard]] Result<void> check_write(const Write&) const override { return {}; }
+
+  [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
+                                      const wire::kube::ApiMeta& meta) const override {
+    Stored stored;
+    stored.basis = {meta.uid, meta.resource_version};
+    TRY(stored.record.revision, revision_of(meta.resource_version));
+    stored.record.token = token_in(object);
+    stored.record.key = key != nullptr ? *key : wire::calico::key_of_crd_name(kind, meta.name);
+    auto value = read(kind, key, object, meta, stored);
+    if (value) {
+      stored.record.value = *std::move(value);
+      return stored;
+    }
+    Error error = std::move(value).error();
+    if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
+    error.message = with_record_named(std::move(error.message), stored.record.key);
+    stored.record.value = core::Damaged{kind, std::move(error), {}};
+    return stored;
+  }
+
+  [[nodiscard]] std::string encode(const Key& key, const Value& value, const WriteToken& token,
+                                   const std::optional<Basis>& basis, WallTime now) const override {
+    const calico::StoredBytes bytes = calico::encode(value, token, now);
+    wire::calico::CrdFrame frame;
+    frame.group = group_;
+    frame.name = object_name(key).value();  // who writes it has asked for its path
+    if (basis) {
+      frame.uid = basis->uid;
+      frame.resource_version = basis->resource_version;
+    }
+    frame.annotations.emplace(wire::kube::kTokenAnnotation, hex_of(token.bytes));
+    if (bytes.beside) frame.annotations.emplace(kBesideAnnotation, *bytes.beside);
+    if (const auto* affinity = std::get_if<core::Affinity>(&value)) {
+      frame.labels = wire::calico::affinity_labels(affinity->owner, affinity->cidr.family(), digests_);
+    }
+    return wire::calico::to_crd(key, bytes.value, frame);
+  }
+
+  [[nodiscard]] Result<std::string> marked_deleted(Kind kind, wire::JsonRef object,
+                                                   const WriteToken& token) const override {
+    return wire::calico::marked_deleted(kind, group_, object,
+                                        {{std::string(wire::kube::kTokenAnnotation), hex_of(token.bytes)}});
+  }
+
+ private:
+  [[nodiscard]] std::string object_text(Kind kind, const std::string& name) const {
+    return fmt::format("{}/{}", resource_of(kind).resource, name);
+  }
+
+  [[nodiscard]] Result<Value> read(Kind kind, const Key* key, wire::JsonRef object, const wire::kube::ApiMeta& meta,
+                                   Stored& stored) const {
+    const std::string text = fmt::format("{} ({})", object_text(kind, meta.name), stored.record.key.name);
+    auto found = wire::calico::from_crd(kind, group_, object, kOwnPrefix);
+    if (!found) return fail(Error(found.error()).in(text));
+    stored.is_deleted = found->is_deleted;
+    if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
+    const auto name = object_name(*found->key);
+    if (!name || *name != meta.name || (key != nullptr && *key != *found->key)) {
+      return fail(ErrorCode::corrupt, fmt::format("{}: its spec is that of {}", text, net::echo(found->key->name)));
+    }
+    stored.record.key = *found->key;
+    TRY(calico::Decoded decoded,
+        calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation)));
+    return std::move(decoded.value);
+  }
+
+  const ApiGroup group_;
+  const wire::calico::Digests digests_;
+};
+
+}  // namespace
+
+std::unique_ptr<Form> make_calico_form(ApiGroup group, wire::calico::Digests digests) {
+  return std::make_unique<CalicoForm>(group, std::move(digests));
+}
+
+}  // namespace croft::store::kube

@@ -1,0 +1,43 @@
+#include "store/kube/form.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/hex.h"
+#include "net/echo.h"
+
+namespace croft::store::kube {
+
+std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name) {
+  if (object.kind() != wire::JsonKind::object) return std::nullopt;
+  for (auto member = object.first_child(); member; member = member->next_sibling()) {
+    if (member->key() == name) return member;
+  }
+  return std::nullopt;
+}
+
+WriteToken token_in(wire::JsonRef object) {
+  WriteToken token;
+  const auto meta = member_of(object, "metadata");
+  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
+  const auto text = annotations ? member_of(*annotations, wire::kube::kTokenAnnotation) : std::nullopt;
+  if (!text) return token;
+  if (const auto bytes = bytes_of_hex<std::tuple_size_v<decltype(token.bytes)>>(text->text())) token.bytes = *bytes;
+  return token;
+}
+
+Result<Revision> revision_of(const std::string& resource_version) {
+  std::uint64_t number = 0;
+  const char* end = resource_version.data() + resource_version.size();
+  const auto [stop, fault] = std::from_chars(resource_version.data(), end, number);
+  if (fault != std::errc() || stop != end || number == 0) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("the API server's resourceVersion {} is no number", net::echo(resource_version)));
+  }
+  return Revision(number);
+}
+
+std::string resource_version_of(Revision revision) { return std::to_string(revision.value); }
+
+}  // namespace croft::store::kube

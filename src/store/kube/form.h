@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "store/store.h"
+#include "wire/calico/crd.h"
+#include "wire/kube/api.h"
+#include "wire/kube/own_kinds.h"
+#include "wire/kube/requests.h"
+
+// How records lie in a Kubernetes API (docs/formats/kubernetes-own.md, docs/formats/calico-crd.md): which resource,
+// under which name, with what in it.
+namespace croft::store::kube {
+
+/// Of one object, what every write of it needs to know.
+struct Basis {
+  std::string uid;
+  std::string resource_version;
+};
+
+/// An object as a record.
+struct Stored {
+  Record record;  ///< its value core::Damaged where it can't be understood
+  Basis basis;
+  /// It is marked as deleted: nobody may take it for a record, and whoever meets it may delete it.
+  bool is_deleted = false;
+};
+
+/// Objects of some kinds. One of Croft's own kinds, one of Calico's; a store has both.
+class Form {
+ public:
+  Form() = default;
+  Form(const Form&) = delete;
+  Form& operator=(const Form&) = delete;
+  virtual ~Form() = default;
+
+  [[nodiscard]] virtual bool has(Kind kind) const = 0;
+  /// Of a kind it has.
+  [[nodiscard]] virtual wire::kube::ApiResource resource_of(Kind kind) const = 0;
+  /// "CroftVacancy", "IPAMBlock".
+  [[nodiscard]] virtual std::string_view object_kind_of(Kind kind) const = 0;
+  /// Error: invalid_argument for a name that can have none.
+  [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
+  /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an
+  /// empty one finds all.
+  [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const = 0;
+  /// Whether a record is deleted by a mark first: others may read it, and a finalizer keep it.
+  [[nodiscard]] virtual bool marks_deleted(Kind kind) const = 0;
+  /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
+  [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
+
+  /// An object of the kind's resource. What can't be understood is core::Damaged, under the key that it has by its
+  /// spec or else `key`, where that is given, or else by its own name. Error: corrupt when not even the frame is right:
+  /// a resourceVersion that is no number.
+  [[nodiscard]] virtual Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
+                                              const wire::kube::ApiMeta& meta) const = 0;
+  /// The object to send, with the token. Without `basis` it is made, else put in the place of that one.
+  [[nodiscard]] virtual std::string encode(const Key& key, const Value& value, const WriteToken& token,
+                                           const std::optional<Basis>& basis, WallTime now) const = 0;
+  /// The same object with the mark, from its text as the API has it. Error: corrupt.
+  [[nodiscard]] virtual Result<std::string> marked_deleted(Kind kind, wire::JsonRef object,
+                                                           const WriteToken& token) const = 0;
+};
+
+/// The write token among an object's annotations; all zero where there is none.
+[[nodiscard]] WriteToken token_in(wire::JsonRef object);
+/// A resourceVersion as the contract has it. Kubernetes calls it opaque, and promises since 1.35 what its storage has
+/// always done: decimal numbers that grow. Error: corrupt for anything else.
+[[nodiscard]] Result<Revision> revision_of(const std::string& resource_version);
+[[nodiscard]] std::string resource_version_of(Revision revision);
+
+/// A member of an object; nothing where it is not there.
+[[nodiscard]] std::optional<wire::JsonRef> member_of(wire::JsonRef object, std::string_view name);
+
+/// Croft's own kinds.
+[[nodiscard]] std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256);
+/// Calico's, in one of its two groups.
+[[nodiscard]] std::unique_ptr<Form> make_calico_form(wire::calico::ApiGroup group, wire::calico::Digests digests);
+/// Nodes, which are Kubernetes', and only read.
+[[nodiscard]] std::unique_ptr<Form> make_node_form();
+
+}  // namespace croft::store::kube

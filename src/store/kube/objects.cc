@@ -1,0 +1,295 @@
+#include "store/kube/objects.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "net/echo.h"
+
+namespace croft::store::kube {
+namespace {
+
+using wire::kube::ApiListPage;
+using wire::kube::ApiListQuery;
+using Outcome = Answer::Outcome;
+
+constexpr std::int64_t kPageObjects = 500;
+constexpr int kListTries = 5;
+constexpr int kCreateTries = 8;
+constexpr std::size_t kSeenMax = 20'000;
+
+/// What people set, and would miss when an API server drops what its schema does not know. Of what machines write all
+/// members that decide something are in every version.
+[[nodiscard]] bool is_setting(Kind kind) {
+  return kind == Kind::ipam_config || kind == Kind::pool || kind == Kind::reservation;
+}
+
+[[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
+  Request request;
+  request.method = method;
+  request.path = std::move(path);
+  request.body = std::move(body);
+  return request;
+}
+
+}  // namespace
+
+Error conflict_on(const Key& key) {
+  return {ErrorCode::conflict,
+          fmt::format("{} {} was changed by somebody else; read again", name_of(key.kind), key.name),
+          {}};
+}
+
+bool is_absent(const Answer& answer) {
+  return answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
+}
+
+Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
+    : api_(api), forms_(std::move(forms)), clock_(clock) {}
+
+Result<const Form*> Objects::form_of(Kind kind) const {
+  for (const auto& form : forms_) {
+    if (form->has(kind)) return form.get();
+  }
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} records are not kept in a Kubernetes API", core::name_of(kind)));
+}
+
+Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) const {
+  const auto form = form_of(kind);
+  const auto resource = form ? (*form)->resource_of(kind) : wire::kube::ApiResource{};
+  if (answer.outcome == Outcome::refused && answer.status.code == 404 && answer.status.name.empty()) {
+    return {ErrorCode::refused_by_configuration,
+            fmt::format("the Kubernetes API has no {}.{} of version {}: their CustomResourceDefinition is missing, or "
+                        "not served; install it (docs/runbooks/kubernetes-crds.md)",
+                        resource.resource, resource.group, resource.version),
+            {}};
+  }
+  return Error(answer.error).in(fmt::format("{} {}", core::name_of(kind), name));
+}
+
+Result<std::string> Objects::path_of(const Form& form, const Key& key) const {
+  TRY(const std::string name, form.object_name(key));
+  return wire::kube::object_path(form.resource_of(key.kind), {}, name);
+}
+
+Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
+  return wire::kube::collection_path(form.resource_of(kind));
+}
+
+void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
+  const auto revision = revision_of(object.meta.resource_version);
+  const auto metadata = member_of(object.value, "metadata");
+  const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
+  const bool has_finalizers = object.meta.deletion_timestamp || (finalizers && finalizers->first_child());
+  const std::lock_guard lock(mutex_);
+  if (seen_.size() >= kSeenMax) seen_.clear();
+  seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
+                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers});
+}
+
+Objects::Seen Objects::seen(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = seen_.find(fmt::format("{} {}", static_cast<int>(key.kind), key.name));
+  return found == seen_.end() ? Seen() : found->second;
+}
+
+// ---------------------------------------------------------------- reading
+
+Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
+  if (is_absent(answer)) return std::optional<Found>();
+  if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
+  TRY(auto object, wire::kube::decode_object(answer.body));
+  TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
+  remember(key, object);
+  return std::optional(Found{std::move(stored), std::move(object)});
+}
+
+Result<std::optional<Objects::Found>> Objects::look(const Key& key, Deadline deadline) {
+  if (!has_records(key.kind)) return std::optional<Found>();
+  TRY(const Form* form, form_of(key.kind));
+  TRY(std::string path, path_of(*form, key));
+  return found_in(*form, key, api_.call(request_of(Request::Method::get, std::move(path)), deadline));
+}
+
+Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
+  TRY(auto found, look(key, deadline));
+  if (!found) return std::optional<Record>();
+  if (found->stored.is_deleted) {
+    finish_deletion(key, found->stored.basis, deadline);
+    return std::optional<Record>();
+  }
+  return std::optional(std::move(found->stored.record));
+}
+
+Result<std::vector<std::optional<Record>>> Objects::get_many(std::span<const Key> keys, Deadline deadline) {
+  std::vector<Request> requests;
+  for (const Key& key : keys) {
+    if (!has_records(key.kind)) continue;
+    TRY(const Form* form, form_of(key.kind));
+    TRY(std::string path, path_of(*form, key));
+    requests.push_back(request_of(Request::Method::get, std::move(path)));
+  }
+  const auto answers = api_.call_all(requests, deadline);
+  std::vector<std::optional<Record>> records;
+  auto answer = answers.begin();
+  for (const Key& key : keys) {
+    if (!has_records(key.kind)) {
+      records.emplace_back();
+      continue;
+    }
+    TRY(const Form* form, form_of(key.kind));
+    TRY(auto found, found_in(*form, key, *answer++));
+    if (found && found->stored.is_deleted) {
+      finish_deletion(key, found->stored.basis, deadline);
+      found.reset();
+    }
+    records.push_back(found ? std::optional(std::move(found->stored.record)) : std::nullopt);
+  }
+  return records;
+}
+
+Result<std::vector<Record>> Objects::list(const core::Listing& listing, Deadline deadline) {
+  if (!has_records(listing.kind)) return std::vector<Record>();
+  TRY(const Form* form, form_of(listing.kind));
+  std::vector<Record> records;
+  for (const wire::kube::ApiSelection& select : form->selections(listing)) {
+    TRY_VOID(add_selected(*form, listing, select, deadline, records));
+  }
+  const auto key_of = [](const Record& record) -> const Key& { return record.key; };
+  std::ranges::stable_sort(records, {}, key_of);
+  // One that two selections found: the later look counts.
+  std::ranges::reverse(records);
+  const auto again = std::ranges::unique(records, {}, key_of);
+  records.erase(again.begin(), again.end());
+  std::ranges::reverse(records);
+  return records;
+}
+
+/// Pages of one moment.
+Result<void> Objects::add_selected(const Form& form, const core::Listing& listing,
+                                   const wire::kube::ApiSelection& select, Deadline deadline,
+                                   std::vector<Record>& records) {
+  TRY(const std::string path, path_of(form, listing.kind));
+  ApiListQuery query;
+  query.limit = kPageObjects;
+  query.select = select;
+  const std::size_t before = records.size();
+  for (int tries = 1;;) {
+    const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
+    if (answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries) {
+      // The rest of this moment is no longer known.
+      records.resize(before);
+      query.continue_token.clear();
+      continue;
+    }
+    if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
+    TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
+    for (const ApiListPage::Item& item : page.items) {
+      TRY(Stored stored, form.decode(listing.kind, nullptr, item.value, item.meta));
+      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
+      records.push_back(std::move(stored.record));
+    }
+    query.continue_token = page.continue_token;
+    if (query.continue_token.empty()) return {};
+  }
+}
+
+// ---------------------------------------------------------------- writing
+
+Result<Revision> Objects::written(const Form& form, const Key& key, const Value* value, const Answer& answer) {
+  const auto object = wire::kube::decode_object(answer.body);
+  // It is written; only what the answer says of it is not understood.
+  if (!object) return fail(Error(object.error()).in("written, but"));
+  remember(key, *object);
+  if (value != nullptr && is_setting(key.kind)) {
+    TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
+    if (core::without_rest(stored.record.value) != core::without_rest(*value)) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("{} {} was written, but the API has kept less of it than was sent: its "
+                              "CustomResourceDefinition is of a version that lacks a member; look at it, and upgrade "
+                              "Calico's definitions",
+                              core::name_of(key.kind), key.name));
+    }
+  }
+  return revision_of(object->meta.resource_version);
+}
+
+Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
+  TRY(const Form* form, form_of(key.kind));
+  TRY(const std::string path, path_of(*form, key.kind));
+  const std::string body = form->encode(key, value, token, std::nullopt, clock_.now().wall);
+  for (int tries = 0; tries < kCreateTries; ++tries) {
+    const Answer answer = api_.call(request_of(Request::Method::post, path, body), deadline);
+    if (answer.outcome == Outcome::done) return written(*form, key, &value, answer);
+    const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
+    if (!is_there) return fail(error_of(answer, key.kind, key.name));
+    // What is there may be marked as deleted, and only wait for somebody to finish that.
+    TRY(const auto found, look(key, deadline));
+    if (!found) continue;
+    if (!found->stored.is_deleted) return fail(conflict_on(key));
+    finish_deletion(key, found->stored.basis, deadline);
+  }
+  return fail(conflict_on(key));
+}
+
+Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
+                                 Deadline deadline) {
+  if (revision.value == 0) return fail(conflict_on(key));  // no record has it
+  TRY(const Form* form, form_of(key.kind));
+  TRY(std::string path, path_of(*form, key));
+  const Basis basis{seen(key).uid, resource_version_of(revision)};
+  std::string body = form->encode(key, value, token, basis, clock_.now().wall);
+  const Answer answer = api_.call(request_of(Request::Method::put, std::move(path), std::move(body)), deadline);
+  if (answer.outcome == Outcome::done) return written(*form, key, &value, answer);
+  if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
+    return fail(conflict_on(key));
+  }
+  return fail(error_of(answer, key.kind, key.name));
+}
+
+Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
+  if (revision.value == 0) return fail(conflict_on(key));
+  TRY(const Form* form, form_of(key.kind));
+  TRY(const std::string path, path_of(*form, key));
+  // Nobody has changed it since, so what did not keep it then does not keep it now: it is gone at once.
+  const Seen known = seen(key);
+  const bool goes_at_once = known.revision == revision && !known.has_finalizers;
+  if (goes_at_once || !form->marks_deleted(key.kind)) {
+    const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
+    const Answer answer = api_.call(
+        request_of(Request::Method::delete_object, path, wire::kube::encode_delete_options(only_if)), deadline);
+    if (answer.outcome == Outcome::done) return Revision(revision.value + 1);
+    if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
+      return fail(conflict_on(key));
+    }
+    return fail(error_of(answer, key.kind, key.name));
+  }
+  // The mark decides; what follows only clears away.
+  TRY(const auto found, look(key, deadline));
+  if (!found || found->stored.is_deleted || found->stored.record.revision != revision) return fail(conflict_on(key));
+  TRY(std::string body, form->marked_deleted(key.kind, found->object.value, token));
+  const Answer answer = api_.call(request_of(Request::Method::put, path, std::move(body)), deadline);
+  if (answer.outcome != Outcome::done) {
+    if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
+      return fail(conflict_on(key));
+    }
+    return fail(error_of(answer, key.kind, key.name));
+  }
+  TRY(const Revision marked, written(*form, key, nullptr, answer));
+  finish_deletion(key, {found->stored.basis.uid, resource_version_of(marked)}, deadline);
+  return marked;
+}
+
+void Objects::finish_deletion(const Key& key, const Basis& basis, Deadline deadline) {
+  const auto form = form_of(key.kind);
+  const auto path = form ? path_of(**form, key) : Result<std::string>(fail(form.error()));
+  if (!path) return;
+  static_cast<void>(api_.call(request_of(Request::Method::delete_object, *path,
+                                         wire::kube::encode_delete_options({basis.uid, basis.resource_version})),
+                              deadline));
+}
+
+}  // namespace croft::store::kube

@@ -1,0 +1,256 @@
+#include "store/kube/store_watch.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace croft::store::kube {
+namespace {
+
+using wire::kube::ApiEvent;
+
+/// How long a thread sleeps on its stream before it looks whether it is still wanted.
+constexpr std::chrono::milliseconds kLook{500};
+/// Before a stream that ended is opened again; then twice as long, up to the second.
+constexpr std::chrono::milliseconds kPauseMin{50};
+constexpr std::chrono::milliseconds kPauseMax{2000};
+/// More records than this are not followed one by one: each is a stream, and a connection has about 100.
+constexpr std::size_t kFollowedMax = 40;
+
+/// What a stream looks at.
+struct Look {
+  Kind kind = Kind::pool;
+  std::string name_prefix;            ///< of a listing
+  wire::kube::ApiSelection select{};  ///< of it
+  std::optional<Key> record;          ///< or this one
+  bool followed = false;              ///< only whether it changes
+};
+
+/// Where the changes of all streams meet.
+class Changes {
+ public:
+  void add(Change change) {
+    const std::lock_guard lock(mutex_);
+    changes_.push_back(std::move(change));
+    came_.notify_one();
+  }
+  void fail_with(Error error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    came_.notify_one();
+  }
+  [[nodiscard]] Result<std::vector<Change>> take(const Clock& clock, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    while (changes_.empty() && !error_) {
+      const auto left = deadline.at_since_boot - clock.now().since_boot;
+      if (left.count() <= 0) break;
+      came_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, std::chrono::hours{1}));
+    }
+    if (error_) return fail(*error_);
+    std::vector<Change> taken(std::make_move_iterator(changes_.begin()), std::make_move_iterator(changes_.end()));
+    changes_.clear();
+    return taken;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<Change> changes_;
+  std::optional<Error> error_;
+};
+
+/// One stream and its thread. Opened again from the last revision seen, as long as the server knows it.
+class Feed {
+ public:
+  Feed(Objects& objects, Changes& changes, Look look, Revision after)
+      : objects_(objects), changes_(changes), look_(std::move(look)), seen_(after), thread_([this] { run(); }) {}
+  ~Feed() {
+    stop();
+    thread_.join();
+  }
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  /// Lets it end; whoever destroys many says so to all first.
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    stopped_.notify_all();
+  }
+
+ private:
+  [[nodiscard]] bool is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+  [[nodiscard]] bool sleeps(std::chrono::nanoseconds span) {
+    std::unique_lock lock(mutex_);
+    return !stopped_.wait_for(lock, span, [this] { return stopping_; });
+  }
+  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const {
+    return Deadline::after(objects_.clock().now(), span);
+  }
+
+  void run() {
+    std::chrono::nanoseconds pause = kPauseMin;
+    while (!is_stopping()) {
+      const auto path = watch_path();
+      if (!path) return changes_.fail_with(path.error());
+      WatchAnswer opened = objects_.api().watch(*path, in(std::chrono::seconds{10}));
+      if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 410) return lost();
+      if (opened.stream && follow(*opened.stream)) pause = kPauseMin;
+      if (failed_) return;
+      if (!sleeps(pause)) return;
+      pause = std::min<std::chrono::nanoseconds>(pause * 2, kPauseMax);
+    }
+  }
+
+  void lost() { fail_with({ErrorCode::too_old, "the API server no longer knows what has changed; read again", {}}); }
+  void fail_with(Error error) {
+    failed_ = true;
+    changes_.fail_with(std::move(error));
+  }
+
+  [[nodiscard]] Result<std::string> watch_path() const {
+    TRY(const Form* form, objects_.form_of(look_.kind));
+    TRY(const std::string collection, wire::kube::collection_path(form->resource_of(look_.kind)));
+    wire::kube::ApiWatchQuery query;
+    query.resource_version = resource_version_of(seen_);
+    if (look_.record) {
+      TRY(const std::string name, form->object_name(*look_.record));
+      query.select.field_selector = "metadata.name=" + name;
+    } else {
+      query.select = look_.select;
+    }
+    return wire::kube::watch_path(collection, query);
+  }
+
+  /// Until the stream ends; whether anything came.
+  [[nodiscard]] bool follow(WatchStream& stream) {
+    bool any = false;
+    while (!is_stopping()) {
+      const auto event = stream.next(in(kLook));
+      if (!event) return any;
+      if (!*event) continue;
+      any = true;
+      if ((*event)->type == ApiEvent::Type::error) {
+        if ((*event)->is_too_old()) lost();
+        return any;
+      }
+      if (!take(**event)) return any;
+    }
+    return any;
+  }
+
+  /// False when it makes no sense.
+  [[nodiscard]] bool take(const ApiEvent& event) {
+    const auto revision = revision_of(event.object->meta.resource_version);
+    if (!revision) return false;
+    if (event.type != ApiEvent::Type::bookmark) tell(event, *revision);
+    seen_ = std::max(seen_, *revision);
+    return true;
+  }
+
+  void tell(const ApiEvent& event, Revision revision) {
+    const auto form = objects_.form_of(look_.kind);
+    const bool is_gone = event.type == ApiEvent::Type::deleted;
+    if (look_.followed) {
+      changes_.add(is_gone ? Change::deleted(*look_.record, revision) : Change::touched(*look_.record, revision));
+      return;
+    }
+    const Key* key = look_.record ? &*look_.record : nullptr;
+    auto stored = (*form)->decode(look_.kind, key, event.object->value, event.object->meta);
+    if (!stored) return fail_with(std::move(stored).error());
+    if (!stored->record.key.name.starts_with(look_.name_prefix)) return;
+    if (is_gone || stored->is_deleted) {
+      changes_.add(Change::deleted(stored->record.key, revision));
+    } else {
+      changes_.add(Change::put(std::move(stored->record)));
+    }
+  }
+
+  Objects& objects_;
+  Changes& changes_;
+  const Look look_;
+  Revision seen_;        ///< of the thread
+  bool failed_ = false;  ///< of the thread
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;  ///< guarded by mutex_
+  std::thread thread_;     ///< the last: it uses all of the above
+};
+
+class KubeWatch final : public Watch {
+ public:
+  KubeWatch(Objects& objects, const WatchScope& scope, Revision after) : objects_(objects) {
+    for (const Key& key : scope.records) {
+      if (has_records(key.kind)) add({key.kind, {}, {}, key, false}, after);
+    }
+    for (const core::Listing& listing : scope.lists) {
+      const auto form = objects_.form_of(listing.kind);
+      if (!form) continue;
+      for (const wire::kube::ApiSelection& select : (*form)->selections(listing)) {
+        add({listing.kind, listing.name_prefix, select, {}, false}, after);
+      }
+    }
+  }
+  ~KubeWatch() override {
+    for (const auto& feed : feeds_) feed->stop();
+    for (const auto& [key, feed] : followed_) feed->stop();
+  }
+
+  [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
+    return changes_.take(objects_.clock(), deadline);
+  }
+
+  void follow(const Key& key, Revision after) override {
+    if (followed_.contains(key) || !has_records(key.kind)) return;
+    if (followed_.size() >= kFollowedMax) {
+      // Not known to be unchanged: it counts as changed.
+      changes_.add(Change::touched(key, after));
+      return;
+    }
+    followed_.emplace(key, std::make_unique<Feed>(objects_, changes_, Look{key.kind, {}, {}, key, true}, after));
+  }
+
+  void unfollow(const Key& key) override { followed_.erase(key); }
+
+ private:
+  void add(Look look, Revision after) {
+    feeds_.push_back(std::make_unique<Feed>(objects_, changes_, std::move(look), after));
+  }
+
+  Objects& objects_;
+  Changes changes_;
+  std::vector<std::unique_ptr<Feed>> feeds_;
+  std::map<Key, std::unique_ptr<Feed>> followed_;
+};
+
+}  // namespace
+
+Result<Revision> position_now(Objects& objects, Deadline deadline) {
+  const Key set = core::pool_set_key();
+  TRY(const Form* form, objects.form_of(set.kind));
+  TRY(const std::string path, wire::kube::collection_path(form->resource_of(set.kind)));
+  wire::kube::ApiListQuery query;
+  query.limit = 1;
+  Request request;
+  request.path = wire::kube::list_path(path, query);
+  const Answer answer = objects.api().call(request, deadline);
+  if (answer.outcome != Answer::Outcome::done) return fail(objects.error_of(answer, set.kind, "list"));
+  TRY(const auto page, wire::kube::decode_list(answer.body));
+  return revision_of(page.resource_version);
+}
+
+std::unique_ptr<Watch> make_watch(Objects& objects, const WatchScope& scope, Revision after) {
+  return std::make_unique<KubeWatch>(objects, scope, after);
+}
+
+}  // namespace croft::store::kube
