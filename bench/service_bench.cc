@@ -128,7 +128,7 @@ double busy_so_far() {
 int run(const std::string& url, int count, const std::string& range) {
   const os::SystemClock clock;
   os::SystemRandom random;
-  auto opened = app::open_store(url, store::OpenMode::create, clock, app::kubernetes_registry);
+  auto opened = app::open_store(url, store::OpenMode::create, clock, {app::kubernetes_registry});
   check(opened.has_value(), opened ? "" : opened.error().message);
   const engine::Context context{**opened, clock, random};
   core::ServiceRanges ranges;

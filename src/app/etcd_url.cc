@@ -1,10 +1,10 @@
 #include "app/etcd_url.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "app/environment.h"
 #include "net/echo.h"
 #include "store/store_url.h"
 
@@ -22,11 +22,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (end == text.npos) return parts;
     text.remove_prefix(end + 1);
   }
-}
-
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
 }
 
 [[nodiscard]] Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {

@@ -3,12 +3,17 @@
 #include <string_view>
 
 #include "app/etcd_url.h"
+#include "app/kube_url.h"
 #include "net/echo.h"
+#include "os/digest.h"
 #include "os/random.h"
 #include "os/secret_file.h"
 #include "os/tls.h"
 #include "store/etcd/client.h"
 #include "store/etcd/etcd_store.h"
+#include "store/kube/calico_cluster.h"
+#include "store/kube/client.h"
+#include "store/kube/kube_store.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
 
@@ -32,6 +37,29 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   TRY(std::string password, os::read_secret_file(path, kPasswordBytesMax));
   while (!password.empty() && password.back() == '\n') password.pop_back();
   return password;
+}
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
+                                                                    const StoreParts& parts) {
+  using Forms = std::vector<std::unique_ptr<store::kube::Form>>;
+  static os::SystemRandom random;  // outlives every store
+  store::kube::ClientOptions options;
+  TRY(options.access, kube_access(place, parts.kubeconfig));
+  options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
+  if (parts.look_up != nullptr) options.look_up = parts.look_up;
+  TRY(auto client, store::kube::Client::make(std::move(options), clock, random));
+  const auto lay_out = [group = place.group](store::kube::Api& api, Deadline deadline) -> Result<Forms> {
+    auto calicos = group;
+    if (!calicos) {
+      TRY(calicos, store::kube::discover_calico_group(api, deadline));
+    }
+    Forms forms;
+    forms.push_back(store::kube::make_own_form(os::sha256));
+    forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
+    forms.push_back(store::kube::make_node_form());
+    return forms;
+  };
+  return store::make_kube_store(std::move(client), lay_out, clock);
 }
 
 }  // namespace
@@ -71,18 +99,22 @@ Result<void> check_store_pages(const std::string& url, const Clock& clock) {
 }
 
 Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode, const Clock& clock,
-                                                 RegistryMaker registry) {
+                                                 const StoreParts& parts) {
   const auto scheme = store::scheme_of(url);
   if (scheme == store::Scheme::sqlite && store::behind_scheme(url).starts_with('/')) {
     return open_sqlite(url, mode, clock);
   }
   if (scheme == store::Scheme::etcd) {
     TRY(EtcdPlace place, parse_etcd_url(url));
-    return open_etcd_store(std::move(place), clock, registry);
+    return open_etcd_store(std::move(place), clock, parts.registry);
+  }
+  if (scheme == store::Scheme::kube) {
+    TRY(const KubePlace place, parse_kube_url(url));
+    return open_kube_store(place, clock, parts);
   }
   return fail(ErrorCode::invalid_argument, "store " + net::echo(url) +
-                                               " is not a store this version knows: give sqlite:/absolute/path.db or "
-                                               "etcd:https://10.0.0.1:2379,…");
+                                               " is not a store this version knows: give sqlite:/absolute/path.db, "
+                                               "etcd:https://10.0.0.1:2379,… or kube:/path/kubeconfig");
 }
 
 }  // namespace croft::app

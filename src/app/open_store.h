@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/etcd_url.h"
 #include "base/clock.h"
@@ -15,12 +17,23 @@ namespace croft::app {
 /// What a program that works on Kubernetes' records gives to open_store: kubernetes_registry. Others don't link it.
 using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const EtcdPlace&);
 [[nodiscard]] Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place);
+/// What reads a kubeconfig in YAML, for a program that carries YAML: wire::kubeconfig_json. Without it a kubeconfig
+/// must be JSON, which is YAML too.
+using KubeconfigReader = Result<std::string> (*)(std::string_view yaml);
+
+/// What a program gives to its stores.
+struct StoreParts {
+  RegistryMaker registry = nullptr;
+  KubeconfigReader kubeconfig = nullptr;
+  /// os::look_up_host; without it API servers have numeric addresses, as the plugin is static and can look up none.
+  Result<std::vector<std::string>> (*look_up)(const std::string& name, Deadline deadline) = nullptr;
+};
 
 /// Opens a store by its URL: `sqlite:/absolute/path.db`. The one place that chooses a backend. Errors: invalid_argument
 /// naming the URL, not_found for an absent store with OpenMode::existing, else those of the
 /// backend. `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode,
-                                                               const Clock& clock, RegistryMaker registry = nullptr);
+                                                               const Clock& clock, const StoreParts& parts = {});
 
 /// Looks through what a backend can check below its records: the pages of a SQLite file. Error: corrupt, and that only;
 /// what stands in the way of looking is left to those who open the store.

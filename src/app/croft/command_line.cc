@@ -13,13 +13,15 @@
 #include "app/open_store.h"
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
+#include "os/look_up.h"
 #include "os/process.h"
+#include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
 
 Result<engine::Context> CommandLine::open(bool create) {
-  auto opened =
-      open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock, kubernetes_registry);
+  auto opened = open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
+                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host});
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message);
@@ -62,7 +64,8 @@ Result<net::Prefix> prefix_argument(const std::string& name, const std::string& 
 namespace {
 
 void add_common(CLI::App& app, CommandLine& line) {
-  app.add_option("--store", line.store_url, "Store to work on: sqlite:/absolute/path.db")
+  app.add_option("--store", line.store_url,
+                 "Store to work on: sqlite:/absolute/path.db, etcd:https://…, kube:/path/kubeconfig")
       ->envname("CROFT_STORE")
       ->default_val(edge::kDefaultStoreUrl);
   app.add_option("-o,--output", line.output, "Output format: table, wide, json or yaml")

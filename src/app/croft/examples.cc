@@ -74,6 +74,7 @@ constexpr Example kExamples[] = {
     {"store", "croft store backup /var/backups/croft.db"},
     {"store backup", "croft store backup /var/backups/croft.db"},
     {"store restore", "croft store restore /var/backups/croft.db --dry-run"},
+    {"store crds", "croft store crds"},
     {"record", "croft record remove pool a"},
     {"record remove", "croft record remove pool a"},
     {"version", "croft version"},

@@ -1,4 +1,4 @@
-// croft store: a backup of a whole register, and the way back.
+// croft store: a backup of a whole register, and the way back; what one in Kubernetes needs there.
 
 #include <algorithm>
 #include <map>
@@ -30,6 +30,7 @@
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
 #include "wire/cni/cache.h"
+#include "wire/kube/own_kinds.h"
 
 namespace croft::app {
 namespace {
@@ -484,7 +485,7 @@ class Resting {
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* store = app.add_subcommand("store", "Back up a register to a file, and restore it");
+  CLI::App* store = app.add_subcommand("store", "Back up a register, restore it, prepare Kubernetes for one");
   store->require_subcommand(1);
   store->fallthrough();
 
@@ -512,6 +513,15 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "switch to the restored register by themselves.");
   restoring->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
+
+  CLI::App* crds = store->add_subcommand("crds", "Print the CustomResourceDefinitions of a store in Kubernetes");
+  crds->footer("For `kubectl apply -f -`. Opens no store. Calico's definitions come with Calico.");
+  crds->callback([&line] {
+    line.run = [](CommandLine&) -> Result<int> {
+      print(wire::kube::own_crds_yaml());
+      return static_cast<int>(edge::ExitCode::fine);
+    };
+  });
 }
 
 }  // namespace croft::app

@@ -17,9 +17,11 @@
 #include "app/open_store.h"
 #include "edge/agent/server.h"
 #include "engine/damage_telling.h"
+#include "os/look_up.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
 #include "store/sqlite/sqlite_store.h"
+#include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
 namespace {
@@ -169,7 +171,8 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
-  TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kubernetes_registry));
+  TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock,
+                                    {kubernetes_registry, wire::kubeconfig_json, os::look_up_host}));
   AgentProgram program(options, daemon, *opened, file_of(*opened));
   return program.run();
 }

@@ -22,7 +22,9 @@
 #include "engine/damage_telling.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
+#include "os/look_up.h"
 #include "os/process.h"
+#include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
 namespace {
@@ -202,7 +204,8 @@ class Controller {
 };
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
-  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kubernetes_registry);
+  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock,
+                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host});
   // An absent store is an unreachable one.
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/open_store.h"
+#include "base/result.h"
+#include "wire/calico/crd.h"
+#include "wire/kube/kubeconfig.h"
+
+namespace croft::app {
+
+/// Where a Kubernetes API is, and how Calico's objects are called there.
+struct KubePlace {
+  std::string kubeconfig;                       ///< absolute path; empty: see kube_access
+  std::string context;                          ///< of it; empty: its current one
+  std::optional<wire::calico::ApiGroup> group;  ///< nothing: the API is asked
+};
+
+/// Reads `kube:` or `kube:/path/kubeconfig?context=NAME&group=projectcalico.org/v3`. A group that is not given comes
+/// from CALICO_API_GROUP, in any case of letters, as Calico's plugin reads it; other values of that mean v1. Error:
+/// invalid_argument naming the part.
+[[nodiscard]] Result<KubePlace> parse_kube_url(const std::string& url);
+
+/// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (its first file), then what
+/// a pod is given, then ~/.kube/config. Errors: of read_kubeconfig; invalid_argument when there is none of them.
+[[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader);
+
+}  // namespace croft::app
