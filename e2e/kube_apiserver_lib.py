@@ -5,12 +5,15 @@
             kube.create_service("web", {"type": "NodePort", "ports": [{"port": 80}]})
             kube.ranges()["serviceips"].members
 
-VERSIONS are those that bench/peers/build-kubernetes builds. A test skips itself where there is no Go to build them;
-CROFT_KUBE_APISERVER_DIR names a directory that has them already.
+VERSIONS are those that e2e/kubernetes/build builds. They are built once and kept in the user's cache directory, by what
+they are made of. A test skips itself where there is no Go to build them; CROFT_KUBE_APISERVER_DIR names a directory that
+has them already.
 """
 
 import base64
 import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -40,17 +43,37 @@ class Refused(Failure):
         super().__init__(f"{code} {self.reason}: {self.message}")
 
 
-def program(world, version):
-    """The kube-apiserver of a version, built if need be."""
-    cache = pathlib.Path(os.environ.get("CROFT_KUBE_APISERVER_DIR", world.bin.parent / "peers"))
+SOURCES = pathlib.Path(__file__).resolve().parent / "kubernetes"
+
+
+def cache_of(version):
+    """Where the program of a version is kept: outside any checkout, under another name when its sources are others."""
+    given = os.environ.get("CROFT_KUBE_APISERVER_DIR")
+    if given:
+        return pathlib.Path(given)
+    root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    digest = hashlib.sha256()
+    for path in [SOURCES / "build", *(SOURCES / version / name for name in ("go.mod", "go.sum", "main.go"))]:
+        digest.update(path.read_bytes())
+    return root / "croft" / "kubernetes" / f"{version}-{digest.hexdigest()[:16]}"
+
+
+def program(version):
+    """The kube-apiserver of a version, built if need be: by one test, the others wait."""
+    cache = cache_of(version)
     path = cache / f"kube-apiserver-{version}"
-    if not path.exists():
-        source = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "build-kubernetes"
-        done = subprocess.run([source, cache, version], capture_output=True, text=True, timeout=3600, check=False)
-        if done.returncode == SKIPPED:
-            skip(done.stderr.strip().splitlines()[-1])
-        if done.returncode != 0:
-            raise Failure(done.stderr)
+    if path.exists():
+        return path
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            done = subprocess.run([SOURCES / "build", cache, version], capture_output=True, text=True, timeout=3600,
+                                  check=False)
+            if done.returncode == SKIPPED:
+                skip(done.stderr.strip().splitlines()[-1])
+            if done.returncode != 0:
+                raise Failure(done.stderr)
     return path
 
 
@@ -61,7 +84,7 @@ class KubeApiserver:
     def __init__(self, world, version, addresses="10.96.0.0/24", ports="30000-32767", media=PROTOBUF, etcd=None,
                  arguments=()):
         require_programs("openssl")
-        self.world, self.version, self.program = world, version, program(world, version)
+        self.world, self.version, self.program = world, version, program(version)
         self.addresses, self.ports, self.media, self.arguments = addresses, ports, media, arguments
         self.etcd = etcd or Etcd(world)
         self.port, = free_ports(1)

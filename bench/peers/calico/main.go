@@ -1,4 +1,4 @@
-// calico-peer drives Calico's own IPAM library on an etcd, so that Croft's tests and benchmarks have the real thing
+// calico-peer drives Calico's own IPAM library on an etcd or a Kubernetes API, so that Croft's tests and benchmarks have the real thing
 // beside them. Each call prints one JSON document on one line; a failure prints {"error": …} and ends with status 1, wrong usage
 // with 2.
 package main
@@ -67,6 +67,13 @@ type peer struct {
 
 func connect(endpoint string) (clientv3.Interface, error) {
 	config := apiconfig.NewCalicoAPIConfig()
+	if path, ok := strings.CutPrefix(endpoint, "kubeconfig:"); ok {
+		config.Spec.DatastoreType = apiconfig.Kubernetes
+		config.Spec.Kubeconfig = path
+		// As fast as it can: client-go's own limit is 5 requests a second.
+		config.Spec.K8sClientQPS = 10000
+		return clientv3.New(*config)
+	}
 	config.Spec.DatastoreType = apiconfig.EtcdV3
 	config.Spec.EtcdEndpoints = endpoint
 	return clientv3.New(*config)
@@ -176,7 +183,7 @@ func show(document any) {
 
 func main() {
 	logrus.SetLevel(logrus.FatalLevel)
-	endpoint := flag.String("endpoint", "http://127.0.0.1:2379", "etcd")
+	endpoint := flag.String("endpoint", "http://127.0.0.1:2379", "etcd, or kubeconfig:FILE")
 	timeout := flag.Float64("timeout", 600, "seconds for the whole call")
 	flag.Usage = func() { printUsage(os.Stderr) }
 	flag.Parse()

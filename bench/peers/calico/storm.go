@@ -79,6 +79,10 @@ func (p *peer) ensureNode(name string) error {
 	if exists := (cerrors.ErrorResourceAlreadyExists{}); errors.As(err, &exists) {
 		return nil
 	}
+	// In a Kubernetes API nodes are made by others.
+	if foreign := (cerrors.ErrorOperationNotSupported{}); errors.As(err, &foreign) {
+		return nil
+	}
 	return err
 }
 

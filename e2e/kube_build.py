@@ -1,0 +1,17 @@
+"""Builds the kube-apiserver that other tests start, unless it is in the cache already.
+
+usage: kube_build.py BIN_DIR VERSION
+"""
+
+import sys
+
+from kube_apiserver_lib import program
+from lib import main, say
+
+
+def test():
+    say(f"{program(sys.argv[2])}")
+
+
+if __name__ == "__main__":
+    main(test, 3500)

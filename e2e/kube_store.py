@@ -1,0 +1,167 @@
+"""A register in a real kube-apiserver: the store's own suite, and then Croft's programs on it.
+
+usage: kube_store.py BIN_DIR VERSION
+
+Calico's definitions come from its Go module, as bench/peers pins it; without that the test skips itself.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.request
+
+from kube_apiserver_lib import TOKEN, KubeApiserver, Refused
+from lib import World, own_environment, expect, expect_equal, main, run, say, skip, wait_for
+
+OWN = "/apis/ipam.croft.dev/v1alpha1"
+CALICO = "/apis/crd.projectcalico.org/v1"
+KINDS = ("ippools", "ipreservations", "ipamconfigs", "ipamblocks", "blockaffinities", "ipamhandles", "clusterinformations")
+
+
+def calico_definitions():
+    """The YAML files of Calico's CustomResourceDefinitions."""
+    go = "/usr/local/go/bin/go"
+    module = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "calico"
+    try:
+        done = subprocess.run([go if os.path.exists(go) else "go", "mod", "download", "-json", "github.com/projectcalico/calico"],
+                              cwd=module, capture_output=True, text=True, check=False, timeout=600)
+    except FileNotFoundError:
+        skip("there is no Go to fetch Calico's definitions: install Go, see bench/peers")
+    if done.returncode != 0:
+        skip("Calico's module could not be fetched: " + done.stderr.strip().splitlines()[-1])
+    folder = pathlib.Path(json.loads(done.stdout)["Dir"]) / "libcalico-go" / "config" / "crd"
+    return [(folder / f"crd.projectcalico.org_{kind}.yaml").read_text() for kind in KINDS]
+
+
+def apply(kube, text, media="application/json"):
+    request = urllib.request.Request(
+        kube.url + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text.encode(), method="POST",
+        headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": media, "Accept": "application/json"})
+    with urllib.request.urlopen(request, timeout=30, context=kube.tls) as answer:
+        return json.load(answer)["metadata"]["name"]
+
+
+def is_served(kube, name):
+    conditions = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")["status"]["conditions"]
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def install_definitions(world, kube):
+    """Calico's and Croft's CustomResourceDefinitions, and waits until they are served."""
+    names = [apply(kube, text, "application/yaml") for text in calico_definitions()]
+    own = run(world.bin / "croft", "store", "crds").stdout
+    names += [apply(kube, text) for text in own.split("---\n")[1:]]
+    for name in names:
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+
+
+def write_kubeconfig(world, kube):
+    path = world.directory / "kubeconfig"
+    path.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "clusters": [{"name": "c", "cluster": {"server": kube.url, "certificate-authority": str(kube.ca.certificate)}}],
+        "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
+    path.chmod(0o600)
+    return path
+
+
+def plugin(world, command, container, store):
+    config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
+        "type": "croft-ipam", "store": store, "nodename": "node-a", "log_file_path": str(world.directory / "ipam.log")}}
+    env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+           "CNI_PATH": str(world.bin), "CNI_ARGS": "K8S_POD_NAMESPACE=default;K8S_POD_NAME=" + container,
+           **own_environment(world.directory)}
+    done = subprocess.run([world.bin / "croft-ipam"], input=json.dumps(config), capture_output=True, text=True, env=env,
+                          timeout=60, check=False)
+    expect(done.returncode == 0, f"{command} {container}: {done.stdout}{done.stderr}")
+    return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+
+
+def programs(world, kube, config):
+    """Croft's programs on the register, and what others see of it."""
+    store = f"kube:{config}"
+    croft = [world.bin / "croft", "--store", store]
+    run(*croft, "pool", "create", "default", "--cidr", "10.0.0.0/16")
+    addresses = {name: plugin(world, "ADD", name, store) for name in ("one", "two", "three")}
+    expect_equal(len(set(addresses.values())), 3, "addresses of three pods")
+    expect_equal(plugin(world, "ADD", "one", store), addresses["one"], "the same pod again")
+    listed = json.loads(run(*croft, "-o", "json", "ip", "list").stdout)
+    say(f"{len(addresses)} addresses: {addresses}")
+
+    blocks = kube.call("GET", f"{CALICO}/ipamblocks")["items"]
+    expect_equal(len(blocks), 1, "blocks")
+    block = blocks[0]
+    expect_equal(block["spec"]["affinity"], "host:node-a", "whose it is")
+    expect_equal(block["spec"]["strictAffinity"], False, "the schema wants it")
+    held = sum(a is not None for a in block["spec"]["allocations"])
+    expect_equal(held, 3, "addresses held in the block")
+    affinity = kube.call("GET", f"{CALICO}/blockaffinities")["items"][0]
+    expect_equal(affinity["spec"]["state"], "confirmed", "the claim")
+    expect_equal(affinity["spec"]["deleted"], "false", "a text, as v1 has it")
+    expect_equal(affinity["metadata"]["labels"]["projectcalico.org/hostname-hash"],
+                 "PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA", "Calico's digest of node-a")
+    expect_equal(len(kube.call("GET", f"{CALICO}/ipamhandles")["items"]), 3, "handles")
+
+    # What others put on an object stays.
+    block["metadata"].setdefault("labels", {})["team"] = "shop"
+    block["metadata"].setdefault("annotations", {})["note"] = "by hand"
+    block["metadata"]["finalizers"] = ["example.com/keep"]
+    kube.call("PUT", f"{CALICO}/ipamblocks/{block['metadata']['name']}", block)
+    plugin(world, "DEL", "two", store)
+    after = kube.call("GET", f"{CALICO}/ipamblocks/{block['metadata']['name']}")
+    expect_equal(sum(a is not None for a in after["spec"]["allocations"]), 2, "addresses after a DEL")
+    expect_equal(after["metadata"]["labels"]["team"], "shop", "somebody's label")
+    expect_equal(after["metadata"]["annotations"]["note"], "by hand", "somebody's annotation")
+    expect_equal(after["metadata"]["finalizers"], ["example.com/keep"], "somebody's finalizer")
+    expect_equal(len(kube.call("GET", f"{CALICO}/ipamhandles")["items"]), 2, "handles after a DEL")
+    after["metadata"]["finalizers"] = []
+    kube.call("PUT", f"{CALICO}/ipamblocks/{block['metadata']['name']}", after)
+    findings = run(*croft, "check").stdout
+    say(findings.strip().splitlines()[-1])
+    expect(len(json.dumps(listed)) > 10, "the list is not empty")
+
+    # Calico says that its data must not be written.
+    info = {"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
+            "spec": {"datastoreReady": False}}
+    kube.call("POST", f"{CALICO}/clusterinformations", info)
+    refused = subprocess.run([*map(str, croft), "pool", "create", "second", "--cidr", "10.1.0.0/16"], capture_output=True, text=True,
+                             check=False, timeout=60)
+    expect(refused.returncode != 0 and "datastoreReady" in refused.stderr, f"a write to what is not ready: {refused}")
+
+
+def test():
+    version = sys.argv[2]
+    calico_definitions()  # without them there is nothing to start a server for
+    with World("kube-store", sys.argv[1]) as world, KubeApiserver(world, version) as kube:
+        install_definitions(world, kube)
+        config = write_kubeconfig(world, kube)
+        suite = world.bin.parent / "tests" / "store_kube_real_test"
+        if suite.exists() and not os.environ.get("CROFT_SKIP_SUITE"):
+            done = subprocess.run([suite], env={**os.environ, "CROFT_TEST_KUBECONFIG": str(config)}, capture_output=True,
+                                  text=True, timeout=250, check=False)
+            failed = [part for part in done.stdout.split("[ RUN ") if "[  FAILED  ]" in part]
+            expect(done.returncode == 0, "".join(failed) + done.stderr[-2000:])
+            say(done.stdout.strip().splitlines()[-1])
+        else:
+            say("the store's suite is not built here")
+        with_empty_register(kube)
+        programs(world, kube, config)
+
+
+def with_empty_register(kube):
+    for path in [f"{CALICO}/{kind}" for kind in KINDS]:
+        for item in kube.call("GET", path)["items"]:
+            try:
+                kube.call("DELETE", f"{path}/{item['metadata']['name']}")
+            except Refused as refused:
+                expect_equal(refused.code, 404, "deleting what is there")
+    for kind in ("croftvacancies", "croftclaimcursors", "crofthighwatermarks", "croftpoolsets", "croftnoderanges",
+                 "croftnoderangesets", "croftremovednodes"):
+        kube.call("DELETE", f"{OWN}/{kind}")
+
+
+if __name__ == "__main__":
+    main(test, 3500)
