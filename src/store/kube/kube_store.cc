@@ -4,6 +4,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,17 +26,46 @@ constexpr int kTriesMax = 20;
 constexpr std::chrono::seconds kListAgeMax{60};
 constexpr std::size_t kListsMax = 8;
 
+/// Of a list in order, the records of a window.
+std::span<const Record> within(const core::KeyWindow& window, const std::vector<Record>& records) {
+  const auto name_of = [](const Record& record) -> const std::string& { return record.key.name; };
+  const auto from = std::ranges::lower_bound(records, window.from, {}, name_of);
+  const auto before = std::ranges::lower_bound(records, window.before, {}, name_of);
+  return from < before ? std::span<const Record>(from, before) : std::span<const Record>();
+}
+
 class KubeStore final : public Store {
  public:
   KubeStore(std::unique_ptr<kube::Api> api, FormsOf lay_out, const Clock& clock)
       : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock) {}
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    ReadAnswer answer;
     const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
+    std::set<core::Listing> listings(wanted.lists.begin(), wanted.lists.end());
+    listings.insert(wanted.keys.begin(), wanted.keys.end());
+    for (const core::KeyWindow& window : wanted.windows) listings.insert(window.listing);
+    for (const core::KeyWindow& window : wanted.counts) listings.insert(window.listing);
     TRY(Objects * objects, laid_out(deadline));
-    TRY(answer.records, objects->get_many(keys, deadline));
-    TRY_VOID(read_by_pages(*this, wanted, answer, deadline));
+    TRY(Objects::Together found, objects->read(keys, listings, deadline));
+    ReadAnswer answer;
+    answer.records = std::move(found.records);
+    for (const core::Listing& listing : wanted.keys) {
+      auto listed = std::make_shared<std::vector<Key>>();
+      for (const Record& record : found.lists.at(listing)) listed->push_back(record.key);
+      answer.keys.push_back(std::move(listed));
+    }
+    for (const core::KeyWindow& window : wanted.windows) {
+      const auto seen = within(window, found.lists.at(window.listing));
+      core::KeysInWindow& keys_seen = answer.windows.emplace_back();
+      for (const Record& record : seen.first(std::min(seen.size(), core::kKeyWindowMax))) {
+        keys_seen.keys.push_back(record.key);
+      }
+      keys_seen.more = seen.size() > core::kKeyWindowMax;
+    }
+    for (const core::KeyWindow& window : wanted.counts) {
+      answer.counts.push_back(within(window, found.lists.at(window.listing)).size());
+    }
+    for (const core::Listing& listing : wanted.lists) answer.lists.push_back(std::move(found.lists.at(listing)));
     return answer;
   }
 
@@ -172,8 +203,9 @@ class KubeStore final : public Store {
       if (is_good) return found->second.records;
     }
     TRY(Objects * objects, laid_out(deadline));
-    TRY(auto records, objects->list({request.kind, request.name_prefix}, deadline));
-    return List(std::make_shared<const std::vector<Record>>(std::move(records)));
+    const core::Listing listing{request.kind, request.name_prefix};
+    TRY(Objects::Together found, objects->read({}, {listing}, deadline));
+    return List(std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing))));
   }
 
   void keep(const ListRequest& request, const List& records) {

@@ -124,7 +124,8 @@ Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
   return std::optional(std::move(found->stored.record));
 }
 
-Result<std::vector<std::optional<Record>>> Objects::get_many(std::span<const Key> keys, Deadline deadline) {
+Result<Objects::Together> Objects::read(std::span<const Key> keys, const std::set<core::Listing>& listings,
+                                        Deadline deadline) {
   std::vector<Request> requests;
   for (const Key& key : keys) {
     if (!has_records(key.kind)) continue;
@@ -132,68 +133,70 @@ Result<std::vector<std::optional<Record>>> Objects::get_many(std::span<const Key
     TRY(std::string path, path_of(*form, key));
     requests.push_back(request_of(Request::Method::get, std::move(path)));
   }
+  std::vector<Part> parts;
+  for (const core::Listing& listing : listings) {
+    if (!has_records(listing.kind)) continue;
+    TRY(const Form* form, form_of(listing.kind));
+    TRY(const std::string path, path_of(*form, listing.kind));
+    for (const wire::kube::ApiSelection& select : form->selections(listing)) {
+      Part& part = parts.emplace_back(Part{&listing, form, path, {}});
+      part.query.limit = kPageObjects;
+      part.query.select = select;
+      requests.push_back(request_of(Request::Method::get, wire::kube::list_path(path, part.query)));
+    }
+  }
   const auto answers = api_.call_all(requests, deadline);
-  std::vector<std::optional<Record>> records;
+  Together together;
   auto answer = answers.begin();
   for (const Key& key : keys) {
-    if (!has_records(key.kind)) {
-      records.emplace_back();
-      continue;
+    std::optional<Found> found;
+    if (has_records(key.kind)) {
+      TRY(const Form* form, form_of(key.kind));
+      TRY(found, found_in(*form, key, *answer++));
     }
-    TRY(const Form* form, form_of(key.kind));
-    TRY(auto found, found_in(*form, key, *answer++));
     if (found && found->stored.is_deleted) {
       finish_deletion(key, found->stored.basis, deadline);
       found.reset();
     }
-    records.push_back(found ? std::optional(std::move(found->stored.record)) : std::nullopt);
+    together.records.push_back(found ? std::optional(std::move(found->stored.record)) : std::nullopt);
   }
-  return records;
+  for (const core::Listing& listing : listings) together.lists[listing];
+  for (Part& part : parts) TRY_VOID(take_pages(part, *answer++, deadline, together.lists[*part.listing]));
+  for (auto& [listing, records] : together.lists) put_in_order(records);
+  return together;
 }
 
-Result<std::vector<Record>> Objects::list(const core::Listing& listing, Deadline deadline) {
-  if (!has_records(listing.kind)) return std::vector<Record>();
-  TRY(const Form* form, form_of(listing.kind));
-  std::vector<Record> records;
-  for (const wire::kube::ApiSelection& select : form->selections(listing)) {
-    TRY_VOID(add_selected(*form, listing, select, deadline, records));
-  }
+/// Ascending by name. Of one that two selections found the later look counts.
+void Objects::put_in_order(std::vector<Record>& records) {
   const auto key_of = [](const Record& record) -> const Key& { return record.key; };
   std::ranges::stable_sort(records, {}, key_of);
-  // One that two selections found: the later look counts.
   std::ranges::reverse(records);
   const auto again = std::ranges::unique(records, {}, key_of);
   records.erase(again.begin(), again.end());
   std::ranges::reverse(records);
-  return records;
 }
 
-/// Pages of one moment.
-Result<void> Objects::add_selected(const Form& form, const core::Listing& listing,
-                                   const wire::kube::ApiSelection& select, Deadline deadline,
-                                   std::vector<Record>& records) {
-  TRY(const std::string path, path_of(form, listing.kind));
-  ApiListQuery query;
-  query.limit = kPageObjects;
-  query.select = select;
+/// All pages, which are of one moment, beginning with the one that was asked for already.
+Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records) {
   const std::size_t before = records.size();
   for (int tries = 1;;) {
-    const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
-    if (answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries) {
-      // The rest of this moment is no longer known.
+    const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries;
+    if (is_lost) {
+      // The rest of this moment is no longer known: from the beginning.
       records.resize(before);
-      query.continue_token.clear();
-      continue;
+      part.query.continue_token.clear();
+    } else {
+      if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
+      TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
+      for (const ApiListPage::Item& item : page.items) {
+        TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
+        if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
+        records.push_back(std::move(stored.record));
+      }
+      part.query.continue_token = page.continue_token;
+      if (part.query.continue_token.empty()) return {};
     }
-    if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
-    TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
-    for (const ApiListPage::Item& item : page.items) {
-      TRY(Stored stored, form.decode(listing.kind, nullptr, item.value, item.meta));
-      if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
-      records.push_back(std::move(stored.record));
-    }
-    query.continue_token = page.continue_token;
-    if (query.continue_token.empty()) return {};
+    answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(part.path, part.query)), deadline);
   }
 }
 

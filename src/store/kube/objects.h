@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -32,9 +34,13 @@ class Objects {
   [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. What is only marked as deleted is deleted on the way.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys, Deadline deadline);
-  /// All records of a listing, ascending by name.
-  [[nodiscard]] Result<std::vector<Record>> list(const core::Listing& listing, Deadline deadline);
+  /// Records in the order of `keys`, and all records of listings, ascending by name. All is asked for together.
+  struct Together {
+    std::vector<std::optional<Record>> records;
+    std::map<core::Listing, std::vector<Record>> lists;
+  };
+  [[nodiscard]] Result<Together> read(std::span<const Key> keys, const std::set<core::Listing>& listings,
+                                      Deadline deadline);
 
   // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another object
   // than the condition says; unknown_outcome.
@@ -54,9 +60,15 @@ class Objects {
   [[nodiscard]] Result<std::string> path_of(const Form& form, const Key& key) const;
   [[nodiscard]] Result<std::string> path_of(const Form& form, Kind kind) const;
   [[nodiscard]] Result<std::optional<Found>> found_in(const Form& form, const Key& key, const Answer& answer);
-  [[nodiscard]] Result<void> add_selected(const Form& form, const core::Listing& listing,
-                                          const wire::kube::ApiSelection& select, Deadline deadline,
-                                          std::vector<Record>& records);
+  /// One selection of a listing.
+  struct Part {
+    const core::Listing* listing = nullptr;
+    const Form* form = nullptr;
+    std::string path;
+    wire::kube::ApiListQuery query;
+  };
+  [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records);
+  static void put_in_order(std::vector<Record>& records);
   /// Error also: refused_by_configuration, when the API has kept less of a setting than was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
   /// What is known of an object as of a version.
