@@ -1,0 +1,131 @@
+"""The agent on a real kube-apiserver: what its calls cost there, by the server's own metrics, and what a server that is
+killed in the middle of a burst leaves.
+
+usage: kube_agent.py BIN_DIR VERSION
+"""
+
+import re
+import subprocess
+import sys
+import time
+
+from etcd import Node
+from kube_apiserver_lib import KubeApiserver
+from kube_store import install_definitions, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+REQUESTS = re.compile(rb"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+GROUPS = ("crd.projectcalico.org", "ipam.croft.dev")
+
+
+def counts(kube):
+    """(verb, resource) -> requests that the server has answered, of Calico's and Croft's kinds and of nodes."""
+    found = {}
+    for labels, value in REQUESTS.findall(kube._send("GET", "/metrics")):
+        of = dict(LABEL.findall(labels.decode()))
+        # The agent's look whether the store is there is a list of one object.
+        is_probe = (of.get("verb"), of.get("resource")) == ("LIST", "croftpoolsets")
+        if of.get("verb") != "WATCH" and not is_probe and (of.get("group") in GROUPS or of.get("resource") == "nodes"):
+            key = of["verb"], of["resource"]
+            found[key] = found.get(key, 0) + int(float(value))
+    return found
+
+
+def cost(kube, act):
+    before = counts(kube)
+    act()
+    return {key: count - before.get(key, 0) for key, count in counts(kube).items() if count != before.get(key, 0)}
+
+
+def together(node, command, containers):
+    """All at once: container -> (exit code, address or error)."""
+    started = {c: node.start(command, c) for c in containers}
+    answers = {}
+    for container, process in started.items():
+        code, answer, _ = node.finish(process)
+        answers[container] = code, answer["ips"][0]["address"].split("/")[0] if code == 0 and answer else answer
+    return answers
+
+
+def start_agent(world, store):
+    socket = world.directory / "agent.sock"
+    log = open(world.directory / "agent.log", "ab")
+    agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", "oak", "--socket", socket],
+                             env=own_environment(world.directory), stdout=log, stderr=log)
+    world.stack.callback(agent.kill)
+    wait_for(socket.exists, "the agent listens", 20)
+    return agent, socket
+
+
+def costs(kube, oak):
+    oak.add("warm")  # what the agent learns once
+    wait_for(lambda: sum(cost(kube, lambda: time.sleep(0.5)).values()) == 0, "nobody asks for anything", 20)
+    one = cost(kube, lambda: oak.add("a0"))
+    expect_equal(one, {("PUT", "ipamblocks"): 1, ("POST", "ipamhandles"): 1}, "an ADD in a block with space")
+    burst = cost(kube, lambda: [expect_equal(code, 0, str(a)) for code, a in
+                                together(oak, "ADD", [f"b{i}" for i in range(40)]).values()])
+    say(f"a burst of 40: {burst}")
+    expect_equal(burst[("POST", "ipamhandles")], 40, "handles of a burst")
+    expect(burst[("PUT", "ipamblocks")] <= 8, f"the block is written for many at once: {burst}")
+    expect(not any(verb == "LIST" for verb, _ in burst), f"no list: {burst}")
+    gone = cost(kube, lambda: [expect_equal(code, 0, str(a)) for code, a in
+                               together(oak, "DEL", [f"b{i}" for i in range(40)]).values()])
+    say(f"their DELs: {gone}")
+    expect_equal(gone[("DELETE", "ipamhandles")], 40, "handles of the DELs, each deleted at once")
+    idle = cost(kube, lambda: time.sleep(3))
+    expect_equal(idle, {}, "an idle agent asks for nothing")
+
+
+def killed_server(world, kube, store, oak):
+    """Who was told an address has it, nobody has another's, and what was refused may be asked for again."""
+    names = [f"k{i}" for i in range(60)]
+    started = {c: oak.start("ADD", c) for c in names[:30]}
+    kube.kill()
+    started.update({c: oak.start("ADD", c) for c in names[30:]})
+    told = {}
+    for container, process in started.items():
+        code, answer, _ = oak.finish(process)
+        if code == 0:
+            told[container] = answer["ips"][0]["address"].split("/")[0]
+        else:
+            expect(answer["code"] in (11, 999) or answer["code"] >= 100, f"ADD {container}: {answer}")
+    say(f"{len(told)} of {len(names)} ADDs were answered before the server died")
+    expect(len(told) <= 30, "nobody was answered by a dead server")
+    kube.start()
+    wait_for(lambda: run(world.bin / "croft", "--store", store, "pool", "list", check=False).returncode == 0,
+             "the store is back", 30)
+    again = together(oak, "ADD", names)
+    for container, (code, address) in again.items():
+        expect_equal(code, 0, f"ADD {container} again: {address}")
+        expect(told.get(container, address) == address, f"{container} was told {told.get(container)}, then {address}")
+    expect_equal(len({address for _, address in again.values()}), len(names), "addresses of all")
+    held = world.held(store)
+    for container, (_, address) in again.items():
+        expect_equal(held[address]["containerId"], container, f"who holds {address}")
+    for container, (code, answer) in together(oak, "DEL", names).items():
+        expect_equal(code, 0, f"DEL {container}: {answer}")
+    left = [row for row in world.held(store).values() if row["containerId"].startswith("k")]
+    expect_equal(left, [], "left behind")
+
+
+def test():
+    with World("kube-agent", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        store = f"kube:{write_kubeconfig(world, kube)}"
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+        run(world.bin / "croft", "--store", store, "pool", "create", "p", "--cidr", "10.79.0.0/16", "--gateway", "none",
+            "--cooldown-seconds", "0")
+        oak = Node(world, store, "oak")
+        agent, socket = start_agent(world, store)
+        oak.ipam["agent"] = str(socket)
+        costs(kube, oak)
+        killed_server(world, kube, store, oak)
+        done = run(world.bin / "croft", "--store", store, "check", check=False)
+        expect_equal(done.returncode, 0, f"croft check: {done.stdout}{done.stderr}")
+        agent.terminate()
+        expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+
+
+if __name__ == "__main__":
+    main(test, 3500)
