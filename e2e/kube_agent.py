@@ -11,7 +11,7 @@ import time
 
 from etcd import Node
 from kube_apiserver_lib import KubeApiserver
-from kube_store import install_definitions, write_kubeconfig
+from kube_store import install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 REQUESTS = re.compile(rb"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -112,12 +112,14 @@ def killed_server(world, kube, store, oak):
 def test():
     with World("kube-agent", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
         install_definitions(world, kube)
-        store = f"kube:{write_kubeconfig(world, kube)}"
+        make_accounts(kube)
+        store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+        of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
         kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
         run(world.bin / "croft", "--store", store, "pool", "create", "p", "--cidr", "10.79.0.0/16", "--gateway", "none",
             "--cooldown-seconds", "0")
-        oak = Node(world, store, "oak")
-        agent, socket = start_agent(world, store)
+        oak = Node(world, of_nodes, "oak")
+        agent, socket = start_agent(world, of_nodes)
         oak.ipam["agent"] = str(socket)
         costs(kube, oak)
         killed_server(world, kube, store, oak)

@@ -122,7 +122,7 @@ class KubeApiserver:
                  "--tls-cert-file", self.certificate, "--tls-private-key-file", self.key,
                  "--service-account-issuer", "https://kube.invalid", "--service-account-key-file", self.account_key,
                  "--service-account-signing-key-file", self.account_key,
-                 "--authorization-mode", "AlwaysAllow", "--anonymous-auth=false", "--token-auth-file", self.tokens,
+                 "--authorization-mode", "Node,RBAC", "--anonymous-auth=false", "--token-auth-file", self.tokens,
                  "--service-cluster-ip-range", self.addresses, "--service-node-port-range", self.ports,
                  "--storage-media-type", self.media,
                  # Loopback can't be the address of the Service `kubernetes`, and nobody looks for its endpoints.
@@ -168,10 +168,30 @@ class KubeApiserver:
 
     # ------------------------------------------------------------ its REST API
 
-    def _send(self, method, path, body=None, timeout=30):
+    def apply(self, text):
+        """Makes the objects of a manifest (YAML) that are not there yet, each where its kind belongs."""
+        for document in re.split(r"^---$", text, flags=re.MULTILINE):
+            kind = re.search(r"^kind: (\w+)$", document, re.MULTILINE)
+            if not kind:
+                continue
+            where = {"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+                     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}[kind[1]]
+            namespace = re.search(r"^  namespace: (\S+)$", document, re.MULTILINE)
+            path = where.format(namespace[1]) if namespace else where
+            self._send("POST", path, document.encode(), media="application/yaml")
+
+    def token_of(self, account, namespace="croft-system", seconds=3600):
+        """A token of a service account, as `kubectl create token` gets it."""
+        answer = self.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
+                           {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                            "spec": {"expirationSeconds": seconds}})
+        return answer["status"]["token"]
+
+    def _send(self, method, path, body=None, timeout=30, media="application/json"):
         request = urllib.request.Request(self.url + path, method=method, headers={
-            "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Accept": "application/json"})
-        data = None if body is None else json.dumps(body).encode()
+            "Authorization": f"Bearer {TOKEN}", "Content-Type": media, "Accept": "application/json"})
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         try:
             with urllib.request.urlopen(request, data, timeout=timeout, context=self.tls) as answer:
                 return answer.read()

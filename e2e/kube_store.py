@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import urllib.request
 
 from kube_apiserver_lib import TOKEN, KubeApiserver, Refused
 from lib import World, own_environment, expect, expect_equal, main, run, say, skip, wait_for
@@ -36,11 +35,8 @@ def calico_definitions():
 
 
 def apply(kube, text, media="application/json"):
-    request = urllib.request.Request(
-        kube.url + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text.encode(), method="POST",
-        headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": media, "Accept": "application/json"})
-    with urllib.request.urlopen(request, timeout=30, context=kube.tls) as answer:
-        return json.load(answer)["metadata"]["name"]
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    return json.loads(kube._send("POST", path, text.encode(), media=media))["metadata"]["name"]
 
 
 def is_served(kube, name):
@@ -57,12 +53,20 @@ def install_definitions(world, kube):
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
 
 
-def write_kubeconfig(world, kube):
-    path = world.directory / "kubeconfig"
+def make_accounts(kube):
+    """The service accounts that the tree ships, with their rights."""
+    tree = pathlib.Path(__file__).resolve().parent.parent
+    kube.apply((tree / "deploy" / "kubernetes" / "access.yaml").read_text())
+
+
+def write_kubeconfig(world, kube, account=None):
+    """Of a service account, as whom a program would work; without one of the only admin."""
+    path = world.directory / f"kubeconfig-{account or 'admin'}"
+    token = kube.token_of(account) if account else TOKEN
     path.write_text(json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "clusters": [{"name": "c", "cluster": {"server": kube.url, "certificate-authority": str(kube.ca.certificate)}}],
-        "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "users": [{"name": "u", "user": {"token": token}}],
         "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
     path.chmod(0o600)
     return path
@@ -80,10 +84,12 @@ def plugin(world, command, container, store):
     return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
 
 
-def programs(world, kube, config):
-    """Croft's programs on the register, and what others see of it."""
-    store = f"kube:{config}"
-    croft = [world.bin / "croft", "--store", store]
+def programs(world, kube):
+    """Croft's programs on the register, each with the rights of its account, and what others see of it."""
+    store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+    croft = [world.bin / "croft", "--store", f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"]
+    refused = run(world.bin / "croft", "--store", store, "pool", "create", "default", "--cidr", "10.0.0.0/16", check=False)
+    expect(refused.returncode != 0 and "cannot create resource" in refused.stderr, f"a node makes no pools: {refused}")
     run(*croft, "pool", "create", "default", "--cidr", "10.0.0.0/16")
     addresses = {name: plugin(world, "ADD", name, store) for name in ("one", "two", "three")}
     expect_equal(len(set(addresses.values())), 3, "addresses of three pods")
@@ -148,7 +154,8 @@ def test():
         else:
             say("the store's suite is not built here")
         with_empty_register(kube)
-        programs(world, kube, config)
+        make_accounts(kube)
+        programs(world, kube)
 
 
 def with_empty_register(kube):
