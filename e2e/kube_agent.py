@@ -73,6 +73,7 @@ def costs(kube, oak):
                                together(oak, "DEL", [f"b{i}" for i in range(40)]).values()])
     say(f"their DELs: {gone}")
     expect_equal(gone[("DELETE", "ipamhandles")], 40, "handles of the DELs, each deleted at once")
+    expect(not any(resource == "ipamhandles" and verb != "DELETE" for verb, resource in gone), f"no other handle: {gone}")
     idle = cost(kube, lambda: time.sleep(3))
     expect_equal(idle, {}, "an idle agent asks for nothing")
 

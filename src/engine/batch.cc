@@ -182,12 +182,12 @@ class Round {
     return !plan_.empty();
   }
 
-  [[nodiscard]] Result<void> commit(Earlier& earlier) {
+  [[nodiscard]] Result<void> commit(Earlier& earlier, bool& handles_are_exact) {
     if (is_atomic_) {
-      return commit_settled(context_, loader_.snapshot(), plan_.writes(), deadline_, earlier);
+      return commit_settled(context_, loader_.snapshot(), plan_.writes(), deadline_, earlier, &handles_are_exact);
     }
     const core::Snapshot as_read = plan_.as_read();
-    return commit_settled(context_, as_read, plan_.writes(), deadline_, earlier);
+    return commit_settled(context_, as_read, plan_.writes(), deadline_, earlier, &handles_are_exact);
   }
 
   [[nodiscard]] const std::vector<BatchedCall*>& planned() const { return planned_; }
@@ -356,7 +356,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
     if (!is_to_commit) break;
     Earlier earlier = Earlier::not_done;
     ++did.commits;
-    const auto done = round.commit(earlier);
+    const auto done = round.commit(earlier, did.handles_are_exact);
     if (done) {
       for (BatchedCall* call : round.planned()) call->fate = BatchFate::done;
       did.from_memory = tries == 0;

@@ -48,6 +48,8 @@ struct BatchedCall {
 struct BatchDone {
   std::size_t commits = 0;   ///< tried
   bool from_memory = false;  ///< what was done had been decided from memory alone
+  /// The commit left every handle as it was planned: finish_release() has nothing to mend.
+  bool handles_are_exact = false;
 };
 
 /// Decides the calls that wait, in their order, and commits what they plan at once: first on `cached`, then, after a

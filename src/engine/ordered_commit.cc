@@ -31,15 +31,15 @@ class OrderedCommit {
   OrderedCommit(const Context& context, const core::Snapshot& as_read, Deadline deadline)
       : context_(context), as_read_(as_read), deadline_(deadline) {}
 
-  [[nodiscard]] Result<void> run(std::vector<Write> writes) {
+  [[nodiscard]] Result<bool> run(std::vector<Write> writes) {
     sort(std::move(writes));
-    auto decided = decide();
+    const auto decided = decide();
     if (decided) {
       follow_up();
-    } else if (decided.error().code != ErrorCode::unknown_outcome) {
-      take_back();
+      return handles_are_exact_;
     }
-    return decided;
+    if (decided.error().code != ErrorCode::unknown_outcome) take_back();
+    return fail(decided.error());
   }
 
  private:
@@ -366,7 +366,9 @@ class OrderedCommit {
 
   void count_down(const std::string& handle_id, const HandleChange& change) {
     const auto counted = count_exactly(handle_id, change);
-    if (counted || counted.error().code != ErrorCode::conflict) return;
+    if (counted) return;
+    handles_are_exact_ = false;
+    if (counted.error().code != ErrorCode::conflict) return;
     recount(context_, handle_id, written_blocks(), deadline_);
   }
 
@@ -463,11 +465,12 @@ class OrderedCommit {
   std::set<std::string> planned_;                ///< handles that the plan writes
   std::map<Key, std::optional<Record>> seen_;    ///< by look_once_more
   std::vector<Done> done_;
+  bool handles_are_exact_ = true;
 };
 
 }  // namespace
 
-Result<void> commit_in_order(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
+Result<bool> commit_in_order(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
                              Deadline deadline) {
   return OrderedCommit(context, as_read, deadline).run(std::move(writes));
 }

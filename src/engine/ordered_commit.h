@@ -36,11 +36,12 @@ namespace croft::engine {
 /// set and then the ranges. A range that was made stays, whatever fails behind it: who asks again for its node gets it.
 /// So a crash leaves a node with one family of two, or a cursor behind, which the next call for the node completes.
 ///
-/// Success: the blocks are written; step 4 was tried. Errors: of commit_once. Unless it is unknown_outcome nothing
+/// Success: the blocks are written; step 4 was tried. The value says whether it left every handle of the plan as the
+/// plan has it. Errors: of commit_once. Unless it is unknown_outcome nothing
 /// holds any more: what was written was taken back, blocks included (their sequence numbers stay raised), except what
 /// others have changed since, and records of nodes and their ranges. With unknown_outcome everything stays as it is. In
 /// both cases repeating the operation is right.
-[[nodiscard]] Result<void> commit_in_order(const Context& context, const core::Snapshot& as_read,
+[[nodiscard]] Result<bool> commit_in_order(const Context& context, const core::Snapshot& as_read,
                                            std::vector<store::Write> writes, Deadline deadline);
 
 /// How long taking back may last, whatever became of the caller's deadline: a time-out must not leave handles behind.

@@ -92,13 +92,16 @@ void in_order_of_commit(std::vector<store::Write>& writes) {
 }
 
 Result<void> commit_settled(const Context& context, const core::Snapshot& as_read, std::vector<store::Write> writes,
-                            Deadline deadline, Earlier& earlier) {
+                            Deadline deadline, Earlier& earlier, bool* handles_are_exact) {
   // A block has handles that count its addresses, also when the plan leaves them as they are.
   const bool is_alone = writes.size() == 1 && writes.front().key.kind != core::Kind::block;
   if (!is_alone && !context.store.capabilities().atomic_commit) {
-    return commit_in_order(context, as_read, std::move(writes), deadline);
+    TRY(const bool are_exact, commit_in_order(context, as_read, std::move(writes), deadline));
+    if (handles_are_exact != nullptr) *handles_are_exact = are_exact;
+    return {};
   }
   TRY_VOID(commit_once(context, writes, deadline, &earlier));
+  if (handles_are_exact != nullptr) *handles_are_exact = true;
   return {};
 }
 

@@ -104,9 +104,11 @@ enum class Earlier : std::uint8_t {
 
 /// Commits the writes of a plan made from `as_read`: at once where the store can (commit_once.h), else one by one in
 /// the order that keeps the register true (ordered_commit.h). Unknown outcomes are settled. Returns done, conflict, or
-/// why not; a conflict that may hide that it was done is noted in `earlier`.
+/// why not; a conflict that may hide that it was done is noted in `earlier`. `handles_are_exact`, where it is given, is
+/// set when done: whether every handle that the plan writes is as the plan has it.
 [[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
-                                          std::vector<store::Write> writes, Deadline deadline, Earlier& earlier);
+                                          std::vector<store::Write> writes, Deadline deadline, Earlier& earlier,
+                                          bool* handles_are_exact = nullptr);
 
 /// Calls a decision, with what is known of earlier tries if it asks for that.
 template <class Decide>
