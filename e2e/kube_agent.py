@@ -4,6 +4,7 @@ killed in the middle of a burst leaves.
 usage: kube_agent.py BIN_DIR VERSION
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -48,6 +49,31 @@ def together(node, command, containers):
     return answers
 
 
+def until_done(node, command, containers):
+    """The same as a runtime does it: who is told to come again later (code 11) does."""
+    answers, waiting = {}, list(containers)
+    end = time.monotonic() + 120
+    while waiting:
+        for container, (code, answer) in together(node, command, waiting).items():
+            expect(code == 0 or answer["code"] == 11, f"{command} {container}: {answer}")
+            if code == 0:
+                answers[container] = answer
+        waiting = [c for c in waiting if c not in answers]
+        expect(time.monotonic() < end, f"{command} of {waiting} is not done after two minutes")
+    return answers
+
+
+# What one write after the other may leave when the server dies between two (engine/ordered_commit.h): nobody is harmed,
+# and the next use mends it.
+LEFT_BY_A_CRASH = ("handle_miscount", "handle_empty", "affinity_unconfirmed", "affinity_stale", "vacancy_missing")
+
+
+def findings(world, store):
+    done = run(world.bin / "croft", "--store", store, "-o", "json", "check", check=False)
+    expect(done.returncode in (0, 3), f"croft check: {done.stdout}{done.stderr}")
+    return [(finding["kind"], finding["subject"]) for finding in json.loads(done.stdout)]
+
+
 def start_agent(world, store):
     socket = world.directory / "agent.sock"
     log = open(world.directory / "agent.log", "ab")
@@ -73,9 +99,10 @@ def costs(kube, oak):
                                together(oak, "DEL", [f"b{i}" for i in range(40)]).values()])
     say(f"their DELs: {gone}")
     expect_equal(gone[("DELETE", "ipamhandles")], 40, "handles of the DELs, each deleted at once")
-    expect(not any(resource == "ipamhandles" and verb != "DELETE" for verb, resource in gone), f"no other handle: {gone}")
-    idle = cost(kube, lambda: time.sleep(3))
-    expect_equal(idle, {}, "an idle agent asks for nothing")
+    grows = ("ipamblocks", "ipamhandles", "blockaffinities")
+    expect(not any(verb == "LIST" and resource in grows for verb, resource in gone), f"no list that grows: {gone}")
+    idle = cost(kube, lambda: time.sleep(5))
+    expect(sum(idle.values()) <= 2, f"an idle agent asks for nothing, but for the end of what it did: {idle}")
 
 
 def killed_server(world, kube, store, oak):
@@ -96,16 +123,14 @@ def killed_server(world, kube, store, oak):
     kube.start()
     wait_for(lambda: run(world.bin / "croft", "--store", store, "pool", "list", check=False).returncode == 0,
              "the store is back", 30)
-    again = together(oak, "ADD", names)
-    for container, (code, address) in again.items():
-        expect_equal(code, 0, f"ADD {container} again: {address}")
+    again = until_done(oak, "ADD", names)
+    for container, address in again.items():
         expect(told.get(container, address) == address, f"{container} was told {told.get(container)}, then {address}")
-    expect_equal(len({address for _, address in again.values()}), len(names), "addresses of all")
+    expect_equal(len(set(again.values())), len(names), "addresses of all")
     held = world.held(store)
-    for container, (_, address) in again.items():
+    for container, address in again.items():
         expect_equal(held[address]["containerId"], container, f"who holds {address}")
-    for container, (code, answer) in together(oak, "DEL", names).items():
-        expect_equal(code, 0, f"DEL {container}: {answer}")
+    until_done(oak, "DEL", names)
     left = [row for row in world.held(store).values() if row["containerId"].startswith("k")]
     expect_equal(left, [], "left behind")
 
@@ -123,9 +148,11 @@ def test():
         agent, socket = start_agent(world, of_nodes)
         oak.ipam["agent"] = str(socket)
         costs(kube, oak)
+        expect_equal(findings(world, store), [], "croft check")
         killed_server(world, kube, store, oak)
-        done = run(world.bin / "croft", "--store", store, "check", check=False)
-        expect_equal(done.returncode, 0, f"croft check: {done.stdout}{done.stderr}")
+        left = findings(world, store)
+        expect(all(kind in LEFT_BY_A_CRASH for kind, _ in left), f"croft check after the server was killed: {left}")
+        say(f"left by the crash: {left}")
         agent.terminate()
         expect_equal(agent.wait(timeout=10), 0, "the agent's end")
 

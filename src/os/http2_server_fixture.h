@@ -63,7 +63,7 @@ class Http2TestServer {
     listener_.socket = FileDescriptor();
   }
   /// Adds to the body of the answers that stay open; with `end` nothing follows.
-  void say(std::string bytes, bool end = false) {
+  void say(const std::string& bytes, bool end = false) {
     const std::lock_guard lock(mutex_);
     said_ += bytes;
     said_all_ = end;

@@ -33,7 +33,7 @@ TEST(StopSignalDeathTest, EndsAProcessThatDoesNotEndByItself) {
   // The child has a scratch directory of its own, which nobody removes: it is ended.
   EXPECT_EXIT(
       {
-        const std::string left = scratch.path();
+        const std::string& left = scratch.path();
         StopSignal stop(50ms);
         stop.before_forced_end([&] { std::filesystem::remove_all(left); });
         ::kill(::getpid(), SIGTERM);

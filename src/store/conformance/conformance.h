@@ -34,6 +34,7 @@ struct BackendCase {
   std::string name;
   std::function<std::unique_ptr<ConformanceBackend>()> make;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): the name is googletest's
 inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
 
 /// What every Store promises, whatever is behind it (store/store.h).

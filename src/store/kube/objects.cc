@@ -12,7 +12,6 @@ namespace croft::store::kube {
 namespace {
 
 using wire::kube::ApiListPage;
-using wire::kube::ApiListQuery;
 using Outcome = Answer::Outcome;
 
 constexpr std::int64_t kPageObjects = 500;

@@ -74,7 +74,8 @@ class RealBackend final : public ConformanceBackend {
  private:
   [[nodiscard]] std::unique_ptr<kube::Api> client() {
     kube::ClientOptions options;
-    options.access = kube::read_kubeconfig(std::getenv("CROFT_TEST_KUBECONFIG"), "").value();
+    const char* kubeconfig = std::getenv("CROFT_TEST_KUBECONFIG");
+    options.access = kube::read_kubeconfig(kubeconfig != nullptr ? kubeconfig : "", "").value();
     options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
     auto made = kube::Client::make(std::move(options), clock_, random_);
     EXPECT_TRUE(made) << made.error().message;

@@ -78,7 +78,7 @@ TEST(KubeRange, ANewOneWithoutBitsHasEmptyData) {
 TEST(KubeRange, WhatKubernetesWroteIsWrittenBackUnchanged) {
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(CROFT_TESTDATA) + "/kubernetes")) {
-    const std::filesystem::path path = entry.path();
+    const std::filesystem::path& path = entry.path();
     if (!path.filename().string().starts_with("range_")) continue;
     const std::string bytes = golden(std::filesystem::relative(path, std::string(CROFT_TESTDATA) + "/kubernetes"));
     const core::RangeAllocation range = range_in(bytes);
