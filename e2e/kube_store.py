@@ -8,6 +8,7 @@ Calico's definitions come from its Go module, as bench/peers pins it; without th
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -21,13 +22,14 @@ KINDS = ("ippools", "ipreservations", "ipamconfigs", "ipamblocks", "blockaffinit
 
 def calico_definitions():
     """The YAML files of Calico's CustomResourceDefinitions."""
-    go = "/usr/local/go/bin/go"
-    module = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "calico"
-    try:
-        done = subprocess.run([go if os.path.exists(go) else "go", "mod", "download", "-json", "github.com/projectcalico/calico"],
-                              cwd=module, capture_output=True, text=True, check=False, timeout=600)
-    except FileNotFoundError:
-        skip("there is no Go to fetch Calico's definitions: install Go, see bench/peers")
+    tree = pathlib.Path(__file__).resolve().parent.parent
+    module = tree / "bench" / "peers" / "calico"
+    needed = re.search(r"^go (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)[1]
+    found = subprocess.run([tree / "scripts" / "find-go", needed], capture_output=True, text=True, check=False, timeout=600)
+    if found.returncode != 0:
+        skip("Calico's definitions come with Go: " + found.stderr.strip().splitlines()[-1])
+    done = subprocess.run([found.stdout.strip(), "mod", "download", "-json", "github.com/projectcalico/calico"], cwd=module,
+                          env={**os.environ, "GOTOOLCHAIN": "local"}, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         skip("Calico's module could not be fetched: " + done.stderr.strip().splitlines()[-1])
     folder = pathlib.Path(json.loads(done.stdout)["Dir"]) / "libcalico-go" / "config" / "crd"

@@ -11,7 +11,6 @@ namespace croft::app {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 using namespace std::chrono_literals;
 
 class HostLocalViews : public testing::Test {
