@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/reservations.h"
@@ -21,7 +22,7 @@ struct ReservationsData {
   int settled = 0;
 
   void put(const net::Address& address, std::optional<store::Holder> holder, WallTime written = {}) {
-    files[address] = {address, holder, written, false, address.to_string()};
+    files[address] = {address, std::move(holder), written, false, address.to_string()};
   }
 };
 

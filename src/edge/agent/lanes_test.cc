@@ -99,6 +99,7 @@ TEST_F(LanesTest, WhatComesWhileACommitIsUnderWayIsTheNextOne) {
   const std::uint64_t under_way = add("under-way");
   until_a_commit_waits();
   const auto commits = agent_.store.counts().commit;
+  agent_.clock.stop();  // a batch decides for 50 ms at most
   std::vector<std::uint64_t> waiting;
   for (int i = 0; i < 50; ++i) waiting.push_back(add("c" + std::to_string(i)));
   agent_.store.held = false;

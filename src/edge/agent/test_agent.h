@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -30,6 +32,24 @@ class SlowStore final : public store::MemoryStore {
   std::atomic<int> waiting{0};
 };
 
+/// This machine's clock, which can be stopped: a test that counts commits does so on a slow machine too.
+class StoppableClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override {
+    const std::lock_guard lock(mutex_);
+    return stopped_ ? *stopped_ : clock_.now();
+  }
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = clock_.now();
+  }
+
+ private:
+  os::SystemClock clock_;
+  mutable std::mutex mutex_;
+  std::optional<Instant> stopped_;  ///< guarded by mutex_
+};
+
 /// The agent of node-a over a store in memory, with one pool.
 struct AgentOnMemory {
   AgentOnMemory() {
@@ -53,7 +73,7 @@ struct AgentOnMemory {
     return engine::held_addresses(context, {"net", container, "eth0"})->size();
   }
 
-  os::SystemClock clock;
+  StoppableClock clock;
   os::SystemRandom random;
   SlowStore store;
   engine::Context context{store, clock, random};

@@ -24,7 +24,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::StartsWith;
 using namespace std::chrono_literals;
 
 /// The plugin whole, from environment and standard input to the printed answer, on a store in memory.

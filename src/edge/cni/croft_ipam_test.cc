@@ -11,7 +11,6 @@ namespace croft::edge {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 using namespace std::chrono_literals;
 
 /// The plugin whole, from environment and standard input to the printed answer, on a store in memory.

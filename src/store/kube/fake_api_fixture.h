@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -336,7 +337,7 @@ class FakeApi : public Api {
       answer.error = {ErrorCode::deadline_exceeded, "no time was left to ask", {}};
       return answer;
     }
-    const Lost lost = request.is_read() ? Lost::nothing : std::exchange(next_write, Lost::nothing);
+    const Lost lost = request.is_read() ? Lost::nothing : next_write.exchange(Lost::nothing);
     if (lost == Lost::request) return unknown();
     const auto reply = cluster_->serve(request.method, request.path, request.body);
     if (lost == Lost::reply) return unknown();
@@ -362,8 +363,8 @@ class FakeApi : public Api {
   }
 
   enum class Lost { nothing, request, reply };
-  Lost next_write = Lost::nothing;  ///< what becomes of the next write, whose outcome is unknown then
-  std::uint64_t calls = 0;
+  std::atomic<Lost> next_write = Lost::nothing;  ///< what becomes of the next write, whose outcome is unknown then
+  std::atomic<std::uint64_t> calls = 0;
 
  private:
   [[nodiscard]] static ErrorCode code_of(const wire::kube::ApiStatus& status) {
