@@ -41,23 +41,26 @@ constexpr std::size_t kPasswordBytesMax = 4096;
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
                                                                     const StoreParts& parts) {
-  using Forms = std::vector<std::unique_ptr<store::kube::Form>>;
   static os::SystemRandom random;  // outlives every store
   store::kube::ClientOptions options;
   TRY(options.access, kube_access(place, parts.kubeconfig));
   options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
   if (parts.look_up != nullptr) options.look_up = parts.look_up;
   TRY(auto client, store::kube::Client::make(std::move(options), clock, random));
-  const auto lay_out = [group = place.group](store::kube::Api& api, Deadline deadline) -> Result<Forms> {
-    auto calicos = group;
+  const auto lay_out = [group = place.group](store::kube::Api& api, store::LayoutCare care,
+                                             Deadline deadline) -> Result<store::Layout> {
+    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
+    const bool is_guess = !group && care == store::LayoutCare::guess;
+    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
     if (!calicos) {
       TRY(calicos, store::kube::discover_calico_group(api, deadline));
     }
-    Forms forms;
-    forms.push_back(store::kube::make_own_form(os::sha256));
-    forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
-    forms.push_back(store::kube::make_node_form());
-    return forms;
+    store::Layout layout;
+    layout.forms.push_back(store::kube::make_own_form(os::sha256));
+    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
+    layout.forms.push_back(store::kube::make_node_form());
+    layout.is_guess = is_guess;
+    return layout;
   };
   return store::make_kube_store(std::move(client), lay_out, clock);
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,14 +26,12 @@ store::Revision revision_of(const Context& context, const store::Write& first, c
   return record && *record && (*record)->token == token ? (*record)->revision : store::Revision();
 }
 
-}  // namespace
-
-Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
-                                    Earlier* earlier) {
-  const store::WriteToken token = new_token(context.random);
+/// What came of a commit: `committed` is what the store said of it first.
+[[nodiscard]] Result<store::Revision> settled(const Context& context, std::span<const store::Write> writes,
+                                              const store::WriteToken& token, Result<store::Revision> committed,
+                                              Deadline deadline, Earlier* earlier) {
   bool is_in_doubt = false;
   for (;;) {
-    auto committed = context.store.commit(writes, token, deadline);
     const bool is_unknown = !committed && committed.error().code == ErrorCode::unknown_outcome;
     // A conflict may be with the request before, which came after all.
     const bool may_be_with_itself = is_in_doubt && !committed && committed.error().code == ErrorCode::conflict;
@@ -52,7 +51,26 @@ Result<store::Revision> commit_once(const Context& context, std::span<const stor
     if (deadline.passed(context.clock.now())) return committed;
     // Nothing has changed yet: the request may be on its way still, or the store in trouble.
     std::this_thread::sleep_for(std::chrono::milliseconds(1 + static_cast<int>(context.random.next() % 10)));
+    committed = context.store.commit(writes, token, deadline);
   }
+}
+
+}  // namespace
+
+Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
+                                    Earlier* earlier) {
+  const store::WriteToken token = new_token(context.random);
+  return settled(context, writes, token, context.store.commit(writes, token, deadline), deadline, earlier);
+}
+
+std::vector<Result<store::Revision>> commit_each_once(const Context& context, std::span<const store::Write> writes,
+                                                      Deadline deadline) {
+  const store::WriteToken token = new_token(context.random);
+  auto outcomes = context.store.commit_each(std::nullopt, writes, token, deadline);
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    outcomes[i] = settled(context, writes.subspan(i, 1), token, std::move(outcomes[i]), deadline, nullptr);
+  }
+  return outcomes;
 }
 
 }  // namespace croft::engine

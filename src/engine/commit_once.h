@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "engine/transact.h"
 
@@ -13,5 +14,10 @@ namespace croft::engine {
 /// when that is given.
 [[nodiscard]] Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes,
                                                   Deadline deadline, Earlier* earlier = nullptr);
+
+/// The same of writes that have nothing to do with each other, each a commit of its own: their outcomes in their order.
+[[nodiscard]] std::vector<Result<store::Revision>> commit_each_once(const Context& context,
+                                                                    std::span<const store::Write> writes,
+                                                                    Deadline deadline);
 
 }  // namespace croft::engine

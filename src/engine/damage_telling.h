@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "store/forwarding_store.h"
 #include "store/store.h"
@@ -27,6 +29,12 @@ class DamageTelling final : public store::ForwardingStore {
   ~DamageTelling() override;
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::optional<store::Revision> as_of,
+                                                                 std::span<const store::Write> writes,
+                                                                 const store::WriteToken& token,
+                                                                 Deadline deadline) override {
+    return beneath().commit_each(as_of, writes, token, deadline);
+  }
   [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<store::Watch>> watch(const store::WatchScope& scope, store::Revision after,
                                                             Deadline deadline) override;

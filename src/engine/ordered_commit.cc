@@ -128,7 +128,7 @@ class OrderedCommit {
     for (const Write& write : new_pools_) TRY_VOID(announce_pool(write));
     for (const Write& write : claims_) TRY_VOID(announce(write, core::AffinityState::pending));
     for (Write& write : blocks_) TRY_VOID(make_block(write));
-    for (auto& [handle_id, change] : changes_) TRY_VOID(count_up(handle_id, change));
+    TRY_VOID(count_up());
     for (const Write& write : leaving_) TRY_VOID(announce_leaving(write));
     for (const Write& write : marks_) TRY_VOID(raise_mark(write));
     for (const Write& write : blocks_) TRY_VOID(write_block(write));
@@ -195,13 +195,21 @@ class OrderedCommit {
     return {};
   }
 
-  /// A delete that finds nothing is done: by us, if the reply was lost, or by somebody else.
   [[nodiscard]] Result<Revision> write_one(const Key& key, std::optional<Value> value, Condition condition) const {
     const Write write{key, std::move(value), condition, false};
-    auto written = commit_once(context_, {&write, 1}, deadline_);
-    if (written || write.value || written.error().code != ErrorCode::conflict) return written;
-    const auto now = context_.store.get(key, deadline_);
-    return now && !*now ? Result<Revision>(Revision()) : written;
+    return written(write, commit_once(context_, {&write, 1}, deadline_));
+  }
+  /// The same of several that have nothing to do with each other; their outcomes in their order.
+  [[nodiscard]] std::vector<Result<Revision>> write_each(const std::vector<Write>& writes) const {
+    auto outcomes = commit_each_once(context_, writes, deadline_);
+    for (std::size_t i = 0; i < writes.size(); ++i) outcomes[i] = written(writes[i], std::move(outcomes[i]));
+    return outcomes;
+  }
+  /// A delete that finds nothing is done: by us, if the reply was lost, or by somebody else.
+  [[nodiscard]] Result<Revision> written(const Write& write, Result<Revision> outcome) const {
+    if (outcome || write.value || outcome.error().code != ErrorCode::conflict) return outcome;
+    const auto now = context_.store.get(write.key, deadline_);
+    return now && !*now ? Result<Revision>(Revision()) : outcome;
   }
 
   /// Writes and notes how to take it back. `before` is what was there if the condition holds.
@@ -319,13 +327,28 @@ class OrderedCommit {
     return {};
   }
 
-  [[nodiscard]] Result<void> count_up(const std::string& handle_id, HandleChange& change) {
-    auto target = raised(change);
-    if (change.gained.empty() || target == change.stored) return {};
-    TRY_VOID(do_one(core::handle_key(handle_id), change.stored, *target, change.condition));
-    change.stored = std::move(target);
-    change.condition = Condition::if_revision(done_.back().revision);
-    return {};
+  /// All together. What was done is noted, whatever became of the others.
+  [[nodiscard]] Result<void> count_up() {
+    std::vector<Write> writes;
+    std::vector<HandleChange*> changes;
+    for (auto& [handle_id, change] : changes_) {
+      auto target = raised(change);
+      if (change.gained.empty() || target == change.stored) continue;
+      writes.push_back({core::handle_key(handle_id), std::move(target), change.condition, false});
+      changes.push_back(&change);
+    }
+    const auto outcomes = write_each(writes);
+    Result<void> failed;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (!outcomes[i]) {
+        if (failed) failed = fail(outcomes[i].error());
+        continue;
+      }
+      done_.push_back({writes[i].key, changes[i]->stored, *outcomes[i]});
+      changes[i]->stored = std::get<core::Handle>(*writes[i].value);
+      changes[i]->condition = Condition::if_revision(*outcomes[i]);
+    }
+    return failed;
   }
 
   [[nodiscard]] Result<void> count_exactly(const std::string& handle_id, const HandleChange& change) const {
@@ -339,7 +362,7 @@ class OrderedCommit {
     for (const Write& write : claims_) confirm(write);
     for (const Write& write : new_pools_) confirm(write);
     for (const Write& write : confirmations_) static_cast<void>(write_one(write.key, write.value, write.condition));
-    for (const auto& [handle_id, change] : changes_) count_down(handle_id, change);
+    count_down();
     for (const Write& write : leaving_) remove_announced(write);
     for (const Write& write : removals_) static_cast<void>(write_one(write.key, std::nullopt, write.condition));
     for (const Write& write : hints_) static_cast<void>(write_one(write.key, write.value, write.condition));
@@ -364,12 +387,19 @@ class OrderedCommit {
     static_cast<void>(write_one(write.key, std::nullopt, Condition::if_revision(announced->revision)));
   }
 
-  void count_down(const std::string& handle_id, const HandleChange& change) {
-    const auto counted = count_exactly(handle_id, change);
-    if (counted) return;
-    handles_are_exact_ = false;
-    if (counted.error().code != ErrorCode::conflict) return;
-    recount(context_, handle_id, written_blocks(), deadline_);
+  void count_down() {
+    std::vector<Write> writes;
+    for (const auto& [handle_id, change] : changes_) {
+      if (change.planned == change.stored) continue;
+      writes.push_back({core::handle_key(handle_id), change.planned, change.condition, false});
+    }
+    const auto outcomes = write_each(writes);
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      if (outcomes[i]) continue;
+      handles_are_exact_ = false;
+      if (outcomes[i].error().code != ErrorCode::conflict) continue;
+      recount(context_, writes[i].key.name, written_blocks(), deadline_);
+    }
   }
 
   [[nodiscard]] std::vector<net::Prefix> written_blocks() const {

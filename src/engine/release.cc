@@ -97,12 +97,15 @@ template <class Decide>
 [[nodiscard]] Result<core::Released> release_in_batches(const Context& context, const std::string& handle_id,
                                                         Decide decide) {
   core::Released all;
+  bool is_mended = false;
   for (;;) {
-    TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide));
+    bool handles_are_exact = false;
+    TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide, &handles_are_exact));
     all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
+    is_mended = handles_are_exact && some.ends_handle;
     if (some.addresses.empty() || !some.unfinished) break;
   }
-  finish_release(context, handle_id);
+  if (!is_mended) finish_release(context, handle_id);
   return all;
 }
 

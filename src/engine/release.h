@@ -28,7 +28,7 @@ using ReleaseWanted = std::variant<core::Owner, std::string>;
 
 /// The same as a call of a batch: what holds nothing or needs several commits goes alone, by release_owner() or
 /// release_old_handle(). `wanted` must outlive the call, and so must `answer`, which is set when it is done; then
-/// finish_release() is due, unless BatchDone::handles_are_exact.
+/// finish_release() is due, unless it ended the handle and BatchDone::handles_are_exact.
 [[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer);
 
 /// Mends what a crash may have left in the handle of somebody who was released, as far as possible: the release is done

@@ -50,6 +50,9 @@ class Loader {
     snapshot_.set_foreign_writers(can.foreign_writers);
     snapshot_.set_keys_at_hand(can.keys_at_hand);
     snapshot_.set_cheap_counts(can.cheap_counts);
+    snapshot_.set_keeps_hints(can.keeps_hints);
+    snapshot_.set_reads_one_by_one(can.reads_one_by_one);
+    snapshot_.set_records_settling(can.records_settling);
     snapshot_.set_commit_bytes_max(can.commit_bytes_max);
     snapshot_.set_sees_kubernetes(can.sees_kubernetes);
   }
@@ -159,8 +162,9 @@ void wait_after_conflict(const Context& context, int tries);
 /// core::Step<Answer> and is pure, but for what it keeps of the first look: who names something that may have got
 /// another holder means the one that had it then. The answer returned is durable. Errors: those of the store and of the
 /// decision; deadline_exceeded; unavailable after kTriesMax conflicts.
+/// `handles_are_exact`, where it is given, is set when something was committed: as commit_settled has it.
 template <class Decide>
-auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
+auto transact(const Context& context, TurnTaking turn_taking, Decide decide, bool* handles_are_exact = nullptr) {
   using StepType = decltype(decide_by(decide, std::declval<const core::Snapshot&>(), std::declval<const Instant&>(),
                                       Earlier::not_done));
   using PlanType = std::variant_alternative_t<1, StepType>;
@@ -193,8 +197,8 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
         // Others may have written while this one waited; a store without a queue makes nobody wait.
         if (turn != nullptr) continue;
       }
-      const auto done =
-          commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline, earlier);
+      const auto done = commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline,
+                                       earlier, handles_are_exact);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
       wait_after_conflict(context, tries);

@@ -65,6 +65,14 @@ bool is_in(const WatchScope& scope, const Key& key) {
          });
 }
 
+std::vector<Result<Revision>> Store::commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
+                                                 const WriteToken& token, Deadline deadline) {
+  std::vector<Result<Revision>> outcomes;
+  outcomes.reserve(writes.size());
+  for (const Write& write : writes) outcomes.push_back(commit_as_of(as_of, {&write, 1}, token, deadline));
+  return outcomes;
+}
+
 Result<std::optional<Record>> Store::get(const Key& key, Deadline deadline) {
   core::Missing wanted;
   wanted.records.insert(key);

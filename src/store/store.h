@@ -171,6 +171,13 @@ struct Capabilities {
   bool keys_at_hand = false;
   /// Keys are counted from an index in memory, while a list of them is read from disk and sent.
   bool cheap_counts = false;
+  /// Records of a hint (core::is_hint) are kept. Where each would cost a request of its own, what they tell is found in
+  /// the blocks themselves.
+  bool keeps_hints = true;
+  /// Every record that is read costs a request of its own: what may not be needed is not asked along.
+  bool reads_one_by_one = false;
+  /// Block::settled_in is recorded with its block.
+  bool records_settling = false;
   /// What the blocks that one commit writes may come to, by core::bytes_of; what else a commit has is small, and has
   /// room besides. A commit that is larger than the store takes nevertheless ends in storage_full.
   std::size_t commit_bytes_max = core::kNoBytesMax;
@@ -217,6 +224,12 @@ class Store {
   /// state), whether a condition says so or not. A store that needs no such care, or takes it anyhow, just commits.
   [[nodiscard]] virtual Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                                       const WriteToken& token, Deadline deadline) = 0;
+
+  /// Writes that have nothing to do with each other, each a commit of its own with the outcome of one; together where
+  /// the store can. In their order. `as_of` as of commit_as_of().
+  [[nodiscard]] virtual std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of,
+                                                                  std::span<const Write> writes,
+                                                                  const WriteToken& token, Deadline deadline);
 
   /// What became of a commit of this object that ended in unknown_outcome, as far as the records tell now. Without a
   /// put among the writes a deleted record tells by being gone, which another deleter may have caused: then `lost` is

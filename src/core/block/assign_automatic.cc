@@ -47,6 +47,7 @@ class AutomaticAssignment {
     for (const Prefix& cidr : search_.own().outside) {
       const Pool* pool = in_.pools.containing(cidr.first());
       if (pool == nullptr || !is_enabled(*pool) || in_.draft.size() >= kReleaseOutsideMax) continue;
+      if (is_for_all_nodes(*pool)) continue;
       const auto selected = selects_node(*pool, in_.node_labels());
       if (!selected || *selected) continue;
       auto block = in_.draft.block(cidr);
@@ -59,6 +60,7 @@ class AutomaticAssignment {
 
   /// Part 3 (part 2 are the node's own blocks): new blocks, then those that other nodes left empty.
   [[nodiscard]] AssignFlow<void> take_from_claims() {
+    if (goes_on()) TRY_VOID(search_.take_from_unlabelled());
     while (goes_on()) {
       TRY_VOID(search_.check_may_claim());
       if (search_.missing() == 0) return {};

@@ -86,6 +86,7 @@ std::vector<PlannedWrite> Assignment::marks() {
     if (!settled) continue;
     Block same = *settled;
     same.is_settled = (*block)->is_settled;
+    same.settled_in = (*block)->settled_in;
     if (same == **block && with_clock_marks(*stored, draft.now()) == *stored) continue;
     Block seen = fitted(*std::move(settled), room);
     if (with_clock_marks(seen, draft.now()) != seen) continue;  // no room for them

@@ -88,6 +88,7 @@ ClaimChoice all_claimed(Reader& reader, const Pool& pool, const AffinityOwner& o
 
 /// Where the owner claimed last: a hint, so that the list of its cursors that may have been read will do.
 const ClaimCursor* cursor_of(Reader& reader, const Pool& pool, const AffinityOwner& owner) {
+  if (!reader.keeps_hints()) return nullptr;
   const auto key = claim_cursor_key(owner, pool.name);
   return reader.foreign_writers() ? reader.find(key) : reader.get(key);
 }
@@ -248,7 +249,7 @@ class Claiming {
     const std::uint64_t guesses = reader_.keys_at_hand() || is_wide ? 0 : blocks_.count_up_to(kClaimGuesses);
     for (std::uint64_t i = 0; i < guesses; ++i) {
       static_cast<void>(may_be_claimed(reader_, blocks_.at(start_ + i), owner_));
-      static_cast<void>(is_apart(blocks_.at(start_ + i)));
+      if (!reader_.reads_one_by_one()) static_cast<void>(is_apart(blocks_.at(start_ + i)));
     }
     std::optional<CrowdedPool> crowd;
     if (guesses > 0 && reader_.cheap_counts()) {
@@ -258,7 +259,10 @@ class Claiming {
     TRY_VOID(reader_.ready());
     for (std::uint64_t i = 0; i < guesses; ++i) {
       const net::Prefix candidate = blocks_.at(start_ + i);
-      if (is_free(candidate) && !is_out(candidate) && is_apart(candidate)) return chosen(candidate);
+      if (!is_free(candidate) || is_out(candidate)) continue;
+      const bool apart = is_apart(candidate);
+      TRY_VOID(reader_.ready());
+      if (apart) return chosen(candidate);
     }
     if (!crowd) return false;
     for (const net::Prefix& candidate : crowd->free_blocks(reader_)) {

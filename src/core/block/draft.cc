@@ -154,7 +154,7 @@ Flow<Block> Draft::with_rest_of_predecessor(Block made) {
   if (!reader_.foreign_writers()) return made;
   const net::Prefix cidr = made.cidr;
   TRY(std::vector<CoolingBeside> rest, rest_of_predecessor(cidr));
-  made.is_settled = true;
+  note_settled(made);
   if (rest.empty()) return made;
   return with_clock_marks(with_longest(std::move(made), std::move(rest), pools_.cooldowns_of(cidr), now_), now_);
 }
@@ -184,7 +184,7 @@ Flow<Block> Draft::settled(Block block) {
   std::vector<net::Prefix> others;
   std::vector<CoolingBeside> rest = rest_of_other_lengths(reader_, block.cidr, &others);
   TRY_VOID(reader_.ready());
-  block.is_settled = true;
+  note_settled(block);
   mark(others);
   for (const net::Prefix& other : others) {
     const Cooldowns cooldowns = pools_.cooldowns_of(other);
@@ -219,7 +219,23 @@ Result<std::optional<Block>> Draft::block(const net::Prefix& cidr) {
                 "the record of block " + cidr.to_string() + " holds block " + stored->cidr.to_string());
   }
   if (stored->deleted) return std::optional<Block>();
-  return with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
+  Block block = with_clock_marks(with_cooled_freed(*stored, pools_.cooldowns_of(cidr), now_), now_);
+  if (reader_.records_settling() && !block.settled_in.empty() && block.settled_in == settling_pool(cidr)) {
+    block.is_settled = true;
+  }
+  return block;
+}
+
+std::string_view Draft::settling_pool(const net::Prefix& cidr) const {
+  const Pool* pool = pools_.containing(cidr.first());
+  const bool tells =
+      pool != nullptr && pool->rest != nullptr && pool->block_length == cidr.length() && !pools_.has_rival(*pool);
+  return tells ? pool->rest->identity() : std::string_view();
+}
+
+void Draft::note_settled(Block& block) const {
+  block.is_settled = true;
+  if (reader_.records_settling()) block.settled_in = settling_pool(block.cidr);
 }
 
 void Draft::put(Block block, const std::vector<std::string>& handle_ids) {

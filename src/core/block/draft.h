@@ -124,6 +124,9 @@ class Draft {
   void write_claim(const AffinityOwner& owner, const net::Prefix& cidr, const Pool& pool, Writes& writes);
   void write_vacancy(const Block* before, const Block& after, Writes& writes);
   void write_handles(Writes& writes);
+  void note_settled(Block& block) const;
+  /// The identity of the pool whose blocks are as this one; empty when that is not known.
+  [[nodiscard]] std::string_view settling_pool(const net::Prefix& cidr) const;
   [[nodiscard]] bool has_vacancy_row(const Block& block, const std::optional<Vacancy>& vacancy);
 
   /// What rests where a block of another program was before one is made at `cidr`, there or with other lengths.

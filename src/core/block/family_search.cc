@@ -22,11 +22,14 @@ constexpr std::size_t kOwnBatch = 4;
 
 AssignFlow<void> FamilySearch::choose() {
   const AssignRequest& request = in_.request;
+  const auto& pools = in_.pools.pools();
+  const bool asks_for_labels =
+      std::any_of(pools.begin(), pools.end(), [](const Pool* pool) { return !is_for_all_nodes(*pool); });
   const PoolRequest wanted{family_,
                            request.node.name,
                            request.use,
                            request.pools[family_],
-                           in_.node_labels(),
+                           asks_for_labels ? in_.node_labels() : Labels(),
                            request.namespace_labels,
                            in_.reader.damage(node_key(request.node.name))};
   PoolChoice choice = choose_pools(in_.pools, wanted);
@@ -46,7 +49,7 @@ AssignFlow<void> FamilySearch::take_from_own(const std::vector<Prefix>& blocks) 
     if (i % batch == 0) {
       for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) reader.ask(block_key(blocks[k]));
       // Most likely the first one serves; what is asked before it gives an address comes along (settle).
-      const bool is_far = reader.foreign_writers() && !reader.keys_at_hand();
+      const bool is_far = reader.foreign_writers() && !reader.keys_at_hand() && !reader.reads_one_by_one();
       if (is_far) {
         static_cast<void>(glance_at_overlap(reader, blocks[i]));
         static_cast<void>(damaged_rest(reader, blocks[i]));
@@ -81,6 +84,22 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
     in_.draft.confirm_affinity(*row);
   }
   return {};
+}
+
+AssignFlow<void> FamilySearch::take_from_unlabelled() {
+  Reader& reader = in_.reader;
+  if (!reader.reads_one_by_one()) return {};
+  std::vector<Prefix> more;
+  const Listing all{Kind::affinity, owned_names_of(in_.request.node, family_), true};
+  for (const auto& [key, value] : reader.sound(all)) {
+    const auto* row = std::get_if<Affinity>(&value);
+    const bool is_usable =
+        row != nullptr && !row->deleted &&
+        std::any_of(usable_.begin(), usable_.end(), [&](const Pool* pool) { return pool->cidr.contains(row->cidr); });
+    if (is_usable && own_.rows.emplace(row->cidr, row).second) more.push_back(row->cidr);
+  }
+  TRY_VOID(reader.ready());
+  return take_from_own(more);
 }
 
 /// A claim without block: a crash in the middle of claiming, or of giving up.

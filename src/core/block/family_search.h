@@ -33,6 +33,8 @@ class FamilySearch {
 
   /// Takes from the node's own blocks, in the order given.
   [[nodiscard]] AssignFlow<void> take_from_own(const std::vector<net::Prefix>& blocks);
+  /// The same from those that the node's claims did not show at first (Listing::as_stored), before another is claimed.
+  [[nodiscard]] AssignFlow<void> take_from_unlabelled();
   /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
   [[nodiscard]] AssignFlow<void> check_may_claim();
   /// Makes a block that the node has no claim on yet, and takes from it.

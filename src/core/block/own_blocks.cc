@@ -51,9 +51,10 @@ Flow<std::optional<Prefix>> OwnBlocks::any(Reader& reader, const AffinityOwner& 
 }
 
 void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family) {
-  static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
+  if (reader.keeps_hints()) static_cast<void>(reader.list({Kind::vacancy, owned_names_of(node, family)}));
   if (!reader.foreign_writers()) return;
   static_cast<void>(reader.sound({Kind::affinity, owned_names_of(node, family)}));
+  if (!reader.keeps_hints()) return;
   // Such a store is far away: what a claim asks first comes along.
   static_cast<void>(reader.list({Kind::claim_cursor, owned_names_of(node)}));
 }
@@ -70,23 +71,25 @@ OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family
   // Without a vacancy last: then most likely there is nothing to find.
   std::set<std::tuple<bool, std::size_t, WallTime, Prefix>> ready, waiting;
   std::set<Prefix> outside, hinted;
-  for (const auto& [key, value] : reader.list({Kind::vacancy, owned_names_of(node, family)})) {
-    const auto cidr = cidr_of(key);
-    const auto* vacancy = std::get_if<Vacancy>(&value);
-    if (!cidr || vacancy == nullptr) continue;  // a hint that can't be read is no hint
-    if (reader.foreign_writers() && own.row(*cidr) == nullptr) continue;
-    hinted.insert(*cidr);
-    if (const auto place = place_of(*cidr, usable)) {
-      (vacancy->ready_at <= now ? ready : waiting).emplace(false, *place, vacancy->ready_at, *cidr);
-    } else {
-      outside.insert(*cidr);
+  if (reader.keeps_hints()) {
+    for (const auto& [key, value] : reader.list({Kind::vacancy, owned_names_of(node, family)})) {
+      const auto cidr = cidr_of(key);
+      const auto* vacancy = std::get_if<Vacancy>(&value);
+      if (!cidr || vacancy == nullptr) continue;  // a hint that can't be read is no hint
+      if (reader.foreign_writers() && own.row(*cidr) == nullptr) continue;
+      hinted.insert(*cidr);
+      if (const auto place = place_of(*cidr, usable)) {
+        (vacancy->ready_at <= now ? ready : waiting).emplace(false, *place, vacancy->ready_at, *cidr);
+      } else {
+        outside.insert(*cidr);
+      }
     }
-  }
-  // Of a damaged vacancy the name is left.
-  for (const auto& [key, value] : reader.damaged({Kind::vacancy, owned_names_of(node, family)})) {
-    const auto cidr = cidr_of(key);
-    const auto place = cidr ? place_of(*cidr, usable) : std::nullopt;
-    if (place && hinted.insert(*cidr).second) ready.emplace(true, *place, WallTime{}, *cidr);
+    // Of a damaged vacancy the name is left.
+    for (const auto& [key, value] : reader.damaged({Kind::vacancy, owned_names_of(node, family)})) {
+      const auto cidr = cidr_of(key);
+      const auto place = cidr ? place_of(*cidr, usable) : std::nullopt;
+      if (place && hinted.insert(*cidr).second) ready.emplace(true, *place, WallTime{}, *cidr);
+    }
   }
   for (const auto& [cidr, row] : own.rows) {
     if (hinted.contains(cidr)) continue;

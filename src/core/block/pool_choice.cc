@@ -154,6 +154,8 @@ Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels)
   return selects(pool, "namespaceSelector", pool.namespace_selector, namespace_labels);
 }
 
+bool is_for_all_nodes(const Pool& pool) { return selects_all(pool.node_selector); }
+
 PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
   PoolChoice choice;
   if (request.asked.empty()) {

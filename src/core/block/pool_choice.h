@@ -12,6 +12,8 @@ namespace croft::core {
 
 using Labels = std::map<std::string, std::string>;
 
+/// Whether a pool's nodeSelector asks nothing of nodes: their labels need not be known.
+[[nodiscard]] bool is_for_all_nodes(const Pool& pool);
 /// Whether a pool's nodeSelector selects a node. Error: invalid_argument with the selector's fault, naming the pool.
 [[nodiscard]] Result<bool> selects_node(const Pool& pool, const Labels& node_labels);
 /// The same of its namespaceSelector; an empty one selects every namespace.

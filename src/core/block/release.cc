@@ -65,7 +65,11 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
       released.unfinished = draft.size() == kReleaseBlocksMax;
       if (released.unfinished) break;
     }
-    return finish(draft, std::move(released));
+    Plan<Released> plan = finish(draft, std::move(released));
+    plan.answer.ends_handle = std::ranges::any_of(plan.writes, [&](const PlannedWrite& write) {
+      return write.key == handle_key(handle_id) && !write.value && !write.only_check;
+    });
+    return plan;
   });
 }
 

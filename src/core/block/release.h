@@ -19,6 +19,8 @@ namespace croft::core {
 struct Released {
   std::vector<net::Address> addresses;
   bool unfinished = false;  ///< more blocks are left than one plan takes
+  /// The plan deletes the handle. Else it may count what an earlier release, which did not come to its end, has freed.
+  bool ends_handle = false;
 };
 
 /// Decides a DEL: everything the owner holds, in every block its handle names, goes to cooling (or free, with a pool

@@ -107,5 +107,21 @@ TEST_F(ReleaseOldHandle, AHandleThatNamesNoBlockIsNamed) {
   EXPECT_TRUE(done.error().message.starts_with("handle ns.pod: ")) << done.error().message;
 }
 
+/// A release that came to its end in one block of two leaves the handle counting it: it is not ended by the next one.
+TEST_F(ReleaseOldHandle, AHandleThatCountsMoreThanIsReleasedIsNotEnded) {
+  const auto release = [&] {
+    return *reg.decide<Released>([&](const Snapshot& s) { return plan_release_old_handle(s, "ns.pod", clock.now()); });
+  };
+  hold("10.0.0.1", "ns.pod", {{kNamespaceKey, "ns"}, {kPodKey, "pod"}});
+  EXPECT_TRUE(release().ends_handle);
+  hold("10.0.0.2", "ns.pod", {{kNamespaceKey, "ns"}, {kPodKey, "pod"}});
+  Handle handle = *reg.get(handle_key("ns.pod"));
+  handle.blocks["10.0.1.0/28"] = 1;
+  reg.put(handle_key("ns.pod"), std::move(handle));
+  const Released released = release();
+  EXPECT_EQ(released.addresses.size(), 1U);
+  EXPECT_FALSE(released.ends_handle);
+}
+
 }  // namespace
 }  // namespace croft::core

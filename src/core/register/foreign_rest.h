@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 
 namespace croft::core {
 
@@ -17,6 +18,8 @@ class ForeignRest {
 
   /// Of a block: how many bytes it adds to the record at most (stored_size.h). Of other records nobody asks.
   [[nodiscard]] virtual std::size_t bytes_max() const { return 0; }
+  /// Of a pool: names this making of it; one that is made again under the same name has another. Empty: not known.
+  [[nodiscard]] virtual std::string_view identity() const { return {}; }
 };
 
 /// Two values are equal only when they share it: the same reading.

@@ -27,7 +27,7 @@ NodesPart part_of(const AffinityOwner& node) {
         break;
       case Followed::claims:
         part.claims.push_back({row.kind, ""});
-        part.own_claims.push_back({row.kind, own_names});
+        part.own_claims.push_back({row.kind, own_names, true});
         break;
       case Followed::own_blocks:  // what the claims say
       case Followed::own_handles:

@@ -22,7 +22,7 @@ TEST(OneNodesPart, IsWhatTheTableOfKindsSays) {
   EXPECT_THAT(part.lists, ElementsAre(Listing{Kind::pool, ""}, Listing{Kind::reservation, ""},
                                       Listing{Kind::vacancy, own}, Listing{Kind::claim_cursor, own}));
   EXPECT_THAT(part.claims, ElementsAre(Listing{Kind::affinity, ""}));
-  EXPECT_THAT(part.own_claims, ElementsAre(Listing{Kind::affinity, own}));
+  EXPECT_THAT(part.own_claims, ElementsAre(Listing{Kind::affinity, own, true}));
 }
 
 TEST(OneNodesPart, APastHolderHoldsNothing) {

@@ -28,7 +28,8 @@ namespace croft::core {
 struct Listing {
   Kind kind = Kind::pool;
   std::string name_prefix;
-  /// Of keys: as the store has them. Else those at hand will do, where there are any (store.h, Capabilities).
+  /// As the store has them. Else keys at hand will do, where there are any (store.h, Capabilities), and of a node's
+  /// affinities in a Kubernetes API those with Calico's labels.
   bool as_stored{};
   friend auto operator<=>(const Listing&, const Listing&) = default;
 };
@@ -94,6 +95,18 @@ class Snapshot {
   void set_cheap_counts(bool cheap_counts) { cheap_counts_ = cheap_counts; }
   [[nodiscard]] bool cheap_counts() const { return cheap_counts_; }
 
+  /// Hints (is_hint) are kept (store.h, Capabilities).
+  void set_keeps_hints(bool keeps_hints) { keeps_hints_ = keeps_hints; }
+  [[nodiscard]] bool keeps_hints() const { return keeps_hints_; }
+
+  /// Every record that is read is a request of its own (store.h, Capabilities).
+  void set_reads_one_by_one(bool reads_one_by_one) { reads_one_by_one_ = reads_one_by_one; }
+  [[nodiscard]] bool reads_one_by_one() const { return reads_one_by_one_; }
+
+  /// Block::settled_in is recorded (store.h, Capabilities).
+  void set_records_settling(bool records_settling) { records_settling_ = records_settling; }
+  [[nodiscard]] bool records_settling() const { return records_settling_; }
+
   /// What the blocks that one commit writes may come to, with all that is recorded beside them (store.h, Capabilities).
   void set_commit_bytes_max(std::size_t bytes_max) { commit_bytes_max_ = bytes_max; }
   [[nodiscard]] std::size_t commit_bytes_max() const { return commit_bytes_max_; }
@@ -143,6 +156,9 @@ class Snapshot {
   bool foreign_writers_ = false;
   bool keys_at_hand_ = false;
   bool cheap_counts_ = false;
+  bool keeps_hints_ = true;
+  bool reads_one_by_one_ = false;
+  bool records_settling_ = false;
   std::size_t commit_bytes_max_ = kNoBytesMax;
   std::uint64_t steps_max_ = kDecisionStepsMax;
   // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
@@ -249,6 +265,9 @@ class Reader {
   [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
   [[nodiscard]] bool keys_at_hand() const { return snapshot_.keys_at_hand(); }
   [[nodiscard]] bool cheap_counts() const { return snapshot_.cheap_counts(); }
+  [[nodiscard]] bool keeps_hints() const { return snapshot_.keeps_hints(); }
+  [[nodiscard]] bool reads_one_by_one() const { return snapshot_.reads_one_by_one(); }
+  [[nodiscard]] bool records_settling() const { return snapshot_.records_settling(); }
   [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
   [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
 
@@ -315,13 +334,17 @@ template <class Answer>
 using Step = std::variant<Missing, Plan<Answer>, Error>;
 
 /// The end of every decision, whatever it made of its snapshot: nothing is planned, and nothing said to be wrong,
-/// before all that it asked for has been read, and nothing is planned on a damaged record that it rests on.
+/// before all that it asked for has been read, and nothing is planned on a damaged record that it rests on. Hints are
+/// planned only where they are kept.
 template <class Answer>
 [[nodiscard]] Step<Answer> settle(const Reader& reader, Flow<Plan<Answer>> outcome) {
   if (reader.missing().unread()) return reader.missing();
   if (!outcome && outcome.error().error() != nullptr) return std::move(*outcome.error().error());
   if (!reader.complete()) return reader.missing();
   CROFT_ASSERT(outcome.has_value());  // only a reader that lacks something makes a NotRead
+  if (!reader.keeps_hints()) {
+    std::erase_if(outcome->writes, [](const PlannedWrite& write) { return is_hint(write.key.kind); });
+  }
   return *std::move(outcome);
 }
 

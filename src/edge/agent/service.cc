@@ -196,7 +196,8 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
           note_shape(assign->request);
           end(one, ending_of(core::AssignAnswer(std::move(one.assigned)), did.from_memory));
         } else {
-          if (!did.handles_are_exact) engine::finish_release(direct, one.call->owner);
+          const bool is_mended = did.handles_are_exact && one.released.ends_handle;
+          if (!is_mended) engine::finish_release(direct, one.call->owner);
           end(one, ending_of(std::move(one.released), did.from_memory));
         }
         break;

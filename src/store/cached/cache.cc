@@ -16,6 +16,9 @@ std::vector<std::string_view> handles_in(const Record& record) {
   return block != nullptr ? core::handles_holding(*block) : std::vector<std::string_view>();
 }
 
+/// Handles whose blocks are not written yet: more than one commit makes.
+constexpr std::size_t kAheadMax = 1024;
+
 /// What is in one list and not in the other.
 std::vector<std::string> without(const std::vector<std::string_view>& ids,
                                  const std::vector<std::string_view>& others) {
@@ -232,8 +235,14 @@ void Cache::put(const Key& key, std::optional<Record> record) {
     case core::Followed::own_blocks:
       return put_block(key, std::move(record));
     case core::Followed::own_handles:
-      if (!record || mentions_.contains(key.name)) keep(key, std::move(record));
-      return;
+      ahead_.erase(key.name);
+      if (record && !mentions_.contains(key.name)) {
+        // Written before the block that mentions it, where each record is a commit of its own.
+        if (ahead_.size() >= kAheadMax) ahead_.clear();
+        ahead_.emplace(key.name, *std::move(record));
+        return;
+      }
+      return keep(key, std::move(record));
     case core::Followed::absent_mark:
     case core::Followed::nothing:
       return;
@@ -270,7 +279,10 @@ void Cache::unsettle_under(const net::Prefix& claimed) {
     if (!core::may_be_laid_over(claimed, own)) continue;
     const auto record = records_.find(core::block_key(own));
     if (record == records_.end()) continue;
-    if (auto* block = std::get_if<core::Block>(&record->second.value)) block->is_settled = false;
+    if (auto* block = std::get_if<core::Block>(&record->second.value)) {
+      block->is_settled = false;
+      block->settled_in.clear();
+    }
   }
 }
 
@@ -302,7 +314,10 @@ void Cache::put_block(const Key& key, std::optional<Record> record) {
   if (known != records_.end()) before = handles_in(known->second);
   if (record) after = handles_in(*record);
   const std::vector<std::string> gone = without(before, after);
-  for (const std::string& id : without(after, before)) ++mentions_[id];
+  for (const std::string& id : without(after, before)) {
+    const auto made = ++mentions_[id] == 1 ? ahead_.extract(id) : decltype(ahead_)::node_type();
+    if (made) keep(core::handle_key(id), std::move(made.mapped()));
+  }
   keep(key, std::move(record));
   for (const std::string& id : gone) {
     const auto mention = mentions_.find(id);

@@ -94,6 +94,7 @@ class Cache {
   std::map<net::Family, SharedKeys> claimed_blocks_;  ///< the keys of claimed_, as they are asked for
   std::map<net::Prefix, Revision> own_;               ///< blocks the node has a claim on, and since when
   std::map<std::string, std::size_t> mentions_;       ///< in how many own blocks a handle is mentioned
+  std::map<std::string, Record> ahead_;               ///< handles that this process wrote and no own block mentions yet
   std::map<Key, Revision> deleted_;                   ///< by this process, which the watch has not told yet
   std::map<Key, Revision> touched_;                   ///< own blocks whose content is older than this
   std::size_t blocks_held_ = 0;                       ///< of the records, those of blocks

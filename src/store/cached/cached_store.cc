@@ -1,6 +1,7 @@
 #include "store/cached/cached_store.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "store/check_request.h"
 
@@ -202,37 +203,65 @@ Result<Revision> CachedStore::commit_noted(std::optional<Revision> as_of, bool f
   TRY_VOID(check_deadline(deadline));
   {
     const std::lock_guard lock(mutex_);
-    ++in_flight_;
-    const bool was_read = watched_from_ != Revision();
-    if (!as_of && from_memory && was_read) as_of = watched_from_;
+    as_of = begin_commit(as_of, from_memory);
   }
   auto committed = beneath().commit_as_of(as_of, writes, token, deadline);
   const std::lock_guard lock(mutex_);
-  std::map<Key, Revision> seen;
-  if (--in_flight_ == 0) {
-    seen.swap(seen_in_flight_);
-  } else {
-    seen = seen_in_flight_;
+  note(writes, token, committed, seen_while_in_flight());
+  return committed;
+}
+
+std::optional<Revision> CachedStore::begin_commit(std::optional<Revision> as_of, bool from_memory) {
+  ++in_flight_;
+  const bool was_read = watched_from_ != Revision();
+  return !as_of && from_memory && was_read ? watched_from_ : as_of;
+}
+
+std::vector<Result<Revision>> CachedStore::commit_each_noted(std::optional<Revision> as_of, bool from_memory,
+                                                             std::span<const Write> writes, const WriteToken& token,
+                                                             Deadline deadline) {
+  if (const auto in_time = check_deadline(deadline); !in_time) {
+    return std::vector<Result<Revision>>(writes.size(), fail(in_time.error()));
   }
-  if (!in_use_) return committed;
-  if (!committed) {
-    cache_.doubt(writes);
-    return committed;
+  {
+    const std::lock_guard lock(mutex_);
+    as_of = begin_commit(as_of, from_memory);
   }
+  auto outcomes = beneath().commit_each(as_of, writes, token, deadline);
+  const std::lock_guard lock(mutex_);
+  const std::map<Key, Revision> seen = seen_while_in_flight();
+  for (std::size_t i = 0; i < writes.size(); ++i) note(writes.subspan(i, 1), token, outcomes[i], seen);
+  return outcomes;
+}
+
+/// With mutex_ held: a commit is no longer under way. What the watch has told since the first of those under way began.
+std::map<Key, Revision> CachedStore::seen_while_in_flight() {
+  return --in_flight_ == 0 ? std::exchange(seen_in_flight_, {}) : seen_in_flight_;
+}
+
+/// With mutex_ held: what became of a commit of this process.
+void CachedStore::note(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
+                       const std::map<Key, Revision>& seen) {
+  if (!in_use_) return;
+  if (!committed) return cache_.doubt(writes);
   cache_.committed(writes, token, *committed);
   // Everything may have been read anew while this was under way.
-  if (*committed <= watched_from_) return committed;
+  if (*committed <= watched_from_) return;
   for (const Write& write : writes) {
     if (write.only_check || !write.value || !cache_.is_watched(write.key)) continue;
     if (const auto at = seen.find(write.key); at != seen.end() && at->second >= *committed) continue;
     awaited_.push_back({write.key, *committed, clock_.now().since_boot});
   }
-  return committed;
 }
 
 Result<Revision> CachedStore::commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                            const WriteToken& token, Deadline deadline) {
   return commit_noted(as_of, true, writes, token, deadline);
+}
+
+std::vector<Result<Revision>> CachedStore::commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
+                                                       const WriteToken& token, Deadline deadline) {
+  return commit_each_noted(as_of, true, writes, token, deadline);
 }
 
 /// The place among this process's writers, and with it the one among all.
@@ -261,6 +290,7 @@ Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
 Capabilities CachedStore::capabilities() const {
   Capabilities can = beneath().capabilities();
   can.keys_at_hand = true;
+  can.reads_one_by_one = false;
   return can;
 }
 
@@ -277,6 +307,11 @@ Result<Page> CachedStore::Uncached::list(const ListRequest& request, Deadline de
 Result<Revision> CachedStore::Uncached::commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                                      const WriteToken& token, Deadline deadline) {
   return whole_.commit_noted(as_of, false, writes, token, deadline);
+}
+std::vector<Result<Revision>> CachedStore::Uncached::commit_each(std::optional<Revision> as_of,
+                                                                 std::span<const Write> writes, const WriteToken& token,
+                                                                 Deadline deadline) {
+  return whole_.commit_each_noted(as_of, false, writes, token, deadline);
 }
 Capabilities CachedStore::Uncached::capabilities() const { return whole_.beneath().capabilities(); }
 

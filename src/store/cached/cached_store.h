@@ -64,6 +64,8 @@ class CachedStore final : public ForwardingStore {
   [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                               const WriteToken& token, Deadline deadline) override;
+  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
+                                                          const WriteToken& token, Deadline deadline) override;
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline deadline) override;
   [[nodiscard]] Capabilities capabilities() const override;
 
@@ -76,6 +78,9 @@ class CachedStore final : public ForwardingStore {
     [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
     [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                                 const WriteToken& token, Deadline deadline) override;
+    [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of,
+                                                            std::span<const Write> writes, const WriteToken& token,
+                                                            Deadline deadline) override;
     [[nodiscard]] Capabilities capabilities() const override;
 
    private:
@@ -88,6 +93,14 @@ class CachedStore final : public ForwardingStore {
   [[nodiscard]] Result<Revision> commit_noted(std::optional<Revision> as_of, bool from_memory,
                                               std::span<const Write> writes, const WriteToken& token,
                                               Deadline deadline);
+  [[nodiscard]] std::vector<Result<Revision>> commit_each_noted(std::optional<Revision> as_of, bool from_memory,
+                                                                std::span<const Write> writes, const WriteToken& token,
+                                                                Deadline deadline);
+  /// With mutex_ held: a commit begins. Of which position it is, when that is not said.
+  [[nodiscard]] std::optional<Revision> begin_commit(std::optional<Revision> as_of, bool from_memory);
+  [[nodiscard]] std::map<Key, Revision> seen_while_in_flight();
+  void note(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
+            const std::map<Key, Revision>& seen);
   [[nodiscard]] Result<ReadAnswer> pass_on(const core::Missing& wanted, Deadline deadline);
   [[nodiscard]] std::optional<ReadAnswer> from_memory(const core::Missing& wanted);
   [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;

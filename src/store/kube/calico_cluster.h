@@ -22,6 +22,11 @@ struct CalicoReadiness {
   std::optional<std::chrono::nanoseconds> ready_at;  ///< guarded by mutex: since boot; nothing: never, or not any more
 };
 
+/// Asks for Calico's ClusterInformation, unless what is known is younger than five seconds; and takes in the answer: an
+/// answer that is none leaves what was known. For who has other requests to send along.
+[[nodiscard]] std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness);
+void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer);
+
 /// Looks at Calico's ClusterInformation, at most every ten seconds. Error: unavailable when it says
 /// `datastoreReady: false`, as while Calico is upgraded or its data moved: nothing may be written then. A cluster
 /// without one is ready.

@@ -18,6 +18,8 @@ using wire::calico::ApiGroup;
 /// What Calico's objects have no place for (wire/calico/beside.h): of a block what cools in it, of a pool gateway and
 /// cooldown. In the object itself, so that both are written at once.
 constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
+/// Of a block: in which making of its pool it overlapped no block of another length.
+constexpr std::string_view kSettledAnnotation = "ipam.croft.dev/settled-in";
 constexpr std::string_view kOwnPrefix = "ipam.croft.dev/";
 constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
 
@@ -53,8 +55,9 @@ class CalicoForm final : public Form {
     return wire::calico::crd_name(key, digests_);
   }
 
-  /// Of a node's affinities: first those without Calico's labels, which older versions made, then those with them. One
-  /// that is labelled in between is seen twice and not missed.
+  /// Of a node's affinities those with Calico's labels; `as_stored` first those without, which versions before 3.31
+  /// make: one that is labelled in between is seen twice and not missed. Calico itself, from 3.31 on, only sees the
+  /// former.
   [[nodiscard]] std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const override {
     constexpr std::string_view kHost = "host/";
     if (listing.kind != Kind::affinity || !listing.name_prefix.starts_with(kHost)) return {{}};
@@ -70,10 +73,25 @@ class CalicoForm final : public Form {
       if (name == "projectcalico.org/ip-version" && !is_v4 && !is_v6) continue;
       labelled += fmt::format("{}{}={}", labelled.empty() ? "" : ",", name, value);
     }
+    if (!listing.as_stored) return {{labelled, {}}};
     return {{fmt::format("!{}", kHostnameHash), {}}, {labelled, {}}};
   }
 
+  [[nodiscard]] bool tells_keys_by_name(Kind kind) const override { return kind == Kind::block; }
+  [[nodiscard]] std::optional<Key> key_of_name(Kind kind, const std::string& name) const override {
+    if (kind != Kind::block) return {};
+    Key key = wire::calico::key_of_crd_name(kind, name);
+    const auto own_name = object_name(key);
+    return own_name && *own_name == name ? std::optional(std::move(key)) : std::nullopt;
+  }
+
   [[nodiscard]] bool marks_deleted(Kind kind) const override { return wire::calico::has_deletion_mark(kind); }
+  [[nodiscard]] std::optional<wire::kube::ApiSelection> followed_by_label(Kind kind,
+                                                                          std::string_view owner) const override {
+    if (kind != Kind::block) return {};
+    const std::string label = wire::kube::own_owner_label(owner, digests_.sha256);
+    return wire::kube::ApiSelection{fmt::format("{}={}", wire::kube::kOwnerLabel, label), {}};
+  }
   [[nodiscard]] Result<void> check_write(const Write&) const override { return {}; }
 
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
@@ -106,9 +124,15 @@ class CalicoForm final : public Form {
       frame.resource_version = basis->resource_version;
     }
     frame.annotations.emplace(wire::kube::kTokenAnnotation, hex_of(token.bytes));
+    if (const auto* block = std::get_if<core::Block>(&value); block != nullptr && !block->settled_in.empty()) {
+      frame.annotations.emplace(kSettledAnnotation, block->settled_in);
+    }
     if (bytes.beside) frame.annotations.emplace(kBesideAnnotation, *bytes.beside);
     if (const auto* affinity = std::get_if<core::Affinity>(&value)) {
       frame.labels = wire::calico::affinity_labels(affinity->owner, affinity->cidr.family(), digests_);
+    }
+    if (const auto* block = std::get_if<core::Block>(&value); block != nullptr && block->affinity) {
+      frame.labels.emplace(wire::kube::kOwnerLabel, owner_label(*block->affinity));
     }
     return wire::calico::to_crd(key, bytes.value, frame);
   }
@@ -120,6 +144,11 @@ class CalicoForm final : public Form {
   }
 
  private:
+  [[nodiscard]] std::string owner_label(const core::AffinityOwner& owner) const {
+    std::string name = core::owned_names_of(owner);  // with a slash behind it
+    name.pop_back();
+    return wire::kube::own_owner_label(name, digests_.sha256);
+  }
   [[nodiscard]] std::string object_text(Kind kind, const std::string& name) const {
     return fmt::format("{}/{}", resource_of(kind).resource, name);
   }
@@ -138,6 +167,9 @@ class CalicoForm final : public Form {
     stored.record.key = *found->key;
     TRY(calico::Decoded decoded,
         calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation)));
+    if (auto* block = std::get_if<core::Block>(&decoded.value)) {
+      block->settled_in = annotation_in(object, kSettledAnnotation).value_or("");
+    }
     return std::move(decoded.value);
   }
 

@@ -62,11 +62,12 @@ class FakeCluster {
 
   /// The first change after `revision` that a watch of this path tells of, as a line; waits until the deadline.
   [[nodiscard]] std::optional<std::string> event_after(const std::string& path, std::uint64_t& revision,
-                                                       std::chrono::nanoseconds wait) {
+                                                       std::uint64_t start, std::chrono::nanoseconds wait) {
     std::unique_lock lock(mutex_);
     const Asked asked = parse(path);
     const auto until = std::chrono::steady_clock::now() + wait;
     for (;;) {
+      if (starts_ != start) return std::nullopt;
       if (revision < forgotten_) {
         const Json gone = {{"type", "ERROR"}, {"object", status_json(410, "Expired", "too old resource version", "")}};
         return gone.dump();
@@ -112,6 +113,29 @@ class FakeCluster {
     forgotten_ = revision_;
     events_.clear();
     changed_.notify_all();
+  }
+  /// As etcd's snapshot and its restore: objects and revisions as they were, and API servers that start anew, so that
+  /// every watch ends.
+  struct Saved {
+    std::map<std::string, Json> objects;
+    std::uint64_t revision = 0;
+  };
+  [[nodiscard]] Saved save() const {
+    const std::lock_guard lock(mutex_);
+    return {objects_, revision_};
+  }
+  void put_back(const Saved& saved) {
+    const std::lock_guard lock(mutex_);
+    objects_ = saved.objects;
+    revision_ = saved.revision;
+    events_.clear();
+    ++starts_;
+    changed_.notify_all();
+  }
+  /// How often its servers have started.
+  [[nodiscard]] std::uint64_t starts() const {
+    const std::lock_guard lock(mutex_);
+    return starts_;
   }
   [[nodiscard]] std::map<std::string, Json> all() const {
     const std::lock_guard lock(mutex_);
@@ -321,6 +345,7 @@ class FakeCluster {
   std::vector<std::string> missing_;
   std::uint64_t revision_ = 1000;
   std::uint64_t forgotten_ = 0;
+  std::uint64_t starts_ = 0;
   std::uint64_t uids_ = 0;
 };
 
@@ -389,10 +414,12 @@ class FakeApi : public Api {
   class Stream final : public WatchStream {
    public:
     Stream(FakeApi& api, std::string path, std::uint64_t revision)
-        : api_(api), path_(std::move(path)), revision_(revision) {}
+        : api_(api), path_(std::move(path)), revision_(revision), start_(api.cluster_->starts()) {}
     [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline deadline) override {
       const auto left = deadline.at_since_boot - api_.clock_.now().since_boot;
-      const auto line = api_.cluster_->event_after(path_, revision_, std::max(left, std::chrono::nanoseconds{0}));
+      const auto line =
+          api_.cluster_->event_after(path_, revision_, start_, std::max(left, std::chrono::nanoseconds{0}));
+      if (api_.cluster_->starts() != start_) return fail(ErrorCode::unavailable, "the connection was lost");
       if (!line) return std::optional<wire::kube::ApiEvent>();
       TRY(auto event, wire::kube::decode_event(*line));
       return std::optional(std::move(event));
@@ -402,6 +429,7 @@ class FakeApi : public Api {
     FakeApi& api_;
     const std::string path_;
     std::uint64_t revision_;
+    const std::uint64_t start_;
   };
 
   const std::shared_ptr<FakeCluster> cluster_;

@@ -42,15 +42,27 @@ class Form {
   [[nodiscard]] virtual bool has(Kind kind) const = 0;
   /// Of a kind it has.
   [[nodiscard]] virtual wire::kube::ApiResource resource_of(Kind kind) const = 0;
-  /// "CroftVacancy", "IPAMBlock".
+  /// "CroftPoolSet", "IPAMBlock".
   [[nodiscard]] virtual std::string_view object_kind_of(Kind kind) const = 0;
   /// Error: invalid_argument for a name that can have none.
   [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
   /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an
-  /// empty one finds all.
+  /// empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this version of
+  /// Calico writes them: a node's affinities without Calico's labels.
   [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const = 0;
+  /// Whether the names of objects alone tell which records they are, so that lists of keys need no more; but for names
+  /// that somebody made up.
+  [[nodiscard]] virtual bool tells_keys_by_name(Kind /*kind*/) const { return false; }
+  /// The record that an object of this name is; nothing when it is none.
+  [[nodiscard]] virtual std::optional<Key> key_of_name(Kind /*kind*/, const std::string& /*name*/) const { return {}; }
   /// Whether a record is deleted by a mark first: others may read it, and a finalizer keep it.
   [[nodiscard]] virtual bool marks_deleted(Kind kind) const = 0;
+  /// What a watch sees an owner's records by, as Croft writes them; other programs drop the label with their next
+  /// write. Nothing for kinds without. `owner` as in the names of its records: "host/node-a".
+  [[nodiscard]] virtual std::optional<wire::kube::ApiSelection> followed_by_label(Kind /*kind*/,
+                                                                                  std::string_view /*owner*/) const {
+    return {};
+  }
   /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,45 +26,47 @@ constexpr int kTriesMax = 20;
 /// Pages of one list are of one moment, and that is not older.
 constexpr std::chrono::seconds kListAgeMax{60};
 constexpr std::size_t kListsMax = 8;
+constexpr std::size_t kPositionsMax = 64;
 
-/// Of a list in order, the records of a window.
-std::span<const Record> within(const core::KeyWindow& window, const std::vector<Record>& records) {
-  const auto name_of = [](const Record& record) -> const std::string& { return record.key.name; };
-  const auto from = std::ranges::lower_bound(records, window.from, {}, name_of);
-  const auto before = std::ranges::lower_bound(records, window.before, {}, name_of);
-  return from < before ? std::span<const Record>(from, before) : std::span<const Record>();
+/// Of keys in order, those of a window.
+std::span<const Key> within(const core::KeyWindow& window, const std::vector<Key>& keys) {
+  const auto name_of = [](const Key& key) -> const std::string& { return key.name; };
+  const auto from = std::ranges::lower_bound(keys, window.from, {}, name_of);
+  const auto before = std::ranges::lower_bound(keys, window.before, {}, name_of);
+  return from < before ? std::span<const Key>(from, before) : std::span<const Key>();
 }
 
 class KubeStore final : public Store {
  public:
-  KubeStore(std::unique_ptr<kube::Api> api, FormsOf lay_out, const Clock& clock)
+  KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock)
       : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock) {}
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    const std::vector<Key> keys(wanted.records.begin(), wanted.records.end());
-    std::set<core::Listing> listings(wanted.lists.begin(), wanted.lists.end());
-    listings.insert(wanted.keys.begin(), wanted.keys.end());
-    for (const core::KeyWindow& window : wanted.windows) listings.insert(window.listing);
-    for (const core::KeyWindow& window : wanted.counts) listings.insert(window.listing);
-    TRY(Objects * objects, laid_out(deadline));
-    TRY(Objects::Together found, objects->read(keys, listings, deadline));
+    Objects::Wanted asked;
+    asked.records.assign(wanted.records.begin(), wanted.records.end());
+    asked.lists = wanted.lists;
+    asked.keys = wanted.keys;
+    for (const core::KeyWindow& window : wanted.counts) asked.keys.insert(window.listing);
+    for (const core::KeyWindow& window : wanted.windows) {
+      if (!asked.keys.contains(window.listing)) asked.glances.insert(window.listing);
+    }
+    // Who reads will write: whether Calico's data is ready is asked along (Objects::Wanted::beside).
+    TRY(Objects::Together found, read_objects(asked, deadline));
     ReadAnswer answer;
     answer.records = std::move(found.records);
-    for (const core::Listing& listing : wanted.keys) {
-      auto listed = std::make_shared<std::vector<Key>>();
-      for (const Record& record : found.lists.at(listing)) listed->push_back(record.key);
-      answer.keys.push_back(std::move(listed));
-    }
     for (const core::KeyWindow& window : wanted.windows) {
-      const auto seen = within(window, found.lists.at(window.listing));
-      core::KeysInWindow& keys_seen = answer.windows.emplace_back();
-      for (const Record& record : seen.first(std::min(seen.size(), core::kKeyWindowMax))) {
-        keys_seen.keys.push_back(record.key);
-      }
-      keys_seen.more = seen.size() > core::kKeyWindowMax;
+      core::KeysInWindow& seen = answer.windows.emplace_back();
+      const auto glance = found.glances.find(window.listing);
+      const std::vector<Key>& all = glance != found.glances.end() ? glance->second.keys : found.keys.at(window.listing);
+      const auto inside = within(window, all);
+      seen.keys.assign(inside.begin(), inside.begin() + std::min(inside.size(), core::kKeyWindowMax));
+      seen.more = inside.size() > core::kKeyWindowMax || (glance != found.glances.end() && glance->second.more);
     }
     for (const core::KeyWindow& window : wanted.counts) {
-      answer.counts.push_back(within(window, found.lists.at(window.listing)).size());
+      answer.counts.push_back(within(window, found.keys.at(window.listing)).size());
+    }
+    for (const core::Listing& listing : wanted.keys) {
+      answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(found.keys.at(listing))));
     }
     for (const core::Listing& listing : wanted.lists) answer.lists.push_back(std::move(found.lists.at(listing)));
     return answer;
@@ -94,7 +97,7 @@ class KubeStore final : public Store {
     return page;
   }
 
-  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> /*as_of*/, std::span<const Write> writes,
+  [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                               const WriteToken& token, Deadline deadline) override {
     TRY_VOID(check_writes(writes));
     TRY(Objects * objects, laid_out(deadline));
@@ -103,6 +106,7 @@ class KubeStore final : public Store {
                   fmt::format("a Kubernetes API writes one record at a time, not {}", writes.size()));
     }
     const Write& write = writes.front();
+    if (as_of) TRY_VOID(check_is_of_this_history(*objects, *as_of, write.key, deadline));
     const bool is_gone_anyhow = !kube::has_records(write.key.kind) && !write.value;
     if (write.only_check || is_gone_anyhow) return check(write, deadline);
     TRY(const kube::Form* form, objects->form_of(write.key.kind));
@@ -119,6 +123,46 @@ class KubeStore final : public Store {
         break;
     }
     return write_whatever_is_there(*objects, write, token, deadline);
+  }
+
+  [[nodiscard]] std::vector<Result<Revision>> commit_each(std::optional<Revision> as_of, std::span<const Write> writes,
+                                                          const WriteToken& token, Deadline deadline) override {
+    std::vector<Result<Revision>> outcomes(writes.size(), Result<Revision>(Revision()));
+    const auto all_together = [&]() -> Result<void> {
+      TRY(Objects * objects, laid_out(deadline));
+      if (as_of && !writes.empty()) {
+        TRY_VOID(check_is_of_this_history(*objects, *as_of, writes.front().key, deadline));
+      }
+      TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
+      std::vector<kube::Request> requests;
+      std::vector<std::size_t> asked, alone;
+      for (std::size_t i = 0; i < writes.size(); ++i) {
+        auto request = first_request(*objects, writes[i], token);
+        if (!request) {
+          outcomes[i] = fail(request.error());
+        } else if (*request) {
+          requests.push_back(**std::move(request));
+          asked.push_back(i);
+        } else {
+          alone.push_back(i);
+        }
+      }
+      const auto answers = objects->api().call_all(requests, deadline);
+      for (std::size_t k = 0; k < asked.size(); ++k) {
+        auto settled = objects->settled_by(writes[asked[k]], answers[k]);
+        if (settled) {
+          outcomes[asked[k]] = *std::move(settled);
+        } else {
+          alone.push_back(asked[k]);
+        }
+      }
+      for (const std::size_t i : alone) outcomes[i] = commit_as_of(as_of, writes.subspan(i, 1), token, deadline);
+      return {};
+    };
+    if (const auto done = all_together(); !done) {
+      for (auto& outcome : outcomes) outcome = fail(done.error());
+    }
+    return outcomes;
   }
 
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
@@ -142,7 +186,12 @@ class KubeStore final : public Store {
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
-    return kube::position_now(*objects, deadline);
+    TRY(const Revision position, objects->prove(deadline));
+    const std::lock_guard lock(mutex_);
+    forget_other_histories(*objects);
+    if (positions_.size() >= kPositionsMax) positions_.erase(positions_.begin());
+    positions_.insert(position);
+    return position;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
@@ -150,7 +199,7 @@ class KubeStore final : public Store {
     TRY(Objects * objects, laid_out(deadline));
     for (const Key& key : scope.records) TRY_VOID(check_kind(*objects, key.kind));
     for (const core::Listing& listing : scope.lists) TRY_VOID(check_kind(*objects, listing.kind));
-    return kube::make_watch(*objects, scope, after);
+    return kube::make_watch(*objects, ready_, scope, after);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
@@ -160,23 +209,71 @@ class KubeStore final : public Store {
             .shared = true,
             .durable = true,
             .foreign_writers = true,
+            .keeps_hints = false,
+            .reads_one_by_one = true,
+            .records_settling = true,
             .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = false,
             .kubernetes_services = true};
   }
 
-  [[nodiscard]] std::uint64_t history() const override { return 0; }
-  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline) override { return 0; }
+  [[nodiscard]] std::uint64_t history() const override {
+    const std::lock_guard lock(layout_mutex_);
+    return layouts_.empty() ? 0 : layouts_.back()->history();
+  }
+  [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
+    TRY(Objects * objects, laid_out(deadline));
+    TRY_VOID(objects->prove(deadline));
+    return objects->history();
+  }
 
  private:
-  /// What is known of the cluster; asked for when it is needed first.
-  [[nodiscard]] Result<Objects*> laid_out(Deadline deadline) {
+  [[nodiscard]] static Result<std::optional<kube::Request>> first_request(const Objects& objects, const Write& write,
+                                                                          const WriteToken& token) {
+    TRY_VOID(check_writes({&write, 1}));
+    if (write.only_check || !kube::has_records(write.key.kind)) return std::optional<kube::Request>();
+    TRY(const kube::Form* form, objects.form_of(write.key.kind));
+    TRY_VOID(form->check_write(write));
+    return objects.first_request(write, token);
+  }
+
+  /// What is known of the cluster; asked for when it is needed first. Only `guess` may be answered with one.
+  [[nodiscard]] Result<Objects*> laid_out(Deadline deadline, LayoutCare care = LayoutCare::ask) {
     const std::lock_guard lock(layout_mutex_);
-    if (!objects_) {
-      TRY(auto forms, lay_out_(*api_, deadline));
-      objects_.emplace(*api_, std::move(forms), clock_);
+    const bool will_do = !layouts_.empty() && (!is_guess_ || care == LayoutCare::guess);
+    if (will_do) return layouts_.back().get();
+    TRY(Layout layout, lay_out_(*api_, care, deadline));
+    is_guess_ = layout.is_guess;
+    layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_));
+    return layouts_.back().get();
+  }
+  /// A record of Calico's was read, or is not there although its kind is: Calico would choose the same.
+  void confirm_layout(const Objects* objects) {
+    const std::lock_guard lock(layout_mutex_);
+    if (layouts_.back().get() == objects) is_guess_ = false;
+  }
+
+  /// Reads by a guess while there is nothing better: a plugin alone is spared the question.
+  [[nodiscard]] Result<Objects::Together> read_objects(Objects::Wanted& wanted, Deadline deadline) {
+    TRY(Objects * objects, laid_out(deadline, LayoutCare::guess));
+    wanted.beside = kube::readiness_request(*objects, ready_);
+    auto found = objects->read(wanted, deadline);
+    if (!found && found.error().code == ErrorCode::refused_by_configuration) {
+      TRY(Objects * asked, laid_out(deadline));
+      if (asked == objects) return found;
+      objects = asked;
+      wanted.beside = kube::readiness_request(*objects, ready_);
+      found = objects->read(wanted, deadline);
     }
-    return &*objects_;
+    if (!found) return found;
+    if (found->beside) kube::take_readiness(*objects, ready_, *found->beside);
+    if (asks_for_calicos(wanted)) confirm_layout(objects);
+    return found;
+  }
+  [[nodiscard]] static bool asks_for_calicos(const Objects::Wanted& wanted) {
+    const auto is_calicos = [](const auto& one) { return wire::calico::has_crd(one.kind); };
+    return std::ranges::any_of(wanted.records, is_calicos) || std::ranges::any_of(wanted.lists, is_calicos) ||
+           std::ranges::any_of(wanted.keys, is_calicos) || std::ranges::any_of(wanted.glances, is_calicos);
   }
 
   [[nodiscard]] static Result<void> check_kind(const Objects& objects, Kind kind) {
@@ -202,9 +299,10 @@ class KubeStore final : public Store {
       const bool is_good = found != lists_.end() && clock_.now().since_boot - found->second.taken_at < kListAgeMax;
       if (is_good) return found->second.records;
     }
-    TRY(Objects * objects, laid_out(deadline));
-    const core::Listing listing{request.kind, request.name_prefix};
-    TRY(Objects::Together found, objects->read({}, {listing}, deadline));
+    const core::Listing listing{request.kind, request.name_prefix, true};
+    Objects::Wanted asked;
+    asked.lists.insert(listing);
+    TRY(Objects::Together found, read_objects(asked, deadline));
     return List(std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing))));
   }
 
@@ -215,6 +313,20 @@ class KubeStore final : public Store {
     if (!request.after.empty() && lists_.contains(key)) return;
     if (lists_.size() >= kListsMax) lists_.clear();
     lists_.insert_or_assign(key, Kept{records, clock_.now().since_boot});
+  }
+
+  /// With mutex_ held.
+  void forget_other_histories(const Objects& objects) {
+    if (std::exchange(positions_of_, objects.history()) != objects.history()) positions_.clear();
+  }
+
+  /// A decision from memory counts only in the history that was remembered.
+  [[nodiscard]] Result<void> check_is_of_this_history(Objects& objects, Revision as_of, const Key& key,
+                                                      Deadline deadline) {
+    if (objects.is_doubted()) TRY_VOID(objects.prove(deadline));
+    const std::lock_guard lock(mutex_);
+    forget_other_histories(objects);
+    return positions_.contains(as_of) ? Result<void>() : fail(kube::conflict_on(key));
   }
 
   /// Whether the condition holds; nothing is written.
@@ -243,18 +355,21 @@ class KubeStore final : public Store {
   }
 
   const std::unique_ptr<kube::Api> api_;
-  const FormsOf lay_out_;
+  const LayoutOf lay_out_;
   const Clock& clock_;
-  std::mutex layout_mutex_;
-  std::optional<Objects> objects_;  ///< guarded by layout_mutex_ until it is there; then it stays
+  mutable std::mutex layout_mutex_;
+  std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: the last one counts, all stay
+  bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
   kube::CalicoReadiness ready_;
   std::mutex mutex_;
-  std::map<ListKey, Kept> lists_;  ///< guarded by mutex_: that are read page by page
+  std::set<Revision> positions_;    ///< guarded by mutex_: that were given out in this history, the last ones
+  std::uint64_t positions_of_ = 0;  ///< guarded by mutex_
+  std::map<ListKey, Kept> lists_;   ///< guarded by mutex_: that are read page by page
 };
 
 }  // namespace
 
-std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, FormsOf lay_out, const Clock& clock) {
+std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock) {
   return std::make_unique<KubeStore>(std::move(api), std::move(lay_out), clock);
 }
 

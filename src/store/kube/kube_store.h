@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -11,15 +12,26 @@
 
 namespace croft::store {
 
-/// Which kinds of records a store has in an API, and how; it may ask the API.
-using FormsOf = std::function<Result<std::vector<std::unique_ptr<kube::Form>>>(kube::Api& api, Deadline deadline)>;
+/// Which kinds of records a store has in an API, and how.
+struct Layout {
+  std::vector<std::unique_ptr<kube::Form>> forms;
+  /// Nobody has asked the API: when one of the kinds is missing there, another layout may be right.
+  bool is_guess = false;
+};
+/// How far to go for a layout.
+enum class LayoutCare : std::uint8_t {
+  guess,  ///< what most likely is right, without asking
+  ask,    ///< ask the API, where that is needed
+};
+using LayoutOf = std::function<Result<Layout>(kube::Api& api, LayoutCare care, Deadline deadline)>;
 
 /// A register in a Kubernetes API: each record an object, written by itself under its resourceVersion
 /// (docs/formats/kubernetes-own.md). Without atomic commits: the engine writes in order (engine/ordered_commit.h). Each
 /// record of a read is as of some moment of the call; lists are as of one moment each.
 ///
-/// `lay_out` is asked with the first call, until it succeeds once. The clock must outlive the store.
-[[nodiscard]] std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, FormsOf lay_out,
+/// `lay_out` is asked with the first call, until it succeeds once; a guess holds once a record of Calico's was read by
+/// it, and before anything is written. The clock must outlive the store.
+[[nodiscard]] std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out,
                                                      const Clock& clock);
 
 }  // namespace croft::store

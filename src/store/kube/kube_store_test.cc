@@ -14,7 +14,8 @@ class KubeBackend final : public ConformanceBackend {
  public:
   [[nodiscard]] std::unique_ptr<Store> open() override {
     return make_kube_store(
-        std::make_unique<kube::FakeApi>(cluster_, clock_), [](kube::Api&, Deadline) { return forms(); }, clock_);
+        std::make_unique<kube::FakeApi>(cluster_, clock_), [](kube::Api&, LayoutCare, Deadline) { return layout(); },
+        clock_);
   }
   void damage(const Key& key) override {
     const auto all = forms();
@@ -33,6 +34,7 @@ class KubeBackend final : public ConformanceBackend {
     return wire::kube::own_kind_of(kind) != nullptr || wire::calico::has_crd(kind);
   }
   [[nodiscard]] bool outlives_processes() const override { return false; }
+  [[nodiscard]] kube::FakeCluster& cluster() { return *cluster_; }
 
  private:
   [[nodiscard]] static Result<std::vector<std::unique_ptr<kube::Form>>> forms() {
@@ -43,11 +45,57 @@ class KubeBackend final : public ConformanceBackend {
     return forms;
   }
 
+  [[nodiscard]] static Result<Layout> layout() {
+    TRY(auto all, forms());
+    return Layout{std::move(all), false};
+  }
+
   os::SystemClock clock_;
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
 };
 
 using wire::calico::ApiGroup;
+
+/// etcd put back to an older state gives its revisions a second time: an update of what is remembered would pass, and
+/// undo what another has written since.
+TEST(KubeStore, WhatIsRememberedOfBeforeAnApiWasPutBackIsNotWritten) {
+  os::SystemClock clock;
+  KubeBackend<ApiGroup::crd_v1> backend;
+  const auto ours = backend.open();
+  const auto others = backend.open();
+  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+  const Key key = core::pool_set_key();
+  const auto write = [&](Store& store, std::uint64_t generation, Condition condition) {
+    const Write one{key, core::PoolSet{generation}, condition};
+    return store.commit({&one, 1}, WriteToken{{std::uint8_t(generation)}}, soon());
+  };
+  const auto made = write(*ours, 1, Condition::if_absent());
+  ASSERT_TRUE(made);
+  const auto saved = backend.cluster().save();
+  const auto position = ours->position(soon());
+  ASSERT_TRUE(position);
+  const auto watch = ours->watch({{key}, {}}, *position, soon());
+  ASSERT_TRUE(watch);
+  const auto remembered = write(*ours, 2, Condition::if_revision(*made));
+  ASSERT_TRUE(remembered);
+  ASSERT_TRUE((*watch)->next(soon()));
+  const std::uint64_t history = ours->history();
+
+  backend.cluster().put_back(saved);
+  const auto theirs = write(*others, 3, Condition::if_revision(*made));
+  ASSERT_TRUE(theirs);
+  ASSERT_EQ(*theirs, *remembered) << "the same revision a second time, or this test says nothing";
+
+  Result<std::vector<Change>> told = (*watch)->next(soon());
+  while (told) told = (*watch)->next(soon());
+  EXPECT_EQ(told.error().code, ErrorCode::too_old);
+  const Write undone{key, core::PoolSet{4}, Condition::if_revision(*remembered)};
+  const auto committed = ours->commit_as_of(*position, {&undone, 1}, {}, soon());
+  ASSERT_FALSE(committed);
+  EXPECT_EQ(committed.error().code, ErrorCode::conflict);
+  EXPECT_GT(ours->history(), history);
+  EXPECT_EQ(ours->get(key, soon()).value()->value, core::Value(core::PoolSet{3}));
+}
 
 INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,
                          testing::Values(BackendCase{"crd.projectcalico.org/v1",

@@ -18,6 +18,9 @@ constexpr std::int64_t kPageObjects = 500;
 constexpr int kListTries = 5;
 constexpr int kCreateTries = 8;
 constexpr std::size_t kSeenMax = 20'000;
+/// The objects without their specs; a server that cannot gives them whole.
+constexpr std::string_view kAcceptNames =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
 /// What people set, and would miss when an API server drops what its schema does not know. Of what machines write all
 /// members that decide something are in every version.
@@ -83,10 +86,52 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
   const auto metadata = member_of(object.value, "metadata");
   const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
   const bool has_finalizers = object.meta.deletion_timestamp || (finalizers && finalizers->first_child());
+  const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
+  const auto label = labels ? member_of(*labels, wire::kube::kOwnerLabel) : std::nullopt;
   const std::lock_guard lock(mutex_);
   if (seen_.size() >= kSeenMax) seen_.clear();
   seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
-                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers});
+                         Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
+                              label ? std::string(label->text()) : std::string()});
+}
+
+void Objects::note(Revision revision) {
+  const std::lock_guard lock(mutex_);
+  highest_ = std::max(highest_, revision);
+}
+
+Result<Revision> Objects::prove(Deadline deadline) {
+  const Key set = core::pool_set_key();
+  TRY(const Form* form, form_of(set.kind));
+  TRY(const std::string path, path_of(*form, set.kind));
+  wire::kube::ApiListQuery query;
+  query.limit = 1;
+  const Revision before = [&] {
+    const std::lock_guard lock(mutex_);
+    return highest_;
+  }();
+  const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
+  if (answer.outcome != Outcome::done) return fail(error_of(answer, set.kind, "list"));
+  TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
+  TRY(const Revision position, revision_of(page.resource_version));
+  const std::lock_guard lock(mutex_);
+  if (position < before) {
+    // What others noted meanwhile may be of either history.
+    highest_ = position;
+    seen_.clear();
+    ++history_;
+  } else {
+    highest_ = std::max(highest_, position);
+  }
+  doubted_ = false;
+  return position;
+}
+
+bool Objects::is_labelled(const Key& key, std::string_view owner) const {
+  const auto form = form_of(key.kind);
+  const auto select = form ? (*form)->followed_by_label(key.kind, owner) : std::nullopt;
+  const std::string label = seen(key).owner_label;
+  return select && !label.empty() && select->label_selector.ends_with("=" + label);
 }
 
 Objects::Seen Objects::seen(const Key& key) const {
@@ -123,31 +168,55 @@ Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
   return std::optional(std::move(found->stored.record));
 }
 
-Result<Objects::Together> Objects::read(std::span<const Key> keys, const std::set<core::Listing>& listings,
-                                        Deadline deadline) {
+Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listing, bool only_names) const {
+  std::vector<Part> parts;
+  if (!has_records(listing.kind)) return parts;
+  TRY(const Form* form, form_of(listing.kind));
+  TRY(const std::string path, path_of(*form, listing.kind));
+  for (const wire::kube::ApiSelection& select : form->selections(listing)) {
+    Part& part = parts.emplace_back(Part{&listing, form, path, {}, only_names});
+    part.query.limit = kPageObjects;
+    part.query.select = select;
+  }
+  return parts;
+}
+
+Request Objects::page_of(const Part& part) {
+  Request request = request_of(Request::Method::get, wire::kube::list_path(part.path, part.query));
+  const bool names_will_do = part.only_names && part.form->tells_keys_by_name(part.listing->kind);
+  if (names_will_do) request.accept = std::string(kAcceptNames);
+  return request;
+}
+
+Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline) {
   std::vector<Request> requests;
-  for (const Key& key : keys) {
+  for (const Key& key : wanted.records) {
     if (!has_records(key.kind)) continue;
     TRY(const Form* form, form_of(key.kind));
     TRY(std::string path, path_of(*form, key));
     requests.push_back(request_of(Request::Method::get, std::move(path)));
   }
-  std::vector<Part> parts;
-  for (const core::Listing& listing : listings) {
-    if (!has_records(listing.kind)) continue;
-    TRY(const Form* form, form_of(listing.kind));
-    TRY(const std::string path, path_of(*form, listing.kind));
-    for (const wire::kube::ApiSelection& select : form->selections(listing)) {
-      Part& part = parts.emplace_back(Part{&listing, form, path, {}});
-      part.query.limit = kPageObjects;
-      part.query.select = select;
-      requests.push_back(request_of(Request::Method::get, wire::kube::list_path(path, part.query)));
+  std::vector<Part> lists, keys, glances;
+  const auto ask = [&](const std::set<core::Listing>& listings, bool only_names,
+                       std::vector<Part>& parts) -> Result<void> {
+    for (const core::Listing& listing : listings) {
+      TRY(std::vector<Part> some, parts_of(listing, only_names));
+      for (Part& part : some) {
+        requests.push_back(page_of(part));
+        parts.push_back(std::move(part));
+      }
     }
-  }
+    return {};
+  };
+  TRY_VOID(ask(wanted.lists, false, lists));
+  TRY_VOID(ask(wanted.keys, true, keys));
+  TRY_VOID(ask(wanted.glances, true, glances));
+  if (wanted.beside) requests.push_back(*wanted.beside);
+
   const auto answers = api_.call_all(requests, deadline);
   Together together;
   auto answer = answers.begin();
-  for (const Key& key : keys) {
+  for (const Key& key : wanted.records) {
     std::optional<Found> found;
     if (has_records(key.kind)) {
       TRY(const Form* form, form_of(key.kind));
@@ -159,9 +228,32 @@ Result<Objects::Together> Objects::read(std::span<const Key> keys, const std::se
     }
     together.records.push_back(found ? std::optional(std::move(found->stored.record)) : std::nullopt);
   }
-  for (const core::Listing& listing : listings) together.lists[listing];
-  for (Part& part : parts) TRY_VOID(take_pages(part, *answer++, deadline, together.lists[*part.listing]));
+  for (const core::Listing& listing : wanted.lists) together.lists[listing];
+  for (const core::Listing& listing : wanted.keys) together.keys[listing];
+  for (const core::Listing& listing : wanted.glances) together.glances[listing];
+  for (Part& part : lists) TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing]));
   for (auto& [listing, records] : together.lists) put_in_order(records);
+  for (Part& part : keys) {
+    TRY(const core::KeysInWindow seen, take_keys(part, *answer++, false, deadline));
+    auto& all = together.keys[*part.listing];
+    all.insert(all.end(), seen.keys.begin(), seen.keys.end());
+  }
+  for (auto& [listing, all] : together.keys) {
+    std::ranges::sort(all);
+    const auto again = std::ranges::unique(all);
+    all.erase(again.begin(), again.end());
+  }
+  for (Part& part : glances) {
+    TRY(core::KeysInWindow seen, take_keys(part, *answer++, true, deadline));
+    auto& glance = together.glances[*part.listing];
+    glance.keys.insert(glance.keys.end(), seen.keys.begin(), seen.keys.end());
+    glance.more = glance.more || seen.more;
+  }
+  for (auto& [listing, glance] : together.glances) {
+    if (glance.more) glance.keys.clear();
+    std::ranges::sort(glance.keys);
+  }
+  if (wanted.beside) together.beside = *answer++;
   return together;
 }
 
@@ -176,27 +268,75 @@ void Objects::put_in_order(std::vector<Record>& records) {
 }
 
 /// All pages, which are of one moment, beginning with the one that was asked for already.
-Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records) {
-  const std::size_t before = records.size();
+template <class Take>
+Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, Take take) {
   for (int tries = 1;;) {
     const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries;
     if (is_lost) {
       // The rest of this moment is no longer known: from the beginning.
-      records.resize(before);
+      TRY_VOID(take(nullptr));
       part.query.continue_token.clear();
     } else {
       if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
       TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
-      for (const ApiListPage::Item& item : page.items) {
-        TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
-        if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
-        records.push_back(std::move(stored.record));
-      }
+      if (const auto revision = revision_of(page.resource_version)) note(*revision);
       part.query.continue_token = page.continue_token;
-      if (part.query.continue_token.empty()) return {};
+      TRY(const bool goes_on, take(&page));
+      if (!goes_on || part.query.continue_token.empty()) return {};
     }
-    answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(part.path, part.query)), deadline);
+    answer = api_.call(page_of(part), deadline);
   }
+}
+
+Result<void> Objects::take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records) {
+  const std::size_t before = records.size();
+  return take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
+    if (page == nullptr) {
+      records.resize(before);
+      return true;
+    }
+    for (const ApiListPage::Item& item : page->items) {
+      TRY(Stored stored, part.form->decode(part.listing->kind, nullptr, item.value, item.meta));
+      if (stored.is_deleted || !stored.record.key.name.starts_with(part.listing->name_prefix)) continue;
+      records.push_back(std::move(stored.record));
+    }
+    return true;
+  });
+}
+
+Result<core::KeysInWindow> Objects::take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline) {
+  core::KeysInWindow seen;
+  const Kind kind = part.listing->kind;
+  const bool by_name = part.form->tells_keys_by_name(kind);
+  bool is_unclear = false;
+  TRY_VOID(take_pages(part, std::move(answer), deadline, [&](const ApiListPage* page) -> Result<bool> {
+    if (page == nullptr) {
+      seen.keys.clear();
+      return true;
+    }
+    for (const ApiListPage::Item& item : page->items) {
+      std::optional<Key> key;
+      if (by_name) {
+        key = part.form->key_of_name(kind, item.meta.name);
+        is_unclear = is_unclear || !key;
+      } else {
+        TRY(const Stored stored, part.form->decode(kind, nullptr, item.value, item.meta));
+        if (!stored.is_deleted) key = stored.record.key;
+      }
+      if (key && key->name.starts_with(part.listing->name_prefix)) seen.keys.push_back(*std::move(key));
+    }
+    seen.more = only_one_page && !page->continue_token.empty();
+    return !only_one_page && !is_unclear;
+  }));
+  if (!is_unclear) return seen;
+  // Somebody made an object of a name that no record has: what it is, it says itself.
+  std::vector<Record> records;
+  part.query.continue_token.clear();
+  part.only_names = false;
+  TRY_VOID(take_records(part, api_.call(page_of(part), deadline), deadline, records));
+  seen = {};
+  for (const Record& record : records) seen.keys.push_back(record.key);
+  return seen;
 }
 
 // ---------------------------------------------------------------- writing
@@ -216,7 +356,9 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
                               core::name_of(key.kind), key.name));
     }
   }
-  return revision_of(object->meta.resource_version);
+  const auto revision = revision_of(object->meta.resource_version);
+  if (revision) note(*revision);
+  return revision;
 }
 
 Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
@@ -237,14 +379,17 @@ Result<Revision> Objects::create(const Key& key, const Value& value, const Write
   return fail(conflict_on(key));
 }
 
-Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
-                                 Deadline deadline) {
+Result<Request> Objects::update_of(const Key& key, const Value& value, Revision revision,
+                                   const WriteToken& token) const {
   if (revision.value == 0) return fail(conflict_on(key));  // no record has it
   TRY(const Form* form, form_of(key.kind));
   TRY(std::string path, path_of(*form, key));
   const Basis basis{seen(key).uid, resource_version_of(revision)};
-  std::string body = form->encode(key, value, token, basis, clock_.now().wall);
-  const Answer answer = api_.call(request_of(Request::Method::put, std::move(path), std::move(body)), deadline);
+  return request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
+}
+
+Result<Revision> Objects::updated(const Key& key, const Value& value, const Answer& answer) {
+  TRY(const Form* form, form_of(key.kind));
   if (answer.outcome == Outcome::done) return written(*form, key, &value, answer);
   if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
     return fail(conflict_on(key));
@@ -252,23 +397,66 @@ Result<Revision> Objects::update(const Key& key, const Value& value, Revision re
   return fail(error_of(answer, key.kind, key.name));
 }
 
-Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
+Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
+                                 Deadline deadline) {
+  TRY(const Request request, update_of(key, value, revision, token));
+  return updated(key, value, api_.call(request, deadline));
+}
+
+Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revision) const {
   if (revision.value == 0) return fail(conflict_on(key));
   TRY(const Form* form, form_of(key.kind));
-  TRY(const std::string path, path_of(*form, key));
+  TRY(std::string path, path_of(*form, key));
   // Nobody has changed it since, so what did not keep it then does not keep it now: it is gone at once.
   const Seen known = seen(key);
   const bool goes_at_once = known.revision == revision && !known.has_finalizers;
-  if (goes_at_once || !form->marks_deleted(key.kind)) {
-    const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
-    const Answer answer = api_.call(
-        request_of(Request::Method::delete_object, path, wire::kube::encode_delete_options(only_if)), deadline);
-    if (answer.outcome == Outcome::done) return Revision(revision.value + 1);
-    if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
-      return fail(conflict_on(key));
-    }
-    return fail(error_of(answer, key.kind, key.name));
+  if (!goes_at_once && form->marks_deleted(key.kind)) return std::optional<Request>();
+  const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
+  return request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
+}
+
+Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
+  if (answer.outcome == Outcome::done) return Revision(revision.value + 1);
+  if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
+    return fail(conflict_on(key));
   }
+  return fail(error_of(answer, key.kind, key.name));
+}
+
+Result<std::optional<Request>> Objects::first_request(const Write& write, const WriteToken& token) const {
+  if (!has_records(write.key.kind)) return std::optional<Request>();
+  const bool is_new = write.condition.kind == Condition::Kind::absent && write.value;
+  if (is_new) {
+    TRY(const Form* form, form_of(write.key.kind));
+    TRY(std::string path, path_of(*form, write.key.kind));
+    TRY_VOID(form->object_name(write.key));
+    return request_of(Request::Method::post, std::move(path),
+                      form->encode(write.key, *write.value, token, std::nullopt, clock_.now().wall));
+  }
+  if (write.condition.kind != Condition::Kind::revision) return std::optional<Request>();
+  if (!write.value) return removal_of(write.key, write.condition.revision);
+  TRY(Request request, update_of(write.key, *write.value, write.condition.revision, token));
+  return std::optional(std::move(request));
+}
+
+std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Answer& answer) {
+  if (write.condition.kind == Condition::Kind::revision) {
+    return write.value ? updated(write.key, *write.value, answer)
+                       : removed(write.key, write.condition.revision, answer);
+  }
+  const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
+  if (is_there) return std::nullopt;
+  const auto form = form_of(write.key.kind);
+  if (!form) return fail(form.error());
+  if (answer.outcome == Outcome::done) return written(**form, write.key, &*write.value, answer);
+  return fail(error_of(answer, write.key.kind, write.key.name));
+}
+
+Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
+  TRY(const auto request, removal_of(key, revision));
+  if (request) return removed(key, revision, api_.call(*request, deadline));
+  TRY(const Form* form, form_of(key.kind));
+  TRY(const std::string path, path_of(*form, key));
   // The mark decides; what follows only clears away.
   TRY(const auto found, look(key, deadline));
   if (!found || found->stored.is_deleted || found->stored.record.revision != revision) return fail(conflict_on(key));

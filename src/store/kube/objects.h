@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,13 +35,23 @@ class Objects {
   [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. What is only marked as deleted is deleted on the way.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
-  /// Records in the order of `keys`, and all records of listings, ascending by name. All is asked for together.
+  /// What is asked for together.
+  struct Wanted {
+    std::vector<Key> records;
+    std::set<core::Listing> lists;    ///< all records
+    std::set<core::Listing> keys;     ///< all keys
+    std::set<core::Listing> glances;  ///< the keys, if they are few enough for one page
+    std::optional<Request> beside{};  ///< something else
+  };
+  /// In the same order; lists ascending by name.
   struct Together {
     std::vector<std::optional<Record>> records;
     std::map<core::Listing, std::vector<Record>> lists;
+    std::map<core::Listing, std::vector<Key>> keys;
+    std::map<core::Listing, core::KeysInWindow> glances;  ///< `more` without a key: they are too many
+    std::optional<Answer> beside{};
   };
-  [[nodiscard]] Result<Together> read(std::span<const Key> keys, const std::set<core::Listing>& listings,
-                                      Deadline deadline);
+  [[nodiscard]] Result<Together> read(const Wanted& wanted, Deadline deadline);
 
   // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another object
   // than the condition says; unknown_outcome.
@@ -50,8 +61,30 @@ class Objects {
                                         Deadline deadline);
   /// At once when the object is known not to outlive it, else by a mark first, where the kind has one.
   [[nodiscard]] Result<Revision> remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline);
+  /// What a write asks first, where that most likely is all; nothing for one that has to look before. For who sends
+  /// several writes together. Error: as of the write.
+  [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
+  /// What the answer to that says of the write; nothing when the write is to be made as if it had not been asked.
+  [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const Answer& answer);
   /// The second half of the deletion of an object with a mark; whoever sees one helps. What fails is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
+
+  /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
+  [[nodiscard]] bool is_labelled(const Key& key, std::string_view owner) const;
+
+  // Whether the API is still the one that was seen: an etcd put back to an older state gives revisions a second time
+  // (docs/reference/reliability.md). Its servers have to be restarted then, so that every watch ends.
+
+  /// A watch has ended: nothing that was learnt before is believed until prove().
+  void doubt() { doubted_ = true; }
+  [[nodiscard]] bool is_doubted() const { return doubted_; }
+  /// The position of the storage, which is not behind anything that was seen; or it was put back, and history() is
+  /// another. Asks the API.
+  [[nodiscard]] Result<Revision> prove(Deadline deadline);
+  /// Counts how often the storage was found put back.
+  [[nodiscard]] std::uint64_t history() const { return history_; }
+  /// A revision that the API has told.
+  void note(Revision revision);
 
   /// The error of an answer that is none of what was hoped for.
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
@@ -66,16 +99,31 @@ class Objects {
     const Form* form = nullptr;
     std::string path;
     wire::kube::ApiListQuery query;
+    bool only_names = false;
   };
-  [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records);
+  [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names) const;
+  [[nodiscard]] static Request page_of(const Part& part);
+  /// Calls `take` with each page; false from it ends the list.
+  template <class Take>
+  [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, Take take);
+  [[nodiscard]] Result<void> take_records(Part& part, Answer answer, Deadline deadline, std::vector<Record>& records);
+  /// Keys by the names of objects; by the objects themselves where those do not tell.
+  [[nodiscard]] Result<core::KeysInWindow> take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline);
   static void put_in_order(std::vector<Record>& records);
   /// Error also: refused_by_configuration, when the API has kept less of a setting than was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
+  [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
+                                          const WriteToken& token) const;
+  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, const Answer& answer);
+  /// Nothing where the mark comes first.
+  [[nodiscard]] Result<std::optional<Request>> removal_of(const Key& key, Revision revision) const;
+  [[nodiscard]] Result<Revision> removed(const Key& key, Revision revision, const Answer& answer) const;
   /// What is known of an object as of a version.
   struct Seen {
     std::string uid;
     Revision revision;
     bool has_finalizers = true;
+    std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
   };
   void remember(const Key& key, const wire::kube::ApiObject& object);
   [[nodiscard]] Seen seen(const Key& key) const;
@@ -83,14 +131,17 @@ class Objects {
   Api& api_;
   const std::vector<std::unique_ptr<Form>> forms_;
   const Clock& clock_;
+  std::atomic<bool> doubted_{false};
+  std::atomic<std::uint64_t> history_{0};
   mutable std::mutex mutex_;
+  Revision highest_;  ///< guarded by mutex_: of all that were told
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };
 
 /// Whether there are records of a kind at all. What is beside a block is in the block's own object here, and goes with
-/// it.
-[[nodiscard]] inline bool has_records(Kind kind) { return kind != Kind::block_beside; }
+/// it; hints are not kept (Capabilities::keeps_hints).
+[[nodiscard]] inline bool has_records(Kind kind) { return kind != Kind::block_beside && !core::is_hint(kind); }
 
 /// Whether an answer says that there is no such object. Not when the whole resource is unknown: its CRD is missing.
 [[nodiscard]] bool is_absent(const Answer& answer);

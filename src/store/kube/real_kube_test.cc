@@ -41,7 +41,11 @@ class RealBackend final : public ConformanceBackend {
   }
   [[nodiscard]] std::unique_ptr<Store> open() override {
     return make_kube_store(
-        client(), [](kube::Api&, Deadline) -> Result<Forms> { return forms(); }, clock_);
+        client(),
+        [](kube::Api&, LayoutCare, Deadline) -> Result<Layout> {
+          return Layout{forms(), false};
+        },
+        clock_);
   }
   void damage(const Key& key) override {
     const auto api = client();

@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,7 +24,8 @@ constexpr std::chrono::milliseconds kLook{500};
 /// Before a stream that ended is opened again; then twice as long, up to the second.
 constexpr std::chrono::milliseconds kPauseMin{50};
 constexpr std::chrono::milliseconds kPauseMax{2000};
-/// More records than this are not followed one by one: each is a stream, and a connection has about 100.
+/// More records than this are not followed one by one: each is a stream, and a connection has about 100. Those with
+/// their owner's label need none of their own.
 constexpr std::size_t kFollowedMax = 40;
 
 /// What a stream looks at.
@@ -32,6 +35,7 @@ struct Look {
   wire::kube::ApiSelection select{};  ///< of it
   std::optional<Key> record;          ///< or this one
   bool followed = false;              ///< only whether it changes
+  bool by_label = false;              ///< and that of all that have the owner's label
 };
 
 /// Where the changes of all streams meet.
@@ -46,6 +50,27 @@ class Changes {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
     came_.notify_one();
+  }
+  /// A record that its owner's label shows, followed or not. `is_lost`: it is deleted, or somebody wrote it without the
+  /// label.
+  void tell_by_label(const Key& key, Revision revision, bool is_lost) {
+    const std::lock_guard lock(mutex_);
+    if (is_lost) lost_.emplace_back(key, revision);
+    is_lost ? static_cast<void>(told_by_label_.erase(key)) : static_cast<void>(told_by_label_[key] = revision);
+    changes_.push_back(Change::touched(key, revision));
+    came_.notify_one();
+  }
+  /// Who begins to follow one hears what was told of it before.
+  void tell_again(const Key& key, Revision after) {
+    const std::lock_guard lock(mutex_);
+    const auto told = told_by_label_.find(key);
+    if (told == told_by_label_.end() || told->second <= after) return;
+    changes_.push_back(Change::touched(key, told->second));
+    came_.notify_one();
+  }
+  [[nodiscard]] std::vector<std::pair<Key, Revision>> lost() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lost_, {});
   }
   [[nodiscard]] Result<std::vector<Change>> take(const Clock& clock, Deadline deadline) {
     std::unique_lock lock(mutex_);
@@ -64,6 +89,8 @@ class Changes {
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<Change> changes_;
+  std::vector<std::pair<Key, Revision>> lost_;
+  std::map<Key, Revision> told_by_label_;
   std::optional<Error> error_;
 };
 
@@ -71,7 +98,12 @@ class Changes {
 class Feed {
  public:
   Feed(Objects& objects, Changes& changes, Look look, Revision after)
-      : objects_(objects), changes_(changes), look_(std::move(look)), seen_(after), thread_([this] { run(); }) {}
+      : objects_(objects),
+        changes_(changes),
+        look_(std::move(look)),
+        history_(objects.history()),
+        seen_(after),
+        thread_([this] { run(); }) {}
   ~Feed() {
     stop();
     thread_.join();
@@ -107,7 +139,11 @@ class Feed {
       if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 410) return lost();
       if (opened.stream && follow(*opened.stream)) pause = kPauseMin;
       if (failed_) return;
+      objects_.doubt();
       if (!sleeps(pause)) return;
+      // A server that was put back to an older state would wait for the revision to come again.
+      if (const auto proven = objects_.prove(in(std::chrono::seconds{10})); !proven) continue;
+      if (objects_.history() != history_) return lost();
       pause = std::min<std::chrono::nanoseconds>(pause * 2, kPauseMax);
     }
   }
@@ -155,12 +191,18 @@ class Feed {
     if (!revision) return false;
     if (event.type != ApiEvent::Type::bookmark) tell(event, *revision);
     seen_ = std::max(seen_, *revision);
+    objects_.note(seen_);
     return true;
   }
 
   void tell(const ApiEvent& event, Revision revision) {
     const auto form = objects_.form_of(look_.kind);
     const bool is_gone = event.type == ApiEvent::Type::deleted;
+    if (look_.by_label) {
+      const auto key = (*form)->key_of_name(look_.kind, event.object->meta.name);
+      if (!key) return;
+      return changes_.tell_by_label(*key, revision, is_gone);
+    }
     if (look_.followed) {
       changes_.add(is_gone ? Change::deleted(*look_.record, revision) : Change::touched(*look_.record, revision));
       return;
@@ -179,6 +221,7 @@ class Feed {
   Objects& objects_;
   Changes& changes_;
   const Look look_;
+  const std::uint64_t history_;
   Revision seen_;        ///< of the thread
   bool failed_ = false;  ///< of the thread
   std::mutex mutex_;
@@ -189,17 +232,20 @@ class Feed {
 
 class KubeWatch final : public Watch {
  public:
-  KubeWatch(Objects& objects, const WatchScope& scope, Revision after) : objects_(objects) {
+  KubeWatch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope, Revision after)
+      : objects_(objects), readiness_(readiness) {
     for (const Key& key : scope.records) {
-      if (has_records(key.kind)) add({key.kind, {}, {}, key, false}, after);
+      if (has_records(key.kind)) add({key.kind, {}, {}, key}, after);
     }
     for (const core::Listing& listing : scope.lists) {
+      if (owner_.empty()) owner_ = wire::kube::owner_in_name(listing.name_prefix).value_or("");
       const auto form = objects_.form_of(listing.kind);
-      if (!form) continue;
-      for (const wire::kube::ApiSelection& select : (*form)->selections(listing)) {
-        add({listing.kind, listing.name_prefix, select, {}, false}, after);
+      if (!form || !has_records(listing.kind)) continue;
+      for (const wire::kube::ApiSelection& select : (*form)->selections({listing.kind, listing.name_prefix, true})) {
+        add({listing.kind, listing.name_prefix, select, {}}, after);
       }
     }
+    follow_by_label(Kind::block, after);
   }
   ~KubeWatch() override {
     for (const auto& feed : feeds_) feed->stop();
@@ -207,11 +253,20 @@ class KubeWatch final : public Watch {
   }
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
-    return changes_.take(objects_.clock(), deadline);
+    keep_readiness();
+    auto changes = changes_.take(objects_.clock(), deadline);
+    for (const auto& [key, revision] : changes_.lost()) {
+      if (in_sight_.erase(key) > 0) follow(key, revision);
+    }
+    return changes;
   }
 
   void follow(const Key& key, Revision after) override {
-    if (followed_.contains(key) || !has_records(key.kind)) return;
+    if (followed_.contains(key) || in_sight_.contains(key) || !has_records(key.kind)) return;
+    if (by_label_.contains(key.kind) && objects_.is_labelled(key, owner_)) {
+      in_sight_.insert(key);
+      return changes_.tell_again(key, after);
+    }
     if (followed_.size() >= kFollowedMax) {
       // Not known to be unchanged: it counts as changed.
       changes_.add(Change::touched(key, after));
@@ -220,37 +275,47 @@ class KubeWatch final : public Watch {
     followed_.emplace(key, std::make_unique<Feed>(objects_, changes_, Look{key.kind, {}, {}, key, true}, after));
   }
 
-  void unfollow(const Key& key) override { followed_.erase(key); }
+  void unfollow(const Key& key) override {
+    followed_.erase(key);
+    in_sight_.erase(key);
+  }
 
  private:
   void add(Look look, Revision after) {
     feeds_.push_back(std::make_unique<Feed>(objects_, changes_, std::move(look), after));
   }
 
+  void follow_by_label(Kind kind, Revision after) {
+    const auto form = objects_.form_of(kind);
+    const auto select = form && !owner_.empty() ? (*form)->followed_by_label(kind, owner_) : std::nullopt;
+    if (!select) return;
+    by_label_.insert(kind);
+    add({kind, {}, *select, {}, true, true}, after);
+  }
+
+  /// So that no commit has to ask first.
+  void keep_readiness() {
+    const auto request = readiness_request(objects_, readiness_);
+    if (!request) return;
+    const Deadline soon = Deadline::after(objects_.clock().now(), std::chrono::seconds{2});
+    take_readiness(objects_, readiness_, objects_.api().call(*request, soon));
+  }
+
   Objects& objects_;
+  CalicoReadiness& readiness_;
+  std::string owner_;  ///< whose records are watched, as in their names; empty: nobody's
   Changes changes_;
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::map<Key, std::unique_ptr<Feed>> followed_;
+  std::set<Kind> by_label_;  ///< kinds with a stream for all records with the owner's label
+  std::set<Key> in_sight_;   ///< followed records that such a stream shows
 };
 
 }  // namespace
 
-Result<Revision> position_now(Objects& objects, Deadline deadline) {
-  const Key set = core::pool_set_key();
-  TRY(const Form* form, objects.form_of(set.kind));
-  TRY(const std::string path, wire::kube::collection_path(form->resource_of(set.kind)));
-  wire::kube::ApiListQuery query;
-  query.limit = 1;
-  Request request;
-  request.path = wire::kube::list_path(path, query);
-  const Answer answer = objects.api().call(request, deadline);
-  if (answer.outcome != Answer::Outcome::done) return fail(objects.error_of(answer, set.kind, "list"));
-  TRY(const auto page, wire::kube::decode_list(answer.body));
-  return revision_of(page.resource_version);
-}
-
-std::unique_ptr<Watch> make_watch(Objects& objects, const WatchScope& scope, Revision after) {
-  return std::make_unique<KubeWatch>(objects, scope, after);
+std::unique_ptr<Watch> make_watch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope,
+                                  Revision after) {
+  return std::make_unique<KubeWatch>(objects, readiness, scope, after);
 }
 
 }  // namespace croft::store::kube

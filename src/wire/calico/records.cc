@@ -33,6 +33,10 @@ class Box final : public core::ForeignRest {
     if constexpr (std::is_same_v<Record, BlockRest>) return bytes_in(record);
     return 0;
   }
+  [[nodiscard]] std::string_view identity() const override {
+    if constexpr (std::is_same_v<Record, PoolRecord>) return record.metadata.uid;
+    return {};
+  }
   const Record record;
 };
 

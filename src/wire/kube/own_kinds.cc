@@ -26,13 +26,6 @@ constexpr std::size_t kLabelDigits = 40;
 
 // ---------------------------------------------------------------- the kinds
 
-constexpr std::array kVacancy = {
-    OwnField{"readyAt", Type::text,
-             "From when on the block may have an address to give, RFC 3339 in UTC; 1970 when it has one now."}};
-
-constexpr std::array kClaimCursor = {
-    OwnField{"lastClaimed", Type::text, "CIDR of the block that the node claimed last in the pool."}};
-
 constexpr std::array kHighWaterMark = {
     OwnField{"sequenceNumber", Type::big_integer,
              "The highest sequence number that the block had before it was deleted; one made again starts above it."}};
@@ -62,12 +55,6 @@ constexpr std::array kRemovedNode = {
              kHeld}};
 
 constexpr std::array kKinds = {
-    OwnKind{
-        Kind::vacancy, "CroftVacancy", "croftvacancies", "croftvacancy",
-        "A block that has, or soon will have, an address to give: a hint that spares a look at blocks that are full.",
-        kVacancy, 1},
-    OwnKind{Kind::claim_cursor, "CroftClaimCursor", "croftclaimcursors", "croftclaimcursor",
-            "The block that a node claimed last in a pool: a hint where it looks next.", kClaimCursor, 1},
     OwnKind{Kind::high_water_mark, "CroftHighWaterMark", "crofthighwatermarks", "crofthighwatermark",
             "What a deleted block leaves, so that what was written for it is never taken for the one made after it.",
             kHighWaterMark, 1},

@@ -49,9 +49,9 @@ struct OwnField {
 /// A kind of own objects.
 struct OwnKind {
   core::Kind record;
-  std::string_view kind;      ///< "CroftVacancy"
-  std::string_view plural;    ///< "croftvacancies"
-  std::string_view singular;  ///< "croftvacancy"
+  std::string_view kind;      ///< "CroftPoolSet"
+  std::string_view plural;    ///< "croftpoolsets"
+  std::string_view singular;  ///< "croftpoolset"
   std::string_view about;     ///< for `kubectl explain`
   std::span<const OwnField> fields;
   /// Columns of `kubectl get` beside NAME and AGE: the first this many fields, each of which is a scalar.

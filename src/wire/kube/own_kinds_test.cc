@@ -19,13 +19,8 @@ using testing::Not;
 net::Prefix cidr(const char* text) { return net::Prefix::parse(text).value(); }
 
 std::vector<std::pair<core::Key, core::Value>> samples() {
-  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
   const std::uint64_t high = ~std::uint64_t{0};
   return {
-      {core::vacancy_key(node, cidr("10.0.0.64/26")),
-       core::Vacancy{WallTime(std::chrono::nanoseconds{1768471205123456789})}},
-      {core::vacancy_key({}, cidr("fd00::/122")), core::Vacancy{}},
-      {core::claim_cursor_key(node, "default-ipv4"), core::ClaimCursor{cidr("10.0.0.64/26")}},
       {core::high_water_mark_key(cidr("10.0.0.64/26")), core::HighWaterMark{core::SequenceNumber(high)}},
       {core::pool_set_key(), core::PoolSet{3}},
       {core::node_range_key(cidr("10.244.3.0/24")), core::NodeRange{"a \"b\" <c>\n", cidr("10.244.3.0/24")}},

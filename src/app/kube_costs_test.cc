@@ -1,0 +1,272 @@
+// What calls cost on a Kubernetes API: requests, and how many times one waits for an answer before the next is asked.
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "edge/agent/service.h"
+#include "engine/assign.h"
+#include "engine/pools.h"
+#include "engine/release.h"
+#include "engine/test_world.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "store/cached/cached_store.h"
+#include "store/kube/fake_api_fixture.h"
+#include "store/kube/kube_store.h"
+#include "wire/kube/fake_digest_fixture.h"
+
+namespace croft::app {
+namespace {
+
+using store::kube::Answer;
+using store::kube::Request;
+
+/// Round trips, and the requests of each.
+class Noted {
+ public:
+  void note(std::vector<std::string> requests) {
+    const std::lock_guard lock(mutex_);
+    rounds_.push_back(std::move(requests));
+  }
+  std::vector<std::vector<std::string>> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(rounds_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<std::string>> rounds_;
+};
+
+class NotingApi final : public store::kube::Api {
+ public:
+  NotingApi(std::shared_ptr<store::kube::FakeCluster> cluster, const Clock& clock, Noted& noted)
+      : api_(std::move(cluster), clock), noted_(noted) {}
+
+  [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
+    noted_.note({text_of(request)});
+    return api_.call(request, deadline);
+  }
+  [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override {
+    std::vector<std::string> texts;
+    std::vector<Answer> answers;
+    for (const Request& request : requests) {
+      texts.push_back(text_of(request));
+      answers.push_back(api_.call(request, deadline));
+    }
+    if (!texts.empty()) noted_.note(std::move(texts));
+    return answers;
+  }
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return api_.watch(path, deadline);
+  }
+
+ private:
+  static std::string text_of(const Request& request) {
+    static constexpr const char* kNames[] = {"GET", "POST", "PUT", "DELETE"};
+    std::string path = request.path;
+    for (const char* known : {"/apis/crd.projectcalico.org/v1/", "/apis/ipam.croft.dev/v1alpha1/", "/api/v1/"}) {
+      if (path.starts_with(known)) path.erase(0, std::string_view(known).size());
+    }
+    return std::string(kNames[static_cast<int>(request.method)]) + " " + path;
+  }
+  store::kube::FakeApi api_;
+  Noted& noted_;
+};
+
+/// What was asked, as text: a line for each round trip.
+std::string text_of(const std::vector<std::vector<std::string>>& rounds) {
+  std::string text;
+  for (const auto& round : rounds) text += fmt::format("{}\n", fmt::join(round, ", "));
+  return text;
+}
+std::size_t requests_in(const std::vector<std::vector<std::string>>& rounds) {
+  std::size_t requests = 0;
+  for (const auto& round : rounds) requests += round.size();
+  return requests;
+}
+bool is_asked(const std::vector<std::vector<std::string>>& rounds, const std::string& text) {
+  return text_of(rounds).find(text) != std::string::npos;
+}
+
+class KubeCosts : public testing::Test {
+ protected:
+  KubeCosts() {
+    const auto store = open();
+    const engine::Context context{*store, clock_, random_};
+    EXPECT_TRUE(engine::create_pool(context, engine::World::spec("a", "10.0.0.0/16", 26)));
+  }
+
+  std::unique_ptr<store::Store> open() {
+    return store::make_kube_store(
+        std::make_unique<NotingApi>(cluster_, clock_, noted_),
+        [](store::kube::Api&, store::LayoutCare, Deadline) -> Result<store::Layout> {
+          store::Layout layout;
+          layout.forms.push_back(store::kube::make_own_form(wire::kube::fake_digest));
+          layout.forms.push_back(store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
+                                                               {wire::kube::fake_digest, wire::kube::fake_digest}));
+          layout.forms.push_back(store::kube::make_node_form());
+          return layout;
+        },
+        clock_);
+  }
+  /// A plugin without agent: all that it asks.
+  std::vector<std::vector<std::string>> add(const std::string& container) {
+    const auto store = open();
+    noted_.take();
+    const auto done = engine::assign({*store, clock_, random_}, engine::World::request(container));
+    EXPECT_TRUE(done) << done.error().message;
+    return noted_.take();
+  }
+  std::vector<std::vector<std::string>> del(const std::string& container) {
+    const auto store = open();
+    noted_.take();
+    const auto done = engine::release_owner({*store, clock_, random_}, {"net", container, "eth0"});
+    EXPECT_TRUE(done) << done.error().message;
+    return noted_.take();
+  }
+
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+  std::shared_ptr<store::kube::FakeCluster> cluster_ = std::make_shared<store::kube::FakeCluster>();
+  Noted noted_;
+};
+
+TEST_F(KubeCosts, APluginAloneAsksLittle) {
+  add("c0");
+  for (const char* container : {"c1", "c2"}) {
+    const auto rounds = add(container);
+    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), 9U) << text_of(rounds);
+    EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
+  }
+  for (const char* container : {"c0", "c1"}) {
+    const auto rounds = del(container);
+    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), 8U) << text_of(rounds);
+    EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
+  }
+}
+
+/// Calico's library rewrites a block from what it knows, without Croft's annotations: then a look is due, and no longer
+/// once Croft has written it again.
+TEST_F(KubeCosts, ABlockThatAnotherProgramWroteIsLookedAtOnce) {
+  add("c0");
+  std::string block;
+  for (const auto& [path, object] : cluster_->all()) {
+    if (path.find("/ipamblocks/") != path.npos) block = path;
+  }
+  cluster_->edit(block, [](auto& object) { object["metadata"].erase("annotations"); });
+  EXPECT_TRUE(is_asked(add("c1"), "ipamblocks?"));
+  EXPECT_FALSE(is_asked(add("c2"), "ipamblocks?"));
+}
+
+/// A pool that was deleted and made again may have had blocks of another length in between.
+TEST_F(KubeCosts, ABlockOfAPoolThatWasMadeAnewIsLookedAtAgain) {
+  add("c0");
+  cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["metadata"]["uid"] = "anew"; });
+  EXPECT_TRUE(is_asked(add("c1"), "ipamblocks?"));
+  EXPECT_FALSE(is_asked(add("c2"), "ipamblocks?"));
+}
+
+/// Versions of Calico before 3.31 write affinities without labels: their blocks are used before another is claimed.
+TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
+  add("c0");
+  for (const auto& [path, object] : cluster_->all()) {
+    if (path.find("/blockaffinities/") == path.npos) continue;
+    cluster_->edit(path, [](auto& edited) { edited["metadata"].erase("labels"); });
+  }
+  add("c1");
+  std::size_t blocks = 0;
+  for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
+  EXPECT_EQ(blocks, 1U);
+}
+
+class KubeCostsWithAgent : public KubeCosts {
+ protected:
+  KubeCostsWithAgent() {
+    follow();
+    follow();
+  }
+  void follow() {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(cached_.step(Deadline::after(clock_.now(), std::chrono::milliseconds(50))));
+  }
+  [[nodiscard]] wire::agent::Caller caller() const {
+    return {"kube:", "node-a", clock_.now().boot, Deadline::after(clock_.now(), std::chrono::seconds(20)), {}};
+  }
+  std::vector<std::vector<std::string>> serve(std::vector<edge::AgentCall> calls) {
+    noted_.take();
+    const std::size_t count = calls.size();
+    edge::AgentService::Together served = service_.serve_together(std::move(calls));
+    EXPECT_EQ(served.answers.size(), count);
+    for (const auto& answer : served.answers) EXPECT_TRUE(answer.message) << answer.message.error().message;
+    return noted_.take();
+  }
+  std::vector<std::vector<std::string>> add_all(const std::vector<std::string>& containers) {
+    std::vector<edge::AgentCall> calls;
+    for (const std::string& container : containers) {
+      const auto message =
+          wire::agent::encode(wire::agent::AssignCall{caller(), {}, engine::World::request(container)});
+      calls.push_back(service_.take_assign(message, {}).value());
+    }
+    return serve(std::move(calls));
+  }
+  std::vector<std::vector<std::string>> del_all(const std::vector<std::string>& containers) {
+    std::vector<edge::AgentCall> calls;
+    for (const std::string& container : containers) {
+      const auto message =
+          wire::agent::encode(wire::agent::ReleaseCall{caller(), core::Owner{"net", container, "eth0"}});
+      calls.push_back(service_.take_release(message, {}).value());
+    }
+    return serve(std::move(calls));
+  }
+  static std::vector<std::string> containers(int from, int to) {
+    std::vector<std::string> names;
+    for (int i = from; i < to; ++i) names.push_back("c" + std::to_string(i));
+    return names;
+  }
+
+  std::unique_ptr<store::Store> store_ = open();
+  store::CachedStore cached_{*store_, {core::AffinityOwner::Type::host, "node-a"}, clock_};
+  edge::AgentWorld world_{cached_, cached_.uncached(), clock_, random_,
+                          "kube:", "node-a",           {},     [](const std::string&) {}};
+  edge::AgentService service_{world_};
+};
+
+TEST_F(KubeCostsWithAgent, AnAddIsTwoWritesAndADelIsTwo) {
+  add("c0");
+  follow();
+  for (const char* container : {"c1", "c2"}) {
+    const auto rounds = add_all({container});
+    EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
+    follow();
+  }
+  for (const char* container : {"c1", "c2"}) {
+    const auto rounds = del_all({container});
+    EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
+    follow();
+  }
+}
+
+TEST_F(KubeCostsWithAgent, ABurstWritesTheBlockOnce) {
+  add("c0");
+  follow();
+  const auto added = add_all(containers(1, 41));
+  EXPECT_EQ(requests_in(added), 41U) << text_of(added);
+  EXPECT_LE(added.size(), 2U) << text_of(added);
+  follow();
+  const auto deleted = del_all(containers(1, 41));
+  EXPECT_EQ(requests_in(deleted), 41U) << text_of(deleted);
+  EXPECT_LE(deleted.size(), 2U) << text_of(deleted);
+}
+
+}  // namespace
+}  // namespace croft::app
