@@ -5,16 +5,17 @@
 
 namespace croft::engine {
 
-/// Facts out of the store's own Node records. Pods are not known from there: only what belongs to nodes that are gone
-/// is collected.
+/// Facts out of the store's own Node records. Pods are not known from there: without a source of pods only what belongs
+/// to nodes that are gone is collected.
 class NodeFacts final : public FactSource {
  public:
-  explicit NodeFacts(const Context& context) : context_(context) {}
+  explicit NodeFacts(const Context& context, PodSource* pods = nullptr) : context_(context), pods_(pods) {}
 
   [[nodiscard]] Result<core::collect::Facts> facts() override;
 
  private:
   const Context& context_;
+  PodSource* const pods_;  ///< may be null
 };
 
 }  // namespace croft::engine

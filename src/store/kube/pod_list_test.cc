@@ -1,0 +1,102 @@
+#include "store/kube/pod_list.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/clock.h"
+
+namespace croft::store::kube {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+/// Answers with what is written down, and notes what it was asked.
+class ScriptedApi final : public Api {
+ public:
+  [[nodiscard]] Answer call(const Request& request, Deadline) override {
+    asked.push_back(request.path);
+    if (answers.empty()) return {};
+    Answer next = std::move(answers.front());
+    answers.erase(answers.begin());
+    return next;
+  }
+  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+
+  void page(const std::vector<std::string>& names, const std::string& next = "") {
+    std::string items;
+    for (const std::string& name : names) {
+      if (!items.empty()) items += ",";
+      items += R"({"metadata":{"name":")" + name + R"(","namespace":"d","uid":"u","resourceVersion":"3"}})";
+    }
+    Answer answer;
+    answer.outcome = Answer::Outcome::done;
+    answer.http_status = 200;
+    answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":")" + next +
+                  R"("},"items":[)" + items + "]}";
+    answers.push_back(std::move(answer));
+  }
+  void refusal(int code, ErrorCode error) {
+    Answer answer;
+    answer.outcome = Answer::Outcome::refused;
+    answer.http_status = code;
+    answer.status.code = code;
+    answer.error = {error, "no", {}};
+    answers.push_back(std::move(answer));
+  }
+
+  std::vector<Answer> answers;
+  std::vector<std::string> asked;
+};
+
+class PodList : public testing::Test {
+ protected:
+  Result<void> list() {
+    return for_each_pod(
+        api, clock, [&] { names.clear(); }, [&](const core::collect::PodFact& pod) { names.push_back(pod.name); });
+  }
+  os::SystemClock clock;
+  ScriptedApi api;
+  std::vector<std::string> names;
+};
+
+TEST_F(PodList, AllPages) {
+  api.page({"a", "b"}, "token");
+  api.page({"c"});
+  ASSERT_TRUE(list());
+  EXPECT_THAT(names, testing::ElementsAre("a", "b", "c"));
+  ASSERT_THAT(api.asked, SizeIs(2));
+  EXPECT_THAT(api.asked[0], testing::StartsWith("/api/v1/pods?"));
+  EXPECT_THAT(api.asked[0], testing::Not(HasSubstr("resourceVersion"))) << "as new as can be";
+  EXPECT_THAT(api.asked[1], HasSubstr("continue=token"));
+}
+
+TEST_F(PodList, WhatAServerForgetsInTheMiddleIsReadAnew) {
+  api.page({"a", "b"}, "token");
+  api.refusal(410, ErrorCode::too_old);
+  api.page({"b", "c"});
+  ASSERT_TRUE(list());
+  EXPECT_THAT(names, testing::ElementsAre("b", "c"));
+  EXPECT_THAT(api.asked[2], testing::Not(HasSubstr("continue")));
+}
+
+TEST_F(PodList, AnEndInTheMiddleIsAnError) {
+  api.page({"a"}, "token");
+  EXPECT_FALSE(list());
+}
+
+TEST_F(PodList, WhoMayNotIsToldWhatToAllow) {
+  api.refusal(403, ErrorCode::permission_denied);
+  const auto listed = list();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::permission_denied);
+  EXPECT_THAT(listed.error().message, HasSubstr("list pods"));
+  EXPECT_THAT(listed.error().message, HasSubstr("access.yaml"));
+}
+
+}  // namespace
+}  // namespace croft::store::kube

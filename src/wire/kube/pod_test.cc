@@ -1,0 +1,83 @@
+#include "wire/kube/pod.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace croft::wire::kube {
+namespace {
+
+using core::collect::PodFact;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+PodFact pod(const std::string& text) {
+  const auto object = decode_object(text);
+  EXPECT_TRUE(object) << object.error().message;
+  auto fact = pod_fact(object->value, object->meta);
+  EXPECT_TRUE(fact) << fact.error().message;
+  return *fact;
+}
+
+net::Address ip(const char* text) { return net::Address::parse(text).value(); }
+
+TEST(Pod, WhatTheCollectorNeeds) {
+  const PodFact fact = pod(R"({"apiVersion":"v1","kind":"Pod",
+    "metadata":{"name":"web-0","namespace":"shop","uid":"u-1","resourceVersion":"7"},
+    "spec":{"nodeName":"oak","hostNetwork":false},
+    "status":{"phase":"Failed","reason":"Evicted","podIP":"10.0.0.5","podIPs":[{"ip":"10.0.0.5"},{"ip":"fd00::5"}]}})");
+  EXPECT_EQ(fact.namespace_name, "shop");
+  EXPECT_EQ(fact.name, "web-0");
+  EXPECT_EQ(fact.uid, "u-1");
+  EXPECT_EQ(fact.node, "oak");
+  EXPECT_EQ(fact.phase, "Failed");
+  EXPECT_EQ(fact.reason, "Evicted");
+  EXPECT_THAT(fact.addresses, ElementsAre(ip("10.0.0.5"), ip("fd00::5")));
+  EXPECT_FALSE(fact.has_unreadable_address);
+}
+
+TEST(Pod, OneThatWasJustMadeHasLittle) {
+  const PodFact fact = pod(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1"}})");
+  EXPECT_EQ(fact.node, "");
+  EXPECT_THAT(fact.addresses, IsEmpty());
+  EXPECT_FALSE(fact.has_unreadable_address);
+}
+
+/// A pod holds what its further networks gave it as well as what kubelet tells.
+TEST(Pod, TheAddressesOfAllItsNetworks) {
+  const PodFact fact = pod(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1","annotations":{
+    "cni.projectcalico.org/podIP":"10.0.0.5/32","cni.projectcalico.org/podIPs":"10.0.0.5/32,fd00::5/128",
+    "k8s.v1.cni.cncf.io/network-status":"[{\"name\":\"cbr0\",\"ips\":[\"10.0.0.5\"],\"default\":true},{\"name\":\"b/macvlan\",\"interface\":\"net1\",\"ips\":[\"10.7.0.9\"]},{\"name\":\"b/none\"}]"
+    }},"status":{"podIP":"10.0.0.5","podIPs":null}})");
+  EXPECT_THAT(fact.addresses, ElementsAre(ip("10.0.0.5"), ip("10.7.0.9"), ip("fd00::5")));
+  EXPECT_FALSE(fact.has_unreadable_address);
+}
+
+TEST(Pod, WhatIsNoAddressIsNoted) {
+  const char* const odd[] = {
+      R"("status":{"podIP":"ten"})",
+      R"("status":{"podIPs":[{"ip":7}]})",
+      R"("status":{"podIPs":[{}]})",
+      R"("status":{"podIPs":{"ip":"10.0.0.1"}})",
+      R"("status":{"podIPs":["10.0.0.1"]})",
+  };
+  for (const char* members : odd) {
+    const auto text = std::string(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1"},)") + members + "}";
+    EXPECT_TRUE(pod(text).has_unreadable_address) << members;
+  }
+  for (const char* value : {"no list", "{}", R"([{\"ips\":\"10.0.0.1\"}])", R"([{\"ips\":[\"x\"]}])"}) {
+    const auto text = std::string(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1","annotations":)"
+                                  R"({"k8s.v1.cni.cncf.io/networks-status":")") +
+                      value + R"("}}})";
+    EXPECT_TRUE(pod(text).has_unreadable_address) << value;
+  }
+}
+
+TEST(Pod, ANameThatNoneHasIsRefused) {
+  const auto object =
+      decode_object(R"({"metadata":{"name":")" + std::string(2000, 'a') + R"(","resourceVersion":"1"}})");
+  ASSERT_TRUE(object);
+  EXPECT_FALSE(pod_fact(object->value, object->meta));
+}
+
+}  // namespace
+}  // namespace croft::wire::kube
