@@ -6,11 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/leader_election.h"
 #include "app/croftd/log_format.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
@@ -22,8 +25,10 @@
 #include "engine/damage_telling.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
+#include "net/echo.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "store/store_url.h"
 #include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
@@ -48,20 +53,23 @@ struct ControllerOptions {
   bool repair_service_ranges = false;
   std::string service_node_port_range;
   std::string metrics_bind_address;
+  LeaderElectionFlags leader_election;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
 class Controller {
  public:
-  Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened)
+  /// `election`: null where every controller works.
+  Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened, LeaderElection* election)
       : options_(options),
         daemon_(daemon),
+        election_(election),
         telling_(opened,
                  [this](const core::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
                  }),
         context_{telling_, daemon.clock, daemon.random},
-        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}),
         service_ranges_(context_, log_, metrics_) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
@@ -87,7 +95,12 @@ class Controller {
       TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
                                          options_.service_node_port_range, options_.dry_run));
     }
-    return options_.once ? run_once() : run_until_stopped();
+    if (options_.once) return run_once();
+    if (election_ == nullptr) return run_until_stopped();
+    election_->start(log_, metrics_);
+    const auto code = run_until_stopped();
+    election_->end();
+    return code;
   }
 
  private:
@@ -125,7 +138,15 @@ class Controller {
     const auto now = [&] { return daemon_.clock.now().since_boot; };
     nanoseconds next_pass = now();
     nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
+    std::optional<store::kube::Term> term;
     do {
+      if (election_ != nullptr && !(term && election_->leads_in(*term))) {
+        term = election_->wait_for_term();
+        if (!term) break;
+        forget();
+        next_pass = now();
+        if (options_.repair_service_ranges) next_repair = next_pass;
+      }
       if (now() >= next_repair) {
         repair_service_ranges();
         next_repair = now() + kServiceRangesInterval;
@@ -138,6 +159,14 @@ class Controller {
     } while (!daemon_.stop.wait_for(std::max(std::min(next_pass, next_repair) - now(), nanoseconds(0))));
     log_.info("told to stop");
     return static_cast<int>(edge::ExitCode::fine);
+  }
+
+  /// What was seen in another term: another controller may have led since.
+  void forget() {
+    memory_ = {};
+    node_ranges_.forget();
+    node_ranges_ready_ = false;
+    service_ranges_.forget();
   }
 
   [[nodiscard]] Result<void> serve_metrics() {
@@ -188,6 +217,7 @@ class Controller {
 
   const ControllerOptions& options_;
   Daemon& daemon_;
+  LeaderElection* const election_;
   engine::DamageTelling telling_;
   const engine::Context context_;
   spdlog::logger log_;
@@ -203,15 +233,40 @@ class Controller {
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 
+constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host};
+
+/// Error: invalid_argument for flags of an election where there can be none.
+[[nodiscard]] Result<void> check_election_flags(const ControllerOptions& options) {
+  const std::string flag = first_given(options.leader_election);
+  if (flag.empty() || store::scheme_of(options.store_url) == store::Scheme::kube) return {};
+  return fail(invalid_argument(fmt::format(
+      "{}: leaders are elected on a kube: store only, not on {}: leave it out; several controllers may work at once",
+      flag, net::echo(options.store_url))));
+}
+
+/// Null where every controller works.
+[[nodiscard]] Result<std::unique_ptr<LeaderElection>> make_election(const ControllerOptions& options, Daemon& daemon,
+                                                                    store::Store& opened) {
+  // Who writes nothing takes the work from nobody, and who was told to look once looks.
+  const bool is_wanted = options.leader_election.leader_elect && !options.once && !options.dry_run;
+  if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
+  // One request that hangs must not cost the Lease.
+  const milliseconds request_timeout{options.leader_election.renew_deadline_ms / 2};
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, request_timeout));
+  return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
+}
+
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
-  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock,
-                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host});
+  TRY_VOID(check_election_flags(options));
+  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kStoreParts);
   // An absent store is an unreachable one.
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, opened.error().message);
   }
   if (!opened) return fail(opened.error());
-  return Controller(options, daemon, **opened).run();
+  TRY(const auto election, make_election(options, daemon, **opened));
+  store::Store& store = election != nullptr ? election->store() : **opened;
+  return Controller(options, daemon, store, election.get()).run();
 }
 
 }  // namespace
@@ -261,6 +316,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
         const auto address = edge::MetricsAddress::parse(text);
         return address ? std::string() : address.error().message;
       });
+  add_leader_election_flags(*command, options->leader_election);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
   command->add_option("--output", options->json, "json: print one object per look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))

@@ -95,10 +95,12 @@ Deadline Leadership::deadline_of_request() const {
 
 Result<std::optional<Lease>> Leadership::read(Deadline deadline) {
   Answer answer = api_.call(request_of(Method::get, path_), deadline);
+  read_version_.clear();
   if (is_absent(answer)) return std::optional<Lease>();
   if (answer.outcome != Outcome::done) return fail(std::move(answer.error));
   TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body)));
   sight_.see(lease.record, clock_.now());
+  read_version_ = lease.meta.resource_version;
   return std::optional(std::move(lease));
 }
 
@@ -146,6 +148,7 @@ Leadership::Attempt Leadership::take(const Lease* before) {
     own_.reset();  // the next attempt reads first
     return failed(std::move(written).error());
   }
+  watch_.reset();
   const bool is_renewal = before != nullptr && before->record.holder == options_.identity;
   own_ = *std::move(written);
   const nanoseconds now = clock_.now().since_boot;
@@ -191,6 +194,32 @@ Leadership::Attempt Leadership::attempt() {
   Attempt attempt;
   attempt.holder = lease.record.holder;
   return attempt;
+}
+
+Leadership::Heard Leadership::listen(Deadline deadline) {
+  if (watch_ == nullptr) {
+    if (read_version_.empty()) return Heard::no_watch;
+    wire::kube::ApiWatchQuery query;
+    query.select.field_selector = "metadata.name=" + options_.name;
+    query.resource_version = read_version_;
+    watch_ = api_.watch(wire::kube::watch_path(collection_, query), deadline_of_request()).stream;
+    if (watch_ == nullptr) return Heard::no_watch;
+  }
+  using Type = wire::kube::ApiEvent::Type;
+  for (;;) {
+    const auto event = watch_->next(deadline);
+    if (event && !*event) return Heard::nothing;
+    if (!event || (*event)->type == Type::error) {
+      watch_.reset();
+      return Heard::no_watch;
+    }
+    if ((*event)->type == Type::deleted) return Heard::release;
+    if ((*event)->type == Type::bookmark || !(*event)->object) continue;
+    const auto record = wire::kube::decode_lease_record((*event)->object->value);
+    if (!record) continue;  // the next attempt says so
+    sight_.see(*record, clock_.now());
+    if (record->holder.empty()) return Heard::release;
+  }
 }
 
 // ---------------------------------------------------------------- giving it back

@@ -30,7 +30,7 @@ using Term = std::uint64_t;
 /// matter. A process that was stopped for a while and goes on in the middle of a write is beyond that: such a write
 /// meets the conditions of its commit (docs/runbooks/kubernetes-leader.md#what-it-does-not-do).
 ///
-/// One thread renews: attempt(), pause() and release(). Any thread asks who leads.
+/// One thread renews: attempt(), pause(), listen() and release(). Any thread asks who leads.
 class Leadership {
  public:
   /// `api` and `clock` must outlive it. Error: invalid_argument: times that do not go together, a name or namespace
@@ -49,6 +49,16 @@ class Leadership {
   [[nodiscard]] Attempt attempt();
   /// How long to wait until the next one: while it leads no longer than it does so without another renewal.
   [[nodiscard]] std::chrono::nanoseconds pause(Random& random) const;
+
+  /// What a candidate heard of the Lease that another holds.
+  enum class Heard : std::uint8_t {
+    nothing,   ///< it is held still, when the deadline came
+    release,   ///< it is free: time for the next attempt
+    no_watch,  ///< it can't be watched now, or may not: wait without
+  };
+  /// Watches the Lease, from what the last attempt has read on, so that a release is followed at once. Between two
+  /// attempts.
+  [[nodiscard]] Heard listen(Deadline deadline);
 
   /// From now on it does not lead, and no attempt changes that. Any thread.
   void resign();
@@ -87,6 +97,8 @@ class Leadership {
 
   // Of the one thread.
   LeaseSight sight_;
+  std::string read_version_;              ///< resourceVersion of the Lease as it was read last; empty: there was none
+  std::unique_ptr<WatchStream> watch_;    ///< on it, while it is another's
   std::optional<wire::kube::Lease> own_;  ///< as this process wrote it last, unless it is known to be another by now
 
   mutable std::mutex mutex_;  ///< guards all below

@@ -369,6 +369,52 @@ TEST_F(LeadershipTest, WithoutTheResourceNobodyLeads) {
   EXPECT_TRUE(attempt.failure);
 }
 
+TEST_F(LeadershipTest, ACandidateHearsOfTheRelease) {
+  using Heard = Leadership::Heard;
+  const auto listen = [](Candidate& who) { return who.leadership->listen(Deadline::after(who.clock.now(), 1ms)); };
+  EXPECT_EQ(listen(b), Heard::no_watch);  // it has seen none
+  ASSERT_TRUE(a.attempt().leads);
+  ASSERT_FALSE(b.attempt().leads);
+  EXPECT_EQ(listen(b), Heard::nothing);
+  pass(2s);
+  ASSERT_TRUE(a.attempt().leads);
+  EXPECT_EQ(listen(b), Heard::nothing);
+  ASSERT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 1s)));
+  EXPECT_EQ(listen(b), Heard::release);
+  EXPECT_TRUE(b.attempt().leads);
+  Candidate c(cluster, "ash_c");
+  ASSERT_FALSE(c.attempt().leads);
+  ASSERT_EQ(cluster->serve(Request::Method::delete_object, kPath, "").code, 200);
+  EXPECT_EQ(listen(c), Heard::release);
+  EXPECT_TRUE(c.attempt().leads);
+}
+
+TEST_F(LeadershipTest, WhatAWatchToldCountsAsSeen) {
+  ASSERT_TRUE(a.attempt().leads);
+  ASSERT_FALSE(b.attempt().leads);
+  pass(8s);
+  ASSERT_TRUE(a.attempt().leads);
+  EXPECT_EQ(b.leadership->listen(Deadline::after(b.clock.now(), 1ms)), Leadership::Heard::nothing);
+  pass(14s);
+  EXPECT_FALSE(b.attempt().leads);
+  pass(1s);
+  EXPECT_TRUE(b.attempt().leads);  // not 15 s after its own look
+}
+
+TEST_F(LeadershipTest, ALostWatchIsOpenedAnewAfterTheNextLook) {
+  using Heard = Leadership::Heard;
+  const auto listen = [&] { return b.leadership->listen(Deadline::after(b.clock.now(), 1ms)); };
+  ASSERT_TRUE(a.attempt().leads);
+  ASSERT_FALSE(b.attempt().leads);
+  EXPECT_EQ(listen(), Heard::nothing);
+  pass(1s);
+  ASSERT_TRUE(a.attempt().leads);
+  cluster->forget_history();
+  EXPECT_EQ(listen(), Heard::no_watch);
+  ASSERT_FALSE(b.attempt().leads);
+  EXPECT_EQ(listen(), Heard::nothing);
+}
+
 TEST_F(LeadershipTest, PausesEndWithTheTerm) {
   SeededRandom random(1);
   EXPECT_GE(a.leadership->pause(random), 2s);

@@ -71,13 +71,18 @@ std::string micro_time(WallTime time) {
   return text;
 }
 
+Result<LeaseRecord> decode_lease_record(JsonRef lease) {
+  LeaseRecord record;
+  if (const auto fault = read_object<LeaseRecord>(JsonAt{lease, nullptr, {}, {}}, kLeaseMembers, record, kRules)) {
+    return fail(ErrorCode::corrupt, "a Lease of the API server: " + fault->to_string());
+  }
+  return record;
+}
+
 Result<Lease> decode_lease(std::string json) {
   TRY(ApiObject object, decode_object(json));
   Lease lease;
-  if (const auto fault =
-          read_object<LeaseRecord>(JsonAt{object.value, nullptr, {}, {}}, kLeaseMembers, lease.record, kRules)) {
-    return fail(ErrorCode::corrupt, "a Lease of the API server: " + fault->to_string());
-  }
+  TRY(lease.record, decode_lease_record(object.value));
   lease.meta = std::move(object.meta);
   lease.json = std::move(json);
   return lease;

@@ -39,6 +39,9 @@ struct Lease {
 /// The answer to a GET, POST or PUT. Error: corrupt, naming the member.
 [[nodiscard]] Result<Lease> decode_lease(std::string json);
 
+/// The record of a Lease that came as an event of a watch. Error: likewise.
+[[nodiscard]] Result<LeaseRecord> decode_lease_record(JsonRef lease);
+
 /// The body of a POST.
 [[nodiscard]] std::string encode_new_lease(std::string_view name_space, std::string_view name,
                                            const LeaseRecord& record);
