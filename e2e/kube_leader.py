@@ -191,6 +191,10 @@ def without(world, kube, store):
     wait_for(lambda: 'cannot get resource "leases"' in refused.log(), "it says what it may not")
     expect(LEADS not in refused.log() and not refused.gave(), refused.log())
     refused.end()
+    admin = f"kube:{write_kubeconfig(world, kube)}"
+    nowhere = Controller(world, admin, "nowhere", SHORT, "--leader-elect-resource-namespace", "nowhere")
+    wait_for(lambda: 'namespaces "nowhere" not found' in nowhere.log(), "it says that there is no namespace")
+    nowhere.end()
     leader = Controller(world, store, "leader", SHORT)
     wait_for(lambda: LEADS in leader.log(), "one leads")
     took = leader.end()

@@ -109,8 +109,9 @@ std::optional<store::kube::Term> LeaderElection::wait_for_term() {
 
 void LeaderElection::run() {
   do {
-    const Leadership::Attempt attempt = leadership_->attempt();
-    tell(attempt);
+    // An attempt may take a while: what is over is said before.
+    if (led_ && !leadership_->is_leader()) tell({});
+    tell(leadership_->attempt());
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
   } while (!wait());
@@ -170,11 +171,9 @@ void LeaderElection::give_back() {
   if (!fenced_.wait_until_idle(kCommitPatience))
     log_->warn("a commit is under way still while the Lease is given back");
   const auto done = leadership_->release(Deadline::after(daemon_.clock.now(), kReleasePatience));
-  if (!done) {
-    log_->warn("the Lease could not be given back, others wait until it is over: {}", one_line(done.error().message));
-  } else if (led_) {
-    log_->info("the Lease is given back");
-  }
+  if (!led_) return;
+  if (done) return log_->info("the Lease is given back");
+  log_->warn("the Lease could not be given back, others wait until it is over: {}", one_line(done.error().message));
 }
 
 }  // namespace croft::app

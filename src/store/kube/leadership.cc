@@ -120,7 +120,9 @@ Result<Lease> Leadership::write(const Lease* before, const LeaseRecord& record, 
     return lease;
   }
   const ErrorCode code = answer.error.code;
-  if (is_absent(answer) || code == ErrorCode::already_exists || code == ErrorCode::conflict) {
+  // What a POST does not find is the namespace.
+  const bool is_gone = before != nullptr && is_absent(answer);
+  if (is_gone || code == ErrorCode::already_exists || code == ErrorCode::conflict) {
     return fail(ErrorCode::conflict, "somebody else changed the Lease first");
   }
   return fail(std::move(answer.error));
