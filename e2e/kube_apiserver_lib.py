@@ -175,6 +175,8 @@ class KubeApiserver:
             if not kind:
                 continue
             where = {"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+                     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+                     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
                      "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
                      "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}[kind[1]]
             namespace = re.search(r"^  namespace: (\S+)$", document, re.MULTILINE)

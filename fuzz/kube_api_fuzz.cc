@@ -1,6 +1,7 @@
 // Reads any bytes as each of the answers of a Kubernetes API server, and as the body of a watch in pieces whose size
 // the first byte says. Checked: nothing crashes; a refusal is damage and says why; what is accepted has what every
-// reader relies on; however the body comes, its lines are the same.
+// reader relies on; however the body comes, its lines are the same; a Lease that is read can be written, with the same
+// record.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +12,7 @@
 
 #include "base/assert.h"
 #include "wire/kube/api.h"
+#include "wire/kube/lease.h"
 
 using namespace croft;
 using namespace croft::wire::kube;
@@ -62,6 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto page = decode_list(text); is_good(page)) {
     CROFT_ASSERT(!page->resource_version.empty() && page->items.size() <= kApiItemsMax);
     for (const auto& item : page->items) CROFT_ASSERT(item.value.kind() == wire::JsonKind::object);
+  }
+  if (const auto lease = decode_lease(std::string(text)); is_good(lease)) {
+    const auto written = encode_changed_lease(*lease, lease->record);
+    CROFT_ASSERT(written && decode_lease(*written).value().record == lease->record);
   }
   if (size == 0) return 0;
   const auto whole = lines_of(text, text.size());

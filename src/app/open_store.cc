@@ -1,6 +1,9 @@
 #include "app/open_store.h"
 
+#include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "app/etcd_url.h"
 #include "app/kube_url.h"
@@ -39,14 +42,24 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return password;
 }
 
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
-                                                                    const StoreParts& parts) {
+[[nodiscard]] Result<std::unique_ptr<store::kube::Client>> kube_client(
+    const KubePlace& place, const Clock& clock, const StoreParts& parts,
+    std::optional<std::chrono::nanoseconds> request_timeout = {}) {
   static os::SystemRandom random;  // outlives every store
   store::kube::ClientOptions options;
   TRY(options.access, kube_access(place, parts.kubeconfig));
   options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
   if (parts.look_up != nullptr) options.look_up = parts.look_up;
-  TRY(auto client, store::kube::Client::make(std::move(options), clock, random));
+  if (request_timeout) {
+    options.request_timeout = *request_timeout;
+    options.read_timeout = std::min(options.read_timeout, *request_timeout);
+  }
+  return store::kube::Client::make(std::move(options), clock, random);
+}
+
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
+                                                                    const StoreParts& parts) {
+  TRY(auto client, kube_client(place, clock, parts));
   const auto lay_out = [group = place.group](store::kube::Api& api, store::LayoutCare care,
                                              Deadline deadline) -> Result<store::Layout> {
     // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
@@ -92,6 +105,14 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
   }
   TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
   return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));
+}
+
+Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
+                                                        const StoreParts& parts,
+                                                        std::chrono::nanoseconds request_timeout) {
+  TRY(const KubePlace place, parse_kube_url(url));
+  TRY(std::unique_ptr<store::kube::Api> api, kube_client(place, clock, parts, request_timeout));
+  return api;
 }
 
 Result<void> check_store_pages(const std::string& url, const Clock& clock) {

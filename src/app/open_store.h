@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "edge/cni/croft_ipam.h"
 #include "store/etcd/registry.h"
+#include "store/kube/api.h"
 #include "store/store.h"
 
 namespace croft::app {
@@ -34,6 +36,12 @@ struct StoreParts {
 /// backend. `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode,
                                                                const Clock& clock, const StoreParts& parts = {});
+
+/// The API of a `kube:` store, through a client of its own, whose requests a server has to answer within
+/// `request_timeout`. Connects nothing. Error: as open_store. `clock` must outlive it.
+[[nodiscard]] Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
+                                                                      const StoreParts& parts,
+                                                                      std::chrono::nanoseconds request_timeout);
 
 /// Looks through what a backend can check below its records: the pages of a SQLite file. Error: corrupt, and that only;
 /// what stands in the way of looking is left to those who open the store.

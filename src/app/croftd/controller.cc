@@ -6,11 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "app/croftd/daemon.h"
+#include "app/croftd/leader_election.h"
 #include "app/croftd/log_format.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
@@ -22,8 +25,11 @@
 #include "engine/damage_telling.h"
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
+#include "net/echo.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "store/kube/pod_list.h"
+#include "store/store_url.h"
 #include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
@@ -34,6 +40,8 @@ using std::chrono::milliseconds;
 /// Between passes when the grace, and with it the collecting, is off (docs/reference/calico-ipam.md#collector).
 constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
 constexpr milliseconds kIntervalMin{1};
+/// For a page of a list: the server reads 500 pods.
+constexpr std::chrono::seconds kPageTime{15};
 
 struct ControllerOptions {
   std::string store_url;
@@ -48,27 +56,46 @@ struct ControllerOptions {
   bool repair_service_ranges = false;
   std::string service_node_port_range;
   std::string metrics_bind_address;
+  LeaderElectionFlags leader_election;
+};
+
+/// The pods of the cluster whose API keeps the register.
+class ClusterPods final : public engine::PodSource {
+ public:
+  ClusterPods(std::unique_ptr<store::kube::Api> api, const Clock& clock) : api_(std::move(api)), clock_(clock) {}
+  [[nodiscard]] Result<void> pods(const std::function<void()>& begin,
+                                  const std::function<void(const core::collect::PodFact&)>& take) override {
+    return store::kube::for_each_pod(*api_, clock_, begin, take);
+  }
+
+ private:
+  const std::unique_ptr<store::kube::Api> api_;
+  const Clock& clock_;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
 class Controller {
  public:
-  Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened)
+  /// `election`: null where every controller works; `pods`: null where nobody tells of them.
+  Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened, LeaderElection* election,
+             std::unique_ptr<engine::PodSource> pods)
       : options_(options),
         daemon_(daemon),
+        election_(election),
+        pods_(std::move(pods)),
         telling_(opened,
                  [this](const core::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
                  }),
         context_{telling_, daemon.clock, daemon.random},
-        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_st>()),
+        log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}),
         service_ranges_(context_, log_, metrics_) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
     if (options.facts_path.empty()) {
-      source_ = std::make_unique<engine::NodeFacts>(context_);
+      source_ = std::make_unique<engine::NodeFacts>(context_, pods_.get());
     } else {
       source_ = std::make_unique<edge::StaticFacts>(options.facts_path, facts_age_max(), daemon.clock);
     }
@@ -76,7 +103,9 @@ class Controller {
 
   [[nodiscard]] Result<int> run() {
     log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
-              options_.facts_path.empty() ? "the store's nodes (pods are not known)" : options_.facts_path,
+              !options_.facts_path.empty() ? options_.facts_path
+              : pods_ != nullptr           ? "the Kubernetes API"
+                                           : "the store's nodes (pods are not known)",
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
     TRY_VOID(serve_metrics());
     // What can't work as it was asked for is said at once; a store that is away for now is waited for.
@@ -87,7 +116,12 @@ class Controller {
       TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
                                          options_.service_node_port_range, options_.dry_run));
     }
-    return options_.once ? run_once() : run_until_stopped();
+    if (options_.once) return run_once();
+    if (election_ == nullptr) return run_until_stopped();
+    election_->start(log_, metrics_);
+    const auto code = run_until_stopped();
+    election_->end();
+    return code;
   }
 
  private:
@@ -125,7 +159,15 @@ class Controller {
     const auto now = [&] { return daemon_.clock.now().since_boot; };
     nanoseconds next_pass = now();
     nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
+    std::optional<store::kube::Term> term;
     do {
+      if (election_ != nullptr && !(term && election_->leads_in(*term))) {
+        term = election_->wait_for_term();
+        if (!term) break;
+        forget();
+        next_pass = now();
+        if (options_.repair_service_ranges) next_repair = next_pass;
+      }
       if (now() >= next_repair) {
         repair_service_ranges();
         next_repair = now() + kServiceRangesInterval;
@@ -138,6 +180,14 @@ class Controller {
     } while (!daemon_.stop.wait_for(std::max(std::min(next_pass, next_repair) - now(), nanoseconds(0))));
     log_.info("told to stop");
     return static_cast<int>(edge::ExitCode::fine);
+  }
+
+  /// What was seen in another term: another controller may have led since.
+  void forget() {
+    memory_ = {};
+    node_ranges_.forget();
+    node_ranges_ready_ = false;
+    service_ranges_.forget();
   }
 
   [[nodiscard]] Result<void> serve_metrics() {
@@ -188,6 +238,8 @@ class Controller {
 
   const ControllerOptions& options_;
   Daemon& daemon_;
+  LeaderElection* const election_;
+  const std::unique_ptr<engine::PodSource> pods_;
   engine::DamageTelling telling_;
   const engine::Context context_;
   spdlog::logger log_;
@@ -203,15 +255,49 @@ class Controller {
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 
+constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host};
+
+/// Error: invalid_argument for flags of an election where there can be none.
+[[nodiscard]] Result<void> check_election_flags(const ControllerOptions& options) {
+  const std::string flag = first_given(options.leader_election);
+  if (flag.empty() || store::scheme_of(options.store_url) == store::Scheme::kube) return {};
+  return fail(invalid_argument(fmt::format(
+      "{}: leaders are elected on a kube: store only, not on {}: leave it out; several controllers may work at once",
+      flag, net::echo(options.store_url))));
+}
+
+/// Null where every controller works.
+[[nodiscard]] Result<std::unique_ptr<LeaderElection>> make_election(const ControllerOptions& options, Daemon& daemon,
+                                                                    store::Store& opened) {
+  // Who writes nothing takes the work from nobody, and who was told to look once looks.
+  const bool is_wanted = options.leader_election.leader_elect && !options.once && !options.dry_run;
+  if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
+  // One request that hangs must not cost the Lease.
+  const milliseconds request_timeout{options.leader_election.renew_deadline_ms / 2};
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, request_timeout));
+  return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
+}
+
+/// Null where the store is no Kubernetes API, or a file says what there is.
+[[nodiscard]] Result<std::unique_ptr<engine::PodSource>> make_pods(const ControllerOptions& options, Daemon& daemon) {
+  const bool is_kubernetes = store::scheme_of(options.store_url) == store::Scheme::kube;
+  if (!is_kubernetes || !options.facts_path.empty()) return nullptr;
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, kPageTime));
+  return std::make_unique<ClusterPods>(std::move(api), daemon.clock);
+}
+
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
-  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock,
-                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host});
+  TRY_VOID(check_election_flags(options));
+  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kStoreParts);
   // An absent store is an unreachable one.
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, opened.error().message);
   }
   if (!opened) return fail(opened.error());
-  return Controller(options, daemon, **opened).run();
+  TRY(const auto election, make_election(options, daemon, **opened));
+  store::Store& store = election != nullptr ? election->store() : **opened;
+  TRY(auto pods, make_pods(options, daemon));
+  return Controller(options, daemon, store, election.get(), std::move(pods)).run();
 }
 
 }  // namespace
@@ -227,8 +313,9 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       ->envname("CROFT_STORE")
       ->default_val(edge::kDefaultStoreUrl);
   command->add_option("--facts", options->facts_path,
-                      "JSON file that lists the existing nodes and pods; without it the controller uses the node "
-                      "records of the store and collects only what belongs to nodes that are gone");
+                      "JSON file that lists the existing nodes and pods; without it the controller asks the Kubernetes "
+                      "API that keeps the store, and of another store uses the node records and collects only what "
+                      "belongs to nodes that are gone");
   command
       ->add_option("--grace", options->grace_ms,
                    "Something is collected when it looks dead in two looks this far apart, e.g. 30s, 15m, 1h; 0s turns "
@@ -261,6 +348,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
         const auto address = edge::MetricsAddress::parse(text);
         return address ? std::string() : address.error().message;
       });
+  add_leader_election_flags(*command, options->leader_election);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
   command->add_option("--output", options->json, "json: print one object per look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))

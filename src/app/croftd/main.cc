@@ -42,6 +42,7 @@ std::vector<std::string> examples_of(std::string_view path) {
       {"agent", "croftd agent --store sqlite:/var/lib/croft/croft.db --log-calls"},
       {"controller", "croftd controller --facts /run/croft/facts.json --grace 10m"},
       {"controller", "croftd controller --once --dry-run --output json"},
+      {"controller", "croftd controller --store kube: --leader-elect-lease-duration-ms 30000"},
       {"completion", "source <(croftd completion bash)"},
       {"man", "croftd man /usr/local/share/man/man8"},
   };

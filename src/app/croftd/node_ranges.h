@@ -26,6 +26,9 @@ class NodeRanges {
   /// The success is whether something held it back (alarms).
   [[nodiscard]] Result<bool> pass();
 
+  /// What earlier passes have seen.
+  void forget() { memory_ = {}; }
+
  private:
   const engine::Context& context_;
   spdlog::logger& log_;

@@ -29,6 +29,9 @@ class ServiceRanges {
   /// the others were.
   [[nodiscard]] Result<void> pass();
 
+  /// What earlier passes have seen.
+  void forget() { memory_ = {}; }
+
  private:
   const engine::Context& context_;
   spdlog::logger& log_;

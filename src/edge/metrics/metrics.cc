@@ -208,6 +208,11 @@ class Metrics::State final : public prometheus::Collectable {
     cluster_cidrs_ = std::move(now);
   }
 
+  void set_leading(const std::string& lease, bool leads) {
+    const std::lock_guard lock(mutex_);
+    leading_[lease] = leads;
+  }
+
   [[nodiscard]] std::vector<MetricFamily> Collect() const override {
     const std::lock_guard lock(mutex_);
     std::vector<MetricFamily> all;
@@ -215,6 +220,7 @@ class Metrics::State final : public prometheus::Collectable {
     collect_node_ports(all);
     collect_repairs(all);
     collect_cluster_cidrs(all);
+    collect_leading(all);
     drop_empty(all);
     return all;
   }
@@ -282,6 +288,12 @@ class Metrics::State final : public prometheus::Collectable {
     }
   }
 
+  void collect_leading(std::vector<MetricFamily>& all) const {
+    Family leading(all, MetricType::Gauge, "leader_election_master_status",
+                   "1: this process leads by the Lease of that name; 0: it does not");
+    for (const auto& [lease, leads] : leading_) leading.add({{"name", lease}}, leads ? 1 : 0);
+  }
+
   mutable std::mutex mutex_;                              ///< guards all below
   std::map<std::string, RangeSeries> service_addresses_;  ///< by CIDR
   std::optional<RangeSeries> node_ports_;
@@ -289,6 +301,7 @@ class Metrics::State final : public prometheus::Collectable {
   RepairSeries address_repairs_;
   RepairSeries port_repairs_;
   std::map<net::Prefix, ClusterCidrSeries> cluster_cidrs_;
+  std::map<std::string, bool> leading_;  ///< by the Lease
 };
 
 Metrics::Metrics() : state_(std::make_shared<State>()) {}
@@ -297,6 +310,7 @@ Metrics::~Metrics() = default;
 void Metrics::count(const engine::RangeRepairReport& report) { state_->count(report); }
 void Metrics::count_failed_repair() { state_->count_failed_repair(); }
 void Metrics::count(const engine::NodeRangesReconciled& done) { state_->count(done); }
+void Metrics::set_leading(const std::string& lease, bool leads) { state_->set_leading(lease, leads); }
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(state_->Collect()); }
 

@@ -14,7 +14,8 @@ namespace croft::edge {
 
 /// What this process has seen of the ranges, for Prometheus, under the names of kube-apiserver and
 /// kube-controller-manager (docs/reference/service-ranges.md#metrics, #repair-metrics;
-/// docs/reference/node-ranges.md#metrics). Counts are of this process, since its start.
+/// docs/reference/node-ranges.md#metrics; docs/reference/kubernetes-client.md#leases). Counts are of this process,
+/// since its start.
 ///
 ///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
 ///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses
@@ -31,6 +32,7 @@ namespace croft::edge {
 ///   node_ipam_controller_cidrset_usage_cidrs {clusterCIDR}                     gauge, taken of all, 0 to 1
 ///   node_ipam_controller_cirdset_max_cidrs {clusterCIDR}                       gauge, node ranges (so misspelt there)
 ///   node_ipam_controller_cidrset_allocation_tries_per_request {clusterCIDR}    histogram, taken ones passed over
+///   leader_election_master_status {name}       gauge, 1: this process leads by the Lease of that name; 0: it does not
 ///
 /// What was not looked at has no samples. Any thread may call anything; who reads sees all of a pass or nothing of it.
 class Metrics {
@@ -49,6 +51,9 @@ class Metrics {
   /// One pass over node ranges. What others gave out or took back since the pass before counts too, and what was
   /// there before the first pass as given out, as in the reference.
   void count(const engine::NodeRangesReconciled& done);
+
+  /// Whether this process leads by a Lease, from now on.
+  void set_leading(const std::string& lease, bool leads);
 
   /// All of it in Prometheus' text format.
   [[nodiscard]] std::string text() const;

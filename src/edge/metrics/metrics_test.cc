@@ -62,6 +62,14 @@ constexpr const char* kPortReconcileErrors = "apiserver_nodeport_repair_reconcil
 
 TEST(Metrics, WhatWasNotLookedAtHasNoSamples) { EXPECT_EQ(Metrics().text(), ""); }
 
+TEST(Metrics, WhoLeads) {
+  Metrics metrics;
+  metrics.set_leading("croftd-controller", false);
+  EXPECT_THAT(metrics.text(), HasSubstr("\nleader_election_master_status{name=\"croftd-controller\"} 0\n"));
+  metrics.set_leading("croftd-controller", true);
+  EXPECT_THAT(metrics.text(), HasSubstr("\nleader_election_master_status{name=\"croftd-controller\"} 1\n"));
+}
+
 TEST(Metrics, APassOfTheRepair) {
   World world("10.0.0.0/24,fd00::/112");
   EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.7")), "ok");

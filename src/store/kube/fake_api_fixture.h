@@ -165,8 +165,10 @@ class FakeCluster {
     Asked asked;
     const std::size_t mark = path.find('?');
     std::string plain = path.substr(0, mark);
-    // /apis/GROUP/VERSION/PLURAL or /api/VERSION/PLURAL
-    const std::size_t parts = plain.starts_with("/apis/") ? 4 : 3;
+    // /apis/GROUP/VERSION/PLURAL or /api/VERSION/PLURAL, of a group also with /namespaces/NAMESPACE before the plural
+    const bool is_of_group = plain.starts_with("/apis/");
+    const bool has_namespace = is_of_group && plain.find("/namespaces/") != plain.npos;
+    const std::size_t parts = (is_of_group ? 4 : 3) + (has_namespace ? 2 : 0);
     std::size_t at = 0;
     for (std::size_t i = 0; i < parts && at != plain.npos; ++i) at = plain.find('/', at + 1);
     asked.collection = plain.substr(0, at);

@@ -1,0 +1,230 @@
+"""Two controllers on a real kube-apiserver, of which one works: who takes over, and when, after a SIGTERM, a SIGKILL and a
+SIGSTOP of the leader, and that one that goes on afterwards writes nothing.
+
+usage: kube_leader.py BIN_DIR VERSION
+"""
+
+import datetime
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from kube_apiserver_lib import KubeApiserver
+from kube_store import OWN, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from metrics import free_port, scrape
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/croft-system/leases/croftd-controller"
+LEADS = "this controller leads now"
+# Lease duration, renew deadline, retry period in ms. By the first nobody takes over within a test who was not told to.
+LONG, SHORT = (60_000, 40_000, 15_000), (2000, 1500, 300)
+STATUS = 'leader_election_master_status{name="croftd-controller"}'
+
+
+class Controller:
+    """croftd controller that gives every node a range, a pass every 0.2 s; with its times in ms."""
+
+    def __init__(self, world, store, name, times, *flags, with_metrics=False):
+        self.log_path = world.directory / f"{name}.log"
+        self.metrics = f"127.0.0.1:{free_port()}"
+        duration, deadline, retry = times
+        log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            [world.bin / "croftd", "controller", "--store", store, "--interval", "200ms", "--allocate-node-cidrs",
+             "--cluster-cidr", "10.244.0.0/16", *(["--metrics-bind-address", self.metrics] if with_metrics else []),
+             "--leader-elect-lease-duration-ms", str(duration), "--leader-elect-renew-deadline-ms", str(deadline),
+             "--leader-elect-retry-period-ms", str(retry), *flags],
+            env=own_environment(world.directory), stdout=log, stderr=log)
+        world.stack.callback(self.process.kill)
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def times_of(self, text):
+        return self.log().count(text)
+
+    def leads(self):
+        return LEADS in self.log()
+
+    def gave(self):
+        """The nodes that it gave a range."""
+        return re.findall(r"controller: node (\S+) got ", self.log())
+
+    def said_at(self, text):
+        """When its log had that first."""
+        line = next(line for line in self.log().splitlines() if text in line)
+        return datetime.datetime.fromisoformat(line.split()[0].replace("Z", "+00:00"))
+
+    def end(self):
+        """By SIGTERM; the seconds that it took."""
+        begin = time.monotonic()
+        self.process.terminate()
+        expect_equal(self.process.wait(timeout=10), 0, f"exit code; its log:\n{self.log()}")
+        return time.monotonic() - begin
+
+
+def make_node(kube, name):
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+
+
+def has_range(kube, node):
+    return any(item["spec"]["node"] == node for item in kube.call("GET", f"{OWN}/croftnoderanges")["items"])
+
+
+def holder(kube):
+    return kube.call("GET", LEASE)["spec"].get("holderIdentity", "")
+
+
+def told_to_end(world, kube, store):
+    """The leader gives the Lease back, and the other one hears of it: long before its next try."""
+    first = Controller(world, store, "first", LONG)
+    wait_for(first.leads, "the first leads")
+    lease = kube.call("GET", LEASE)["spec"]
+    expect(re.fullmatch(r"[a-z0-9.-]+_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", lease["holderIdentity"]), str(lease))
+    expect_equal((lease["leaseDurationSeconds"], lease["leaseTransitions"]), (60, 0), "the Lease")
+    second = Controller(world, store, "second", LONG, with_metrics=True)
+    waits = f"{lease['holderIdentity']} leads by the Lease croft-system/croftd-controller; this controller waits"
+    wait_for(lambda: waits in second.log(), "the second says who leads")
+    make_node(kube, "n1")
+    wait_for(lambda: has_range(kube, "n1"), "n1 has a range")
+    wait_for(lambda: first.gave() == ["n1"], "the first gave it")
+    expect_equal(second.gave(), [], "what the second gave")
+    expect_equal(scrape(second.metrics)[STATUS], 0, "the metric of the second")
+    time.sleep(0.5)  # its watch is open
+    begin = datetime.datetime.now(datetime.timezone.utc)
+    first.end()
+    wait_for(lambda: LEADS in second.log(), "the second leads", 10)
+    given_back = (first.said_at("the Lease is given back") - begin).total_seconds()
+    took = (second.said_at(LEADS) - begin).total_seconds()
+    say(f"after a SIGTERM: the Lease is given back after {given_back:.3f} s, another leads after {took:.3f} s")
+    expect(given_back < 1, "the Lease was kept too long")
+    expect(took < 1.5, "as if nobody had told it")
+    expect_equal(kube.call("GET", LEASE)["spec"]["leaseTransitions"], 1, "transitions")
+    expect_equal(scrape(second.metrics)[STATUS], 1, "the metric of the second")
+    make_node(kube, "n2")
+    wait_for(lambda: second.gave() == ["n2"], "the second works")
+    second.end()
+    expect_equal(holder(kube), "", "who holds it at the end")
+    expect("the Lease is given back" in second.log(), second.log())
+
+
+def killed_and_stopped(world, kube, store):
+    one = Controller(world, store, "one", SHORT)
+    wait_for(one.leads, "one leads")
+    two = Controller(world, store, "two", SHORT, with_metrics=True)
+    wait_for(lambda: "this controller waits" in two.log(), "two waits")
+    begin = time.monotonic()
+    one.process.kill()
+    wait_for(lambda: LEADS in two.log(), "two leads", 20)
+    took = time.monotonic() - begin
+    say(f"after a SIGKILL: another leads after {took:.2f} s, by a Lease of 2 s")
+    expect(took > 2 - 0.3, "the Lease was taken before it was over")
+    expect(took < 2 + 0.3 * 2.2 + 3, f"another led only after {took:.2f} s")
+
+    three = Controller(world, store, "three", SHORT)
+    wait_for(lambda: "this controller waits" in three.log(), "three waits")
+    make_node(kube, "n3")
+    wait_for(lambda: two.gave() == ["n3"], "two works")
+    two.process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: LEADS in three.log(), "three leads", 20)
+    # With the new leader stopped too, only the old one could give a range.
+    three.process.send_signal(signal.SIGSTOP)
+    make_node(kube, "n4")
+    two.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: "no longer the leader" in two.log(), "two sees that it leads no more")
+    expect_equal((two.gave(), scrape(two.metrics)[STATUS], has_range(kube, "n4")), (["n3"], 0, False), "what two did")
+    led = two.times_of(LEADS)
+    three.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: has_range(kube, "n4"), "one of them leads again", 20)
+    say(f"after a SIGSTOP: two had led {led} times, three gave {three.gave()}, two gave {two.gave()}")
+    if "n4" in two.gave():
+        expect_equal(two.times_of(LEADS), led + 1, "it gave the range in a term of its own")
+    for who in (two, three):
+        who.end()
+    given = two.gave() + three.gave()
+    expect_equal(sorted(given), sorted(set(given)), "each range was given once")
+
+
+def ranges(kube):
+    return kube.call("GET", f"{OWN}/croftnoderanges")["items"]
+
+
+def stopped_in_the_middle(world, kube, store):
+    """A leader that is stopped between two writes of one pass, and goes on when another has led: its pass is cut off."""
+    before = len(ranges(kube))
+    names = [f"m{i:03}" for i in range(150)]
+    for name in names:
+        make_node(kube, name)
+    old = Controller(world, store, "old", SHORT)
+    wait_for(lambda: len(ranges(kube)) > before + 5, "a pass has begun")
+    old.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)  # what it had sent is done
+    stopped_at = len(ranges(kube)) - before
+    expect(stopped_at < len(names), "it was too fast to be stopped in the middle")
+    new = Controller(world, store, "new", SHORT)
+    wait_for(lambda: LEADS in new.log(), "another leads", 20)
+    # Stopped too, so that whatever is written is the old one's.
+    new.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    count = len(ranges(kube))
+    expect(count < before + len(names), "there is nothing left to do")
+    old.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: "no longer the leader: another controller goes on" in old.log(), "its pass is cut off")
+    wait_for(lambda: "warning controller: no longer the leader" in old.log(), "it says so")
+    expect_equal((len(ranges(kube)), old.gave()), (count, []), "what it wrote when it went on")
+    new.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: len(ranges(kube)) == before + len(names), "all have a range", 60)
+    say(f"stopped after {stopped_at} of {len(names)} ranges, it wrote none when it went on")
+    for who in (old, new):
+        who.end()
+    cidrs = [item["spec"]["cidr"] for item in ranges(kube)]
+    nodes = [item["spec"]["node"] for item in ranges(kube)]
+    expect_equal((len(set(cidrs)), len(set(nodes))), (len(cidrs), len(nodes)), "ranges and nodes, each once")
+
+
+def without(world, kube, store):
+    """What there is to say where there can be no Lease, and where none is needed."""
+    node = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+    refused = Controller(world, node, "refused", SHORT)
+    wait_for(lambda: 'cannot get resource "leases"' in refused.log(), "it says what it may not")
+    expect(LEADS not in refused.log() and not refused.gave(), refused.log())
+    refused.end()
+    admin = f"kube:{write_kubeconfig(world, kube)}"
+    nowhere = Controller(world, admin, "nowhere", SHORT, "--leader-elect-resource-namespace", "nowhere")
+    wait_for(lambda: 'namespaces "nowhere" not found' in nowhere.log(), "it says that there is no namespace")
+    nowhere.end()
+    leader = Controller(world, store, "leader", SHORT)
+    wait_for(lambda: LEADS in leader.log(), "one leads")
+    took = leader.end()
+    say(f"a leader ends in {took:.2f} s")
+    expect(took < 1, "a leader's end")
+    before = kube.call("GET", LEASE)["metadata"]["resourceVersion"]
+    run(world.bin / "croftd", "controller", "--store", store, "--once", "--grace", "0s")
+    alone = Controller(world, store, "alone", SHORT, "--leader-elect=false")
+    make_node(kube, "n5")
+    wait_for(lambda: alone.gave() == ["n5"], "it works without")
+    alone.end()
+    expect_equal(kube.call("GET", LEASE)["metadata"]["resourceVersion"], before, "nobody touched the Lease")
+    wrong = run(world.bin / "croftd", "controller", "--store", store, "--leader-elect-renew-deadline-ms", "20000", check=False)
+    expect(wrong.returncode == 2 and "renew deadline 20000 ms: below the lease duration" in wrong.stderr, str(wrong))
+    sqlite = run(world.bin / "croftd", "controller", "--store", world.store(), "--leader-elect", check=False)
+    expect(sqlite.returncode == 2 and "on a kube: store only" in sqlite.stderr, str(sqlite))
+
+
+def test():
+    with World("kube-leader", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
+        begin = time.monotonic()
+        told_to_end(world, kube, store)
+        killed_and_stopped(world, kube, store)
+        stopped_in_the_middle(world, kube, store)
+        without(world, kube, store)
+        say(f"all in {time.monotonic() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main(test, 3500)
