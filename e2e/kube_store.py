@@ -167,8 +167,7 @@ def with_empty_register(kube):
                 kube.call("DELETE", f"{path}/{item['metadata']['name']}")
             except Refused as refused:
                 expect_equal(refused.code, 404, "deleting what is there")
-    for kind in ("croftvacancies", "croftclaimcursors", "crofthighwatermarks", "croftpoolsets", "croftnoderanges",
-                 "croftnoderangesets", "croftremovednodes"):
+    for kind in ("crofthighwatermarks", "croftpoolsets", "croftnoderanges", "croftnoderangesets", "croftremovednodes"):
         kube.call("DELETE", f"{OWN}/{kind}")
 
 

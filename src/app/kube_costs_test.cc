@@ -192,8 +192,9 @@ TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
 
 class KubeCostsWithAgent : public KubeCosts {
  protected:
+  /// The block is there when the agent begins.
   KubeCostsWithAgent() {
-    follow();
+    add("c0");
     follow();
   }
   void follow() {
@@ -242,8 +243,6 @@ class KubeCostsWithAgent : public KubeCosts {
 };
 
 TEST_F(KubeCostsWithAgent, AnAddIsTwoWritesAndADelIsTwo) {
-  add("c0");
-  follow();
   for (const char* container : {"c1", "c2"}) {
     const auto rounds = add_all({container});
     EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
@@ -257,8 +256,6 @@ TEST_F(KubeCostsWithAgent, AnAddIsTwoWritesAndADelIsTwo) {
 }
 
 TEST_F(KubeCostsWithAgent, ABurstWritesTheBlockOnce) {
-  add("c0");
-  follow();
   const auto added = add_all(containers(1, 41));
   EXPECT_EQ(requests_in(added), 41U) << text_of(added);
   EXPECT_LE(added.size(), 2U) << text_of(added);

@@ -89,6 +89,9 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
   const auto labels = metadata ? member_of(*metadata, "labels") : std::nullopt;
   const auto label = labels ? member_of(*labels, wire::kube::kOwnerLabel) : std::nullopt;
   const std::lock_guard lock(mutex_);
+  if (revision && (!witness_ || witness_->revision < *revision)) {
+    witness_ = Witness{key, *revision, token_in(object.value)};
+  }
   if (seen_.size() >= kSeenMax) seen_.clear();
   seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
                          Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
@@ -106,18 +109,36 @@ Result<Revision> Objects::prove(Deadline deadline) {
   TRY(const std::string path, path_of(*form, set.kind));
   wire::kube::ApiListQuery query;
   query.limit = 1;
-  const Revision before = [&] {
+  std::vector<Request> requests{request_of(Request::Method::get, wire::kube::list_path(path, query))};
+  Revision before;
+  std::optional<Witness> witness;
+  {
     const std::lock_guard lock(mutex_);
-    return highest_;
-  }();
-  const Answer answer = api_.call(request_of(Request::Method::get, wire::kube::list_path(path, query)), deadline);
-  if (answer.outcome != Outcome::done) return fail(error_of(answer, set.kind, "list"));
-  TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
+    before = highest_;
+    witness = witness_;
+  }
+  if (witness) {
+    TRY(const Form* of_witness, form_of(witness->key.kind));
+    TRY(std::string witness_path, path_of(*of_witness, witness->key));
+    requests.push_back(request_of(Request::Method::get, std::move(witness_path)));
+  }
+  const auto answers = api_.call_all(requests, deadline);
+  if (answers[0].outcome != Outcome::done) return fail(error_of(answers[0], set.kind, "list"));
+  TRY(const ApiListPage page, wire::kube::decode_list(answers[0].body));
   TRY(const Revision position, revision_of(page.resource_version));
+  bool was_put_back = position < before;
+  // One that is gone says nothing.
+  if (witness && answers[1].outcome == Outcome::done) {
+    TRY(const auto object, wire::kube::decode_object(answers[1].body));
+    TRY(const Revision revision, revision_of(object.meta.resource_version));
+    was_put_back = was_put_back || revision < witness->revision ||
+                   (revision == witness->revision && token_in(object.value) != witness->token);
+  }
   const std::lock_guard lock(mutex_);
-  if (position < before) {
+  if (was_put_back) {
     // What others noted meanwhile may be of either history.
     highest_ = position;
+    witness_.reset();
     seen_.clear();
     ++history_;
   } else {

@@ -78,8 +78,8 @@ class Objects {
   /// A watch has ended: nothing that was learnt before is believed until prove().
   void doubt() { doubted_ = true; }
   [[nodiscard]] bool is_doubted() const { return doubted_; }
-  /// The position of the storage, which is not behind anything that was seen; or it was put back, and history() is
-  /// another. Asks the API.
+  /// The position of the storage, which is not behind anything that was seen, and has what was seen last as it was or
+  /// newer; or it was put back, and history() is another. Asks the API.
   [[nodiscard]] Result<Revision> prove(Deadline deadline);
   /// Counts how often the storage was found put back.
   [[nodiscard]] std::uint64_t history() const { return history_; }
@@ -135,6 +135,13 @@ class Objects {
   std::atomic<std::uint64_t> history_{0};
   mutable std::mutex mutex_;
   Revision highest_;  ///< guarded by mutex_: of all that were told
+  /// What was written or read last by itself. Guarded by mutex_.
+  struct Witness {
+    Key key;
+    Revision revision;
+    WriteToken token;
+  };
+  std::optional<Witness> witness_;
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };

@@ -105,8 +105,8 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
   const auto again = std::ranges::unique(pod.addresses);
   pod.addresses.erase(again.begin(), again.end());
   if (pod.addresses.size() > kPodAddressesMax) {
-    return fail(ErrorCode::corrupt, fmt::format("pod {}/{} reports more than {} addresses", net::echo(pod.namespace_name),
-                                                net::echo(pod.name), kPodAddressesMax));
+    return fail(ErrorCode::corrupt, fmt::format("pod {}/{} reports more than {} addresses",
+                                                net::echo(pod.namespace_name), net::echo(pod.name), kPodAddressesMax));
   }
   return pod;
 }

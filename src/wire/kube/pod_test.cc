@@ -54,10 +54,8 @@ TEST(Pod, TheAddressesOfAllItsNetworks) {
 
 TEST(Pod, WhatIsNoAddressIsNoted) {
   const char* const odd[] = {
-      R"("status":{"podIP":"ten"})",
-      R"("status":{"podIPs":[{"ip":7}]})",
-      R"("status":{"podIPs":[{}]})",
-      R"("status":{"podIPs":{"ip":"10.0.0.1"}})",
+      R"("status":{"podIP":"ten"})",         R"("status":{"podIPs":[{"ip":7}]})",
+      R"("status":{"podIPs":[{}]})",         R"("status":{"podIPs":{"ip":"10.0.0.1"}})",
       R"("status":{"podIPs":["10.0.0.1"]})",
   };
   for (const char* members : odd) {

@@ -1,0 +1,165 @@
+"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API.
+
+usage: kube_collect.py BIN_DIR VERSION
+"""
+
+import json
+import subprocess
+import sys
+import time
+
+from kube_apiserver_lib import KubeApiserver
+from kube_store import CALICO, calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+PODS = "/api/v1/namespaces/default/pods"
+GRACE_SECONDS = 2
+
+
+class Cluster:
+    """Pods and nodes, as kubelets and users would make them."""
+
+    def __init__(self, world, kube):
+        self.world, self.kube = world, kube
+        self.store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+        kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
+                  {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+
+    def node(self, name):
+        self.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+
+    def pod(self, name, node, **spec):
+        return self.kube.call("POST", PODS, {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}], **spec}})["metadata"]["uid"]
+
+    def report(self, name, address, phase="Running", **status):
+        body = {"status": {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], **status}}
+        self.kube._send("PATCH", f"{PODS}/{name}/status", json.dumps(body).encode(), media="application/merge-patch+json")
+
+    def delete_pod(self, name):
+        self.kube.call("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    def add(self, pod, node, container=None, uid=""):
+        """The address that a container of the pod gets."""
+        container = container or pod
+        config = {"cniVersion": "1.0.0", "name": "net", "ipam": {
+            "type": "croft-ipam", "store": self.store, "nodename": node,
+            "log_file_path": str(self.world.directory / "ipam.log")}}
+        env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
+               "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID={uid}",
+               **own_environment(self.world.directory)}
+        done = subprocess.run([self.world.bin / "croft-ipam"], input=json.dumps(config), capture_output=True, text=True,
+                              env=env, timeout=60, check=False)
+        expect(done.returncode == 0, f"ADD {container}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0]
+
+    def living(self, name, node):
+        """A pod that reports its address."""
+        uid = self.pod(name, node)
+        address = self.add(name, node, uid=uid)
+        self.report(name, address)
+        return address
+
+
+class Controller:
+    def __init__(self, world, store, name, *flags):
+        self.log_path = world.directory / f"{name}.log"
+        log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            [world.bin / "croftd", "controller", "--store", store, "--grace", f"{GRACE_SECONDS}s", "--interval", "300ms",
+             "--leader-elect-retry-period-ms", "200", *flags],
+            env=own_environment(world.directory), stdout=log, stderr=log)
+        world.stack.callback(self.process.kill)
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def end(self):
+        self.process.terminate()
+        expect_equal(self.process.wait(timeout=10), 0, f"exit code; its log:\n{self.log()}")
+
+
+def held(world, store):
+    return set(world.held(store))
+
+
+def by_pods(world, cluster, operator, controller_store):
+    live = cluster.living("live", "oak")
+    deleted = cluster.living("deleted", "oak")
+    stateful = cluster.living("web-0", "elm")
+    evicted = cluster.living("evicted", "elm")
+    starting = cluster.add("starting", "oak", uid=cluster.pod("starting", "oak"))
+    before = {live, deleted, stateful, evicted, starting}
+    expect_equal(held(world, operator), before, "held before")
+
+    # A pod that reports another network's address besides, and one in the network of its node.
+    cluster.pod("of-the-node", "oak", hostNetwork=True)
+    cluster.report("of-the-node", "192.0.2.10")
+
+    dry = Controller(world, controller_store, "dry", "--dry-run")
+    cluster.delete_pod("deleted")
+    cluster.delete_pod("web-0")
+    again = cluster.add("web-0", "elm", container="web-0-again", uid=cluster.pod("web-0", "elm"))
+    cluster.report("web-0", again)
+    cluster.report("evicted", evicted, phase="Failed", reason="Evicted")
+    wait_for(lambda: "would release" in dry.log(), "the dry run tells", 20)
+    expect_equal(held(world, operator), before | {again}, "held after a dry run")
+    dry.end()
+
+    controller = Controller(world, controller_store, "controller")
+    wait_for(lambda: held(world, operator) == {live, starting, again}, "what is dead is free", 30)
+    for address, pod in ((deleted, "deleted"), (stateful, "web-0"), (evicted, "evicted")):
+        evidence = [line for line in controller.log().splitlines() if " released " in line and address in line]
+        expect(evidence and pod in evidence[0], f"the evidence for {address}: {evidence}")
+        say(evidence[0].split(" ", 2)[-1])
+    expect("nodes and pods from the Kubernetes API" in controller.log(), controller.log())
+    time.sleep(GRACE_SECONDS + 1)
+    expect_equal(held(world, operator), {live, starting, again}, "who lives keeps its address")
+    return controller, {live, starting}, {again}
+
+
+def by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm):
+    """A node that goes takes its blocks with it; its pods go as the garbage collector of pods does it."""
+    kube.call("DELETE", "/api/v1/nodes/elm")
+    for name in ("web-0", "evicted"):
+        cluster.delete_pod(name)
+    wait_for(lambda: held(world, operator) == of_oak, "what was on elm is free", 30)
+    wait_for(lambda: all(item["spec"]["node"] != "elm" for item in kube.call("GET", f"{CALICO}/blockaffinities")["items"]),
+             "elm has no block", 30)
+    expect(of_elm.isdisjoint(of_oak), "two nodes, no address of both")
+    controller.end()
+
+
+def nothing_by_half(world, operator, cluster, of_oak):
+    """Who may not list pods concludes nothing, and says what to allow."""
+    blind = Controller(world, cluster.store, "blind", "--leader-elect=false")
+    wait_for(lambda: "list pods" in blind.log(), "it says what it may not", 20)
+    expect("access.yaml" in blind.log(), blind.log())
+    for name in ("live", "starting"):
+        cluster.delete_pod(name)
+    time.sleep(GRACE_SECONDS + 1.5)
+    expect_equal(held(world, operator), of_oak, "nothing was freed")
+    blind.end()
+
+
+def test():
+    calico_definitions()
+    with World("kube-collect", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        cluster = Cluster(world, kube)
+        operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+        controller_store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
+        run(world.bin / "croft", "--store", operator, "pool", "create", "p", "--cidr", "10.79.0.0/24", "--gateway", "none",
+            "--cooldown-seconds", "0")
+        for name in ("oak", "elm"):
+            cluster.node(name)
+        controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
+        by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
+        nothing_by_half(world, operator, cluster, of_oak)
+
+
+if __name__ == "__main__":
+    main(test, 3500)
