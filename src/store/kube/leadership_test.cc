@@ -449,12 +449,12 @@ class FenceTest : public LeadershipTest {
 
   std::unique_ptr<Store> beneath = make_kube_store(
       std::make_unique<FakeApi>(cluster, a.clock),
-      [](Api&, Deadline) -> Result<std::vector<std::unique_ptr<Form>>> {
-        std::vector<std::unique_ptr<Form>> forms;
-        forms.push_back(make_own_form(wire::kube::fake_digest));
-        forms.push_back(
+      [](Api&, LayoutCare, Deadline) -> Result<Layout> {
+        Layout layout;
+        layout.forms.push_back(make_own_form(wire::kube::fake_digest));
+        layout.forms.push_back(
             make_calico_form(wire::calico::ApiGroup::crd_v1, {wire::kube::fake_digest, wire::kube::fake_digest}));
-        return forms;
+        return layout;
       },
       a.clock);
   FencedStore fenced{*beneath, *a.leadership};
