@@ -111,8 +111,11 @@ def by_pods(world, cluster, operator, controller_store):
     controller = Controller(world, controller_store, "controller")
     wait_for(lambda: held(world, operator) == {live, starting, again}, "what is dead is free", 30)
     for address, pod in ((deleted, "deleted"), (stateful, "web-0"), (evicted, "evicted")):
-        evidence = [line for line in controller.log().splitlines() if " released " in line and address in line]
-        expect(evidence and pod in evidence[0], f"the evidence for {address}: {evidence}")
+        lines = lambda address=address: [line for line in controller.log().splitlines()
+                                         if " released " in line and address in line]
+        wait_for(lines, f"the evidence for {address}", 10)
+        evidence = lines()
+        expect(pod in evidence[0], f"the evidence for {address}: {evidence}")
         say(evidence[0].split(" ", 2)[-1])
     expect("nodes and pods from the Kubernetes API" in controller.log(), controller.log())
     time.sleep(GRACE_SECONDS + 1)
