@@ -71,7 +71,7 @@ LEFT_BY_A_CRASH = ("handle_miscount", "handle_empty", "affinity_unconfirmed", "a
 def findings(world, store):
     done = run(world.bin / "croft", "--store", store, "-o", "json", "check", check=False)
     expect(done.returncode in (0, 3), f"croft check: {done.stdout}{done.stderr}")
-    return [(finding["kind"], finding["subject"]) for finding in json.loads(done.stdout)]
+    return [(finding["finding"], finding["subject"]) for finding in json.loads(done.stdout)]
 
 
 def start_agent(world, store):
