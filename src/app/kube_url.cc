@@ -1,6 +1,9 @@
 #include "app/kube_url.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -41,6 +44,25 @@ std::string lowered(std::string text) {
               "store: kube knows no option " + net::echo(std::string(name)) + "; it has context and group");
 }
 
+/// The first file of KUBECONFIG that is there and has the context. kubectl puts all of them together; a context whose
+/// cluster or user is in another file is not found here.
+template <class Read>
+[[nodiscard]] Result<wire::kube::KubeAccess> read_first(std::string_view listed, Read read) {
+  std::optional<Error> first;
+  while (!listed.empty()) {
+    const std::size_t colon = std::min(listed.find(':'), listed.size());
+    const std::string path(listed.substr(0, colon));
+    listed.remove_prefix(std::min(colon + 1, listed.size()));
+    if (path.empty()) continue;
+    auto access = read(path);
+    if (access) return access;
+    // A file that is not there is passed over, unless none is.
+    if (!first || first->code == ErrorCode::not_found) first = access.error();
+  }
+  if (first) return fail(*first);
+  return fail(ErrorCode::invalid_argument, "KUBECONFIG names no file");
+}
+
 }  // namespace
 
 Result<KubePlace> parse_kube_url(const std::string& url) {
@@ -70,14 +92,41 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
   return place;
 }
 
+Result<std::string> with_kube_flags(const std::string& url, const std::string& given, const std::string& context) {
+  TRY(const KubePlace place, parse_kube_url(url));
+  const std::string kubeconfig = given.empty() ? "" : std::filesystem::absolute(given).lexically_normal().string();
+  std::string made = url;
+  if (!kubeconfig.empty()) {
+    if (!place.kubeconfig.empty() && place.kubeconfig != kubeconfig) {
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(kubeconfig) + " and the store " +
+                                                   net::echo(url) + " name two files: give one");
+    }
+    if (kubeconfig.find('?') != kubeconfig.npos) {
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(kubeconfig) + " has a ? in its path");
+    }
+    const std::size_t question = std::min(url.find('?'), url.size());
+    if (place.kubeconfig.empty()) made = url.substr(0, question) + kubeconfig + url.substr(question);
+  }
+  if (!context.empty()) {
+    if (!place.context.empty() && place.context != context) {
+      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + " and the store " + net::echo(url) +
+                                                   " name two contexts: give one");
+    }
+    if (context.find('&') != context.npos) {
+      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + ": a store's URL can't name it");
+    }
+    if (place.context.empty()) made += (made.find('?') == made.npos ? "?context=" : "&context=") + context;
+  }
+  return made;
+}
+
 Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader) {
   const auto read = [&](const std::string& path) -> Result<wire::kube::KubeAccess> {
     if (reader == nullptr) return store::kube::read_kubeconfig(path, place.context);
     return store::kube::read_kubeconfig(path, place.context, reader);
   };
   if (!place.kubeconfig.empty()) return read(place.kubeconfig);
-  const std::string listed = from_environment("KUBECONFIG");
-  if (!listed.empty()) return read(listed.substr(0, listed.find(':')));
+  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) return read_first(listed, read);
   const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
   if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
   const std::string home = from_environment("HOME");

@@ -22,8 +22,14 @@ struct KubePlace {
 /// invalid_argument naming the part.
 [[nodiscard]] Result<KubePlace> parse_kube_url(const std::string& url);
 
-/// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (its first file), then what
-/// a pod is given, then ~/.kube/config. Errors: of read_kubeconfig; invalid_argument when there is none of them.
+/// The URL with what `croft --kubeconfig` and `--context` say; either may be empty. A relative path is one from the
+/// current directory. Error: invalid_argument when the URL says otherwise, or can't have it.
+[[nodiscard]] Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig,
+                                                  const std::string& context);
+
+/// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (of its files the first that
+/// is there and has the context), then what a pod is given, then ~/.kube/config. Errors: of read_kubeconfig;
+/// invalid_argument when there is none of them.
 [[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader);
 
 }  // namespace croft::app

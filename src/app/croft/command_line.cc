@@ -8,13 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "app/cli/command_model.h"
 #include "app/croft/examples.h"
+#include "app/kube_url.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
+#include "net/echo.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "store/store_url.h"
 #include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
@@ -32,6 +37,20 @@ Result<engine::Context> CommandLine::open(bool create) {
     static_cast<void>(os::write_standard_error("croft: damaged record, set aside: " + damage.message + "\n"));
   });
   return engine::Context{*store, clock, random};
+}
+
+Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
+  const bool asks_kubernetes = !context.empty() || !kubeconfig.empty();
+  if (store_url.empty()) store_url = asks_kubernetes || is_kubectl_plugin ? "kube:" : edge::kDefaultStoreUrl;
+  if (!asks_kubernetes) return {};
+  const char* flag = context.empty() ? "--kubeconfig" : "--context";
+  if (store::scheme_of(store_url) != store::Scheme::kube) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out",
+                            flag, net::echo(store_url)));
+  }
+  TRY(store_url, with_kube_flags(store_url, kubeconfig, context));
+  return {};
 }
 
 bool CommandLine::in_colour() const {
@@ -67,7 +86,13 @@ void add_common(CLI::App& app, CommandLine& line) {
   app.add_option("--store", line.store_url,
                  "Store to work on: sqlite:/absolute/path.db, etcd:https://…, kube:/path/kubeconfig")
       ->envname("CROFT_STORE")
-      ->default_val(edge::kDefaultStoreUrl);
+      ->default_str(edge::kDefaultStoreUrl);
+  app.add_option(
+      "--kubeconfig", line.kubeconfig,
+      "Kubeconfig of a store in a Kubernetes API (default: as kubectl finds it); without --store that API is "
+      "the store");
+  app.add_option("--context", line.context,
+                 "Context of the kubeconfig; without --store that cluster's API is the store");
   app.add_option("-o,--output", line.output, "Output format: table, wide, json or yaml")
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},

@@ -25,7 +25,7 @@ struct ListOptions {
 struct CommandLine {
   enum class Output { table, wide, json, yaml };
 
-  std::string store_url;
+  std::string store_url;  ///< empty until choose_store(), where none was given
   Output output = Output::table;
   std::string colour = "auto";
   /// The command that was chosen; returns the exit code, or an error that main() prints.
@@ -35,7 +35,13 @@ struct CommandLine {
   Random& random;
   std::unique_ptr<store::Store> store;
   ListOptions listing = {};
+  std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
+  std::string context{};
 
+  /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
+  /// --kubeconfig name, or that kubectl talks to when the program is called as its plugin (`kubectl croft`); or else
+  /// the one on this machine. Error: invalid_argument for flags that contradict each other.
+  [[nodiscard]] Result<void> choose_store(bool is_kubectl_plugin);
   /// Opens the store of --store; with `create` an absent one is made.
   [[nodiscard]] Result<engine::Context> open(bool create = false);
   [[nodiscard]] bool in_colour() const;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -35,7 +36,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
   }
-  const Result<int> code = line.run(line);
+  const std::string_view called = argc > 0 ? argv[0] : "";
+  const bool is_kubectl_plugin = called.substr(called.rfind('/') + 1) == "kubectl-croft";
+  const Result<void> chosen = line.choose_store(is_kubectl_plugin);
+  const Result<int> code = chosen ? line.run(line) : Result<int>(fail(chosen.error()));
   if (code) return *code;
   const Error& error = code.error();
   static_cast<void>(os::write_standard_error(fmt::format("croft: {}{}{}\n", printable(error.message, Printed::line),

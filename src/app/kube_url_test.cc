@@ -1,0 +1,76 @@
+#include "app/kube_url.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/files.h"
+#include "os/scratch_directory.h"
+#include "wire/manifests/kubeconfig_yaml.h"
+
+namespace croft::app {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(KubeFlags, SayWhichApiIsMeant) {
+  EXPECT_EQ(with_kube_flags("kube:", "", "").value(), "kube:");
+  EXPECT_EQ(with_kube_flags("kube:", "/a/b", "").value(), "kube:/a/b");
+  EXPECT_EQ(with_kube_flags("kube:", "", "one@two").value(), "kube:?context=one@two");
+  EXPECT_EQ(with_kube_flags("kube:?group=projectcalico.org/v3", "/a/../b", "c").value(),
+            "kube:/b?group=projectcalico.org/v3&context=c");
+  EXPECT_EQ(with_kube_flags("kube:/a?context=c", "/a", "c").value(), "kube:/a?context=c");
+  EXPECT_TRUE(with_kube_flags("kube:", "config", "").value().starts_with("kube:/"));
+}
+
+TEST(KubeFlags, ThatContradictTheStoreAreRefused) {
+  const struct {
+    const char *url, *kubeconfig, *context, *message;
+  } rows[] = {
+      {"kube:/a", "/b", "", "two files"},
+      {"kube:/a?context=c", "", "d", "two contexts"},
+      {"kube:", "", "a&b", "can't name it"},
+      {"kube:", "/a?b", "", "has a ?"},
+  };
+  for (const auto& row : rows) {
+    const auto made = with_kube_flags(row.url, row.kubeconfig, row.context);
+    ASSERT_FALSE(made) << row.message;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_THAT(made.error().message, HasSubstr(row.message));
+  }
+}
+
+class Kubeconfigs : public testing::Test {
+ protected:
+  ~Kubeconfigs() override { unsetenv("KUBECONFIG"); }
+  std::string file(const std::string& name, const std::string& context) {
+    const std::string path = directory_.path() + "/" + name;
+    const std::string text =
+        "apiVersion: v1\nkind: Config\ncurrent-context: " + context +
+        "\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:" + (context == "one" ? "6441" : "6442") +
+        "'}}]\ncontexts: [{name: " + context + ", context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n";
+    EXPECT_TRUE(os::replace_file_durably(path, text));
+    return path;
+  }
+  os::ScratchDirectory directory_;
+};
+
+TEST_F(Kubeconfigs, OfSeveralTheFirstThatHasTheContext) {
+  const std::string listed = directory_.path() + "/none:" + file("a", "one") + ":" + file("b", "two");
+  setenv("KUBECONFIG", listed.c_str(), 1);
+  const auto port = [](const KubePlace& place) {
+    const auto access = kube_access(place, wire::kubeconfig_json);
+    EXPECT_TRUE(access) << access.error().message;
+    return access ? access->servers.at(0).port : 0;
+  };
+  EXPECT_EQ(port({}), 6441);
+  EXPECT_EQ(port({{}, "two", {}}), 6442);
+  const auto missing = kube_access({{}, "three", {}}, wire::kubeconfig_json);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("three"));
+}
+
+}  // namespace
+}  // namespace croft::app
