@@ -1,7 +1,6 @@
 #include "app/kube_url.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "app/environment.h"
 #include "net/echo.h"
+#include "os/files.h"
 #include "store/kube/access_file.h"
 #include "store/store_url.h"
 
@@ -94,7 +94,7 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
 
 Result<std::string> with_kube_flags(const std::string& url, const std::string& given, const std::string& context) {
   TRY(const KubePlace place, parse_kube_url(url));
-  const std::string kubeconfig = given.empty() ? "" : std::filesystem::absolute(given).lexically_normal().string();
+  const std::string kubeconfig = given.empty() ? "" : os::absolute_path(given);
   std::string made = url;
   if (!kubeconfig.empty()) {
     if (!place.kubeconfig.empty() && place.kubeconfig != kubeconfig) {

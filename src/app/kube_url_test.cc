@@ -49,7 +49,7 @@ class Kubeconfigs : public testing::Test {
     const std::string path = directory_.path() + "/" + name;
     const std::string text =
         "apiVersion: v1\nkind: Config\ncurrent-context: " + context +
-        "\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:" + (context == "one" ? "6441" : "6442") +
+        "\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:" + (context == "one" ? "6441" : "6442") +
         "'}}]\ncontexts: [{name: " + context + ", context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n";
     EXPECT_TRUE(os::replace_file_durably(path, text));
     return path;

@@ -193,6 +193,12 @@ Result<void> sync_directory(const std::string& path) {
   return {};
 }
 
+std::string absolute_path(const std::string& path) {
+  std::error_code failed;  // the current directory is gone
+  const auto absolute = std::filesystem::absolute(path, failed);
+  return failed ? path : absolute.lexically_normal().string();
+}
+
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) return fail(system_error("open", path, errno));

@@ -69,6 +69,9 @@ struct FileStatus {
 /// or longer than `bytes_max`.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
+/// A relative path as one from the root, by the current directory; without `.` and `..`. Nothing has to be there.
+[[nodiscard]] std::string absolute_path(const std::string& path);
+
 /// Who may read a new file: its user alone (0600), or all (0644), whatever the umask.
 enum class FileMode : std::uint8_t { for_user, readable_by_all };
 

@@ -10,6 +10,7 @@
 #include "wire/cni/config_parts.h"
 #include "wire/cni/config_pools.h"
 #include "wire/cni/network.h"
+#include "wire/cni/pod_annotations.h"
 #include "wire/json/decode.h"
 
 namespace croft::wire::cni {
@@ -27,6 +28,7 @@ struct Draft {
   std::string log_file;
   std::string agent;
   std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
+  PodWishes wishes;
 };
 
 /// The path of a socket; longer ones the kernel does not take.
@@ -66,8 +68,9 @@ MaybeFault read_args_member(const JsonAt& at, Draft& out) {
 }
 
 MaybeFault read_runtime_config(const JsonAt& at, Draft& out) {
-  static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
-      {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_runtime); }}}};
+  static constexpr std::array<JsonMember<Draft>, 2> kMembers = {
+      {{"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_runtime); }},
+       {kPodAnnotationsCapability, [](const JsonAt& a, Draft& d) { return read_pod_annotations(a, d.wishes); }}}};
   return read_object<Draft>(at, kMembers, out);
 }
 
@@ -148,7 +151,8 @@ Error missing(std::string_view field) {
 std::optional<Error> gather_requested(const std::optional<net::Address>& from_args, Draft& draft) {
   std::vector<net::Address>& all = draft.config.requested_addresses;
   if (from_args) all.push_back(*from_args);
-  for (const auto* channel : {&draft.from_args_member, &draft.from_runtime, &draft.from_ipam}) {
+  for (const auto* channel :
+       {&draft.from_args_member, &draft.from_runtime, &draft.wishes.addresses, &draft.from_ipam}) {
     for (const net::Address& address : *channel) {
       if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
     }
@@ -198,6 +202,13 @@ Checked<NetworkConfig> decode_network_config(const Network& network, const std::
     if (read && !take_pod(*read, pod)) draft.config.pod = std::move(pod);
   }
   NetworkConfig& config = draft.config;
+  for (const net::Family family : net::kFamilies) {
+    if (draft.wishes.pools[family]) config.ipam.asked_pools[family] = *std::move(draft.wishes.pools[family]);
+  }
+  if (draft.wishes.families) {
+    config.ipam.assign_v4 = draft.wishes.families->v4;
+    config.ipam.assign_v6 = draft.wishes.families->v6;
+  }
   config.name = network.name;
   config.nodename = unless_empty(draft.ipam_nodename.empty() ? draft.top_level_nodename : draft.ipam_nodename);
   config.ipam.store = unless_empty(draft.store);

@@ -53,9 +53,10 @@ struct IpamSection {
   std::optional<std::string> log_file;  ///< `log_file_path`
   std::optional<std::string> agent;     ///< socket of the node's agent, an absolute path or "none"
   std::vector<core::PoolSpec> pools;    ///< each passes core::make_pool; no two share a name or an address
-  bool assign_v4 = true;
+  bool assign_v4 = true;                ///< the pod's annotation, or else `assign_ipv4`; likewise of IPv6
   bool assign_v6 = false;
-  net::PerFamily<std::vector<core::AskedPool>> asked_pools;  ///< `ipv4_pools`, `ipv6_pools`
+  /// The pod's annotation, or else `ipv4_pools`, `ipv6_pools`.
+  net::PerFamily<std::vector<core::AskedPool>> asked_pools;
   bool status_when_full = false;
   friend bool operator==(const IpamSection&, const IpamSection&) = default;
 };
@@ -66,8 +67,8 @@ struct NetworkConfig {
   /// `ipam.nodename`, else the top-level `nodename` (Calico's place); absent when neither is given or both are empty.
   std::optional<std::string> nodename;
   IpamSection ipam;
-  /// CNI_ARGS `IP`, `args.cni.ips`, `runtimeConfig.ips`, `ipam.ips`, in this order, without duplicates, IPv4-mapped
-  /// ones unmapped.
+  /// CNI_ARGS `IP`, `args.cni.ips`, `runtimeConfig.ips`, the pod's annotation (pod_annotations.h), `ipam.ips`, in this
+  /// order, without duplicates, IPv4-mapped ones unmapped.
   std::vector<net::Address> requested_addresses;
   /// From CNI_ARGS; members the runtime did not say are empty.
   core::PodIdentity pod;

@@ -132,6 +132,57 @@ TEST(Config, WrongTypesAreCode999AndNameTheMember) {
   EXPECT_EQ(refusal(R"({"name":"n","cniVersion":5,"ipam":{}})").substr(0, 2), "6 ");
 }
 
+/// What containerd 2 hands over of a pod (the capability io.kubernetes.cri.pod-annotations).
+std::string with_annotations(const std::string& members) {
+  return with(R"("ipv4_pools":["configured"],"ipv6_pools":["configured6"])",
+              R"("runtimeConfig":{"io.kubernetes.cri.pod-annotations":{)" + members + "}},");
+}
+
+TEST(Config, APodAsksInItsAnnotations) {
+  const std::string text = with_annotations(
+      R"("cni.projectcalico.org/ipv4pools":"[\"a\", \"10.2.0.0/24\"]","cni.projectcalico.org/ipAddrs":"[\"10.2.0.7\"]",)"
+      R"("cni.projectcalico.org/ipFamilies":"[\"IPv6\",\"IPv4\"]","note":"[","cni.projectcalico.org/other":"{")");
+  const NetworkConfig config = *decode(text);
+  EXPECT_THAT(config.ipam.asked_pools.v4, ElementsAre(core::asked_pool("a"), core::asked_pool("10.2.0.0/24")));
+  EXPECT_THAT(config.ipam.asked_pools.v6, ElementsAre(core::asked_pool("configured6")));
+  EXPECT_THAT(config.requested_addresses, ElementsAre(net::Address::parse("10.2.0.7").value()));
+  EXPECT_TRUE(config.ipam.assign_v4);
+  EXPECT_TRUE(config.ipam.assign_v6);
+  // A release needs none of it.
+  EXPECT_EQ(decode(with_annotations(R"("cni.projectcalico.org/ipv4pools":"odd")"), Command::del)->requested_addresses,
+            std::vector<net::Address>());
+}
+
+TEST(Config, CroftsAnnotationsWinOverCalicos) {
+  for (const bool is_first : {true, false}) {
+    const std::string crofts = R"("ipam.croft.dev/ipv4pools":"[\"mine\"]")";
+    const std::string calicos = R"("cni.projectcalico.org/ipv4pools":"no list at all")";
+    const auto config = decode(with_annotations(is_first ? crofts + "," + calicos : calicos + "," + crofts));
+    EXPECT_THAT(config->ipam.asked_pools.v4, ElementsAre(core::asked_pool("mine")));
+  }
+}
+
+TEST(Config, FaultsOfAnnotationsNameTheAnnotation) {
+  const std::string at = "runtimeConfig.io.kubernetes.cri.pod-annotations.";
+  const std::pair<std::string, std::string> cases[] = {
+      {R"("cni.projectcalico.org/ipv4pools":5)",
+       "999 invalid network config: " + at +
+           "cni.projectcalico.org/ipv4pools: an integer (5) where a string is wanted"},
+      {R"("cni.projectcalico.org/ipv4pools":"{}")",
+       "999 invalid network config: " + at + "cni.projectcalico.org/ipv4pools: an object where an array is wanted"},
+      {R"("ipam.croft.dev/ipAddrs":"[\"ten\"]")",
+       "7 invalid network config: " + at + "ipam.croft.dev/ipAddrs[0]: invalid IP address \"ten\""},
+      {R"("ipam.croft.dev/ipFamilies":"[]")",
+       "7 invalid network config: " + at + "ipam.croft.dev/ipFamilies: it names no family"},
+      {R"("cni.projectcalico.org/ipAddrsNoIpam":"[\"10.0.0.1\"]")",
+       "7 invalid network config: " + at +
+           "cni.projectcalico.org/ipAddrsNoIpam: an address past IPAM is not given by an IPAM plugin; remove the "
+           "annotation"},
+  };
+  for (const auto& [members, why] : cases) EXPECT_EQ(refusal(with_annotations(members)), why);
+  EXPECT_THAT(refusal(with_annotations(R"("ipam.croft.dev/ipv4pools":"[")")), testing::HasSubstr("it is no JSON list"));
+}
+
 TEST(Config, BadValuesAreCode7AndNameMemberAndValue) {
   const std::pair<std::string, std::string> cases[] = {
       {R"({"name":"net"})", "ipam is missing"},

@@ -71,10 +71,11 @@ TEST(Pod, WhatIsNoAddressIsNoted) {
 }
 
 TEST(Pod, ANameThatNoneHasIsRefused) {
-  const auto object =
-      decode_object(R"({"metadata":{"name":")" + std::string(2000, 'a') + R"(","resourceVersion":"1"}})");
+  const auto object = decode_object(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1"}})");
   ASSERT_TRUE(object);
-  EXPECT_FALSE(pod_fact(object->value, object->meta));
+  ApiMeta meta = object->meta;
+  meta.name_space = std::string(2000, 'a');
+  EXPECT_EQ(pod_fact(object->value, meta).error().code, ErrorCode::corrupt);
 }
 
 }  // namespace
