@@ -86,6 +86,33 @@ def plugin(world, command, container, store):
     return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
 
 
+def as_kubectl_does(world, kube, listed):
+    """`--context`, `--kubeconfig`, KUBECONFIG with several files, and `kubectl croft` find the same register."""
+    config = write_kubeconfig(world, kube, "croft-operator")
+    other = world.directory / "other-kubeconfig"
+    other.write_text(config.read_text().replace('"test"', '"elsewhere"').replace(kube.url, "https://127.0.0.1:1"))
+    other.chmod(0o600)
+    plugin = world.directory / "kubectl-croft"
+    plugin.symlink_to(world.bin / "croft")
+
+    def listing(program, *flags, kubeconfig=None):
+        env = own_environment(world.directory)
+        env.pop("CROFT_STORE", None)
+        if kubeconfig:
+            env["KUBECONFIG"] = kubeconfig
+        done = subprocess.run([program, *flags, "-o", "json", "ip", "list"], capture_output=True, text=True, env=env,
+                              timeout=60, check=False)
+        expect(done.returncode == 0, f"{program} {flags} KUBECONFIG={kubeconfig}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    croft = world.bin / "croft"
+    expect_equal(listing(croft, "--kubeconfig", str(config)), listed, "--kubeconfig")
+    expect_equal(listing(croft, "--context", "test", kubeconfig=f"/none:{other}:{config}"), listed, "--context")
+    expect_equal(listing(plugin, kubeconfig=str(config)), listed, "kubectl croft")
+    refused = run(croft, "--store", "sqlite:/tmp/none.db", "--context", "test", "ip", "list", check=False)
+    expect(refused.returncode != 0 and "--context" in refused.stderr, f"another store has no context: {refused}")
+
+
 def programs(world, kube):
     """Croft's programs on the register, each with the rights of its account, and what others see of it."""
     store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
@@ -98,6 +125,7 @@ def programs(world, kube):
     expect_equal(plugin(world, "ADD", "one", store), addresses["one"], "the same pod again")
     listed = json.loads(run(*croft, "-o", "json", "ip", "list").stdout)
     say(f"{len(addresses)} addresses: {addresses}")
+    as_kubectl_does(world, kube, listed)
 
     blocks = kube.call("GET", f"{CALICO}/ipamblocks")["items"]
     expect_equal(len(blocks), 1, "blocks")
