@@ -12,11 +12,36 @@
 namespace croft::engine {
 namespace {
 
+bool has_held(const core::Assigned& assigned) {
+  return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
+}
+
+/// Where each record is a commit of its own, what is held may be of a plan under way, which takes it back when it fails
+/// (ordered_commit.h): as when an agent is slow and its plugin goes its own way. Who answers with it writes the block
+/// once more; then nobody takes it back.
+void write_down_held(const core::Snapshot& snapshot, core::Plan<core::AssignAnswer>& plan) {
+  const auto* assigned = std::get_if<core::Assigned>(&plan.answer);
+  if (assigned == nullptr) return;
+  for (const core::AssignedAddress& one : assigned->addresses) {
+    const auto key = core::block_key(one.block);
+    const bool is_written =
+        std::ranges::any_of(plan.writes, [&](const core::PlannedWrite& write) { return write.key == key; });
+    const auto* found = one.held_before && !is_written ? snapshot.find(key) : nullptr;
+    const auto* block = found != nullptr && *found ? std::get_if<core::Block>(&**found) : nullptr;
+    if (block != nullptr) plan.writes.push_back(core::to_put(key, core::stamped(*block)));
+  }
+}
+
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
                                                      const std::vector<core::PoolSpec>& specs) {
-  return transact_with_pools(
-      context, TurnTaking::first, specs,
-      [&](const core::Snapshot& snapshot, const Instant& now) { return core::plan_assign(snapshot, request, now); });
+  const bool is_atomic = context.store.capabilities().atomic_commit;
+  return transact_with_pools(context, TurnTaking::first, specs,
+                             [&](const core::Snapshot& snapshot, const Instant& now) {
+                               auto step = core::plan_assign(snapshot, request, now);
+                               auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
+                               if (plan != nullptr && !is_atomic) write_down_held(snapshot, *plan);
+                               return step;
+                             });
 }
 
 /// Gives back what earlier commits of a request assigned that then was refused.
@@ -77,7 +102,8 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
     }
     auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
     auto* assigned = std::get_if<core::Assigned>(&plan.answer);
-    if (assigned == nullptr || assigned->unfinished) return core::Plan<bool>{false, {}};
+    // What is held already is written down by who goes alone.
+    if (assigned == nullptr || assigned->unfinished || has_held(*assigned)) return core::Plan<bool>{false, {}};
     if (is_at_odds(snapshot, core::handle_of(request.owner))) return core::Plan<bool>{false, {}};
     answer = std::move(*assigned);
     return core::Plan<bool>{true, std::move(plan.writes)};

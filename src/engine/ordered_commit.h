@@ -36,6 +36,9 @@ namespace croft::engine {
 /// set and then the ranges. A range that was made stays, whatever fails behind it: who asks again for its node gets it.
 /// So a crash leaves a node with one family of two, or a cursor behind, which the next call for the node completes.
 ///
+/// What is taken back may have been seen meanwhile. Who answers with an address that is held already writes its block
+/// once more (assign.cc); a block that others have changed since stays.
+///
 /// Success: the blocks are written; step 4 was tried. The value says whether it left every handle of the plan as the
 /// plan has it. Errors: of commit_once. Unless it is unknown_outcome nothing
 /// holds any more: what was written was taken back, blocks included (their sequence numbers stay raised), except what

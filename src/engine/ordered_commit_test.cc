@@ -1,10 +1,14 @@
 #include "engine/ordered_commit.h"
 
+#include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "engine/affinities.h"
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -345,6 +349,56 @@ TEST_F(OrderedCommit, WritersAtOnceNeverShareAnAddressAndHandlesNeverCountTooFew
     }
   }
   EXPECT_TRUE(world.all<core::Handle>(core::Kind::handle).empty()) << "all can be given back, and no count is left";
+}
+
+/// Calls one thing after the other as blocks of a family are written.
+class AfterBlocks final : public store::ForwardingStore {
+ public:
+  AfterBlocks(store::Store& beneath, std::string names, std::deque<std::function<void()>> calls)
+      : ForwardingStore(beneath), names_(std::move(names)), calls_(std::move(calls)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    const core::Key& key = writes.front().key;
+    if (!done || key.kind != core::Kind::block || !key.name.starts_with(names_) || calls_.empty()) return done;
+    const auto call = std::move(calls_.front());
+    calls_.pop_front();
+    call();
+    return done;
+  }
+
+ private:
+  const std::string names_;
+  std::deque<std::function<void()>> calls_;
+};
+
+/// An agent is slow between the two blocks of an ADD; the plugin goes its own way, finds the first address held, and
+/// answers with it. The agent's commit then fails at the second block, and what it takes back must not be what was
+/// answered: somebody would get it at once.
+TEST(OrderedCommitSeen, WhatSomebodyAnsweredWithIsNotTakenBack) {
+  for (const bool asks_for_both : {true, false}) {
+    SCOPED_TRACE(asks_for_both ? "both families" : "the one that is held");
+    OrderedWorld world;
+    ASSERT_EQ(world.add(OrderedWorld::both("before")).size(), 2U);
+    std::vector<std::string> told;
+    std::string thief;
+    const auto alone = [&] {
+      told = world.add(asks_for_both ? OrderedWorld::both("c1") : World::request("c1"));
+      core::AssignRequest only_v6 = OrderedWorld::both("other");
+      only_v6.count.v4 = 0;
+      if (!asks_for_both) world.add(only_v6);
+    };
+    AfterBlocks slow(world.store, core::block_names_of(net::Family::v4), {alone, [&] { thief = world.add("thief"); }});
+    const auto answer = assign({slow, world.clock, world.random}, OrderedWorld::both("c1"));
+    ASSERT_TRUE(answer) << answer.error().message;
+    ASSERT_EQ(told.size(), asks_for_both ? 2U : 1U) << told.front();
+    EXPECT_NE(thief, told.front()) << "two holders";
+    const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+    ASSERT_TRUE(held);
+    EXPECT_EQ(held->front().to_string(), told.front());
+    EXPECT_TRUE(audit(world.context, {})->findings.empty());
+  }
 }
 
 }  // namespace
