@@ -71,7 +71,7 @@ class NotingApi final : public store::kube::Api {
 
  private:
   static std::string text_of(const Request& request) {
-    static constexpr const char* kNames[] = {"GET", "POST", "PUT", "DELETE"};
+    static constexpr const char* kNames[] = {"GET", "POST", "PUT", "DELETE", "PATCH"};
     std::string path = request.path;
     for (const char* known : {"/apis/crd.projectcalico.org/v1/", "/apis/ipam.croft.dev/v1alpha1/", "/api/v1/"}) {
       if (path.starts_with(known)) path.erase(0, std::string_view(known).size());

@@ -160,7 +160,8 @@ class Reconciling {
 
   [[nodiscard]] Result<void> assign_to_bare() {
     if (options_.dry_run) return {};
-    const std::vector<std::string>& bare = result_.seen.bare;
+    std::vector<std::string>& bare = result_.seen.bare;
+    std::erase_if(bare, [&](const std::string& node) { return options_.as_they_are.contains(node); });
     for (std::size_t i = 0; i < bare.size(); i += core::kAssignNodesMax) {
       const auto first = bare.begin() + static_cast<std::ptrdiff_t>(i);
       const auto count = static_cast<std::ptrdiff_t>(std::min(core::kAssignNodesMax, bare.size() - i));

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,8 @@ struct ReconcileOptions {
   /// How long a node must have been gone, in every look since, before its ranges are given back. 0: never.
   std::chrono::nanoseconds grace = std::chrono::minutes(15);
   bool dry_run = false;  ///< only say what would be done
+  /// Nodes that get no further range.
+  std::set<std::string> as_they_are{};
 };
 
 /// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics

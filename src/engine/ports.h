@@ -1,9 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "core/collect/facts.h"
+#include "net/prefix.h"
 
 // What the engine needs from outside and cannot know itself. Adapters are in edge/.
 
@@ -29,6 +33,26 @@ class PodSource {
   /// error: not all pods are known.
   [[nodiscard]] virtual Result<void> pods(const std::function<void()>& begin,
                                           const std::function<void(const core::collect::PodFact&)>& take) = 0;
+};
+
+/// The ranges that nodes' own objects say, for their kubelets and networks to read: `spec.podCIDRs` in Kubernetes. From
+/// one thread at a time.
+class NodeCidrs {
+ public:
+  virtual ~NodeCidrs() = default;
+
+  struct OfNode {
+    std::string node;
+    std::vector<net::Prefix> cidrs;  ///< empty: none yet
+    std::optional<Error> damage;     ///< what it says is no range
+    bool being_deleted = false;
+    std::string written_by;  ///< the program that wrote them, where that is known
+  };
+  /// Asks anew; every node is in it.
+  [[nodiscard]] virtual Result<std::vector<OfNode>> all() = 0;
+  /// Says these, the first one first, for a node that has none; once said they stay. The same again is a success.
+  /// Errors: not_found; conflict when the node says others.
+  [[nodiscard]] virtual Result<void> publish(const std::string& node, const std::vector<net::Prefix>& cidrs) = 0;
 };
 
 }  // namespace croft::engine

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -28,6 +29,7 @@
 #include "net/echo.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "store/kube/node_cidrs.h"
 #include "store/kube/pod_list.h"
 #include "store/store_url.h"
 #include "wire/manifests/kubeconfig_yaml.h"
@@ -73,29 +75,57 @@ class ClusterPods final : public engine::PodSource {
   const Clock& clock_;
 };
 
+/// The ranges that its nodes say.
+class ClusterNodes final : public engine::NodeCidrs {
+ public:
+  ClusterNodes(std::unique_ptr<store::kube::Api> api, const Clock& clock) : api_(std::move(api)), clock_(clock) {}
+  [[nodiscard]] Result<std::vector<OfNode>> all() override {
+    TRY(auto said, store::kube::list_node_cidrs(*api_, clock_));
+    std::vector<OfNode> all;
+    for (auto& one : said) {
+      all.push_back({std::move(one.node), std::move(one.cidrs), std::move(one.damage), one.being_deleted,
+                     std::move(one.written_by)});
+    }
+    return all;
+  }
+  [[nodiscard]] Result<void> publish(const std::string& node, const std::vector<net::Prefix>& cidrs) override {
+    return store::kube::say_node_cidrs(*api_, node, cidrs, Deadline::after(clock_.now(), kPageTime));
+  }
+
+ private:
+  const std::unique_ptr<store::kube::Api> api_;
+  const Clock& clock_;
+};
+
+/// What a controller asks a Kubernetes API besides the register; null where there is none.
+struct ClusterParts {
+  std::unique_ptr<engine::PodSource> pods;
+  std::unique_ptr<engine::NodeCidrs> cidrs;
+};
+
 /// The store, its source of facts, and what the looks so far have left.
 class Controller {
  public:
-  /// `election`: null where every controller works; `pods`: null where nobody tells of them.
+  /// `election`: null where every controller works.
   Controller(const ControllerOptions& options, Daemon& daemon, store::Store& opened, LeaderElection* election,
-             std::unique_ptr<engine::PodSource> pods)
+             ClusterParts cluster)
       : options_(options),
         daemon_(daemon),
         election_(election),
-        pods_(std::move(pods)),
+        cluster_(std::move(cluster)),
         telling_(opened,
                  [this](const core::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
                  }),
         context_{telling_, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
-        node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}),
+        node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get()),
         service_ranges_(context_, log_, metrics_) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
     if (options.facts_path.empty()) {
-      source_ = std::make_unique<engine::NodeFacts>(context_, pods_.get());
+      source_ = std::make_unique<engine::NodeFacts>(context_, cluster_.pods.get());
     } else {
       source_ = std::make_unique<edge::StaticFacts>(options.facts_path, facts_age_max(), daemon.clock);
     }
@@ -104,7 +134,7 @@ class Controller {
   [[nodiscard]] Result<int> run() {
     log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
               !options_.facts_path.empty() ? options_.facts_path
-              : pods_ != nullptr           ? "the Kubernetes API"
+              : cluster_.pods != nullptr   ? "the Kubernetes API"
                                            : "the store's nodes (pods are not known)",
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
     TRY_VOID(serve_metrics());
@@ -239,7 +269,7 @@ class Controller {
   const ControllerOptions& options_;
   Daemon& daemon_;
   LeaderElection* const election_;
-  const std::unique_ptr<engine::PodSource> pods_;
+  const ClusterParts cluster_;
   engine::DamageTelling telling_;
   const engine::Context context_;
   spdlog::logger log_;
@@ -278,12 +308,19 @@ constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os:
   return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
 }
 
-/// Null where the store is no Kubernetes API, or a file says what there is.
-[[nodiscard]] Result<std::unique_ptr<engine::PodSource>> make_pods(const ControllerOptions& options, Daemon& daemon) {
-  const bool is_kubernetes = store::scheme_of(options.store_url) == store::Scheme::kube;
-  if (!is_kubernetes || !options.facts_path.empty()) return nullptr;
-  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, kPageTime));
-  return std::make_unique<ClusterPods>(std::move(api), daemon.clock);
+/// Empty where the store is no Kubernetes API; without pods where a file says what there is.
+[[nodiscard]] Result<ClusterParts> make_cluster_parts(const ControllerOptions& options, Daemon& daemon) {
+  ClusterParts parts;
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return parts;
+  if (options.facts_path.empty()) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, kPageTime));
+    parts.pods = std::make_unique<ClusterPods>(std::move(api), daemon.clock);
+  }
+  if (options.allocate_node_cidrs) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, kPageTime));
+    parts.cidrs = std::make_unique<ClusterNodes>(std::move(api), daemon.clock);
+  }
+  return parts;
 }
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
@@ -296,8 +333,8 @@ constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os:
   if (!opened) return fail(opened.error());
   TRY(const auto election, make_election(options, daemon, **opened));
   store::Store& store = election != nullptr ? election->store() : **opened;
-  TRY(auto pods, make_pods(options, daemon));
-  return Controller(options, daemon, store, election.get(), std::move(pods)).run();
+  TRY(auto cluster, make_cluster_parts(options, daemon));
+  return Controller(options, daemon, store, election.get(), std::move(cluster)).run();
 }
 
 }  // namespace
@@ -332,7 +369,9 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
   command->add_flag(
       "--allocate-node-cidrs", options->allocate_node_cidrs,
       "In each pass, give every node with a record a range, and release the ranges of nodes that have been gone for "
-      "the grace period; ranges are cut from --cluster-cidr, or as configured in the store");
+      "the grace period; ranges are cut from --cluster-cidr, or as configured in the store; on a Kubernetes API they "
+      "are "
+      "also said in the nodes' spec.podCIDRs");
   add_node_range_flags(*command, options->node_ranges);
   command->add_flag("--repair-service-ranges", options->repair_service_ranges,
                     "Every three minutes, compare the Service ranges with the Services and repair them; "

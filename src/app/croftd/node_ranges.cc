@@ -1,6 +1,7 @@
 #include "app/croftd/node_ranges.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,8 +35,37 @@ Result<void> NodeRanges::configure(const NodeRangeFlags& flags) {
   return {};
 }
 
+Result<bool> NodeRanges::adopt(engine::ReconcileOptions& options) {
+  if (cidrs_ == nullptr) return true;
+  TRY(engine::NodeCidrsAdopted found, engine::adopt_node_cidrs(context_, *cidrs_, said_, options.dry_run));
+  for (const auto& [node, cidr] : found.adopted) log_.info("node {} has {} already", one_line(node), cidr.to_string());
+  for (const auto& [node, error] : found.failed) log_.warn("node {}: {}", one_line(node), one_line(error.message));
+  for (const auto& one : found.differing) {
+    log_.warn("node {} says {}, and its record {}: neither is changed", one_line(one.node), joined(one.said),
+              joined(one.recorded));
+  }
+  options.as_they_are = std::move(found.as_they_are);
+  if (!found.rival) return true;
+  log_.error("node ranges: {}", one_line(*found.rival));
+  return false;
+}
+
+Result<void> NodeRanges::say() {
+  if (cidrs_ == nullptr || options_.dry_run) return {};
+  TRY(const engine::NodeCidrsSaid done, engine::say_node_cidrs(context_, *cidrs_));
+  for (const auto& [node, cidrs] : done.said) log_.info("node {} says {}", one_line(node), joined(cidrs));
+  for (const auto& [node, error] : done.failed) {
+    log_.warn("CIDRAssignmentFailed: node {}: {}", one_line(node), one_line(error.message));
+  }
+  return {};
+}
+
 Result<bool> NodeRanges::pass() {
-  TRY(const engine::NodeRangesReconciled done, engine::reconcile_node_ranges(context_, memory_, options_));
+  engine::ReconcileOptions options = options_;
+  TRY(const bool may_give, adopt(options));
+  if (!may_give) return true;
+  TRY(const engine::NodeRangesReconciled done, engine::reconcile_node_ranges(context_, memory_, options));
+  TRY_VOID(say());
   metrics_.count(done);
   for (const auto& one : done.released) {
     log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",

@@ -7,6 +7,7 @@
 #include "app/node_range_flags.h"
 #include "base/result.h"
 #include "edge/metrics/metrics.h"
+#include "engine/node_cidrs.h"
 #include "engine/node_range.h"
 
 namespace croft::app {
@@ -15,9 +16,10 @@ namespace croft::app {
 /// and in the metrics. References outlive it.
 class NodeRanges {
  public:
+  /// `cidrs`: what the nodes' objects say; null where they say nothing.
   NodeRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics,
-             const engine::ReconcileOptions& options)
-      : context_(context), log_(log), metrics_(metrics), options_(options) {}
+             const engine::ReconcileOptions& options, engine::NodeCidrs* cidrs)
+      : context_(context), log_(log), metrics_(metrics), options_(options), cidrs_(cidrs) {}
 
   /// Says what ranges are cut from, when that was given; else the store must know it from before. Errors: of the flags
   /// and of engine::configure_node_ranges.
@@ -27,14 +29,23 @@ class NodeRanges {
   [[nodiscard]] Result<bool> pass();
 
   /// What earlier passes have seen.
-  void forget() { memory_ = {}; }
+  void forget() {
+    memory_ = {};
+    said_ = {};
+  }
 
  private:
+  /// What to leave as it is; an alarm when nothing may be given.
+  [[nodiscard]] Result<bool> adopt(engine::ReconcileOptions& options);
+  [[nodiscard]] Result<void> say();
+
   const engine::Context& context_;
   spdlog::logger& log_;
   edge::Metrics& metrics_;
   const engine::ReconcileOptions options_;
+  engine::NodeCidrs* const cidrs_;
   engine::GoneNodes memory_;
+  engine::NodeCidrsMemory said_;
 };
 
 }  // namespace croft::app

@@ -16,7 +16,7 @@ namespace croft::store::kube {
 
 /// One request. `path` is relative to the server's root, with its query, as wire/kube/requests.h makes it.
 struct Request {
-  enum class Method : std::uint8_t { get, post, put, delete_object } method = Method::get;
+  enum class Method : std::uint8_t { get, post, put, delete_object, patch } method = Method::get;
   std::string path;
   std::string body;  ///< none for a GET
   std::string content_type = "application/json";

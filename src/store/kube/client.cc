@@ -27,7 +27,7 @@ constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
 /// Requests on their way at once; a server takes about 100 streams, and watches have some of them.
 constexpr std::size_t kTogether = 48;
 /// In the order of Request::Method.
-constexpr std::array<std::string_view, 4> kMethodNames = {"GET", "POST", "PUT", "DELETE"};
+constexpr std::array<std::string_view, 5> kMethodNames = {"GET", "POST", "PUT", "DELETE", "PATCH"};
 
 Answer not_done(Error error) {
   Answer answer;

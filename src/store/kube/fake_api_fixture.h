@@ -56,6 +56,8 @@ class FakeCluster {
         return update(asked, Json::parse(body));
       case Request::Method::delete_object:
         return remove(asked, body.empty() ? Json::object() : Json::parse(body));
+      case Request::Method::patch:
+        return patch(asked, Json::parse(body));
     }
     return status(405, "MethodNotAllowed", "no", "");
   }
@@ -322,6 +324,23 @@ class FakeCluster {
     const Json answer = object;
     store(path, ends ? "DELETED" : "MODIFIED", std::move(object));
     return {200, ends ? answer.dump() : objects_[path].dump()};
+  }
+
+  /// Merges members; of a node's ranges as the API server does it, once and for all.
+  [[nodiscard]] Reply patch(const Asked& asked, const Json& changes) {
+    const std::string path = asked.collection + "/" + asked.name;
+    const auto found = objects_.find(path);
+    if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
+    Json object = found->second;
+    object.merge_patch(changes);
+    const Json none = Json::object();
+    const Json before = found->second.value("spec", none), after = object.value("spec", none);
+    const bool changes_ranges = before.contains("podCIDR") && before["podCIDR"] != after["podCIDR"];
+    if (changes_ranges) {
+      return status(422, "Invalid", "node updates may not change podCIDR except from \"\" to valid", asked.name);
+    }
+    store(path, "MODIFIED", std::move(object));
+    return {200, objects_[path].dump()};
   }
 
   [[nodiscard]] Reply remove(const Asked& asked, const Json& options) {

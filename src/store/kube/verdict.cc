@@ -59,6 +59,8 @@ std::string_view name_of(Request::Method method) {
       return "PUT";
     case Request::Method::delete_object:
       return "DELETE";
+    case Request::Method::patch:
+      return "PATCH";
   }
   return "";
 }

@@ -1,0 +1,97 @@
+"""Ranges of nodes on a real kube-apiserver: spec.podCIDRs as Kubernetes' own controller gives them, both families; what is
+there already, what a controller that was killed left, and another program that gives ranges too.
+
+usage: kube_node_ranges.py BIN_DIR VERSION
+"""
+
+import subprocess
+import sys
+import time
+
+from kube_apiserver_lib import KubeApiserver
+from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, say, wait_for
+
+
+class Controller:
+    def __init__(self, world, store, name):
+        self.log_path = world.directory / f"{name}.log"
+        log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            [world.bin / "croftd", "controller", "--store", store, "--interval", "200ms", "--grace", "2s",
+             "--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/21,fd00:244::/48", "--leader-elect=false"],
+            env=own_environment(world.directory), stdout=log, stderr=log)
+        world.stack.callback(self.process.kill)
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def end(self):
+        self.process.terminate()
+        expect_equal(self.process.wait(timeout=10), 0, f"exit code; its log:\n{self.log()}")
+
+
+def make_node(kube, name, **spec):
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
+
+
+def said(kube, name):
+    spec = kube.call("GET", f"/api/v1/nodes/{name}")["spec"]
+    expect_equal(spec.get("podCIDR"), spec.get("podCIDRs", [None])[0], "podCIDR is the first")
+    return spec.get("podCIDRs")
+
+
+def test():
+    calico_definitions()
+    with World("kube-node-ranges", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
+        make_node(kube, "there", podCIDR="10.244.0.0/24", podCIDRs=["10.244.0.0/24"])
+        make_node(kube, "oak")
+        first = Controller(world, store, "first")
+        wait_for(lambda: said(kube, "oak"), "oak says its ranges", 20)
+        expect_equal(said(kube, "oak"), ["10.244.1.0/24", "fd00:244::/64"], "oak, beside what is there")
+        expect_equal(said(kube, "there"), ["10.244.0.0/24"], "what was there")
+        say(f"oak {said(kube, 'oak')}, there {said(kube, 'there')}")
+
+        # A burst of nodes, and a controller that dies in the middle of it.
+        names = [f"n{i}" for i in range(5)]
+        for name in names:
+            make_node(kube, name)
+        first.process.kill()
+        first.process.wait()
+        second = Controller(world, store, "second")
+        wait_for(lambda: all(said(kube, name) for name in names), "all say their ranges", 20)
+        given = [said(kube, name)[0] for name in names]
+        expect_equal(len(set(given)), len(names), f"ranges of {names}: {given}")
+
+        # Eight ranges of IPv4, one of them free; the ninth node waits until another goes.
+        for name in ("eighth", "ninth"):
+            make_node(kube, name)
+        wait_for(lambda: "CIDRNotAvailable" in second.log(), "it says that they are used up", 20)
+        waiting = [name for name in ("eighth", "ninth") if not said(kube, name)]
+        expect_equal(len(waiting), 1, "who waits")
+        kube.call("DELETE", "/api/v1/nodes/oak")
+        wait_for(lambda: said(kube, waiting[0]), "who waited has one", 30)
+        expect_equal(said(kube, waiting[0])[0], "10.244.1.0/24", "that of the node that went")
+        second.end()
+
+        # Another program gives a range to a node that waits for one.
+        third = Controller(world, store, "third")
+        make_node(kube, "tenth")
+        wait_for(lambda: third.log().count("CIDRNotAvailable") > 1, "the tenth waits", 20)
+        kube._send("PATCH", "/api/v1/nodes/tenth?fieldManager=kube-controller-manager",
+                   b'{"spec":{"podCIDR":"10.244.99.0/24","podCIDRs":["10.244.99.0/24"]}}',
+                   media="application/strategic-merge-patch+json")
+        wait_for(lambda: "by another program" in third.log(), "it notices the other", 20)
+        expect("kube-controller-manager" in third.log() and "--allocate-node-cidrs=false" in third.log(), third.log())
+        kube.call("DELETE", "/api/v1/nodes/n0")
+        make_node(kube, "eleventh")
+        time.sleep(3)
+        expect_equal(said(kube, "eleventh"), None, "nothing is given beside another")
+        third.end()
+
+
+if __name__ == "__main__":
+    main(test, 3500)

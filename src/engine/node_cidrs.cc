@@ -1,0 +1,113 @@
+#include "engine/node_cidrs.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+
+namespace croft::engine {
+namespace {
+
+using Ranges = std::map<std::string, std::vector<net::Prefix>>;
+
+Ranges recorded_in(const core::NodeRangesSeen& seen) {
+  Ranges ranges;
+  for (const core::NodeRangeSeen& one : seen.ranges) ranges[one.range.node].push_back(one.range.cidr);
+  return ranges;
+}
+
+std::vector<net::Prefix> sorted(std::vector<net::Prefix> cidrs) {
+  std::ranges::sort(cidrs);
+  return cidrs;
+}
+
+std::string text_of(const std::vector<net::Prefix>& cidrs) {
+  std::string text;
+  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
+  return text;
+}
+
+const std::vector<net::Prefix>& ranges_of(const Ranges& ranges, const std::string& node) {
+  static const std::vector<net::Prefix> kNone;
+  const auto found = ranges.find(node);
+  return found == ranges.end() ? kNone : found->second;
+}
+
+std::string rival_text(const NodeCidrs::OfNode& one) {
+  return fmt::format(
+      "node {} was given {} by another program{}: only one may give ranges to nodes, and this controller gives none "
+      "from "
+      "here on; end the other (kube-controller-manager: --allocate-node-cidrs=false), then start this one again",
+      net::echo(one.node), text_of(one.cidrs),
+      one.written_by.empty() ? "" : fmt::format(" ({})", net::echo(one.written_by)));
+}
+
+}  // namespace
+
+Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cidrs, NodeCidrsMemory& memory,
+                                          bool dry_run) {
+  NodeCidrsAdopted result;
+  // The objects first: what is said after this look is compared with the records of after it too.
+  TRY(const auto all, cidrs.all());
+  TRY(const core::NodeRangesSeen seen, look_at_node_ranges(context));
+  if (!seen.set) return result;
+  const Ranges recorded = recorded_in(seen);
+  std::set<std::string> without;
+  for (const NodeCidrs::OfNode& one : all) {
+    if (one.damage) {
+      result.failed.emplace_back(one.node, *one.damage);
+      result.as_they_are.insert(one.node);
+      continue;
+    }
+    if (one.cidrs.empty()) {
+      without.insert(one.node);
+      if (one.being_deleted) result.as_they_are.insert(one.node);
+      continue;
+    }
+    result.as_they_are.insert(one.node);
+    const std::vector<net::Prefix>& ours = ranges_of(recorded, one.node);
+    if (sorted(ours) == sorted(one.cidrs)) continue;
+    if (memory.without.contains(one.node)) memory.rival = rival_text(one);
+    bool differs = false;
+    for (const net::Prefix& cidr : one.cidrs) {
+      if (std::ranges::find(ours, cidr) != ours.end() || dry_run) continue;
+      const auto adopted = adopt_node_range(context, one.node, cidr);
+      if (adopted) {
+        result.adopted.emplace_back(one.node, cidr);
+      } else if (!ours.empty()) {
+        differs = true;
+      } else {
+        result.failed.emplace_back(one.node, adopted.error());
+      }
+    }
+    if (differs) result.differing.push_back({one.node, one.cidrs, ours});
+  }
+  memory.without = std::move(without);
+  result.rival = memory.rival;
+  return result;
+}
+
+Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
+  NodeCidrsSaid result;
+  TRY(const auto all, cidrs.all());
+  TRY(const core::NodeRangesSeen seen, look_at_node_ranges(context));
+  if (!seen.set || seen.set->cluster_cidrs.empty()) return result;
+  const Ranges recorded = recorded_in(seen);
+  const net::Family first = seen.set->cluster_cidrs.front().cidr.family();
+  for (const NodeCidrs::OfNode& one : all) {
+    const bool waits = std::ranges::find(seen.bare, one.node) != seen.bare.end();
+    std::vector<net::Prefix> ours = ranges_of(recorded, one.node);
+    if (!one.cidrs.empty() || one.damage || one.being_deleted || waits || ours.empty()) continue;
+    std::ranges::stable_partition(ours, [&](const net::Prefix& cidr) { return cidr.family() == first; });
+    if (const auto said = cidrs.publish(one.node, ours); said) {
+      result.said.emplace_back(one.node, std::move(ours));
+    } else {
+      result.failed.emplace_back(one.node, said.error());
+    }
+  }
+  return result;
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/prefix.h"
+#include "store/kube/api.h"
+
+// `spec.podCIDR` and `spec.podCIDRs` of Kubernetes' nodes (docs/reference/node-ranges.md).
+namespace croft::store::kube {
+
+/// What one node says.
+struct SaidByNode {
+  std::string node;
+  std::vector<net::Prefix> cidrs;
+  std::optional<Error> damage;  ///< what it says is no range, or has host bits
+  bool being_deleted = false;
+  std::string written_by;  ///< the manager that its managedFields name; empty: none
+};
+
+/// Of all nodes, asked for anew. Errors: of for_each_object.
+[[nodiscard]] Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock);
+
+/// Says the ranges of a node that says none, `podCIDR` the first of them; the API lets nobody change them afterwards.
+/// An unknown outcome is read back. Errors: not_found; conflict when the node says others; of the API.
+[[nodiscard]] Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector<net::Prefix>& cidrs,
+                                          Deadline deadline);
+
+}  // namespace croft::store::kube

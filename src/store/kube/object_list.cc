@@ -1,0 +1,50 @@
+#include "store/kube/object_list.h"
+
+#include <utility>
+
+#include "wire/kube/requests.h"
+
+namespace croft::store::kube {
+namespace {
+
+using Outcome = Answer::Outcome;
+
+constexpr std::int64_t kPageObjects = 500;
+constexpr int kListTries = 5;
+/// A page each: a large cluster's list takes as long as it takes.
+constexpr std::chrono::seconds kPageTime{15};
+
+}  // namespace
+
+Result<void> for_each_object(
+    Api& api, const Clock& clock, const std::string& collection, std::string_view what,
+    const std::function<void()>& begin,
+    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
+  wire::kube::ApiListQuery query;
+  query.limit = kPageObjects;
+  begin();
+  for (int tries = 1;;) {
+    Request request;
+    request.path = wire::kube::list_path(collection, query);
+    const Answer answer = api.call(request, Deadline::after(clock.now(), kPageTime));
+    const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410;
+    if (is_lost && tries++ < kListTries) {
+      query.continue_token.clear();
+      begin();
+      continue;
+    }
+    if (answer.outcome != Outcome::done) {
+      Error error = Error(answer.error).in(what);
+      if (error.code == ErrorCode::permission_denied) {
+        error.message += "; the controller needs the rights of deploy/kubernetes/access.yaml";
+      }
+      return fail(std::move(error));
+    }
+    TRY(const auto page, wire::kube::decode_list(answer.body));
+    for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
+    query.continue_token = page.continue_token;
+    if (query.continue_token.empty()) return {};
+  }
+}
+
+}  // namespace croft::store::kube

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "store/kube/api.h"
+
+namespace croft::store::kube {
+
+/// Reads all objects of a collection (wire::kube::collection_path), as new as can be, page by page, so that no more
+/// than a page of their text is in memory. `begin` is called before the first one, and again when the list has to be
+/// read anew: what was taken before is void then. Errors: of `take`; those of the API, with `what` in front;
+/// permission_denied says what to allow. Without an error every object that existed when this was called, and still
+/// does, was taken.
+[[nodiscard]] Result<void> for_each_object(
+    Api& api, const Clock& clock, const std::string& collection, std::string_view what,
+    const std::function<void()>& begin,
+    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take);
+
+}  // namespace croft::store::kube
