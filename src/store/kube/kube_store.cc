@@ -338,14 +338,14 @@ class KubeStore final : public Store {
         (write.condition.kind == Condition::Kind::absent ? !record
                                                          : record && record->revision == write.condition.revision);
     if (!holds) return fail(kube::conflict_on(write.key));
-    return record ? record->revision : position(deadline);
+    return record ? record->revision : objects->prove(deadline);
   }
 
   [[nodiscard]] Result<Revision> write_whatever_is_there(Objects& objects, const Write& write, const WriteToken& token,
                                                          Deadline deadline) {
     for (int tries = 0; tries < kTriesMax; ++tries) {
       TRY(const auto record, objects.get(write.key, deadline));
-      if (!record && !write.value) return position(deadline);
+      if (!record && !write.value) return objects.prove(deadline);
       auto written = !record       ? objects.create(write.key, *write.value, token, deadline)
                      : write.value ? objects.update(write.key, *write.value, record->revision, token, deadline)
                                    : objects.remove(write.key, record->revision, token, deadline);
