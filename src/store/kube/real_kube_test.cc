@@ -28,13 +28,14 @@ Forms forms() {
 class RealBackend final : public ConformanceBackend {
  public:
   RealBackend() {
-    const auto api = client();
+    constexpr std::chrono::seconds kPatience{120};  // what a test has made are thousands of objects
+    const auto api = client(kPatience);
     for (const auto& form : forms()) {
       for (const core::KindTraits& traits : core::kKinds) {
         if (!form->has(traits.kind)) continue;
         kube::Request request{kube::Request::Method::delete_object, {}, {}};
         request.path = wire::kube::collection_path(form->resource_of(traits.kind)).value();
-        const auto answer = api->call(request, Deadline::after(clock_.now(), std::chrono::seconds{30}));
+        const auto answer = api->call(request, Deadline::after(clock_.now(), kPatience));
         EXPECT_EQ(answer.outcome, kube::Answer::Outcome::done) << answer.error.message;
       }
     }
@@ -76,8 +77,9 @@ class RealBackend final : public ConformanceBackend {
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<kube::Api> client() {
+  [[nodiscard]] std::unique_ptr<kube::Api> client(std::chrono::seconds patience = std::chrono::seconds{10}) {
     kube::ClientOptions options;
+    options.request_timeout = patience;
     const char* kubeconfig = std::getenv("CROFT_TEST_KUBECONFIG");
     options.access = kube::read_kubeconfig(kubeconfig != nullptr ? kubeconfig : "", "").value();
     options.make_security = [](os::TlsFiles files) { return os::make_tls(std::move(files)); };
