@@ -42,7 +42,8 @@ def apply(kube, text, media="application/json"):
 
 
 def is_served(kube, name):
-    conditions = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")["status"]["conditions"]
+    status = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")["status"]
+    conditions = status.get("conditions") or []  # none at first
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 

@@ -63,7 +63,30 @@ template <class Read>
   return fail(ErrorCode::invalid_argument, "KUBECONFIG names no file");
 }
 
+/// Without overrides.
+[[nodiscard]] Result<wire::kube::KubeAccess> find_access(const KubePlace& place, KubeconfigReader reader) {
+  const auto read = [&](const std::string& path) -> Result<wire::kube::KubeAccess> {
+    if (reader == nullptr) return store::kube::read_kubeconfig(path, place.context);
+    return store::kube::read_kubeconfig(path, place.context, reader);
+  };
+  if (!place.kubeconfig.empty()) return read(place.kubeconfig);
+  if (!place.overrides.server.empty()) return wire::kube::KubeAccess();
+  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) return read_first(listed, read);
+  const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
+  if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
+  const std::string home = from_environment("HOME");
+  if (!home.empty()) return read(home + "/.kube/config");
+  return fail(ErrorCode::invalid_argument,
+              "store kube: names no kubeconfig, and neither KUBECONFIG nor HOME is set, nor is this a pod: give "
+              "kube:/path/kubeconfig");
+}
+
 }  // namespace
+
+std::optional<ApiGroup> calico_group(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return lowered(text) == kV3 ? ApiGroup::v3 : ApiGroup::crd_v1;
+}
 
 Result<KubePlace> parse_kube_url(const std::string& url) {
   KubePlace place;
@@ -85,10 +108,7 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
                    std::string(equals == option.npos ? std::string_view() : option.substr(equals + 1))));
     }
   }
-  if (!place.group) {
-    const std::string group = lowered(from_environment("CALICO_API_GROUP"));
-    if (!group.empty()) place.group = group == kV3 ? ApiGroup::v3 : ApiGroup::crd_v1;
-  }
+  if (!place.group) place.group = calico_group(from_environment("CALICO_API_GROUP"));
   return place;
 }
 
@@ -121,19 +141,9 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& g
 }
 
 Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader) {
-  const auto read = [&](const std::string& path) -> Result<wire::kube::KubeAccess> {
-    if (reader == nullptr) return store::kube::read_kubeconfig(path, place.context);
-    return store::kube::read_kubeconfig(path, place.context, reader);
-  };
-  if (!place.kubeconfig.empty()) return read(place.kubeconfig);
-  if (const std::string listed = from_environment("KUBECONFIG"); !listed.empty()) return read_first(listed, read);
-  const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
-  if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
-  const std::string home = from_environment("HOME");
-  if (!home.empty()) return read(home + "/.kube/config");
-  return fail(ErrorCode::invalid_argument,
-              "store kube: names no kubeconfig, and neither KUBECONFIG nor HOME is set, nor is this a pod: give "
-              "kube:/path/kubeconfig");
+  TRY(auto access, find_access(place, reader));
+  if (place.overrides != wire::kube::KubeOverrides()) TRY_VOID(wire::kube::override_access(access, place.overrides));
+  return access;
 }
 
 }  // namespace croft::app

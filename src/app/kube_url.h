@@ -15,11 +15,15 @@ struct KubePlace {
   std::string kubeconfig;                       ///< absolute path; empty: see kube_access
   std::string context;                          ///< of it; empty: its current one
   std::optional<wire::calico::ApiGroup> group;  ///< nothing: the API is asked
+  wire::kube::KubeOverrides overrides{};        ///< of what the kubeconfig says
 };
 
+/// The group that a text of Calico's configuration means, in any case of letters, as Calico's plugin reads it: what is
+/// not v3 is v1; nothing for an empty one.
+[[nodiscard]] std::optional<wire::calico::ApiGroup> calico_group(const std::string& text);
+
 /// Reads `kube:` or `kube:/path/kubeconfig?context=NAME&group=projectcalico.org/v3`. A group that is not given comes
-/// from CALICO_API_GROUP, in any case of letters, as Calico's plugin reads it; other values of that mean v1. Error:
-/// invalid_argument naming the part.
+/// from CALICO_API_GROUP. Error: invalid_argument naming the part.
 [[nodiscard]] Result<KubePlace> parse_kube_url(const std::string& url);
 
 /// The URL with what `croft --kubeconfig` and `--context` say; either may be empty. A relative path is one from the
@@ -28,8 +32,8 @@ struct KubePlace {
                                                   const std::string& context);
 
 /// The API and the identity: of the kubeconfig; without one as kubectl chooses: KUBECONFIG (of its files the first that
-/// is there and has the context), then what a pod is given, then ~/.kube/config. Errors: of read_kubeconfig;
-/// invalid_argument when there is none of them.
+/// is there and has the context), then what a pod is given, then ~/.kube/config; none is read where the overrides name
+/// a server. Errors: of read_kubeconfig and override_access; invalid_argument when there is none of them.
 [[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place, KubeconfigReader reader);
 
 }  // namespace croft::app

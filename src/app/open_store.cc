@@ -57,27 +57,6 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return store::kube::Client::make(std::move(options), clock, random);
 }
 
-[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
-                                                                    const StoreParts& parts) {
-  TRY(auto client, kube_client(place, clock, parts));
-  const auto lay_out = [group = place.group](store::kube::Api& api, store::LayoutCare care,
-                                             Deadline deadline) -> Result<store::Layout> {
-    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
-    const bool is_guess = !group && care == store::LayoutCare::guess;
-    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
-    if (!calicos) {
-      TRY(calicos, store::kube::discover_calico_group(api, deadline));
-    }
-    store::Layout layout;
-    layout.forms.push_back(store::kube::make_own_form(os::sha256));
-    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
-    layout.forms.push_back(store::kube::make_node_form());
-    layout.is_guess = is_guess;
-    return layout;
-  };
-  return store::make_kube_store(std::move(client), lay_out, clock);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
@@ -105,6 +84,27 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
   }
   TRY(auto client, store::etcd::Client::make(std::move(options), clock, random));
   return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));
+}
+
+Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
+                                                      const StoreParts& parts, bool only_calicos) {
+  TRY(auto client, kube_client(place, clock, parts));
+  const auto lay_out = [group = place.group, only_calicos](store::kube::Api& api, store::LayoutCare care,
+                                                           Deadline deadline) -> Result<store::Layout> {
+    // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
+    const bool is_guess = !group && care == store::LayoutCare::guess;
+    auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
+    if (!calicos) {
+      TRY(calicos, store::kube::discover_calico_group(api, deadline));
+    }
+    store::Layout layout;
+    if (!only_calicos) layout.forms.push_back(store::kube::make_own_form(os::sha256));
+    layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
+    layout.forms.push_back(store::kube::make_node_form());
+    layout.is_guess = is_guess;
+    return layout;
+  };
+  return store::make_kube_store(std::move(client), lay_out, clock);
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,

@@ -23,6 +23,7 @@ using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const E
 /// must be JSON, which is YAML too.
 using KubeconfigReader = Result<std::string> (*)(std::string_view yaml);
 
+struct KubePlace;
 /// What a program gives to its stores.
 struct StoreParts {
   RegistryMaker registry = nullptr;
@@ -36,6 +37,11 @@ struct StoreParts {
 /// backend. `clock` must outlive the store.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode,
                                                                const Clock& clock, const StoreParts& parts = {});
+
+/// The same for a Kubernetes API that something else than a URL names. `only_calicos`: none of Croft's own kinds of
+/// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::Layout).
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
+                                                                    const StoreParts& parts, bool only_calicos = false);
 
 /// The API of a `kube:` store, through a client of its own, whose requests a server has to answer within
 /// `request_timeout`. Connects nothing. Error: as open_store. `clock` must outlive it.

@@ -7,6 +7,8 @@
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
+#include "app/croft_ipam/store_parts.h"
+#include "app/kube_url.h"
 #include "app/open_store.h"
 #include "os/clock.h"
 #include "os/log_file.h"
@@ -20,15 +22,16 @@ using wire::cni::DatastoreChoice;
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_datastore(const DatastoreChoice& choice, store::OpenMode mode,
                                                                    const Clock& clock) {
-  if (choice.kind == DatastoreChoice::Kind::kubernetes) {
-    return fail(ErrorCode::refused_by_configuration,
-                "datastore_type \"kubernetes\" (also when none is given) is not yet in this version: set "
-                "datastore_type \"etcdv3\" with etcd_endpoints, or name a store with ipam.store or the variable "
-                "CROFT_STORE");
-  }
   // Only now: the lock's directory, made before, is for others too.
   os::make_files_private();
-  if (choice.kind == DatastoreChoice::Kind::store_url) return open_store(choice.url, mode, clock);
+  if (choice.kind == DatastoreChoice::Kind::store_url) return open_store(choice.url, mode, clock, kPluginParts);
+  if (choice.kind == DatastoreChoice::Kind::kubernetes) {
+    KubePlace place;
+    place.kubeconfig = choice.kubeconfig;
+    place.group = calico_group(choice.api_group);
+    place.overrides = {choice.api_root, choice.ca_cert_file, choice.cert_file, choice.key_file, choice.token};
+    return open_kube_store(place, clock, kPluginParts, true);
+  }
   EtcdPlace place;
   place.endpoints = choice.endpoints;
   place.ca_file = choice.ca_cert_file;

@@ -3,6 +3,7 @@
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
+#include "app/croft_ipam/store_parts.h"
 #include "app/open_store.h"
 #include "os/clock.h"
 #include "os/log_file.h"
@@ -16,7 +17,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
   const os::SystemClock clock;
   os::SystemRandom random;
   const edge::CroftIpamWorld world{
-      [&](const std::string& url, store::OpenMode mode) { return open_store(url, mode, clock); },
+      [&](const std::string& url, store::OpenMode mode) { return open_store(url, mode, clock, kPluginParts); },
       clock,
       random,
       os::host_name().value_or(""),

@@ -107,8 +107,10 @@ class KubeStore final : public Store {
     }
     const Write& write = writes.front();
     if (as_of) TRY_VOID(check_is_of_this_history(*objects, *as_of, write.key, deadline));
-    const bool is_gone_anyhow = !kube::has_records(write.key.kind) && !write.value;
-    if (write.only_check || is_gone_anyhow) return check(write, deadline);
+    const bool is_kept = objects->keeps(write.key.kind);
+    // A register that is Calico's alone remembers no blocks that are gone: as Calico, the clock tells their numbers.
+    const bool is_let_go = !is_kept && write.key.kind == Kind::high_water_mark;
+    if (write.only_check || is_let_go || (!is_kept && !write.value)) return check(write, deadline);
     TRY(const kube::Form* form, objects->form_of(write.key.kind));
     TRY_VOID(form->check_write(write));
     TRY_VOID(kube::check_calico_is_ready(*objects, ready_, deadline));
@@ -231,7 +233,7 @@ class KubeStore final : public Store {
   [[nodiscard]] static Result<std::optional<kube::Request>> first_request(const Objects& objects, const Write& write,
                                                                           const WriteToken& token) {
     TRY_VOID(check_writes({&write, 1}));
-    if (write.only_check || !kube::has_records(write.key.kind)) return std::optional<kube::Request>();
+    if (write.only_check || !objects.keeps(write.key.kind)) return std::optional<kube::Request>();
     TRY(const kube::Form* form, objects.form_of(write.key.kind));
     TRY_VOID(form->check_write(write));
     return objects.first_request(write, token);
@@ -277,7 +279,7 @@ class KubeStore final : public Store {
   }
 
   [[nodiscard]] static Result<void> check_kind(const Objects& objects, Kind kind) {
-    if (kube::has_records(kind)) TRY_VOID(objects.form_of(kind));
+    if (objects.keeps(kind)) TRY_VOID(objects.form_of(kind));
     return {};
   }
 

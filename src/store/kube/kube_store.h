@@ -12,7 +12,8 @@
 
 namespace croft::store {
 
-/// Which kinds of records a store has in an API, and how.
+/// Which kinds of records a store has in an API, and how. Without a form for Croft's own kinds these are not kept: all
+/// are absent, and a high-water mark is written nowhere.
 struct Layout {
   std::vector<std::unique_ptr<kube::Form>> forms;
   /// Nobody has asked the API: when one of the kinds is missing there, another layout may be right.

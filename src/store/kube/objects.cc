@@ -49,7 +49,15 @@ bool is_absent(const Answer& answer) {
 }
 
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
-    : api_(api), forms_(std::move(forms)), clock_(clock) {}
+    : api_(api),
+      forms_(std::move(forms)),
+      keeps_own_(std::ranges::any_of(forms_, [](const auto& form) { return form->has(Kind::pool_set); })),
+      clock_(clock) {}
+
+bool Objects::keeps(Kind kind) const {
+  if (kind == Kind::block_beside || core::is_hint(kind)) return false;
+  return keeps_own_ || wire::kube::own_kind_of(kind) == nullptr;
+}
 
 Result<const Form*> Objects::form_of(Kind kind) const {
   for (const auto& form : forms_) {
@@ -104,9 +112,10 @@ void Objects::note(Revision revision) {
 }
 
 Result<Revision> Objects::prove(Deadline deadline) {
-  const Key set = core::pool_set_key();
-  TRY(const Form* form, form_of(set.kind));
-  TRY(const std::string path, path_of(*form, set.kind));
+  // Of either there are few.
+  const Kind kind = keeps_own_ ? Kind::pool_set : Kind::pool;
+  TRY(const Form* form, form_of(kind));
+  TRY(const std::string path, path_of(*form, kind));
   wire::kube::ApiListQuery query;
   query.limit = 1;
   std::vector<Request> requests{request_of(Request::Method::get, wire::kube::list_path(path, query))};
@@ -123,7 +132,7 @@ Result<Revision> Objects::prove(Deadline deadline) {
     requests.push_back(request_of(Request::Method::get, std::move(witness_path)));
   }
   const auto answers = api_.call_all(requests, deadline);
-  if (answers[0].outcome != Outcome::done) return fail(error_of(answers[0], set.kind, "list"));
+  if (answers[0].outcome != Outcome::done) return fail(error_of(answers[0], kind, "list"));
   TRY(const ApiListPage page, wire::kube::decode_list(answers[0].body));
   TRY(const Revision position, revision_of(page.resource_version));
   bool was_put_back = position < before;
@@ -173,7 +182,7 @@ Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const 
 }
 
 Result<std::optional<Objects::Found>> Objects::look(const Key& key, Deadline deadline) {
-  if (!has_records(key.kind)) return std::optional<Found>();
+  if (!keeps(key.kind)) return std::optional<Found>();
   TRY(const Form* form, form_of(key.kind));
   TRY(std::string path, path_of(*form, key));
   return found_in(*form, key, api_.call(request_of(Request::Method::get, std::move(path)), deadline));
@@ -191,7 +200,7 @@ Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
 
 Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listing, bool only_names) const {
   std::vector<Part> parts;
-  if (!has_records(listing.kind)) return parts;
+  if (!keeps(listing.kind)) return parts;
   TRY(const Form* form, form_of(listing.kind));
   TRY(const std::string path, path_of(*form, listing.kind));
   for (const wire::kube::ApiSelection& select : form->selections(listing)) {
@@ -212,7 +221,7 @@ Request Objects::page_of(const Part& part) {
 Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline) {
   std::vector<Request> requests;
   for (const Key& key : wanted.records) {
-    if (!has_records(key.kind)) continue;
+    if (!keeps(key.kind)) continue;
     TRY(const Form* form, form_of(key.kind));
     TRY(std::string path, path_of(*form, key));
     requests.push_back(request_of(Request::Method::get, std::move(path)));
@@ -239,7 +248,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   auto answer = answers.begin();
   for (const Key& key : wanted.records) {
     std::optional<Found> found;
-    if (has_records(key.kind)) {
+    if (keeps(key.kind)) {
       TRY(const Form* form, form_of(key.kind));
       TRY(found, found_in(*form, key, *answer++));
     }
@@ -445,7 +454,7 @@ Result<Revision> Objects::removed(const Key& key, Revision revision, const Answe
 }
 
 Result<std::optional<Request>> Objects::first_request(const Write& write, const WriteToken& token) const {
-  if (!has_records(write.key.kind)) return std::optional<Request>();
+  if (!keeps(write.key.kind)) return std::optional<Request>();
   const bool is_new = write.condition.kind == Condition::Kind::absent && write.value;
   if (is_new) {
     TRY(const Form* form, form_of(write.key.kind));

@@ -24,6 +24,9 @@ class Objects {
 
   /// Error: invalid_argument for a kind that this store has not.
   [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
+  /// Whether there are records of a kind at all. What is beside a block is in the block's own object here, and goes
+  /// with it; hints are not kept (Capabilities::keeps_hints); without a form for Croft's own kinds none of these are.
+  [[nodiscard]] bool keeps(Kind kind) const;
   [[nodiscard]] Api& api() const { return api_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
@@ -130,6 +133,7 @@ class Objects {
 
   Api& api_;
   const std::vector<std::unique_ptr<Form>> forms_;
+  const bool keeps_own_;
   const Clock& clock_;
   std::atomic<bool> doubted_{false};
   std::atomic<std::uint64_t> history_{0};
@@ -145,10 +149,6 @@ class Objects {
   /// Of objects seen last. A write says whose it is by the UID, so that it can't meet one made anew. Guarded by mutex_.
   std::unordered_map<std::string, Seen> seen_;
 };
-
-/// Whether there are records of a kind at all. What is beside a block is in the block's own object here, and goes with
-/// it; hints are not kept (Capabilities::keeps_hints).
-[[nodiscard]] inline bool has_records(Kind kind) { return kind != Kind::block_beside && !core::is_hint(kind); }
 
 /// Whether an answer says that there is no such object. Not when the whole resource is unknown: its CRD is missing.
 [[nodiscard]] bool is_absent(const Answer& answer);

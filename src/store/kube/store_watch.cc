@@ -235,12 +235,12 @@ class KubeWatch final : public Watch {
   KubeWatch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope, Revision after)
       : objects_(objects), readiness_(readiness) {
     for (const Key& key : scope.records) {
-      if (has_records(key.kind)) add({key.kind, {}, {}, key}, after);
+      if (objects_.keeps(key.kind)) add({key.kind, {}, {}, key}, after);
     }
     for (const core::Listing& listing : scope.lists) {
       if (owner_.empty()) owner_ = wire::kube::owner_in_name(listing.name_prefix).value_or("");
       const auto form = objects_.form_of(listing.kind);
-      if (!form || !has_records(listing.kind)) continue;
+      if (!form || !objects_.keeps(listing.kind)) continue;
       for (const wire::kube::ApiSelection& select : (*form)->selections({listing.kind, listing.name_prefix, true})) {
         add({listing.kind, listing.name_prefix, select, {}}, after);
       }
@@ -262,7 +262,7 @@ class KubeWatch final : public Watch {
   }
 
   void follow(const Key& key, Revision after) override {
-    if (followed_.contains(key) || in_sight_.contains(key) || !has_records(key.kind)) return;
+    if (followed_.contains(key) || in_sight_.contains(key) || !objects_.keeps(key.kind)) return;
     if (by_label_.contains(key.kind) && objects_.is_labelled(key, owner_)) {
       in_sight_.insert(key);
       return changes_.tell_again(key, after);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/register/owner.h"
 #include "net/address.h"
 #include "net/per_family.h"
+#include "wire/calico/datastore.h"
 #include "wire/cni/config.h"
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
@@ -23,27 +23,8 @@ namespace croft::wire::cni {
 
 inline constexpr const char* kDefaultNodenameFile = "/var/lib/calico/nodename";
 inline constexpr const char* kDefaultIpamLockFile = "/var/run/calico/ipam.lock";
-inline constexpr std::size_t kEtcdEndpointsMax = 16;
 inline constexpr std::int64_t kDefaultLogMegabytes = 100;
 inline constexpr std::int64_t kLogMegabytesMax = 100'000;
-
-/// Where the register is.
-struct DatastoreChoice {
-  enum class Kind : std::uint8_t {
-    store_url,   ///< `url` says it: `ipam.store` or the variable CROFT_STORE
-    etcd,        ///< Calico's etcdv3
-    kubernetes,  ///< the Kubernetes API; also when nothing was said, as in Calico
-  } kind = Kind::kubernetes;
-  std::string url;                     ///< only with store_url; unchecked
-  std::vector<std::string> endpoints;  ///< only with etcd, at least one, each beginning with http:// or https://
-  // Only with etcd; empty when not given.
-  std::string key_file, cert_file, ca_cert_file;  ///< paths; key and certificate come together or not at all
-  std::string user, password;
-  friend bool operator==(const DatastoreChoice&, const DatastoreChoice&) = default;
-};
-
-/// The store's URL without files and passwords, as it is compared with an agent's: `etcd:http://10.0.0.1:2379,…`.
-[[nodiscard]] std::string url_of(const DatastoreChoice& choice);
 
 /// A member that nobody knows, with a name close to one that counts.
 struct NearMiss {
@@ -85,9 +66,6 @@ struct CalicoNetconf {
   [[nodiscard]] bool is_kubernetes() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
   friend bool operator==(const CalicoNetconf&, const CalicoNetconf&) = default;
 };
-
-/// The value of an environment variable; empty when it is not set.
-using GetVariable = std::function<std::string(const char* name)>;
 
 /// Decodes a configuration. A member of the configuration overrides its environment variable. Unknown members are
 /// ignored, as by Calico: a real configuration may have any; those that look like a slip are in `near_misses`. DEL

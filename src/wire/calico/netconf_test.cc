@@ -10,13 +10,18 @@
 namespace croft::wire::cni {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
+/// What leads to a datastore, for what is not about one.
+const Variables kSomewhere = {{"KUBECONFIG", "/kubeconfig"}};
+
 Checked<CalicoNetconf> decode(const std::string& members, const std::string& ipam = "", Command command = Command::add,
-                              const std::string& args = "", const Variables& variables = {}) {
+                              const std::string& args = "", const Variables& variables = kSomewhere) {
   const std::string text = R"({"cniVersion":"1.0.0","name":"net")" + (members.empty() ? "" : "," + members) +
                            R"(,"ipam":{"type":"calico-ipam")" + (ipam.empty() ? "" : "," + ipam) + "}}";
   auto network = read_network(*parse_network_config(text));
@@ -29,9 +34,22 @@ Checked<CalicoNetconf> decode(const std::string& members, const std::string& ipa
 
 /// "code msg" of the refusal; empty when there is none.
 std::string refusal(const std::string& members, const std::string& ipam = "", Command command = Command::add,
-                    const std::string& args = "", const Variables& variables = {}) {
+                    const std::string& args = "", const Variables& variables = kSomewhere) {
   const auto config = decode(members, ipam, command, args, variables);
   return config ? "" : std::to_string(static_cast<int>(config.error().code)) + " " + config.error().msg;
+}
+
+DatastoreChoice etcd_choice(std::vector<std::string> endpoints, const std::string& key, const std::string& certificate,
+                            const std::string& ca, const std::string& user = "", const std::string& password = "") {
+  DatastoreChoice choice;
+  choice.kind = DatastoreChoice::Kind::etcd;
+  choice.endpoints = std::move(endpoints);
+  choice.key_file = key;
+  choice.cert_file = certificate;
+  choice.ca_cert_file = ca;
+  choice.user = user;
+  choice.password = password;
+  return choice;
 }
 
 TEST(CalicoNetconf, TheLeastConfigurationHasCalicosDefaults) {
@@ -50,8 +68,7 @@ TEST(CalicoNetconf, TheLeastConfigurationHasCalicosDefaults) {
 TEST(CalicoNetconf, ReadsEveryMember) {
   CalicoNetconf expected;
   expected.name = "net";
-  expected.datastore = {
-      DatastoreChoice::Kind::etcd, "", {"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, "/k", "/c", "/ca", "", ""};
+  expected.datastore = etcd_choice({"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, "/k", "/c", "/ca");
   expected.nodename = "node-a";
   expected.nodename_file = "/n";
   expected.nodename_file_optional = true;
@@ -88,19 +105,52 @@ TEST(CalicoNetconf, EachMemberOverridesItsVariable) {
                                {"ETCD_PASSWORD", "secret"},        {"ETCD_SCHEME", "https"},
                                {"ETCD_AUTHORITY", "10.0.0.8:2379"}};
   const DatastoreChoice from_variables = decode("", "", Command::del, "", variables)->datastore;
-  EXPECT_EQ(
-      from_variables,
-      (DatastoreChoice{DatastoreChoice::Kind::etcd, "", {"http://10.0.0.9:1"}, "/vk", "/vc", "/vca", "me", "secret"}));
+  EXPECT_EQ(from_variables, etcd_choice({"http://10.0.0.9:1"}, "/vk", "/vc", "/vca", "me", "secret"));
   const DatastoreChoice from_members =
       decode(
           R"("etcd_endpoints":"http://10.0.0.1:2","etcd_key_file":"/k","etcd_cert_file":"/c","etcd_ca_cert_file":"/ca")",
           "", Command::del, "", variables)
           ->datastore;
-  EXPECT_EQ(
-      from_members,
-      (DatastoreChoice{DatastoreChoice::Kind::etcd, "", {"http://10.0.0.1:2"}, "/k", "/c", "/ca", "me", "secret"}));
-  EXPECT_EQ(decode(R"("datastore_type":"kubernetes")", "", Command::add, "", variables)->datastore.kind,
-            DatastoreChoice::Kind::kubernetes);
+  EXPECT_EQ(from_members, etcd_choice({"http://10.0.0.1:2"}, "/k", "/c", "/ca", "me", "secret"));
+}
+
+TEST(CalicoNetconf, KubernetesIsReachedAsCalicoReachesIt) {
+  const std::string members = R"("datastore_type":"kubernetes","calico_api_group":"projectcalico.org/v3",
+      "kubernetes":{"kubeconfig":"/etc/cni/net.d/calico-kubeconfig","k8s_api_root":"https://10.96.0.1:443"},
+      "policy":{"type":"k8s","k8s_auth_token":"abc"})";
+  DatastoreChoice expected;
+  expected.kubeconfig = "/etc/cni/net.d/calico-kubeconfig";
+  expected.api_root = "https://10.96.0.1:443";
+  expected.token = "abc";
+  expected.api_group = "projectcalico.org/v3";
+  EXPECT_EQ(decode(members, "", Command::del)->datastore, expected);
+  EXPECT_EQ(url_of(expected), "kube:/etc/cni/net.d/calico-kubeconfig");
+  const Variables variables = {{"ETCD_KEY_FILE", "/vk"}, {"KUBECONFIG", "/other"}, {"K8S_API_ENDPOINT", "https://a"},
+                               {"K8S_API_TOKEN", "t"},   {"K8S_CA_FILE", "/ca"},   {"K8S_KEY_FILE", "/k"},
+                               {"K8S_CERT_FILE", "/c"},  {"CALICO_API_GROUP", "x"}};
+  EXPECT_EQ(decode(members, "", Command::add, "", variables)->datastore.kubeconfig, expected.kubeconfig);
+  const DatastoreChoice by_variables = decode("", "", Command::add, "", variables)->datastore;
+  EXPECT_EQ(by_variables.kubeconfig, "/other");
+  EXPECT_EQ(by_variables.ca_cert_file, "/ca");
+  EXPECT_EQ(by_variables.key_file, "/k");
+  EXPECT_EQ(by_variables.cert_file, "/c");
+  EXPECT_EQ(by_variables.api_group, "x");
+  // In a pod nothing has to be said.
+  EXPECT_EQ(decode("", "", Command::add, "", {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}})->datastore, DatastoreChoice());
+}
+
+TEST(CalicoNetconf, WhatLeadsToNoApiIsSaid) {
+  EXPECT_THAT(refusal("", "", Command::add, "", {}),
+              StartsWith("7 invalid network config: kubernetes.kubeconfig: is missing"));
+  EXPECT_THAT(refusal(R"("kubernetes":{"kubeconfig":"kubeconfig"})"), HasSubstr("is no absolute path"));
+  EXPECT_THAT(refusal(R"("kubernetes":{"kubeconfig":5})"), StartsWith("999 "));
+  EXPECT_THAT(refusal("", "", Command::add, "", {{"KUBECONFIG", "/k"}, {"K8S_KEY_FILE", "/k"}}),
+              HasSubstr("needs K8S_CERT_FILE beside it"));
+  EXPECT_THAT(refusal("", "", Command::add, "", {{"KUBECONFIG", "/k"}, {"K8S_INSECURE_SKIP_TLS_VERIFY", "true"}}),
+              HasSubstr("K8S_CA_FILE"));
+  // No message repeats a token.
+  EXPECT_THAT(refusal(R"("policy":{"k8s_auth_token":["top-secret"]})"),
+              AllOf(StartsWith("999 "), Not(HasSubstr("top-secret"))));
 }
 
 TEST(CalicoNetconf, WithoutATypeEndpointsMeanEtcd) {

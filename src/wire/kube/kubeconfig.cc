@@ -386,6 +386,38 @@ Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view dir
   return access;
 }
 
+Result<void> override_access(KubeAccess& access, const KubeOverrides& overrides) {
+  if (!overrides.server.empty()) {
+    const auto server = parse_kube_server(overrides.server);
+    if (!server) return fail(server.error().in("the API's address"));
+    access.servers = {*server};
+  }
+  if (!overrides.ca_file.empty()) access.ca = {{}, overrides.ca_file};
+  if (!overrides.certificate_file.empty()) {
+    access.certificate = {{}, overrides.certificate_file};
+    access.key = {{}, overrides.key_file};
+  }
+  if (!overrides.token.empty()) {
+    if (!is_bearer_token(overrides.token)) {
+      return fail(invalid_argument("the token has spaces, control characters or characters outside ASCII"));
+    }
+    access.token = overrides.token;
+    access.token_file.clear();
+  }
+  if (access.servers.empty()) return fail(invalid_argument("the API's address is missing"));
+  const KubeServer& server = access.servers.front();
+  if (server.secure && !access.ca.is_set()) {
+    return fail(invalid_argument(fmt::format(
+        "who signed the certificate of {} is not said; the machine's own list of authorities is not looked at",
+        server.text())));
+  }
+  if (!server.secure && access.has_identity()) {
+    return fail(invalid_argument(
+        fmt::format("{} is no https: whoever listens on the way would learn who it is", server.text())));
+  }
+  return {};
+}
+
 Result<KubeAccess> in_cluster_access(std::string_view host, std::string_view port, std::string_view directory) {
   if (host.empty()) return fail(invalid_argument("KUBERNETES_SERVICE_HOST: it is not set; this is no pod"));
   if (port.empty()) return fail(invalid_argument("KUBERNETES_SERVICE_PORT: it is not set; this is no pod"));

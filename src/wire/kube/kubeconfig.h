@@ -88,6 +88,18 @@ struct KubeAccess {
 [[nodiscard]] Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view directory,
                                                    std::string_view context = {});
 
+/// What takes the place of parts of a kubeconfig, as client-go's overrides do; empty: nothing does.
+struct KubeOverrides {
+  std::string server;  ///< the URL of one, in the place of all
+  std::string ca_file;
+  std::string certificate_file, key_file;  ///< both or none
+  std::string token;
+  friend bool operator==(const KubeOverrides&, const KubeOverrides&) = default;
+};
+/// `access` may be of no kubeconfig at all, empty, where `overrides` has a server. Error: invalid_argument, as
+/// decode_kubeconfig, naming the part.
+[[nodiscard]] Result<void> override_access(KubeAccess& access, const KubeOverrides& overrides);
+
 /// Where kubelet puts what a pod needs to reach the API.
 inline constexpr std::string_view kServiceAccountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
 

@@ -1,5 +1,6 @@
 #include "wire/kube/kubeconfig.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "wire/kube/kube_server.h"
@@ -244,6 +245,36 @@ TEST(KubeInCluster, IsWhatKubeletGives) {
   EXPECT_EQ(in_cluster_access("10.96.0.1", "tcp://10.0.0.1:443").error().message,
             "KUBERNETES_SERVICE_PORT: \"tcp://10.0.0.1:443\" is no port");
   EXPECT_FALSE(in_cluster_access("a b", "443"));
+}
+
+TEST(KubeOverrides, TakeThePlaceOfWhatAKubeconfigSays) {
+  KubeAccess access;
+  access.servers = {*parse_kube_server("https://10.0.0.1:6443"), *parse_kube_server("https://10.0.0.2:6443")};
+  access.ca = {"the old one's", {}};
+  access.token_file = "/token";
+  ASSERT_TRUE(override_access(access, {"https://10.0.0.9", "/ca", "/c", "/k", "abc"}));
+  ASSERT_EQ(access.servers.size(), 1U);
+  EXPECT_EQ(access.servers[0].text(), "https://10.0.0.9:443");
+  EXPECT_EQ(access.ca, (KubePem{{}, "/ca"}));
+  EXPECT_EQ(access.certificate.file, "/c");
+  EXPECT_EQ(access.key.file, "/k");
+  EXPECT_EQ(access.token, "abc");
+  EXPECT_EQ(access.token_file, "");
+}
+
+TEST(KubeOverrides, LeadOnlyToAProvenServer) {
+  const auto refusal = [](const KubeOverrides& overrides) {
+    KubeAccess none;
+    const auto done = override_access(none, overrides);
+    return done ? std::string() : done.error().message;
+  };
+  EXPECT_THAT(refusal({}), testing::HasSubstr("address is missing"));
+  EXPECT_THAT(refusal({"https://10.0.0.9", {}, {}, {}, "abc"}), testing::HasSubstr("who signed the certificate"));
+  EXPECT_THAT(refusal({"http://10.0.0.9", {}, {}, {}, "abc"}), testing::HasSubstr("is no https"));
+  EXPECT_THAT(refusal({"ftp://10.0.0.9", {}, {}, {}, {}}), testing::HasSubstr("the API's address"));
+  const std::string spaced = refusal({"https://10.0.0.9", "/ca", {}, {}, "a b"});
+  EXPECT_THAT(spaced, testing::HasSubstr("the token has spaces"));
+  EXPECT_THAT(spaced, testing::Not(testing::HasSubstr("a b"))) << "no message repeats it";
 }
 
 }  // namespace

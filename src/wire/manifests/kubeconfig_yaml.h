@@ -7,9 +7,9 @@
 
 namespace croft::wire {
 
-/// A kubeconfig in YAML, of which JSON is a part, as the JSON text that wire/kube/kubeconfig.h reads. In a library of
-/// its own: the plugin carries no YAML, its kubeconfig is written in JSON. Error: invalid_argument, as parse_yaml, and
-/// where there is not exactly one document; nothing of the text is repeated, which may hold keys.
+/// A kubeconfig in YAML, of which JSON is a part, as the JSON text that wire/kube/kubeconfig.h reads. Error:
+/// invalid_argument, as parse_yaml, and where there is not exactly one document; nothing of the text is repeated, which
+/// may hold keys.
 [[nodiscard]] Result<std::string> kubeconfig_json(std::string_view yaml);
 
 }  // namespace croft::wire

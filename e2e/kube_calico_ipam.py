@@ -1,0 +1,220 @@
+"""calico-ipam on a cluster as Calico's installer leaves it: Calico's definitions and no others, the rights of its CNI
+account, a kubeconfig in YAML with a token, and nothing of Croft but the file of the plugin.
+
+usage: kube_calico_ipam.py BIN_DIR VERSION
+"""
+
+import base64
+import json
+import subprocess
+import sys
+import threading
+
+from kube_apiserver_lib import KubeApiserver
+from kube_store import CALICO, apply, calico_definitions, is_served
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+# What Calico's manifests allow the account calico-cni-plugin.
+RIGHTS = """
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: calico-cni-plugin
+  namespace: kube-system
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: calico-cni-plugin
+rules:
+  - apiGroups: [""]
+    resources: [pods, nodes, namespaces]
+    verbs: [get]
+  - apiGroups: [crd.projectcalico.org]
+    resources: [blockaffinities, ipamblocks, ipamhandles, clusterinformations, ippools, ipreservations, ipamconfigs]
+    verbs: [get, list, create, update, delete]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: calico-cni-plugin
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: calico-cni-plugin
+subjects:
+  - kind: ServiceAccount
+    name: calico-cni-plugin
+    namespace: kube-system
+"""
+
+KUBECONFIG = """# Kubeconfig file for Calico CNI plugin. Installed by calico/node.
+apiVersion: v1
+kind: Config
+clusters:
+- name: local
+  cluster:
+    server: {server}
+    certificate-authority-data: "{authority}"
+users:
+- name: calico
+  user:
+    token: {token}
+contexts:
+- name: calico-context
+  context:
+    cluster: local
+    user: calico
+current-context: calico-context
+"""
+
+
+class Rig:
+    def __init__(self, world, kube):
+        self.world, self.kube = world, kube
+        self.kubeconfig = world.directory / "calico-kubeconfig"
+        self.write_kubeconfig(kube.token_of("calico-cni-plugin", "kube-system"))
+
+    def write_kubeconfig(self, token):
+        authority = base64.b64encode(self.kube.ca.certificate.read_bytes()).decode()
+        self.kubeconfig.write_text(KUBECONFIG.format(server=self.kube.url, authority=authority, token=token))
+        self.kubeconfig.chmod(0o600)
+
+    def call(self, command, container, pod=None, node="node-a", more=None, ipam=None, variables=None):
+        config = {"name": "k8s-pod-network", "cniVersion": "0.3.1", "type": "calico", "log_level": "info",
+                  "datastore_type": "kubernetes", "nodename": node, "mtu": 0,
+                  "ipam_lock_file": str(self.world.directory / "ipam.lock"),
+                  "ipam": {"type": "calico-ipam", **(ipam or {})}, "policy": {"type": "k8s"},
+                  "kubernetes": {"kubeconfig": str(self.kubeconfig)}, **(more or {})}
+        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
+               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
+               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod or container}",
+               **own_environment(self.world.directory), **(variables or {})}
+        env.pop("CROFT_STORE", None)
+        return subprocess.run([self.world.bin / "calico-ipam"], input=json.dumps(config), capture_output=True, text=True,
+                              env=env, timeout=60, check=False)
+
+    def add(self, container, **how):
+        done = self.call("ADD", container, **how)
+        expect_equal(done.returncode, 0, f"ADD {container}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)["ips"][0]["address"]
+
+    def delete(self, container, **how):
+        done = self.call("DEL", container, **how)
+        expect_equal((done.returncode, done.stdout), (0, ""), f"DEL {container}: {done.stderr}")
+
+    def refused(self, words, code, container, **how):
+        done = self.call("ADD", container, **how)
+        expect(done.returncode != 0, f"ADD {container} is refused: {done.stdout}")
+        error = json.loads(done.stdout)
+        expect_equal(error["code"], code, f"code of {error}")
+        expect(words in error["msg"] + error.get("details", ""), f"{words!r} in {error}")
+
+    def items(self, plural):
+        return self.kube.call("GET", f"{CALICO}/{plural}")["items"]
+
+
+def make_cluster(kube):
+    for text in calico_definitions():
+        name = apply(kube, text, "application/yaml")
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+    kube.apply(RIGHTS)
+    kube.call("POST", f"{CALICO}/clusterinformations", {
+        "apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
+        "spec": {"datastoreReady": True, "clusterGUID": "0", "calicoVersion": "v3.30.3"}})
+    kube.call("POST", f"{CALICO}/ippools", {
+        "apiVersion": "crd.projectcalico.org/v1", "kind": "IPPool", "metadata": {"name": "default-ipv4-ippool"},
+        "spec": {"cidr": "192.168.0.0/16", "blockSize": 26, "ipipMode": "Never", "natOutgoing": True,
+                 "nodeSelector": "all()", "vxlanMode": "CrossSubnet", "allowedUses": ["Workload", "Tunnel"]}})
+    for node in ("node-a", "node-b"):
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+
+
+def lives(rig):
+    first = rig.add("c1")
+    expect(first.startswith("192.168.") and first.endswith("/26"), f"an address with its block's length: {first}")
+    expect_equal(rig.add("c1"), first, "asked again")
+    second = rig.add("c2", node="node-b")
+    expect(first.split(".")[:3] != second.split(".")[:3] or first != second, f"{first} and {second}")
+    block, = [b for b in rig.items("ipamblocks") if b["spec"]["affinity"] == "host:node-a"]
+    attribute = block["spec"]["attributes"][0]
+    expect_equal((attribute["handle_id"], attribute["secondary"]["pod"], attribute["secondary"]["namespace"],
+                  attribute["secondary"]["node"]), ("k8s-pod-network.c1", "c1", "default", "node-a"), "whose it is")
+    expect_equal(rig.add("c3", more={}, ipam={"ipv4_pools": ["default-ipv4-ippool"]}).split("/")[1], "26", "from a pool")
+    rig.refused("error parsing pool", 102, "c4", ipam={"ipv4_pools": ["nowhere"]})
+    for container, node in (("c1", "node-a"), ("c2", "node-b"), ("c3", "node-a"), ("c3", "node-a")):
+        rig.delete(container, node=node)
+    expect_equal(rig.items("ipamhandles"), [], "handles")
+    held = [a for b in rig.items("ipamblocks") for a in b["spec"]["allocations"] if a is not None]
+    cooling = [a for b in rig.items("ipamblocks") for a in b["spec"]["attributes"] if a.get("handle_id")]
+    expect_equal((held, cooling), ([], []), "nothing is held")
+
+
+def many_at_once(rig):
+    told, problems = {}, []
+
+    def work(number):
+        try:
+            for i in range(8):
+                container = f"m{number}-{i}"
+                told[container] = rig.add(container, node=("node-a", "node-b")[number % 2])
+        except Exception as error:  # of another thread
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expect_equal(problems, [], "ADDs at once")
+    expect_equal(len(set(told.values())), 48, "an address has one holder")
+    for container in told:
+        rig.delete(container, node=("node-a", "node-b")[int(container[1]) % 2])
+    expect_equal(rig.items("ipamhandles"), [], "handles")
+
+
+def troubles(rig):
+    """What keeps it from the API is said, with the part that is to be mended."""
+    good = rig.kubeconfig.read_text()
+    rig.write_kubeconfig("not.a.token")
+    rig.refused("Unauthorized", 11, "t1")
+    rig.kubeconfig.write_text(good.replace("current-context: calico-context", "current-context: nothing"))
+    rig.refused("calico-context", 7, "t1")
+    rig.kubeconfig.write_text("a: [\n")
+    rig.refused("kubeconfig", 7, "t1")
+    rig.kubeconfig.write_text(good)
+    rig.kubeconfig.chmod(0o644)
+    rig.refused("chmod", 11, "t1")
+    rig.kubeconfig.chmod(0o600)
+    rig.refused("kubernetes.kubeconfig: is missing", 7, "t1", more={"kubernetes": {}})
+    # The members and variables that take the place of what the file says.
+    address = rig.add("t2", more={"kubernetes": {"kubeconfig": str(rig.kubeconfig), "k8s_api_root": rig.kube.url}})
+    expect_equal(rig.add("t2", more={"kubernetes": {}}, variables={"KUBECONFIG": str(rig.kubeconfig)}), address, "KUBECONFIG")
+    token = rig.kube.token_of("calico-cni-plugin", "kube-system")
+    expect_equal(rig.add("t2", more={"kubernetes": {"k8s_api_root": rig.kube.url}, "policy": {"k8s_auth_token": token}},
+                         variables={"K8S_CA_FILE": str(rig.kube.ca.certificate)}), address, "no kubeconfig")
+    rig.delete("t2")
+    # Calico's upgrade stops the world.
+    info = rig.kube.call("GET", f"{CALICO}/clusterinformations/default")
+    info["spec"]["datastoreReady"] = False
+    info = rig.kube.call("PUT", f"{CALICO}/clusterinformations/default", info)
+    rig.refused("datastoreReady", 11, "t3")
+    info["spec"]["datastoreReady"] = True
+    rig.kube.call("PUT", f"{CALICO}/clusterinformations/default", info)
+    rig.add("t3")
+    rig.delete("t3")
+
+
+def test():
+    calico_definitions()  # without them there is nothing to start a server for
+    with World("kube-calico-ipam", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        make_cluster(kube)
+        rig = Rig(world, kube)
+        lives(rig)
+        say("addresses come and go with the rights of Calico's own account")
+        many_at_once(rig)
+        troubles(rig)
+
+
+if __name__ == "__main__":
+    main(test, 300)
