@@ -19,6 +19,7 @@ class Node:
 
     def __init__(self, world, store, name, args=None):
         self.world, self.name, self.args = world, name, args
+        self.env = {}  # of its own, in place of what every call has
         self.ipam = {"type": "croft-ipam", "store": store, "nodename": name,
                      "log_file_path": str(world.directory / "ipam.log")}
 
@@ -27,6 +28,7 @@ class Node:
         env = {**own_environment(self.world.directory),
                "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
                "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin), "PATH": os.environ["PATH"]}
+        env.update(self.env)
         if self.args:
             env["CNI_ARGS"] = self.args(container)
         process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,

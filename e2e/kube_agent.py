@@ -74,10 +74,10 @@ def findings(world, store):
     return [(finding["finding"], finding["subject"]) for finding in json.loads(done.stdout)]
 
 
-def start_agent(world, store):
+def start_agent(world, store, *options):
     socket = world.directory / "agent.sock"
     log = open(world.directory / "agent.log", "ab")
-    agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", "oak", "--socket", socket],
+    agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", "oak", "--socket", socket, *options],
                              env=own_environment(world.directory), stdout=log, stderr=log)
     world.stack.callback(agent.kill)
     wait_for(socket.exists, "the agent listens", 20)

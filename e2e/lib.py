@@ -46,8 +46,10 @@ class CniError(Exception):
 
 def own_environment(directory=None):
     """What every call of a plugin has in its environment, so that it touches nothing of the machine: its log below
-    `directory` (without one it does not log), and no agent but the one that a test or its configuration names."""
-    return {"CROFT_AGENT": "none", "CROFT_LOG_DIRECTORY": str(directory) if directory else "none"}
+    `directory` (without one it does not log), no agent but the one that a test or its configuration names, and nothing
+    left for later by a DEL that fails."""
+    return {"CROFT_AGENT": "none", "CROFT_LOG_DIRECTORY": str(directory) if directory else "none",
+            "CROFT_TOMBSTONES": "none"}
 
 
 def skip(reason):

@@ -8,6 +8,7 @@
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/croft_ipam/store_parts.h"
+#include "app/croft_ipam/tombstones_place.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
 #include "os/clock.h"
@@ -61,6 +62,7 @@ int serve_calico_ipam(const edge::CniHost& host) {
       },
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
+      tombstones(),
   };
   return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

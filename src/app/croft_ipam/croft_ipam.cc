@@ -4,6 +4,7 @@
 #include "app/croft_ipam/node_agent.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/croft_ipam/store_parts.h"
+#include "app/croft_ipam/tombstones_place.h"
 #include "app/open_store.h"
 #include "os/clock.h"
 #include "os/log_file.h"
@@ -24,6 +25,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
       [](const std::string& file, const std::string& line) { os::append_log_line(log_place(file), line); },
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
+      tombstones(),
   };
   return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -16,6 +16,7 @@
 #include "app/croftd/log_format.h"
 #include "app/open_store.h"
 #include "edge/agent/server.h"
+#include "edge/tombstones/tombstones.h"
 #include "engine/damage_telling.h"
 #include "os/look_up.h"
 #include "os/process.h"
@@ -35,15 +36,22 @@ constexpr seconds kLookEvery{1};
 /// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
 constexpr seconds kProbeEvery{15};
 constexpr seconds kProbeWait{1};
+/// How many DELs that were left for later it makes up for in one look, in how long, and when it tries again after the
+/// store was away.
+constexpr std::size_t kReplayedMax = 100;
+constexpr seconds kReplayWait{2};
+constexpr seconds kReplayAgain{5};
 
 struct AgentOptions {
   std::string store_url = edge::kDefaultStoreUrl;
+  std::vector<std::string> plugin_stores;
   std::string socket = edge::kDefaultAgentSocket;
   std::string node;
   std::vector<std::uint32_t> users = {0};
   std::size_t workers = edge::LanesOptions{}.alone;
   std::uint32_t claim_ahead_below = 8;
   std::uint32_t claim_ahead_hold_s = 300;
+  std::string tombstones = edge::kDefaultTombstones;
   bool log_calls = false;
   bool reflection = false;
 };
@@ -73,8 +81,10 @@ class AgentProgram {
                },
                std::move(file),
                options.claim_ahead_below,
-               seconds(options.claim_ahead_hold_s)},
-        service_(world_) {
+               seconds(options.claim_ahead_hold_s),
+               options.plugin_stores},
+        service_(world_),
+        tombstones_(options.tombstones, daemon.clock) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
   }
 
@@ -112,6 +122,7 @@ class AgentProgram {
     trouble_ = trouble;
     probe(server);
     service_.give_back(false);
+    make_up();
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -137,6 +148,19 @@ class AgentProgram {
     if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
   }
 
+  /// Releases what DELs of this node left for later.
+  void make_up() {
+    const Instant now = daemon_.clock.now();
+    if (!serving_ || now.since_boot < next_replay_) return;
+    edge::Tombstones::Replay replay;
+    replay.is_ours = [&](std::string_view url) { return edge::means_store_of(world_, url); };
+    replay.log = [&](const std::string& line) { log_.info("{}", one_line(line)); };
+    replay.count_max = kReplayedMax;
+    replay.deadline = Deadline::after(now, kReplayWait);
+    const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kReplayWait};
+    if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
+  }
+
   const AgentOptions& options_;
   Daemon& daemon_;
   engine::DamageTelling telling_;
@@ -144,11 +168,13 @@ class AgentProgram {
   spdlog::logger log_;
   edge::AgentWorld world_;
   edge::AgentService service_;
+  edge::Tombstones tombstones_;
   std::string trouble_;
   std::uint64_t refused_ = 0;
   bool serving_ = true;
   std::uint64_t failed_ = 0;
   std::chrono::nanoseconds next_probe_{0};
+  std::chrono::nanoseconds next_replay_{0};
 };
 
 /// Which file a store has open, where it is one.
@@ -184,9 +210,14 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   command->footer(
       "The plugin does not need an agent: without one it uses the store directly and gets the same answer.");
   const auto options = std::make_shared<AgentOptions>();
-  command->add_option("--store", options->store_url, "Store URL, exactly as in the configuration of the plugins")
+  command->add_option("--store", options->store_url, "Store URL, as in the configuration of the plugins")
       ->envname("CROFT_STORE")
       ->capture_default_str();
+  command
+      ->add_option("--plugin-store", options->plugin_stores,
+                   "Another URL by which the configuration of the plugins names this very store, for example with a "
+                   "kubeconfig of their own; may be given several times. Calls that name any other are not served")
+      ->envname("CROFT_PLUGIN_STORE");
   command->add_option("--socket", options->socket, "Unix socket to listen on")
       ->envname("CROFT_AGENT")
       ->capture_default_str();
@@ -208,6 +239,11 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
       ->add_option("--claim-ahead-hold-seconds", options->claim_ahead_hold_s,
                    "Give such a block back when nobody has used it for so long")
       ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command
+      ->add_option("--tombstones", options->tombstones,
+                   "Directory where DELs leave what they could not release; 'none': there is none")
+      ->envname("CROFT_TOMBSTONES")
       ->capture_default_str();
   command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
   command->add_flag("--log-calls", options->log_calls, "Log one line per call");

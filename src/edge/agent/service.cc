@@ -80,10 +80,16 @@ struct Batched {
 
 }  // namespace
 
+bool means_store_of(const AgentWorld& world, std::string_view url) {
+  return store::name_one_store(url, world.store) ||
+         std::any_of(world.plugin_stores.begin(), world.plugin_stores.end(),
+                     [&](const std::string& other) { return store::name_one_store(url, other); });
+}
+
 /// The moment after which the call must not write any more. It is kept in the clock that plugin and agent share, and
 /// not as a span from now: a call that lay in the socket while this process was stopped is old, whatever its span.
 Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
-  if (!store::name_one_store(caller.store, world_.store)) {
+  if (!means_store_of(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration,
                 fmt::format("this agent serves the store {}, not {}", world_.store, caller.store));
   }

@@ -27,7 +27,7 @@ struct AgentWorld {
   store::Store& direct;  ///< the same store itself
   const Clock& clock;
   Random& random;     ///< safe to call from several threads
-  std::string store;  ///< the URL, as the plugins' configuration writes it
+  std::string store;  ///< the URL
   std::string node;
   /// Whether the memory is in use, and how much it knows: the members of AgentStatus that have to do with it.
   std::function<void(wire::agent::AgentStatus& status)> describe_cache;
@@ -39,7 +39,13 @@ struct AgentWorld {
   std::uint32_t claim_ahead_below = 8;
   /// How long such a block may stay unused.
   std::chrono::nanoseconds claim_ahead_hold = std::chrono::minutes(5);
+  /// Other URLs by which the plugins' configuration names the same store: which credentials a client has, and so the
+  /// way to them, need not be the agent's.
+  std::vector<std::string> plugin_stores = {};
 };
+
+/// Whether a URL means the store that an agent serves.
+[[nodiscard]] bool means_store_of(const AgentWorld& world, std::string_view url);
 
 /// Whether the caller hung up: what it asked for is not begun any more. Set by the transport's thread.
 using HungUp = std::shared_ptr<const std::atomic<bool>>;

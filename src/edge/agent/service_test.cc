@@ -13,10 +13,11 @@ namespace agent = wire::agent;
 
 /// Whether an agent that serves one store answers a caller that names the other. The store behind is in memory; the
 /// URLs are only compared.
-bool serves(const std::string& own, const std::string& callers) {
+bool serves(const std::string& own, const std::string& callers, std::vector<std::string> plugin_stores = {}) {
   engine::World world;
   AgentWorld agents_world{world.store, world.store, world.clock, world.random,
                           own,         "node-a",    {},          [](const std::string&) {}};
+  agents_world.plugin_stores = std::move(plugin_stores);
   AgentService service(agents_world);
   const Instant now = world.clock.now();
   const agent::ReleaseCall call{{callers, "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
@@ -73,6 +74,15 @@ TEST(AgentServiceStore, OtherKindsAreComparedAsTheyAre) {
   expect_other("sqlite:/a.db", "etcd:/a.db");
   expect_other("etcd:http://10.0.0.1:2379", "http://10.0.0.1:2379");
   expect_other("etcd:http://10.0.0.1:2379", "");
+}
+
+TEST(AgentServiceStore, OtherNamesOfItThatThePluginsHaveAreServed) {
+  const std::string theirs = "kube:/etc/cni/net.d/calico-kubeconfig";
+  EXPECT_FALSE(serves("kube:", theirs));
+  EXPECT_TRUE(serves("kube:", theirs, {"kube:/other", theirs}));
+  EXPECT_TRUE(serves("kube:", "kube:", {theirs}));
+  EXPECT_FALSE(serves("kube:", "kube:/third", {"kube:/other", theirs}));
+  EXPECT_TRUE(serves("kube:", "etcd:https://b:2379,https://a:2379?ca=/x", {"etcd:https://a:2379,https://b:2379"}));
 }
 
 TEST(AgentServiceStore, AnotherFileAtThePathIsNotServed) {

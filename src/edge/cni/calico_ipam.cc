@@ -13,6 +13,7 @@
 #include "base/quoted.h"
 #include "core/register/names.h"
 #include "edge/cni/calico_messages.h"
+#include "edge/cni/deferred_release.h"
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
@@ -42,7 +43,8 @@ class Call final : public CniCall {
                 config.log_only_failures ? Logs::failures_only : Logs::every_outcome),
         world_(world),
         config_(std::move(config)),
-        owner_{config_.name, request.environment.container_id, request.environment.interface_name} {}
+        owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        tombstones_(world.tombstones, world.clock) {}
 
   [[nodiscard]] Result<Added> add() const;
   [[nodiscard]] Result<std::string> del() const;
@@ -50,6 +52,9 @@ class Call final : public CniCall {
   [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
+  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
+    make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_), replayer);
+  }
 
  private:
   static std::string subject_of(const CniRequest& request, const CalicoNetconf& config) {
@@ -66,6 +71,7 @@ class Call final : public CniCall {
   const CalicoIpamWorld& world_;
   const CalicoNetconf config_;
   const core::Owner owner_;
+  const Tombstones tombstones_;
 };
 
 /// The lock that all calls of this host take, Calico's own plugin too: it spares the store contention, and nothing
@@ -178,7 +184,9 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
-  return engine::assign(context, request);
+  auto answer = engine::assign(context, request);
+  if (answer) call.make_up(context);
+  return answer;
 }
 
 [[nodiscard]] Result<core::Assigned> assign(const Call& call) {
@@ -252,12 +260,7 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   return {{}, elsewhere_text(store, call.world().clock, call.world().random, call.owner(), owner)};
 }
 
-[[nodiscard]] Result<GivenBack> release(const Call& call) {
-  if (auto by_agent = release_by_agent(call)) {
-    if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
-    const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
-    return store ? with_word(call, {}, **store) : GivenBack{};
-  }
+[[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
   const HostLock lock(call);
   const CalicoIpamWorld& world = call.world();
   const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
@@ -268,24 +271,45 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
     return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
   };
   TRY(core::Released released, engine::release_owner(context(), call.owner()));
-  const std::optional<std::string> old_handle = old_handle_of(call);
-  if (!old_handle) return with_word(call, std::move(released.addresses), **store);
-  TRY(const core::Released old, engine::release_old_handle(context(), *old_handle));
-  released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
-  return with_word(call, std::move(released.addresses), **store);
+  if (const std::optional<std::string> old_handle = old_handle_of(call)) {
+    TRY(const core::Released old, engine::release_old_handle(context(), *old_handle));
+    released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
+  }
+  GivenBack given_back = with_word(call, std::move(released.addresses), **store);
+  call.make_up(context());
+  return given_back;
+}
+
+[[nodiscard]] Result<GivenBack> release(const Call& call) {
+  auto by_agent = release_by_agent(call);
+  if (!by_agent) return release_alone(call);
+  if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
+  const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
+  if (!store) return GivenBack{};
+  GivenBack given_back = with_word(call, {}, **store);
+  call.make_up({**store, call.world().clock, call.world().random, kCalicoWorkMax}, Replayer::behind_agent);
+  return given_back;
 }
 
 Result<Added> Call::add() const {
   for (const cni::NearMiss& miss : config_.near_misses) {
     warn(fmt::format("unknown member {} is ignored; did you mean {}?", miss.member, miss.meant));
   }
+  TRY(const std::string lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   TRY(const core::Assigned assigned, assign(*this));
-  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned)};
+  return Added{result_of(assigned, config_.requested_address.has_value()), text_of(assigned) + lifted};
 }
 
 Result<std::string> Call::del() const {
-  TRY(const GivenBack given_back, release(*this));
-  return given_back.words();
+  auto given_back = release(*this);
+  if (!given_back) {
+    given_back = defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}},
+                               given_back.error());
+    // Said where only failures are logged, too.
+    if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
+  }
+  if (!given_back) return fail(given_back.error());
+  return given_back->words();
 }
 
 }  // namespace

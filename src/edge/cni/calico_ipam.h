@@ -33,6 +33,8 @@ struct CalicoIpamWorld {
   /// The agent behind a socket; nothing when there is none there.
   std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent = {};
   std::string agent_socket = {};
+  /// Where DELs leave what they can't release now (edge/tombstones/tombstones.h); empty: nowhere.
+  std::string tombstones = {};
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.

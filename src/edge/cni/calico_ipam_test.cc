@@ -113,9 +113,11 @@ class CalicoIpamTest : public testing::Test {
   std::map<std::string, std::string> variables_;
   std::vector<std::string> log_;
   std::optional<wire::cni::DatastoreChoice> opened_;
+  std::optional<Error> broken_;
   CalicoIpamWorld world_{
       [this](const wire::cni::DatastoreChoice& choice, store::OpenMode) -> Result<std::unique_ptr<store::Store>> {
         opened_ = choice;
+        if (broken_) return fail(*broken_);
         return std::make_unique<store::MemoryStore>(data_.data());
       },
       clock_,
@@ -387,6 +389,30 @@ TEST_F(CalicoIpamTest, EveryVersionAnswersInItsForm) {
   for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0"}) {
     EXPECT_THAT(run({.version = version}).out, HasSubstr("\"ips\"")) << version;
   }
+}
+
+TEST_F(CalicoIpamTest, ADelWhileTheRegisterIsAwayIsMadeUpForLater) {
+  pool("a", "10.1.0.0/24", 26);
+  world_.tombstones = directory_.file("tombstones");
+  add("c1");
+  hold("default.pod-1", "10.1.0.7");
+  hold("x.c9", "10.1.0.9");
+  broken_ = Error{ErrorCode::unavailable, "nobody answers", ""};
+  const auto answer = del("c1", "K8S_POD_NAMESPACE=default;K8S_POD_NAME=pod-1");
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(log_.back(), HasSubstr("deferred=\"nobody answers\""));
+  broken_.reset();
+  EXPECT_EQ(held().size(), 3U);
+  EXPECT_EQ(del("c2").exit_code, 0);
+  EXPECT_THAT(held(), ElementsAre("10.1.0.9 x.c9")) << "the handle of before Calico 3.0 too";
+  add("c1");
+  EXPECT_EQ(del("c2").exit_code, 0);
+  EXPECT_EQ(held().size(), 2U);
+}
+
+TEST_F(CalicoIpamTest, WithoutAPlaceForItADelFailsWhileTheRegisterIsAway) {
+  broken_ = Error{ErrorCode::unavailable, "nobody answers", ""};
+  EXPECT_THAT(del("c1").out, HasSubstr("\"code\": 11"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/quoted.h"
+#include "edge/cni/deferred_release.h"
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
@@ -56,6 +57,7 @@ class Call final : public CniCall {
         world_(world),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
+        tombstones_(world.tombstones, world.clock),
         node_{core::AffinityOwner::Type::host, config_.nodename.value_or(world.host_name)} {}
 
   [[nodiscard]] Result<Added> add() const;
@@ -88,10 +90,14 @@ class Call final : public CniCall {
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
+  void make_up(store::Store& store, Replayer replayer = Replayer::alone) const {
+    make_up_for_some(tombstones_, context(store), store_url(), writer_of(world_, config_), replayer);
+  }
 
   const CroftIpamWorld& world_;
   const NetworkConfig config_;
   const core::Owner owner_;
+  const Tombstones tombstones_;
   const core::AffinityOwner node_;
 };
 
@@ -129,7 +135,9 @@ auto Call::through_agent(Path& path, Ask ask) const {
 
 Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create));
-  return engine::assign(context(*store), request, config_.ipam.pools);
+  auto answer = engine::assign(context(*store), request, config_.ipam.pools);
+  if (answer) make_up(*store);
+  return answer;
 }
 
 Result<core::Assigned> Call::assign(Path& path) const {
@@ -151,8 +159,9 @@ Result<core::Assigned> Call::assign(Path& path) const {
 
 Result<Added> Call::add() const {
   Path path;
+  TRY(const std::string lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   TRY(const core::Assigned assigned, assign(path));
-  return Added{result_of(assigned), text_of(assigned) + path.text()};
+  return Added{result_of(assigned), text_of(assigned) + path.text() + lifted};
 }
 
 // ---- DEL
@@ -172,15 +181,20 @@ Result<GivenBack> Call::release(Path& path) const {
     given_back.addresses = std::move(released.addresses);
   }
   if (given_back.addresses.empty()) {
-    given_back.elsewhere = elsewhere_text(**store, world_.clock, world_.random, owner_, node_);
+    given_back.why_none = elsewhere_text(**store, world_.clock, world_.random, owner_, node_);
   }
+  make_up(**store, by_agent ? Replayer::behind_agent : Replayer::alone);
   return given_back;
 }
 
 Result<std::string> Call::del() const {
   Path path;
-  TRY(const GivenBack given_back, release(path));
-  return given_back.words() + path.text();
+  auto given_back = release(path);
+  if (!given_back) {
+    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}}, given_back.error());
+  }
+  if (!given_back) return fail(given_back.error());
+  return given_back->words() + path.text();
 }
 
 // ---- CHECK, GC, STATUS
@@ -211,10 +225,12 @@ Result<std::string> Call::gc() const {
 Result<void> Call::status() const {
   TRY(const auto store, open(store::OpenMode::create));
   const core::AssignRequest request = this->request();
-  return engine::check_status(
+  TRY_VOID(engine::check_status(
       context(*store),
       {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
-      config_.ipam.pools);
+      config_.ipam.pools));
+  make_up(*store);
+  return {};
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ struct CroftIpamWorld {
   std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent{};
   /// The agent's socket when the configuration names none.
   std::string agent_socket = kDefaultAgentSocket;
+  /// Where DELs leave what they can't release now (edge/tombstones/tombstones.h); empty: nowhere.
+  std::string tombstones = {};
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";
@@ -38,7 +40,8 @@ inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db"
 /// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
 /// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
 ///   gateway; without gateway /32 or /128.
-/// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list.
+/// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list. So is one
+///   while the store is away: it leaves a tombstone, for which later calls or the agent make up.
 /// - STATUS makes what the first ADD would make (store, configured pools) and tries an assignment without keeping it.
 [[nodiscard]] CniPlugin croft_ipam_plugin(const CroftIpamWorld& world);
 

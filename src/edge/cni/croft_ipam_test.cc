@@ -1,16 +1,22 @@
 #include "edge/cni/croft_ipam.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
 #include "edge/cni/skeleton.h"
+#include "os/scratch_directory.h"
 #include "store/memory/memory_store.h"
 
 namespace croft::edge {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 using namespace std::chrono_literals;
 
 /// The plugin whole, from environment and standard input to the printed answer, on a store in memory.
@@ -220,6 +226,84 @@ TEST_F(CroftIpamTest, ExplicitAddressFromEveryChannel) {
 
 TEST_F(CroftIpamTest, NeitherFamilyIsAnError) {
   EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"assign_ipv4":"false")").out, HasSubstr("assign_ipv6"));
+}
+
+/// A store that goes away and comes back, and what DELs leave meanwhile.
+class CroftIpamTombstoneTest : public CroftIpamTest {
+ protected:
+  void SetUp() override { world_.tombstones = directory_.file("tombstones"); }
+  void break_store(ErrorCode code = ErrorCode::unavailable) { broken_ = Error{code, "nobody answers", ""}; }
+  [[nodiscard]] std::size_t left() const {
+    std::size_t count = 0;
+    if (!std::filesystem::exists(world_.tombstones)) return 0;
+    for (const auto& entry : std::filesystem::directory_iterator(world_.tombstones)) {
+      if (entry.path().extension() == ".json") ++count;
+    }
+    return count;
+  }
+  [[nodiscard]] bool holds(const std::string& container) { return run("CHECK", "", container).exit_code == 0; }
+
+  os::ScratchDirectory directory_;
+};
+
+TEST_F(CroftIpamTombstoneTest, DelSucceedsWithoutAStoreAndIsMadeUpForByTheNextCall) {
+  for (const char* command : {"ADD", "DEL", "STATUS"}) {
+    run("ADD", kPools);
+    break_store();
+    const auto answer = run("DEL", "");
+    EXPECT_EQ(answer.exit_code, 0) << answer.out;
+    EXPECT_THAT(log_.back(), HasSubstr("released=none deferred=\"nobody answers\""));
+    EXPECT_EQ(left(), 1U);
+    EXPECT_EQ(run("DEL", "").exit_code, 0) << "again";
+    broken_.reset();
+    EXPECT_TRUE(holds("c1"));
+    EXPECT_EQ(run(command, kPools, "c2").exit_code, 0);
+    EXPECT_FALSE(holds("c1")) << command;
+    EXPECT_EQ(left(), 0U);
+    EXPECT_THAT(log_, Contains(HasSubstr("TOMBSTONE network=net container=c1 ifname=eth0 ok"))) << command;
+    log_.clear();
+    run("DEL", "", "c2");
+    clock_.advance(6s);
+  }
+}
+
+TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
+  run("ADD", kPools);
+  break_store();
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_EQ(run("ADD", kPools).exit_code, 1) << "the store is away: this ADD fails and makes the DEL void all the same";
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  broken_.reset();
+  EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("tombstone=lifted"));
+  run("STATUS", kPools);
+  run("ADD", kPools, "c2");
+  EXPECT_TRUE(holds("c1"));
+}
+
+TEST_F(CroftIpamTombstoneTest, OnlyWhatMayPassIsLeftForLater) {
+  for (const ErrorCode code : {ErrorCode::corrupt, ErrorCode::newer_version, ErrorCode::refused_by_configuration}) {
+    break_store(code);
+    EXPECT_EQ(run("DEL", "").exit_code, 1) << name_of(code);
+    EXPECT_EQ(left(), 0U);
+  }
+  world_.tombstones = "none";
+  break_store();
+  EXPECT_THAT(run("DEL", "").out, AllOf(HasSubstr("\"code\": 11"), Not(HasSubstr("left for later"))));
+  world_.tombstones = "/proc/nowhere/tombstones";
+  EXPECT_THAT(run("DEL", "").out, AllOf(HasSubstr("\"code\": 11"), HasSubstr("nobody answers"),
+                                        HasSubstr("left for later"), HasSubstr("/proc/nowhere")));
+}
+
+TEST_F(CroftIpamTombstoneTest, AnotherStoresAreLeftToOthers) {
+  run("ADD", kPools);
+  break_store();
+  run("DEL", R"(,"store":"memory:other")");
+  broken_.reset();
+  EXPECT_EQ(run("ADD", kPools, "c2").exit_code, 0);
+  EXPECT_EQ(left(), 1U);
+  EXPECT_TRUE(holds("c1"));
 }
 
 TEST_F(CroftIpamTest, EveryVersionAnswersInItsForm) {

@@ -61,9 +61,9 @@ struct Added {
 /// What a DEL gave back.
 struct GivenBack {
   std::vector<net::Address> addresses;
-  std::string elsewhere;  ///< elsewhere_text(), when there were none
+  std::string why_none = {};  ///< elsewhere_text(), or that it is left for later; behind a space
 
-  [[nodiscard]] std::string words() const { return "released=" + list_of(addresses) + elsewhere; }
+  [[nodiscard]] std::string words() const { return "released=" + list_of(addresses) + why_none; }
 };
 
 /// How a call finds the agent of its node, and how it introduces itself.

@@ -1,0 +1,110 @@
+"""DELs while the API server is away: each succeeds, leaves a tombstone on the node, and is made up for when the server
+is back, by the next call or by the agent, which the plugins know the store to by another name; never against an ADD
+that came later.
+
+usage: kube_tombstones.py BIN_DIR VERSION
+"""
+
+import json
+import sys
+import time
+
+from etcd import Node
+from kube_agent import findings, start_agent, together, until_done
+from kube_apiserver_lib import KubeApiserver
+from kube_store import install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, run, say, wait_for
+
+
+class Rig:
+    def __init__(self, world, kube):
+        self.world, self.kube = world, kube
+        self.store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+        self.of_nodes = write_kubeconfig(world, kube, "croft-node")
+        self.place = world.directory / "tombstones"
+        self.oak = Node(world, f"kube:{self.of_nodes}", "oak")
+        self.oak.env = {"CROFT_TOMBSTONES": str(self.place)}
+
+    def left(self):
+        return [json.loads(p.read_text())["containerID"] for p in self.place.glob("*.json")]
+
+    def holders(self):
+        return sorted(row["containerId"] for row in self.world.held(self.store).values())
+
+    def come_back(self):
+        self.kube.start()
+        wait_for(lambda: run(self.world.bin / "croft", "--store", self.store, "pool", "list", check=False).returncode == 0,
+                 "the store is back", 30)
+
+
+def alone(rig):
+    oak = rig.oak
+    for container in ("c1", "c2", "c3"):
+        oak.add(container)
+    expect(not rig.place.exists(), "nothing is made while all is well")
+    rig.kube.kill()
+    oak.delete("c1")
+    oak.delete("c2")
+    oak.delete("c2")
+    expect_equal(sorted(rig.left()), ["c1", "c2"], "tombstones")
+    # c2 begins anew before its DEL was made up for: it keeps what it had.
+    expect_equal(oak.refuse("c2")["code"], 11, "an ADD needs the store")
+    expect_equal(rig.left(), ["c1"], "tombstones after an ADD")
+    oak.delete("c2")
+    rig.come_back()
+    expect_equal(rig.holders(), ["c1", "c2", "c3"], "who holds before anybody makes up for it")
+    oak.add("c2")
+    expect_equal(rig.holders(), ["c2", "c3"], "an ADD takes its own tombstone away and makes up for others")
+    expect_equal(rig.left(), [], "tombstones")
+    log = (rig.world.directory / "ipam.log").read_text()
+    expect("deferred=" in log and "TOMBSTONE network=net container=c1" in log and "tombstone=lifted" in log,
+           f"the log says so: {log}")
+    for container in ("c2", "c3"):
+        oak.delete(container)
+
+
+def with_agent(rig):
+    # The agent has its own kubeconfig, as a pod of a DaemonSet has its own account.
+    own = rig.world.directory / "agents.kubeconfig"
+    own.write_bytes(rig.of_nodes.read_bytes())
+    own.chmod(0o600)
+    agent, socket = start_agent(rig.world, f"kube:{own}", "--plugin-store", f"kube:{rig.of_nodes}",
+                                "--tombstones", str(rig.place))
+    rig.oak.ipam["agent"] = str(socket)
+    names = [f"a{i}" for i in range(24)]
+    until_done(rig.oak, "ADD", names)
+    last = (rig.world.directory / "ipam.log").read_text().splitlines()[-1]
+    expect("via=agent" in last, f"an agent that names the store otherwise serves: {last}")
+    rig.kube.kill()
+    begin = time.monotonic()
+    for container, (code, answer) in together(rig.oak, "DEL", names[:20]).items():
+        expect_equal(code, 0, f"DEL {container}: {answer}")
+    say(f"20 DELs without an API server took {time.monotonic() - begin:.1f} s")
+    expect_equal(sorted(rig.left()), sorted(names[:20]), "tombstones")
+    rig.come_back()
+    wait_for(lambda: rig.left() == [], "the agent has made up for them", 60)
+    expect_equal(rig.holders(), sorted(names[20:]), "who holds")
+    log = (rig.world.directory / "agent.log").read_text()
+    expect(log.count("TOMBSTONE network=net container=a") == 20, f"the agent says so: {log}")
+    until_done(rig.oak, "DEL", names[20:])
+    agent.terminate()
+    expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+
+
+def test():
+    with World("kube-tombstones", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        rig = Rig(world, kube)
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+        run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
+            "--cooldown-seconds", "0")
+        alone(rig)
+        say("a plugin alone leaves tombstones and makes up for them")
+        with_agent(rig)
+        expect(all(kind.startswith("handle_") or kind == "affinity_stale" for kind, _ in findings(world, rig.store)),
+               f"croft check: {findings(world, rig.store)}")
+
+
+if __name__ == "__main__":
+    main(test, 300)

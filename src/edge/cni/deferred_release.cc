@@ -1,0 +1,49 @@
+#include "edge/cni/deferred_release.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/quoted.h"
+#include "edge/decision_log.h"
+
+namespace croft::edge {
+namespace {
+
+/// How long an ADD waits while a tombstone of its owner is replayed, and what a call gives for the DELs of others.
+constexpr std::chrono::seconds kLiftWaitMax{10};
+constexpr std::chrono::seconds kMakeUpMax{1};
+/// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.
+constexpr std::chrono::seconds kAgentsTurn{60};
+
+}  // namespace
+
+Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, const Error& why) {
+  if (!can_be_made_up_for(why.code)) return fail(why);
+  const auto left = tombstones.leave(std::move(tombstone));
+  if (left) return GivenBack{{}, " deferred=" + in_quotes(why.message)};
+  Error both = why;
+  if (left.error().code != ErrorCode::refused_by_configuration) {
+    both.message += "; nor could the release be left for later: " + left.error().message;
+  }
+  return fail(std::move(both));
+}
+
+Result<std::string> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
+  const auto lifted = tombstones.lift(owner, Deadline::after(clock.now(), kLiftWaitMax));
+  if (!lifted) return fail(lifted.error().in("an earlier DEL of this container waits to be made up for"));
+  return std::string(*lifted ? " tombstone=lifted" : "");
+}
+
+void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                      const CniCall::WriteLine& write, Replayer replayer) {
+  Tombstones::Replay replay;
+  replay.is_ours = [&](std::string_view url) { return url == store_url; };
+  replay.log = [&](const std::string& line) {
+    if (write) write(line);
+  };
+  replay.deadline = Deadline::after(context.clock.now(), kMakeUpMax);
+  if (replayer == Replayer::behind_agent) replay.age_min = kAgentsTurn;
+  static_cast<void>(tombstones.replay(context, replay));
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "core/register/owner.h"
+#include "edge/cni/personality.h"
+#include "edge/tombstones/tombstones.h"
+#include "engine/transact.h"
+#include "wire/tombstone/tombstone.h"
+
+// What the personalities on a store have in common about tombstones (edge/tombstones/tombstones.h).
+
+namespace croft::edge {
+
+/// What a DEL answers that failed with `why`: that it is left for later, where that failure may pass and a tombstone
+/// could be left, else the failure.
+[[nodiscard]] Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone,
+                                              const Error& why);
+
+/// At the begin of an ADD (Tombstones::lift). What is to be said of it in the log; mostly nothing.
+[[nodiscard]] Result<std::string> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner,
+                                                 const Clock& clock);
+
+/// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
+/// `behind_agent`: only for those whom the agent, which served this call, has left alone for a while.
+enum class Replayer { alone, behind_agent };
+void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                      const CniCall::WriteLine& write, Replayer replayer = Replayer::alone);
+
+}  // namespace croft::edge

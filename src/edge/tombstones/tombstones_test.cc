@@ -1,0 +1,217 @@
+#include "edge/tombstones/tombstones.h"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/test_world.h"
+#include "os/clock.h"
+#include "os/file_lock.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+constexpr const char* kStore = "memory:";
+
+class TombstonesTest : public testing::Test {
+ protected:
+  TombstonesTest() { world_.pool("a", "10.0.0.0/24", 26); }
+
+  [[nodiscard]] std::size_t held(const std::string& container) {
+    return engine::held_addresses(world_.context, owner(container))->size();
+  }
+  static core::Owner owner(const std::string& container) { return {"net", container, "eth0"}; }
+  void add(const std::string& container) {
+    ASSERT_TRUE(engine::assign(world_.context, engine::World::request(container)));
+  }
+  void leave(const std::string& container, const std::string& store = kStore) {
+    const auto left = tombstones_.leave({store, owner(container), {}, {}});
+    ASSERT_TRUE(left) << left.error().message;
+  }
+  Tombstones::Replayed replay(std::size_t count_max = 100, std::chrono::seconds age_min = 0s) {
+    Tombstones::Replay what;
+    what.is_ours = [](std::string_view url) { return url == kStore; };
+    what.log = [&](const std::string& line) { log_.push_back(line); };
+    what.count_max = count_max;
+    what.deadline = Deadline::after(world_.clock.now(), 5s);
+    what.age_min = age_min;
+    return tombstones_.replay(world_.context, what);
+  }
+  [[nodiscard]] std::vector<std::string> files(const std::string& ending = ".json") const {
+    std::vector<std::string> names;
+    if (!std::filesystem::exists(place_)) return names;
+    for (const auto& entry : std::filesystem::directory_iterator(place_)) {
+      if (entry.path().extension() == ending) names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  os::ScratchDirectory directory_;
+  engine::World world_;
+  std::string place_ = directory_.file("var/tombstones");
+  Tombstones tombstones_{place_, world_.clock};
+  std::vector<std::string> log_;
+};
+
+TEST_F(TombstonesTest, WhatWasLeftIsReleasedOnce) {
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c1");
+  EXPECT_EQ(files().size(), 1U);
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_EQ(held("c1"), 0U);
+  EXPECT_EQ(held("c2"), 1U);
+  EXPECT_THAT(files(), IsEmpty());
+  ASSERT_EQ(log_.size(), 1U);
+  EXPECT_THAT(log_[0], HasSubstr("TOMBSTONE network=net container=c1 ifname=eth0 ok"));
+  EXPECT_THAT(log_[0], HasSubstr("released=10.0.0."));
+  EXPECT_EQ(replay().done, 0U);
+}
+
+TEST_F(TombstonesTest, AnAddOfTheOwnerMakesItVoid) {
+  add("c1");
+  leave("c1");
+  leave("c2");
+  const auto lifted = tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s));
+  ASSERT_TRUE(lifted) << lifted.error().message;
+  EXPECT_TRUE(*lifted);
+  add("c1");
+  EXPECT_EQ(replay().done, 1U) << "of c2";
+  EXPECT_EQ(held("c1"), 1U);
+  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+}
+
+TEST_F(TombstonesTest, ItIsVoidWhateverNameTheAddHasForTheStore) {
+  add("c1");
+  leave("c1", "kube:/another/name/of/it");
+  EXPECT_TRUE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(TombstonesTest, OtherOwnersAreOthers) {
+  const std::vector<core::Owner> owners{{"net", "c1", "eth0"}, {"net", "c1", "eth1"}, {"net", "c", "1eth0"},
+                                        {"netc", "1", "eth0"}, {"net", "c1eth0", ""}, {"net", "c1", ""}};
+  for (const core::Owner& one : owners) ASSERT_TRUE(tombstones_.leave({kStore, one, {}, {}}));
+  EXPECT_EQ(files().size(), owners.size());
+}
+
+TEST_F(TombstonesTest, AnAddWaitsForTheReplay) {
+  leave("c1");
+  os::SystemClock clock;
+  const Tombstones tombstones(place_, clock);
+  os::FileLock replaying(place_ + "/lock");
+  ASSERT_TRUE(replaying.lock(clock, Deadline::after(clock.now(), 1s)));
+  const auto refused = tombstones.lift(owner("c1"), Deadline::after(clock.now(), 50ms));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_FALSE(tombstones.lift(owner("c2"), Deadline::after(clock.now(), 50ms)).value()) << "of no concern to others";
+  std::thread later([&] {
+    std::this_thread::sleep_for(50ms);
+    replaying.unlock();
+  });
+  EXPECT_TRUE(tombstones.lift(owner("c1"), Deadline::after(clock.now(), 20s)).value());
+  later.join();
+}
+
+TEST_F(TombstonesTest, AStoreThatIsAwayKeepsThem) {
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c2");
+  world_.store.set_faults(
+      store::FaultScript().from_commit(world_.store.counts().commit + 1, store::Fault::unavailable));
+  const auto replayed = replay();
+  EXPECT_TRUE(replayed.is_store_away);
+  EXPECT_EQ(replayed.done, 0U);
+  EXPECT_EQ(files().size(), 2U);
+  EXPECT_EQ(held("c1") + held("c2"), 2U);
+  world_.store.set_faults({});
+  EXPECT_EQ(replay().done, 2U);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(TombstonesTest, AReplyThatWasLostIsMadeUpForToo) {
+  add("c1");
+  leave("c1");
+  world_.store.set_faults(store::FaultScript().on_commit(world_.store.counts().commit + 1, store::Fault::lose_reply));
+  replay();
+  replay();
+  EXPECT_EQ(held("c1"), 0U);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(TombstonesTest, ThoseOfOtherStoresAreLeftAndKeepNobodyFromTheirTurn) {
+  for (int i = 0; i < 20; ++i) leave("other" + std::to_string(i), "kube:");
+  leave("c1");
+  leave("c2");
+  EXPECT_EQ(replay(1).done, 1U);
+  EXPECT_EQ(replay(1).done, 1U);
+  EXPECT_EQ(files().size(), 20U);
+}
+
+TEST_F(TombstonesTest, TheYoungAreLeftToTheAgent) {
+  leave("c1");
+  EXPECT_EQ(replay(100, 60s).done, 0U);
+  world_.clock.advance(61s);
+  EXPECT_EQ(replay(100, 60s).done, 1U);
+}
+
+TEST_F(TombstonesTest, WhatCantBeReadIsSetAsideAndNamedOnce) {
+  leave("c1");
+  leave("c2");
+  const auto names = files();
+  ASSERT_EQ(names.size(), 2U);
+  std::ofstream(place_ + "/" + names[0]) << "{\"version\":1,\"sto";
+  std::filesystem::copy_file(place_ + "/" + names[1], place_ + "/not-the-name-of-its-owner.json");
+  std::ofstream(place_ + "/newer.json") << "{\"version\":2}";
+  std::filesystem::create_directory(place_ + "/directory.json");
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_THAT(files(), ElementsAre("newer.json")) << "of a newer version: left to it";
+  EXPECT_EQ(files(".damaged").size(), 3U);
+  EXPECT_EQ(log_.size(), 4U);
+  log_.clear();
+  replay();
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {
+  for (const char* none : {"", "none"}) {
+    const Tombstones off(none, world_.clock);
+    const auto left = off.leave({kStore, owner("c1"), {}, {}});
+    ASSERT_FALSE(left);
+    EXPECT_EQ(left.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_FALSE(off.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+  }
+  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value()) << "not there yet";
+  EXPECT_EQ(replay().done, 0U);
+  EXPECT_FALSE(std::filesystem::exists(place_));
+}
+
+TEST_F(TombstonesTest, AnOldHandleIsReleasedToo) {
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), "default.pod-1", {}}));
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST(TombstonesOf, WhatTheRuntimeIsToldToTryAgain) {
+  std::set<ErrorCode> can;
+  for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
+    if (can_be_made_up_for(static_cast<ErrorCode>(i))) can.insert(static_cast<ErrorCode>(i));
+  }
+  EXPECT_EQ(can, (std::set<ErrorCode>{ErrorCode::conflict, ErrorCode::unknown_outcome, ErrorCode::unavailable,
+                                      ErrorCode::too_old, ErrorCode::deadline_exceeded, ErrorCode::storage_full,
+                                      ErrorCode::read_only, ErrorCode::permission_denied}));
+}
+
+}  // namespace
+}  // namespace croft::edge
