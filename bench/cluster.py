@@ -135,4 +135,5 @@ def main():
         beside_calico(build, world)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -102,7 +103,7 @@ class KubeCosts : public testing::Test {
   KubeCosts() {
     const auto store = open();
     const engine::Context context{*store, clock_, random_};
-    EXPECT_TRUE(engine::create_pool(context, engine::World::spec("a", "10.0.0.0/16", 26)));
+    EXPECT_TRUE(engine::create_pool(context, engine::World::spec("a", "10.0.0.0/14", 26)));
   }
 
   std::unique_ptr<store::Store> open() {
@@ -153,6 +154,61 @@ TEST_F(KubeCosts, APluginAloneAsksLittle) {
     EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
     EXPECT_LE(requests_in(rounds), 8U) << text_of(rounds);
     EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
+  }
+}
+
+/// Whatever the number of blocks: what a claim reads of them is in one list of those of other lengths.
+TEST_F(KubeCosts, AClaimAsksLittle) {
+  const auto claim = [&](const std::string& node) {
+    const auto store = open();
+    noted_.take();
+    const auto done = engine::assign({*store, clock_, random_}, engine::World::request("first-of-" + node, node));
+    EXPECT_TRUE(done) << done.error().message;
+    return noted_.take();
+  };
+  std::size_t blocks_seen = 0;
+  for (int i = 0; i < 600; ++i) {
+    const auto rounds = claim(fmt::format("node-{}", i));
+    if (is_asked(rounds, "ipamblocks?labelSelector=ipam.croft.dev%2Flength%21%3D26")) ++blocks_seen;
+    if (i > 2 && i < 590) continue;
+    // Among many the first choice may be another's: then three more are asked for together.
+    EXPECT_LE(rounds.size(), i > 2 ? 10U : 9U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), i > 2 ? 28U : 19U) << text_of(rounds);
+    EXPECT_FALSE(is_asked(rounds, "ipamblocks?limit")) << text_of(rounds);
+  }
+  EXPECT_EQ(blocks_seen, 600U);
+}
+
+/// What Calico's library wrote has no label: the block is found among those that may be of other lengths.
+TEST_F(KubeCosts, ABlockOfAnotherLengthIsFoundWithAndWithoutItsLabel) {
+  for (const bool is_labelled : {true, false}) {
+    const std::string node = is_labelled ? "node-a" : "node-b";
+    const auto of = [&](const std::string& container) { return engine::World::request(container, node); };
+    const auto store = open();
+    const engine::Context context{*store, clock_, random_};
+    const auto first = engine::assign(context, of("c0" + node));
+    ASSERT_TRUE(first);
+    std::string path;
+    for (const auto& [one, object] : cluster_->all()) {
+      if (one.find("/ipamblocks/") != one.npos && object.dump().find(node) != std::string::npos) path = one;
+    }
+    ASSERT_FALSE(path.empty());
+    EXPECT_EQ(cluster_->all().at(path)["metadata"]["labels"]["ipam.croft.dev/length"], "26");
+    if (!is_labelled) cluster_->edit(path, [](auto& object) { object["metadata"].erase("labels"); });
+    // Somebody changes the length of the pool: who claims in it must not get the addresses of that block.
+    cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 24; });
+    std::set<net::Address> all;
+    for (int i = 0; i < 300; ++i) {
+      const auto open_store = open();
+      const auto done = engine::assign({*open_store, clock_, random_},
+                                       engine::World::request(fmt::format("{}-{}", node, i), node + "-other"));
+      ASSERT_TRUE(done) << done.error().message;
+      for (const auto& one : std::get<core::Assigned>(*done).addresses) EXPECT_TRUE(all.insert(one.address).second);
+    }
+    for (const auto& one : std::get<core::Assigned>(*first).addresses) {
+      EXPECT_FALSE(all.contains(one.address)) << one.address.to_string();
+    }
+    cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 26; });
   }
 }
 

@@ -126,10 +126,29 @@ std::vector<Prefix> beside_overlapping(Reader& reader, const Prefix& block) {
   return found;
 }
 
+/// All blocks of the family but those of the block's own length, which overlap it in no case. Between all names: every
+/// one begins with the prefix.
+KeyWindow all_of_other_lengths(const Prefix& block, Newness newness) {
+  KeyWindow window{all_of(Kind::block, block.family()), block_names_of(block.family()), block_names_of(block.family())};
+  ++window.before.back();
+  window.but_length = block.length();
+  window.may_lag = newness == Newness::may_lag;
+  return window;
+}
+
 }  // namespace
 
-Overlap glance_at_overlap(Reader& reader, const Prefix& block) {
+Overlap glance_at_overlap(Reader& reader, const Prefix& block, Newness newness) {
   if (!reader.foreign_writers()) return {};
+  if (reader.reads_one_by_one()) {
+    const KeysInWindow* seen = reader.window(all_of_other_lengths(block, newness));
+    if (seen == nullptr) return {};
+    for (const Key& key : seen->keys) {
+      const auto cidr = block_cidr_of(key);
+      if (cidr && *cidr != block && cidr->overlaps(block)) return {cidr, false};
+    }
+    if (!seen->more) return {};
+  }
   const Look look = look_at(block);
   Overlap overlap;
   const auto consider = [&](const Key& key) {

@@ -32,9 +32,16 @@ struct Overlap {
   [[nodiscard]] bool none() const { return !block && !unknown; }
 };
 
+/// How new the answer has to be. A store that gives it from memory spares itself work that grows with the cluster; a
+/// block of another length that was made moments ago is then not seen. Where pools overlap that may be one of another
+/// pool: as_new_as_can_be.
+enum class Newness : std::uint8_t { as_new_as_can_be, may_lag };
+
 /// Asks for the keys of all blocks that may contain `block`, and for the names among which those of the blocks within
-/// it are. Meaningful once the reader is complete.
-[[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block);
+/// it are; of a store that is asked one by one for all blocks of other lengths, which are few. Meaningful once the
+/// reader is complete.
+[[nodiscard]] Overlap glance_at_overlap(Reader& reader, const net::Prefix& block,
+                                        Newness newness = Newness::as_new_as_can_be);
 /// The same, and asks for the list of all blocks (stored_blocks) where that leaves it unknown.
 [[nodiscard]] Overlap overlap_of(Reader& reader, const net::Prefix& block);
 

@@ -18,6 +18,8 @@ namespace {
 
 /// Smaller pools are searched block after block.
 constexpr std::uint64_t kStepwiseMin = 64;
+/// In a store where each look is a request: 1, then 3, then 12.
+constexpr std::uint64_t kGuessesOneByOne = 16;
 /// How many candidates may turn out reserved before the pool is searched in order, which passes over any number at
 /// once.
 constexpr std::uint64_t kLooksAmongReserved = 1024;
@@ -229,7 +231,8 @@ class Claiming {
   /// well (others_).
   [[nodiscard]] bool is_apart(const net::Prefix& candidate) {
     if (keys_ != nullptr && sees_all_) return true;
-    return glance_at_overlap(reader_, candidate).none();
+    const Newness newness = pools_.has_rival(pool_) ? Newness::as_new_as_can_be : Newness::may_lag;
+    return glance_at_overlap(reader_, candidate, newness).none();
   }
   bool chosen(const net::Prefix& candidate) {
     choice_ = {candidate, {}, false};
@@ -243,26 +246,51 @@ class Claiming {
     return true;
   }
 
+  void ask_for(std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i) {
+      static_cast<void>(may_be_claimed(reader_, guessed(i), owner_));
+      static_cast<void>(is_apart(guessed(i)));
+    }
+  }
+  /// Nodes of like names begin side by side; where few guesses are to do, those behind the first are far apart.
+  [[nodiscard]] net::Prefix guessed(std::uint64_t i) const {
+    net::U128 index = start_;
+    const std::uint64_t step = reader_.reads_one_by_one() ? blocks_.step(owner_) : 1;
+    for (std::uint64_t k = 0; k < i; ++k) index += step;
+    return blocks_.at(index);
+  }
+  [[nodiscard]] Flow<bool> take_of(std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i) {
+      const net::Prefix candidate = guessed(i);
+      if (!is_free(candidate) || is_out(candidate)) continue;
+      const bool apart = is_apart(candidate);
+      TRY_VOID(reader_.ready());
+      if (apart) return chosen(candidate);
+    }
+    return false;
+  }
+
   /// The few blocks after the last claim, then what the counts of a crowded pool show, before anything is listed.
   [[nodiscard]] Flow<bool> guess() {
     const bool is_wide = reader_.foreign_writers() && is_wide_look(blocks_.at(start_));
-    const std::uint64_t guesses = reader_.keys_at_hand() || is_wide ? 0 : blocks_.count_up_to(kClaimGuesses);
-    for (std::uint64_t i = 0; i < guesses; ++i) {
-      static_cast<void>(may_be_claimed(reader_, blocks_.at(start_ + i), owner_));
-      if (!reader_.reads_one_by_one()) static_cast<void>(is_apart(blocks_.at(start_ + i)));
-    }
+    const bool is_one_by_one = reader_.reads_one_by_one();
+    const std::uint64_t guesses =
+        reader_.keys_at_hand() || is_wide ? 0 : blocks_.count_up_to(is_one_by_one ? kGuessesOneByOne : kClaimGuesses);
+    // Where each costs requests of its own, the first by itself: most likely it is free. Then more and more of them,
+    // for the list of all blocks costs most.
+    std::uint64_t to = is_one_by_one ? std::min<std::uint64_t>(guesses, 1) : guesses;
+    ask_for(0, to);
     std::optional<CrowdedPool> crowd;
     if (guesses > 0 && reader_.cheap_counts()) {
       crowd.emplace(pool_, (start_ + second_hash(owner_)).lo);
       crowd->count(reader_);
     }
     TRY_VOID(reader_.ready());
-    for (std::uint64_t i = 0; i < guesses; ++i) {
-      const net::Prefix candidate = blocks_.at(start_ + i);
-      if (!is_free(candidate) || is_out(candidate)) continue;
-      const bool apart = is_apart(candidate);
+    for (std::uint64_t from = 0; from < to; from = std::exchange(to, std::min(guesses, 4 * to))) {
+      if (from > 0) ask_for(from, to);
       TRY_VOID(reader_.ready());
-      if (apart) return chosen(candidate);
+      TRY(const bool is_found, take_of(from, to));
+      if (is_found) return true;
     }
     if (!crowd) return false;
     for (const net::Prefix& candidate : crowd->free_blocks(reader_)) {

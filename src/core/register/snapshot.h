@@ -41,6 +41,11 @@ struct KeyWindow {
   Listing listing;
   std::string from;
   std::string before;
+  /// Of blocks: those of this length may be missing; a store that leaves them out shows all others, however many.
+  /// Negative: none may.
+  int but_length = -1;
+  /// What was made moments ago may be missing too.
+  bool may_lag = false;
   friend auto operator<=>(const KeyWindow&, const KeyWindow&) = default;
 };
 inline constexpr std::size_t kKeyWindowMax = 256;

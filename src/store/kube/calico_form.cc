@@ -20,6 +20,9 @@ using wire::calico::ApiGroup;
 constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
 /// Of a block: in which making of its pool it overlapped no block of another length.
 constexpr std::string_view kSettledAnnotation = "ipam.croft.dev/settled-in";
+/// Of a block: the length of its CIDR, so that those of other lengths can be asked for. Calico's library drops it with
+/// its next write: then a block is found among the others, where it does no harm.
+constexpr std::string_view kLengthLabel = "ipam.croft.dev/length";
 constexpr std::string_view kOwnPrefix = "ipam.croft.dev/";
 constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
 
@@ -77,6 +80,12 @@ class CalicoForm final : public Form {
     return {{fmt::format("!{}", kHostnameHash), {}}, {labelled, {}}};
   }
 
+  [[nodiscard]] std::vector<wire::kube::ApiSelection> selections_but_length(const core::Listing& listing,
+                                                                            int length) const override {
+    if (listing.kind != Kind::block) return {};
+    return {{fmt::format("{}!={}", kLengthLabel, length), {}}};
+  }
+
   [[nodiscard]] bool tells_keys_by_name(Kind kind) const override { return kind == Kind::block; }
   [[nodiscard]] std::optional<Key> key_of_name(Kind kind, const std::string& name) const override {
     if (kind != Kind::block) return {};
@@ -131,8 +140,9 @@ class CalicoForm final : public Form {
     if (const auto* affinity = std::get_if<core::Affinity>(&value)) {
       frame.labels = wire::calico::affinity_labels(affinity->owner, affinity->cidr.family(), digests_);
     }
-    if (const auto* block = std::get_if<core::Block>(&value); block != nullptr && block->affinity) {
-      frame.labels.emplace(wire::kube::kOwnerLabel, owner_label(*block->affinity));
+    if (const auto* block = std::get_if<core::Block>(&value)) {
+      frame.labels.emplace(kLengthLabel, std::to_string(block->cidr.length()));
+      if (block->affinity) frame.labels.emplace(wire::kube::kOwnerLabel, owner_label(*block->affinity));
     }
     return wire::calico::to_crd(key, bytes.value, frame);
   }

@@ -202,7 +202,7 @@ class FakeCluster {
     return {code, status_json(code, reason, message, name).dump()};
   }
 
-  /// "a=b,!c", and of fields metadata.name.
+  /// "a=b,!c,d!=e", and of fields metadata.name.
   [[nodiscard]] static bool selects(const Asked& asked, const Json& object) {
     const Json& meta = object.at("metadata");
     if (const auto field = asked.query.find("fieldSelector"); field != asked.query.end()) {
@@ -220,6 +220,10 @@ class FakeCluster {
         continue;
       }
       const std::size_t equals = one.find('=');
+      if (const std::size_t not_equals = one.find("!="); not_equals != one.npos) {
+        if (labels.value(one.substr(0, not_equals), std::string("\x01")) == one.substr(not_equals + 2)) return false;
+        continue;
+      }
       if (labels.value(one.substr(0, equals), std::string("\x01")) != one.substr(equals + 1)) return false;
     }
     return true;

@@ -50,6 +50,12 @@ class Form {
   /// empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this version of
   /// Calico writes them: a node's affinities without Calico's labels.
   [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const = 0;
+  /// What together find every record of a listing but those whose names end in this length, as far as their objects
+  /// say so, and maybe others. Nothing where that can't be asked.
+  [[nodiscard]] virtual std::vector<wire::kube::ApiSelection> selections_but_length(const core::Listing& /*listing*/,
+                                                                                    int /*length*/) const {
+    return {};
+  }
   /// Whether the names of objects alone tell which records they are, so that lists of keys need no more; but for names
   /// that somebody made up.
   [[nodiscard]] virtual bool tells_keys_by_name(Kind /*kind*/) const { return false; }

@@ -36,6 +36,8 @@ std::span<const Key> within(const core::KeyWindow& window, const std::vector<Key
   return from < before ? std::span<const Key>(from, before) : std::span<const Key>();
 }
 
+Objects::Glance glance_of(const core::KeyWindow& window) { return {window.listing, window.but_length, window.may_lag}; }
+
 class KubeStore final : public Store {
  public:
   KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock)
@@ -48,7 +50,7 @@ class KubeStore final : public Store {
     asked.keys = wanted.keys;
     for (const core::KeyWindow& window : wanted.counts) asked.keys.insert(window.listing);
     for (const core::KeyWindow& window : wanted.windows) {
-      if (!asked.keys.contains(window.listing)) asked.glances.insert(window.listing);
+      if (!asked.keys.contains(window.listing)) asked.glances.insert(glance_of(window));
     }
     // Who reads will write: whether Calico's data is ready is asked along (Objects::Wanted::beside).
     TRY(Objects::Together found, read_objects(asked, deadline));
@@ -56,11 +58,12 @@ class KubeStore final : public Store {
     answer.records = std::move(found.records);
     for (const core::KeyWindow& window : wanted.windows) {
       core::KeysInWindow& seen = answer.windows.emplace_back();
-      const auto glance = found.glances.find(window.listing);
+      const auto glance = found.glances.find(glance_of(window));
       const std::vector<Key>& all = glance != found.glances.end() ? glance->second.keys : found.keys.at(window.listing);
       const auto inside = within(window, all);
-      seen.keys.assign(inside.begin(), inside.begin() + std::min(inside.size(), core::kKeyWindowMax));
-      seen.more = inside.size() > core::kKeyWindowMax || (glance != found.glances.end() && glance->second.more);
+      const std::size_t shown = window.but_length >= 0 ? inside.size() : std::min(inside.size(), core::kKeyWindowMax);
+      seen.keys.assign(inside.begin(), inside.begin() + static_cast<std::ptrdiff_t>(shown));
+      seen.more = inside.size() > shown || (glance != found.glances.end() && glance->second.more);
     }
     for (const core::KeyWindow& window : wanted.counts) {
       answer.counts.push_back(within(window, found.keys.at(window.listing)).size());
@@ -275,7 +278,8 @@ class KubeStore final : public Store {
   [[nodiscard]] static bool asks_for_calicos(const Objects::Wanted& wanted) {
     const auto is_calicos = [](const auto& one) { return wire::calico::has_crd(one.kind); };
     return std::ranges::any_of(wanted.records, is_calicos) || std::ranges::any_of(wanted.lists, is_calicos) ||
-           std::ranges::any_of(wanted.keys, is_calicos) || std::ranges::any_of(wanted.glances, is_calicos);
+           std::ranges::any_of(wanted.keys, is_calicos) ||
+           std::ranges::any_of(wanted.glances, is_calicos, &Objects::Glance::listing);
   }
 
   [[nodiscard]] static Result<void> check_kind(const Objects& objects, Kind kind) {

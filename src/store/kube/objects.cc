@@ -15,6 +15,8 @@ using wire::kube::ApiListPage;
 using Outcome = Answer::Outcome;
 
 constexpr std::int64_t kPageObjects = 500;
+/// The resourceVersion of a list that may be as old as what the server has in memory.
+constexpr const char* kAsRemembered = "0";
 constexpr int kListTries = 5;
 constexpr int kCreateTries = 8;
 constexpr std::size_t kSeenMax = 20'000;
@@ -207,6 +209,28 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
     Part& part = parts.emplace_back(Part{&listing, form, path, {}, only_names});
     part.query.limit = kPageObjects;
     part.query.select = select;
+    // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through those of the whole
+    // cluster; what it remembers is as good: who is told of a claim reads the block, and who is told of none asks for
+    // them as they are stored before it makes another.
+    if (listing.kind == Kind::affinity && !listing.as_stored && !select.label_selector.empty()) {
+      part.query.resource_version = kAsRemembered;
+    }
+  }
+  return parts;
+}
+
+Result<std::vector<Objects::Part>> Objects::parts_of(const Glance& glance) const {
+  TRY(std::vector<Part> parts, parts_of(glance.listing, true));
+  if (glance.but_length < 0 || parts.empty()) return parts;
+  const Part whole = parts.front();
+  const auto selections = whole.form->selections_but_length(glance.listing, glance.but_length);
+  if (selections.empty()) return parts;
+  parts.clear();
+  for (const wire::kube::ApiSelection& select : selections) {
+    Part& part = parts.emplace_back(whole);
+    part.query.select = select;
+    if (glance.may_lag) part.query.resource_version = kAsRemembered;
+    part.all_pages = true;
   }
   return parts;
 }
@@ -240,7 +264,14 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   };
   TRY_VOID(ask(wanted.lists, false, lists));
   TRY_VOID(ask(wanted.keys, true, keys));
-  TRY_VOID(ask(wanted.glances, true, glances));
+  for (const Glance& glance : wanted.glances) {
+    TRY(std::vector<Part> some, parts_of(glance));
+    for (Part& part : some) {
+      part.glance = &glance;
+      requests.push_back(page_of(part));
+      glances.push_back(std::move(part));
+    }
+  }
   if (wanted.beside) requests.push_back(*wanted.beside);
 
   const auto answers = api_.call_all(requests, deadline);
@@ -260,7 +291,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   }
   for (const core::Listing& listing : wanted.lists) together.lists[listing];
   for (const core::Listing& listing : wanted.keys) together.keys[listing];
-  for (const core::Listing& listing : wanted.glances) together.glances[listing];
+  for (const Glance& glance : wanted.glances) together.glances[glance];
   for (Part& part : lists) TRY_VOID(take_records(part, *answer++, deadline, together.lists[*part.listing]));
   for (auto& [listing, records] : together.lists) put_in_order(records);
   for (Part& part : keys) {
@@ -274,12 +305,12 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     all.erase(again.begin(), again.end());
   }
   for (Part& part : glances) {
-    TRY(core::KeysInWindow seen, take_keys(part, *answer++, true, deadline));
-    auto& glance = together.glances[*part.listing];
+    TRY(core::KeysInWindow seen, take_keys(part, *answer++, !part.all_pages, deadline));
+    auto& glance = together.glances[*part.glance];
     glance.keys.insert(glance.keys.end(), seen.keys.begin(), seen.keys.end());
     glance.more = glance.more || seen.more;
   }
-  for (auto& [listing, glance] : together.glances) {
+  for (auto& [asked, glance] : together.glances) {
     if (glance.more) glance.keys.clear();
     std::ranges::sort(glance.keys);
   }

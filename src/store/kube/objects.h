@@ -38,12 +38,20 @@ class Objects {
   [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. What is only marked as deleted is deleted on the way.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
+  /// The keys of a listing, for a window on it: if they are few enough for one page, or, with `but_length`, all but
+  /// those of that length (core::KeyWindow).
+  struct Glance {
+    core::Listing listing;
+    int but_length = -1;
+    bool may_lag = false;
+    friend auto operator<=>(const Glance&, const Glance&) = default;
+  };
   /// What is asked for together.
   struct Wanted {
     std::vector<Key> records;
-    std::set<core::Listing> lists;    ///< all records
-    std::set<core::Listing> keys;     ///< all keys
-    std::set<core::Listing> glances;  ///< the keys, if they are few enough for one page
+    std::set<core::Listing> lists;  ///< all records
+    std::set<core::Listing> keys;   ///< all keys
+    std::set<Glance> glances;
     std::optional<Request> beside{};  ///< something else
   };
   /// In the same order; lists ascending by name.
@@ -51,7 +59,7 @@ class Objects {
     std::vector<std::optional<Record>> records;
     std::map<core::Listing, std::vector<Record>> lists;
     std::map<core::Listing, std::vector<Key>> keys;
-    std::map<core::Listing, core::KeysInWindow> glances;  ///< `more` without a key: they are too many
+    std::map<Glance, core::KeysInWindow> glances;  ///< `more` without a key: they are too many
     std::optional<Answer> beside{};
   };
   [[nodiscard]] Result<Together> read(const Wanted& wanted, Deadline deadline);
@@ -103,8 +111,11 @@ class Objects {
     std::string path;
     wire::kube::ApiListQuery query;
     bool only_names = false;
+    bool all_pages = false;          ///< of a glance
+    const Glance* glance = nullptr;  ///< that it is of
   };
   [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names) const;
+  [[nodiscard]] Result<std::vector<Part>> parts_of(const Glance& glance) const;
   [[nodiscard]] static Request page_of(const Part& part);
   /// Calls `take` with each page; false from it ends the list.
   template <class Take>
