@@ -24,11 +24,11 @@ class Rig:
         self.logs = world.directory / "logs"
         self.logs.mkdir()
 
-    def call(self, program, command, ipam, container=CONTAINER, **more):
+    def call(self, program, command, ipam, container=CONTAINER, tombstones="none", **more):
         config = {"cniVersion": "1.1.0" if program != "calico-ipam" else "1.0.0", "name": "k8s-pod-network", **more,
                   "ipam": {"type": program, **ipam}}
         env = {**own_environment(self.logs), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_IFNAME": "eth0",
-               "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin), "CNI_ARGS": POD}
+               "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(self.world.bin), "CNI_ARGS": POD, "CROFT_TOMBSTONES": str(tombstones)}
         done = subprocess.run([self.world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
                               timeout=60, check=False)
         return json.loads(done.stdout) if done.stdout else None
@@ -48,6 +48,16 @@ def croft_ipam(rig):
     rig.call("croft-ipam", "DEL", ipam)
     rig.call("croft-ipam", "GC", ipam, **{"cni.dev/valid-attachments": []})
     rig.call("croft-ipam", "STATUS", {**ipam, "store": "sqlite:/proc/none/croft.db"})
+
+
+def left_for_later(rig):
+    """A DEL that finds no store; and what it left, as if it had been of the one that is there."""
+    place = rig.world.directory / "tombstones"
+    ipam = {"store": "etcd:http://127.0.0.1:1", "nodename": "node-a", "agent": "none"}
+    rig.call("croft-ipam", "DEL", ipam, container="c1", tombstones=place)
+    left, = place.glob("*.json")
+    left.write_text(json.dumps({**json.loads(left.read_text()), "store": rig.store}))
+    rig.call("croft-ipam", "DEL", {**ipam, "store": rig.store}, container="c2", tombstones=place)
 
 
 def host_local(rig):
@@ -98,6 +108,7 @@ def test():
     with World("log-page", sys.argv[1]) as world:
         rig = Rig(world)
         croft_ipam(rig)
+        left_for_later(rig)
         host_local(rig)
         calico_ipam(rig)
         daemon = agent(rig)

@@ -211,6 +211,41 @@ def values(world, ranges):
     expect("told to stop" in controller.log, controller.log)
 
 
+def probe(address, path):
+    """What a probe gets: status and text; None as long as nobody answers."""
+    try:
+        with get(address, path) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except urllib.error.URLError:
+        return None
+
+
+def health(world):
+    """/healthz and /readyz, as probes of Kubernetes ask: while the store is away the controller lives and is not ready."""
+    say("health")
+    path = world.directory / "health" / "croft.db"
+    store = f"sqlite:{path}"
+    world.croft(store, "pool", "create", "p", "--cidr", "10.99.0.0/24", "--gateway", "none")
+    address = f"127.0.0.1:{free_port()}"
+    with Controller(world, store, address, "--interval", "200ms", "--grace", "1h"):
+        wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 200, "ready after the first pass")
+        expect_equal(probe(address, "/readyz")[1], "[+]collector ok\nreadyz check passed\n", "what is ready")
+        for alive in ("/healthz", "/livez"):
+            expect_equal(probe(address, alive), (200, "ok\n"), alive)
+        expect_equal(probe(address, "/readyz/more")[0], 404, "another path")
+        hidden = path.with_name("hidden.db")
+        path.rename(hidden)
+        path.mkdir()
+        unready = wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 503 and probe(address, "/readyz"), "not ready")
+        expect("[-]collector failed: " in unready[1] and unready[1].endswith("readyz check failed\n"), f"{unready}")
+        expect_equal(probe(address, "/healthz")[0], 200, "alive all the same")
+        path.rmdir()
+        hidden.rename(path)
+        wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 200, "ready again")
+
+
 def addresses(world, ranges):
     say("addresses")
     with Controller(world, ranges.store, "") as controller:
@@ -242,6 +277,7 @@ def test():
     with World("metrics", sys.argv[1]) as world:
         ranges = Ranges(world)
         values(world, ranges)
+        health(world)
         addresses(world, ranges)
 
 

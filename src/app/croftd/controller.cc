@@ -119,6 +119,7 @@ class Controller {
                  }),
         context_{telling_, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+        health_(daemon.clock),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get()),
         service_ranges_(context_, log_, metrics_) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
@@ -192,6 +193,9 @@ class Controller {
     std::optional<store::kube::Term> term;
     do {
       if (election_ != nullptr && !(term && election_->leads_in(*term))) {
+        // Who waits for its turn is as good as it can be.
+        health_.forget();
+        health_.set("leading", "");
         term = election_->wait_for_term();
         if (!term) break;
         forget();
@@ -203,8 +207,11 @@ class Controller {
         next_repair = now() + kServiceRangesInterval;
       }
       if (now() >= next_pass) {
-        if (const auto done = pass(); !done)
-          log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
+        health_.begin_work();
+        const auto done = pass();
+        health_.end_work();
+        if (!done) log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
+        health_.set("collector", done ? std::string() : done.error().message);
         next_pass = now() + interval();
       }
     } while (!daemon_.stop.wait_for(std::max(std::min(next_pass, next_repair) - now(), nanoseconds(0))));
@@ -223,8 +230,8 @@ class Controller {
   [[nodiscard]] Result<void> serve_metrics() {
     if (options_.metrics_bind_address.empty()) return {};
     TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
-    TRY(metrics_server_, edge::MetricsServer::start(metrics_, address));
-    log_.info("metrics at http://{}/metrics", address.text());
+    TRY(metrics_server_, edge::MetricsServer::start(metrics_, address, &health_));
+    log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
     return {};
   }
 
@@ -235,17 +242,26 @@ class Controller {
     return {};
   }
 
+  [[nodiscard]] Result<bool> node_ranges_pass() {
+    TRY_VOID(prepare_node_ranges());
+    return node_ranges_.pass();
+  }
+
   /// What goes wrong here keeps nobody from collecting.
   void pass_over_node_ranges() {
-    if (const auto ready = prepare_node_ranges(); !ready) return note_failure("node ranges", ready.error());
-    const auto done = node_ranges_.pass();
+    const auto done = node_ranges_pass();
+    health_.set("node ranges", done ? std::string() : done.error().message);
     if (!done) return note_failure("node ranges", done.error());
     ranges_held_back_ = *done;
   }
 
   /// Likewise.
   void repair_service_ranges() {
-    if (const auto done = service_ranges_.pass(); !done) note_failure("service ranges", done.error());
+    health_.begin_work();
+    const auto done = service_ranges_.pass();
+    health_.end_work();
+    health_.set("service ranges", done ? std::string() : done.error().message);
+    if (!done) note_failure("service ranges", done.error());
   }
 
   void note_failure(const char* what, const Error& error) {
@@ -277,6 +293,7 @@ class Controller {
   std::unique_ptr<engine::FactSource> source_;
   core::collect::Memory memory_;
   edge::Metrics metrics_;
+  edge::Health health_;
   std::unique_ptr<edge::MetricsServer> metrics_server_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
@@ -380,7 +397,8 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                       "With --repair-service-ranges: the expected node port range (default: as stored)");
   command
       ->add_option("--metrics-bind-address", options->metrics_bind_address,
-                   "Address for Prometheus metrics: 127.0.0.1:9600, or [::1]:9600 if the civetweb library supports "
+                   "Address for Prometheus metrics and for /healthz and /readyz: 127.0.0.1:9600, or [::1]:9600 if the "
+                   "civetweb library supports "
                    "IPv6; without it nothing listens")
       ->type_name("HOST:PORT")
       ->check([](const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include <CivetServer.h>
 
+#include <atomic>
 #include <charconv>
 #include <exception>
 #include <utility>
@@ -29,6 +30,29 @@ Error wrong(std::string_view text, std::string_view why) {
 
 /// What civetweb complains of while this thread starts a server: it calls back without telling whose server it is.
 thread_local std::string* complaints = nullptr;
+
+/// Of the process's server: a callback is not told whose it is. Null: it says nothing of that.
+std::atomic<const Health*> told_health{nullptr};
+
+/// Takes what asks for health; the rest is the exposer's.
+int answer_health(mg_connection* connection) {
+  const mg_request_info* request = mg_get_request_info(connection);
+  const Health* health = told_health;
+  if (health == nullptr || request == nullptr || request->local_uri == nullptr) return 0;
+  const std::string_view path = request->local_uri;
+  const bool is_alive = path == "/healthz" || path == "/livez";
+  if (!is_alive && path != "/readyz") return 0;
+  const Health::Answer answer = is_alive ? health->alive() : health->ready();
+  const int code = answer.good ? 200 : 503;
+  const std::string head = fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n"
+      "Cache-Control: no-store\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+      answer.good ? "200 OK" : "503 Service Unavailable", answer.text.size());
+  const bool has_body = std::string_view(request->request_method) != "HEAD";
+  mg_write(connection, head.data(), head.size());
+  if (has_body) mg_write(connection, answer.text.data(), answer.text.size());
+  return code;
+}
 
 /// Later complaints, of what clients send, concern nobody.
 int take_complaint(const mg_connection*, const char* message) {
@@ -67,14 +91,26 @@ std::string MetricsAddress::text() const {
 
 class MetricsServer::Parts {
  public:
-  Parts(const std::vector<std::string>& options, const CivetCallbacks& callbacks) : exposer(options, &callbacks) {}
-  prometheus::Exposer exposer;
+  Parts(const std::vector<std::string>& options, const CivetCallbacks& callbacks)
+      : exposer_(std::make_unique<prometheus::Exposer>(options, &callbacks)) {}
+  /// A request that is being answered ends before this does.
+  ~Parts() {
+    exposer_.reset();
+    told_health = nullptr;
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  [[nodiscard]] prometheus::Exposer& exposer() { return *exposer_; }
+
+ private:
+  std::unique_ptr<prometheus::Exposer> exposer_;
 };
 
 MetricsServer::MetricsServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 MetricsServer::~MetricsServer() = default;
 
-Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metrics, const MetricsAddress& address) {
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metrics, const MetricsAddress& address,
+                                                            const Health* health) {
   if (address.host.is_v6() && mg_check_feature(MG_FEATURES_IPV6) == 0) {
     return fail(
         ErrorCode::refused_by_configuration,
@@ -87,6 +123,10 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metri
                                          "listen_backlog",     kBacklog};
   CivetCallbacks callbacks;
   callbacks.log_message = take_complaint;
+  if (health != nullptr) {
+    told_health = health;
+    callbacks.begin_request = answer_health;
+  }
   std::string complaint;
   complaints = &complaint;
   std::unique_ptr<Parts> parts;
@@ -97,9 +137,10 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metri
   }
   complaints = nullptr;
   if (parts == nullptr) {
+    told_health = nullptr;
     return fail(ErrorCode::already_exists, fmt::format("metrics can't be served at {}: {}", address.text(), complaint));
   }
-  parts->exposer.RegisterCollectable(metrics.collectable());
+  parts->exposer().RegisterCollectable(metrics.collectable());
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(parts)));
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "edge/metrics/health.h"
 #include "edge/metrics/metrics.h"
 #include "net/address.h"
 
@@ -24,13 +25,15 @@ struct MetricsAddress {
 };
 
 /// Serves metrics by plain HTTP at `/metrics`, to whoever reaches the address (docs/adr/0009-metrics.md), from threads
-/// of its own until it ends. Adds figures of its own, `exposer_*`.
+/// of its own until it ends. Adds figures of its own, `exposer_*`. With `health`: answers at `/healthz`, `/livez` and
+/// `/readyz`, 200 or 503; one such server a process.
 class MetricsServer {
  public:
   /// Errors: already_exists when nothing can listen there: another process does, it is no address of this machine, or
   /// the port is for root only; refused_by_configuration for IPv6 where civetweb has none, as in Debian 12.
   [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> start(const Metrics& metrics,
-                                                                    const MetricsAddress& address);
+                                                                    const MetricsAddress& address,
+                                                                    const Health* health = nullptr);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

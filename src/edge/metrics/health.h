@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+
+namespace croft::edge {
+
+/// What a daemon answers who asks how it is, as Kubernetes' probes do (`/healthz`, `/readyz`). Alive is who comes to
+/// the end of its work; ready who could do all of it when it was last tried. Safe to use from several threads.
+class Health {
+ public:
+  /// Work that takes longer than this is taken for stuck. `clock` must outlive it.
+  explicit Health(const Clock& clock, std::chrono::nanoseconds work_max = std::chrono::minutes(15))
+      : clock_(clock), work_max_(work_max) {}
+
+  /// Something of limited length begins, ends.
+  void begin_work();
+  void end_work();
+
+  /// What keeps a part of the work from being done; empty: nothing does. Parts are named in the answer.
+  void set(const std::string& part, std::string problem);
+
+  /// Nothing was tried: another process works now.
+  void forget();
+
+  struct Answer {
+    bool good = true;
+    /// For people: "ok", or a line for each part and a verdict, as the API server's own.
+    std::string text;
+  };
+  [[nodiscard]] Answer alive() const;
+  /// Not alive is not ready; without any part nothing was tried yet, which is not ready either.
+  [[nodiscard]] Answer ready() const;
+
+ private:
+  [[nodiscard]] std::optional<std::string> stuck() const;
+
+  const Clock& clock_;
+  const std::chrono::nanoseconds work_max_;
+  mutable std::mutex mutex_;  ///< guards all below
+  std::optional<std::chrono::nanoseconds> begun_since_boot_;
+  std::map<std::string, std::string> problems_;  ///< by part
+};
+
+}  // namespace croft::edge
