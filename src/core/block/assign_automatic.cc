@@ -78,7 +78,12 @@ class AutomaticAssignment {
     for (const Pool* pool : search_.usable()) {
       if (search_.is_too_large_anew(*pool)) continue;
       TRY(const ClaimChoice choice,
-          choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, search_.claimed()));
+          choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, search_.claimed(),
+                                in_.reader.reads_one_by_one() ? &search_.own().rows : nullptr));
+      if (choice.own) {
+        TRY_VOID(search_.take_from_found(*choice.own));
+        return true;
+      }
       if (choice.block) {
         TRY_VOID(search_.claim_new(*choice.block, *pool));
         return true;

@@ -164,8 +164,8 @@ namespace {
 class Claiming {
  public:
   Claiming(Reader& reader, const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
-           const std::set<net::Prefix>& taken)
-      : reader_(reader), pools_(pools), pool_(pool), owner_(owner), taken_(taken), blocks_(pool) {}
+           const std::set<net::Prefix>& taken, const std::map<net::Prefix, const Affinity*>* own)
+      : reader_(reader), pools_(pools), pool_(pool), owner_(owner), taken_(taken), own_(own), blocks_(pool) {}
 
   [[nodiscard]] Flow<ClaimChoice> run() {
     ask_for_rivals(reader_, pools_, pool_);
@@ -246,6 +246,12 @@ class Claiming {
     return true;
   }
 
+  [[nodiscard]] bool is_unknown_own(const net::Prefix& candidate) const {
+    if (own_ == nullptr || own_->contains(candidate) || taken_.contains(candidate)) return false;
+    const auto* block = reader_.find(block_key(candidate));
+    return block != nullptr && !block->deleted && block->affinity == owner_;
+  }
+
   void ask_for(std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t i = from; i < to; ++i) {
       static_cast<void>(may_be_claimed(reader_, guessed(i), owner_));
@@ -262,6 +268,10 @@ class Claiming {
   [[nodiscard]] Flow<bool> take_of(std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t i = from; i < to; ++i) {
       const net::Prefix candidate = guessed(i);
+      if (is_unknown_own(candidate)) {
+        choice_.own = candidate;
+        return true;
+      }
       if (!is_free(candidate) || is_out(candidate)) continue;
       const bool apart = is_apart(candidate);
       TRY_VOID(reader_.ready());
@@ -388,6 +398,7 @@ class Claiming {
   const Pool& pool_;
   const AffinityOwner& owner_;
   const std::set<net::Prefix>& taken_;
+  const std::map<net::Prefix, const Affinity*>* const own_;
   const BlockIndex blocks_;
   net::U128 start_;
   const std::vector<Key>* keys_ = nullptr;
@@ -402,8 +413,9 @@ class Claiming {
 }  // namespace
 
 Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, const Pool& pool,
-                                        const AffinityOwner& owner, const std::set<net::Prefix>& taken) {
-  TRY(ClaimChoice choice, Claiming(reader, pools, pool, owner, taken).run());
+                                        const AffinityOwner& owner, const std::set<net::Prefix>& taken,
+                                        const std::map<net::Prefix, const Affinity*>* own) {
+  TRY(ClaimChoice choice, Claiming(reader, pools, pool, owner, taken, own).run());
   TRY_VOID(reader.ready());
   return choice;
 }

@@ -102,6 +102,11 @@ AssignFlow<void> FamilySearch::take_from_unlabelled() {
   return take_from_own(more);
 }
 
+AssignFlow<void> FamilySearch::take_from_found(const Prefix& cidr) {
+  claimed_.insert(cidr);
+  return take_from_own(std::vector<Prefix>{cidr});
+}
+
 /// A claim without block: a crash in the middle of claiming, or of giving up.
 AssignFlow<void> FamilySearch::complete_claim(const Prefix& cidr, bool has_row) {
   Reader& reader = in_.reader;

@@ -28,13 +28,15 @@ class FamilySearch {
   [[nodiscard]] const std::vector<const Pool*>& usable() const { return usable_; }
   [[nodiscard]] const OwnBlocks& own() const { return own_; }
   [[nodiscard]] std::uint32_t missing() const { return missing_; }
-  /// Blocks that this decision has claimed.
+  /// Blocks that this decision has claimed, or met as the node's own while it looked for one to claim.
   [[nodiscard]] const std::set<net::Prefix>& claimed() const { return claimed_; }
 
   /// Takes from the node's own blocks, in the order given.
   [[nodiscard]] AssignFlow<void> take_from_own(const std::vector<net::Prefix>& blocks);
   /// The same from those that the node's claims did not show at first (Listing::as_stored), before another is claimed.
   [[nodiscard]] AssignFlow<void> take_from_unlabelled();
+  /// The same from one that was met by itself.
+  [[nodiscard]] AssignFlow<void> take_from_found(const net::Prefix& cidr);
   /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
   [[nodiscard]] AssignFlow<void> check_may_claim();
   /// Makes a block that the node has no claim on yet, and takes from it.

@@ -134,6 +134,12 @@ class FakeCluster {
     ++starts_;
     changed_.notify_all();
   }
+  /// From now on what its servers have in memory (lists with resourceVersion=0) is as it is now, of objects that are
+  /// not changed meanwhile.
+  void stop_remembering() {
+    const std::lock_guard lock(mutex_);
+    remembered_ = revision_;
+  }
   /// How often its servers have started.
   [[nodiscard]] std::uint64_t starts() const {
     const std::lock_guard lock(mutex_);
@@ -272,6 +278,10 @@ class FakeCluster {
         continue;
       }
       if (!selects(asked, it->second)) continue;
+      const bool is_from_memory = text("resourceVersion") == "0" && remembered_;
+      if (is_from_memory && std::stoull(it->second["metadata"]["resourceVersion"].get<std::string>()) > *remembered_) {
+        continue;
+      }
       if (items.size() == limit) {
         next = items.back()["metadata"]["name"];
         break;
@@ -370,6 +380,7 @@ class FakeCluster {
   std::vector<std::string> missing_;
   std::uint64_t revision_ = 1000;
   std::uint64_t forgotten_ = 0;
+  std::optional<std::uint64_t> remembered_;
   std::uint64_t starts_ = 0;
   std::uint64_t uids_ = 0;
 };

@@ -48,6 +48,7 @@ class KubeStore final : public Store {
     asked.records.assign(wanted.records.begin(), wanted.records.end());
     asked.lists = wanted.lists;
     asked.keys = wanted.keys;
+    asked.claims_may_lag = true;
     for (const core::KeyWindow& window : wanted.counts) asked.keys.insert(window.listing);
     for (const core::KeyWindow& window : wanted.windows) {
       if (!asked.keys.contains(window.listing)) asked.glances.insert(glance_of(window));

@@ -200,7 +200,8 @@ Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
   return std::optional(std::move(found->stored.record));
 }
 
-Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listing, bool only_names) const {
+Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listing, bool only_names,
+                                                     bool claims_may_lag) const {
   std::vector<Part> parts;
   if (!keeps(listing.kind)) return parts;
   TRY(const Form* form, form_of(listing.kind));
@@ -210,9 +211,9 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
     part.query.limit = kPageObjects;
     part.query.select = select;
     // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through those of the whole
-    // cluster; what it remembers is as good: who is told of a claim reads the block, and who is told of none asks for
-    // them as they are stored before it makes another.
-    if (listing.kind == Kind::affinity && !listing.as_stored && !select.label_selector.empty()) {
+    // cluster; what it remembers is as good: who is told of a claim reads the block, and who is not told of the last
+    // one meets its block before it makes another (core/block/claim.h).
+    if (listing.kind == Kind::affinity && claims_may_lag && !select.label_selector.empty()) {
       part.query.resource_version = kAsRemembered;
     }
   }
@@ -220,7 +221,7 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
 }
 
 Result<std::vector<Objects::Part>> Objects::parts_of(const Glance& glance) const {
-  TRY(std::vector<Part> parts, parts_of(glance.listing, true));
+  TRY(std::vector<Part> parts, parts_of(glance.listing, true, false));
   if (glance.but_length < 0 || parts.empty()) return parts;
   const Part whole = parts.front();
   const auto selections = whole.form->selections_but_length(glance.listing, glance.but_length);
@@ -254,7 +255,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   const auto ask = [&](const std::set<core::Listing>& listings, bool only_names,
                        std::vector<Part>& parts) -> Result<void> {
     for (const core::Listing& listing : listings) {
-      TRY(std::vector<Part> some, parts_of(listing, only_names));
+      TRY(std::vector<Part> some, parts_of(listing, only_names, wanted.claims_may_lag));
       for (Part& part : some) {
         requests.push_back(page_of(part));
         parts.push_back(std::move(part));

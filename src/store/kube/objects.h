@@ -52,6 +52,8 @@ class Objects {
     std::set<core::Listing> lists;  ///< all records
     std::set<core::Listing> keys;   ///< all keys
     std::set<Glance> glances;
+    /// Lists of one node's claims may be as old as what the server has in memory.
+    bool claims_may_lag = false;
     std::optional<Request> beside{};  ///< something else
   };
   /// In the same order; lists ascending by name.
@@ -114,7 +116,8 @@ class Objects {
     bool all_pages = false;          ///< of a glance
     const Glance* glance = nullptr;  ///< that it is of
   };
-  [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names) const;
+  [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
+                                                   bool claims_may_lag) const;
   [[nodiscard]] Result<std::vector<Part>> parts_of(const Glance& glance) const;
   [[nodiscard]] static Request page_of(const Part& part);
   /// Calls `take` with each page; false from it ends the list.
