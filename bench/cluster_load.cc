@@ -143,6 +143,23 @@ Microseconds merged(const std::vector<Outcome>& outcomes, Microseconds Outcome::
   return all;
 }
 
+/// The agents have long been there.
+constexpr int kFollowedMax = 300;
+bool is_followed(const std::vector<std::unique_ptr<store::Store>>& stores) {
+  const auto all = [&] {
+    return std::ranges::all_of(stores, [](const auto& store) {
+      const auto* cached = dynamic_cast<const store::CachedStore*>(store.get());
+      return cached != nullptr && cached->state().in_use;
+    });
+  };
+  for (int waited_ms = 0; !all(); waited_ms += 50) {
+    if (waited_ms > kFollowedMax * 1000) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return true;
+}
+
 int run(const Load& load) {
   const os::SystemClock clock;
   os::SystemRandom random;
@@ -174,7 +191,10 @@ int run(const Load& load) {
       followers.push_back(std::make_unique<store::CacheFollower>(*cache, clock));
       stores[static_cast<std::size_t>(i)] = std::move(cache);
     }
-    std::this_thread::sleep_for(std::chrono::seconds(1));  // the agents have long been there
+    if (!is_followed(stores)) {
+      std::fprintf(stderr, "the agents' memory was not filled in %d s\n", kFollowedMax);
+      return 1;
+    }
   }
   const engine::Context first{*stores.front(), clock, random};
   if (shared) {

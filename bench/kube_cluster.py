@@ -6,6 +6,7 @@ usage: bench/kube_cluster.py BUILD_DIR [NODES PODS]      e.g. build/release; NOD
 """
 
 import pathlib
+import re
 import sys
 import time
 import types
@@ -17,7 +18,7 @@ from etcd_lib import CalicoPeer  # noqa: E402
 from kube_agent import counts, start_agent  # noqa: E402
 from kube_apiserver_lib import KubeApiserver  # noqa: E402
 from kube_store import install_definitions, make_accounts, write_kubeconfig  # noqa: E402
-from lib import SKIPPED, World, wait_for  # noqa: E402
+from lib import SKIPPED, World, run, wait_for  # noqa: E402
 
 VERSION = "1.36"
 PODS = 30
@@ -118,12 +119,17 @@ def of_an_add(cluster, prefix, *more):
     return (more_asked - asked) / (HOSTS * (PODS - 1)), figures
 
 
-def memory_of_agent(cluster):
-    agent, _ = start_agent(cluster.world, cluster.store)
+def agent_alone(cluster):
+    """How long an agent that starts has no memory of the register, and how much it then takes."""
+    began = time.monotonic()
+    agent, socket = start_agent(cluster.world, cluster.store)
     try:
-        status = pathlib.Path(f"/proc/{agent.pid}/status")
-        time.sleep(5)
-        return max(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmRSS")) / 1024
+        def is_filled():
+            return "true" in run(cluster.world.bin / "croft", "agent", "status", "--socket", socket).stdout
+        wait_for(is_filled, "the agent's memory is filled", 120)
+        took = time.monotonic() - began
+        status = pathlib.Path(f"/proc/{agent.pid}/status").read_text()
+        return took, int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
     finally:
         agent.terminate()
         agent.wait(timeout=20)
@@ -140,7 +146,9 @@ def grows(cluster):
         agent, agent_figures = of_an_add(cluster, f"s{size}b", "agent")
         one = {"requests alone": round(alone, 2), "p50 us alone": alone_figures["p50_us"],
                "requests agent": round(agent, 2), "p50 us agent": agent_figures["p50_us"],
-               "claim p50 us": filling["p50_us"], "agent MiB": round(memory_of_agent(cluster), 1)}
+               "claim p50 us": filling["p50_us"]}
+        took, mebibytes = agent_alone(cluster)
+        one.update({"agent filled after s": round(took, 1), "agent MiB": round(mebibytes, 1)})
         show(f"an ADD beside {size} nodes", one)
         seen.append(one)
     first, last = seen[0], seen[-1]

@@ -115,6 +115,7 @@ class KubeCosts : public testing::Test {
           layout.forms.push_back(store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
                                                                {wire::kube::fake_digest, wire::kube::fake_digest}));
           layout.forms.push_back(store::kube::make_node_form());
+          layout.forms.push_back(store::kube::make_namespace_form());
           return layout;
         },
         clock_);
@@ -177,6 +178,31 @@ TEST_F(KubeCosts, AClaimAsksLittle) {
     EXPECT_FALSE(is_asked(rounds, "ipamblocks?limit")) << text_of(rounds);
   }
   EXPECT_EQ(blocks_seen, 600U);
+}
+
+/// A namespace is asked for only where a pool selects some.
+TEST_F(KubeCosts, LabelsOfANamespaceAreReadWhereAPoolAsksForThem) {
+  const auto assign = [&](const std::string& container) {
+    const auto store = open();
+    noted_.take();
+    auto wanted = engine::World::request(container);
+    wanted.pod = {"web-0", "shop", ""};
+    const auto done = engine::assign({*store, clock_, random_}, wanted);
+    EXPECT_TRUE(done) << done.error().message;
+    return std::holds_alternative<core::Assigned>(*done);
+  };
+  EXPECT_TRUE(assign("c0"));
+  EXPECT_FALSE(is_asked(noted_.take(), "namespaces/"));
+  cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a",
+                 [](auto& object) { object["spec"]["namespaceSelector"] = "team == 'shop'"; });
+  EXPECT_FALSE(assign("c1")) << "there is no such namespace";
+  cluster_->make(
+      "/api/v1/namespaces/shop",
+      {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "shop"}, {"labels", {{"team", "shop"}}}}}});
+  EXPECT_TRUE(assign("c1"));
+  EXPECT_TRUE(is_asked(noted_.take(), "GET namespaces/shop"));
+  cluster_->edit("/api/v1/namespaces/shop", [](auto& object) { object["metadata"]["labels"]["team"] = "other"; });
+  EXPECT_FALSE(assign("c2"));
 }
 
 /// An API server whose memory lags: a claim of moments ago is found all the same, and no block is claimed beside it.
@@ -306,6 +332,16 @@ class KubeCostsWithAgent : public KubeCosts {
                           "kube:", "node-a",           {},     [](const std::string&) {}};
   edge::AgentService service_{world_};
 };
+
+/// What an agent remembers begins at a position: a server whose memory lags behind that would hide a claim from it
+/// until it reads everything anew.
+TEST_F(KubeCostsWithAgent, ItsMemoryDoesNotBeginWithALaggingList) {
+  cluster_->stop_remembering();
+  for (int i = 0; i < 70; ++i) add(fmt::format("more{}", i));  // fills the block and claims another
+  store::CachedStore late(*store_, {core::AffinityOwner::Type::host, "node-a"}, clock_);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(late.step(Deadline::after(clock_.now(), std::chrono::milliseconds(50))));
+  EXPECT_EQ(late.state().own_blocks, 2U);
+}
 
 TEST_F(KubeCostsWithAgent, AnAddIsTwoWritesAndADelIsTwo) {
   for (const char* container : {"c1", "c2"}) {

@@ -101,6 +101,7 @@ Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, co
     if (!only_calicos) layout.forms.push_back(store::kube::make_own_form(os::sha256));
     layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
     layout.forms.push_back(store::kube::make_node_form());
+    layout.forms.push_back(store::kube::make_namespace_form());
     layout.is_guess = is_guess;
     return layout;
   };

@@ -114,6 +114,27 @@ TEST_F(Cluster, NamespacesAreSelectedToo) {
   EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
 }
 
+TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
+  bare_pool("prod", "10.1.0.0/28", 30);
+  put(core::namespace_key("shop"), core::Namespace{"shop", {{"tier", "prod"}}});
+  auto wanted = request("c1");
+  wanted.pod = {"web-0", "shop", ""};
+  change_pool("prod", [](core::Pool& p) { p.namespace_selector = "tier == 'prod'"; });
+  EXPECT_THAT(add(wanted).front(), HasSubstr("does not select the namespace")) << "a store that has none";
+  store::Capabilities can = store.capabilities();
+  can.has_namespaces = true;
+  store.set_capabilities(can);
+  EXPECT_THAT(add(wanted).front(), StartsWith("10.1."));
+  auto other = request("c2");
+  other.pod = {"web-1", "nowhere", ""};
+  EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace")) << "one that is not there has no labels";
+  other.pod = {};
+  EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
+  put(core::namespace_key("shop"), core::Namespace{"shop", {{"tier", "test"}}});
+  other.pod = {"web-1", "shop", ""};
+  EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
+}
+
 TEST_F(Cluster, APoolAskedForByNameNeedsNoSelectorAndNoAutomaticMode) {
   bare_pool("a", "10.1.0.0/28", 30);
   change_pool("a", [](core::Pool& p) {

@@ -55,6 +55,7 @@ class Loader {
     snapshot_.set_records_settling(can.records_settling);
     snapshot_.set_commit_bytes_max(can.commit_bytes_max);
     snapshot_.set_sees_kubernetes(can.sees_kubernetes);
+    snapshot_.set_has_namespaces(can.has_namespaces);
   }
 
   /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the

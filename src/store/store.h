@@ -186,6 +186,8 @@ struct Capabilities {
   bool sees_kubernetes = true;
   /// Services are those of Kubernetes; foreign_service are Croft's own then. Else it is the other way round.
   bool kubernetes_services = false;
+  /// Records of Kubernetes' namespaces can be read.
+  bool has_namespaces = false;
 };
 inline constexpr std::size_t kCommitWritesMax = 128;
 

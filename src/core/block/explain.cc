@@ -65,9 +65,10 @@ class Explaining {
     FamilyFacts facts;
     facts.family = family;
     facts.block_limit = block_limit_of(request_, pools_.config());
+    namespace_labels_ = namespace_labels_of(reader_, pools_, request_.pod, request_.namespace_labels);
     const PoolChoice choice =
         choose_pools(pools_, {family, request_.node.name, request_.use, request_.pools[family], result_.node_labels,
-                              request_.namespace_labels, reader_.damage(node_key(request_.node.name))});
+                              namespace_labels_, reader_.damage(node_key(request_.node.name))});
     const OwnBlocks own = find_own_blocks(reader_, request_.node, family, choice.usable, draft_.now().wall);
     facts.owned_blocks = own.count(reader_, request_.node, family, choice.usable);
     for (const Pool* pool : choice.usable) facts.pools.push_back(usable_fact(*pool, own));
@@ -85,8 +86,8 @@ class Explaining {
     if (pool == nullptr) return fact;
     if (const auto selected = selects_node(*pool, result_.node_labels); selected && !*selected) {
       fact.selected = fmt::format("the node has {}", labels_text(result_.node_labels));
-    } else if (const auto other = selects_namespace(*pool, request_.namespace_labels); other && !*other) {
-      fact.selected = fmt::format("the namespace has {}", labels_text(request_.namespace_labels));
+    } else if (const auto other = selects_namespace(*pool, namespace_labels_); other && !*other) {
+      fact.selected = fmt::format("the namespace has {}", labels_text(namespace_labels_));
     }
     return fact;
   }
@@ -117,7 +118,7 @@ class Explaining {
                                                          labels_text(result_.node_labels));
     if (!pool.namespace_selector.empty()) {
       text += fmt::format("; namespaceSelector {} selects the namespace ({})", pool.namespace_selector,
-                          labels_text(request_.namespace_labels));
+                          labels_text(namespace_labels_));
     }
     return text;
   }
@@ -180,6 +181,7 @@ class Explaining {
 
   Reader& reader_;
   const AssignRequest& request_;
+  Labels namespace_labels_;
   PoolTable pools_;
   Draft draft_;
   std::set<Prefix> taken_over_;

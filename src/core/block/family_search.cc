@@ -30,7 +30,7 @@ AssignFlow<void> FamilySearch::choose() {
                            request.use,
                            request.pools[family_],
                            asks_for_labels ? in_.node_labels() : Labels(),
-                           request.namespace_labels,
+                           namespace_labels_of(in_.reader, in_.pools, request.pod, request.namespace_labels),
                            in_.reader.damage(node_key(request.node.name))};
   PoolChoice choice = choose_pools(in_.pools, wanted);
   TRY_VOID(in_.reader.ready());

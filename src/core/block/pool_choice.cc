@@ -155,6 +155,16 @@ Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels)
 }
 
 bool is_for_all_nodes(const Pool& pool) { return selects_all(pool.node_selector); }
+bool is_for_all_namespaces(const Pool& pool) { return selects_all(pool.namespace_selector); }
+
+Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIdentity& pod, const Labels& given) {
+  const auto selects_some = [](const Pool* pool) { return !is_for_all_namespaces(*pool); };
+  const bool asks = reader.has_namespaces() && !pod.namespace_name.empty() && given.empty() &&
+                    std::any_of(pools.pools().begin(), pools.pools().end(), selects_some);
+  if (!asks) return given;
+  const Namespace* name_space = reader.get(namespace_key(pod.namespace_name));
+  return name_space != nullptr ? name_space->labels : Labels();
+}
 
 PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
   PoolChoice choice;

@@ -14,10 +14,18 @@ using Labels = std::map<std::string, std::string>;
 
 /// Whether a pool's nodeSelector asks nothing of nodes: their labels need not be known.
 [[nodiscard]] bool is_for_all_nodes(const Pool& pool);
+/// The same of its namespaceSelector and namespaces.
+[[nodiscard]] bool is_for_all_namespaces(const Pool& pool);
 /// Whether a pool's nodeSelector selects a node. Error: invalid_argument with the selector's fault, naming the pool.
 [[nodiscard]] Result<bool> selects_node(const Pool& pool, const Labels& node_labels);
 /// The same of its namespaceSelector; an empty one selects every namespace.
 [[nodiscard]] Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels);
+
+/// The labels of a pod's namespace: those that the caller gave, or what the store says of it, where it can and a pool
+/// asks for some. One that is not there has none (docs/reference/calico-ipam.md#selectors). May leave the reader
+/// incomplete.
+[[nodiscard]] Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIdentity& pod,
+                                         const Labels& given);
 
 /// For whom pools are chosen.
 struct PoolRequest {

@@ -29,6 +29,7 @@ enum class Kind : std::uint8_t {
   removed_node,
   foreign_service,
   block_beside,
+  name_space,
 };
 
 /// Whose a record is in a store that several systems share. Where nobody shares it all are Croft's.
@@ -107,6 +108,7 @@ inline constexpr std::array kKinds = {
                kLossOfServices},
     KindTraits{Kind::block_beside, "block_beside", 19, 1, System::croft, Followed::absent_mark, false,
                "says which addresses of the block still rest: without it they are given out at once"},
+    KindTraits{Kind::name_space, "namespace", 20, 1, System::kubernetes, Followed::nothing, false, {}},
 };
 inline constexpr std::size_t kKindCount = kKinds.size();
 

@@ -35,6 +35,7 @@ KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner, const std::strin
   return KeyOf<ClaimCursor>(owner_names(owner) + pool_name);
 }
 KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr) { return KeyOf<HighWaterMark>(cidr_name(cidr)); }
+KeyOf<Namespace> namespace_key(const std::string& name) { return KeyOf<Namespace>(name); }
 KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr) { return KeyOf<BlockBeside>(cidr_name(cidr)); }
 KeyOf<PoolSet> pool_set_key() { return KeyOf<PoolSet>("default"); }
 KeyOf<RangeAllocation> range_allocation_key(std::string_view name) { return KeyOf<RangeAllocation>(std::string(name)); }

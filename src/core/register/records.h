@@ -93,6 +93,14 @@ struct BlockBeside {
   friend bool operator==(const BlockBeside&, const BlockBeside&) = default;
 };
 
+/// A namespace of pods, as far as pools select it (namespaceSelector). Kubernetes' own, and only read; other stores
+/// have none (Snapshot::has_namespaces).
+struct Namespace {
+  std::string name;
+  std::map<std::string, std::string> labels;
+  friend bool operator==(const Namespace&, const Namespace&) = default;
+};
+
 /// In the place of a record that is stored but can't be understood: damaged bytes, or of a newer version. Of its
 /// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
 struct Damaged {
@@ -108,7 +116,7 @@ struct Damaged {
 /// objects where it keeps them so, else as bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
                            PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
-                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Damaged>;
+                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Namespace, Damaged>;
 static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
 
 [[nodiscard]] inline Kind kind_of(const Value& value) {
@@ -186,6 +194,7 @@ struct KeyOf : Key {
 [[nodiscard]] KeyOf<ClaimCursor> claim_cursor_key(const AffinityOwner& owner,
                                                   const std::string& pool_name);   // host/node-a/a
 [[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);   // ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Namespace> namespace_key(const std::string& name);             // default
 [[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);        // ipv4/10.0.0.64/26
 [[nodiscard]] KeyOf<PoolSet> pool_set_key();                                       // default
 [[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);  // servicenodeports

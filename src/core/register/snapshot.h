@@ -130,6 +130,10 @@ class Snapshot {
   void set_sees_kubernetes(bool sees_kubernetes) { sees_kubernetes_ = sees_kubernetes; }
   [[nodiscard]] bool sees_kubernetes() const { return sees_kubernetes_; }
 
+  /// Namespaces can be read; where not, they have no labels.
+  void set_has_namespaces(bool has_namespaces) { has_namespaces_ = has_namespaces; }
+  [[nodiscard]] bool has_namespaces() const { return has_namespaces_; }
+
   /// Null when the key was not looked up.
   [[nodiscard]] const std::optional<Value>* find(const Key& key) const { return find_in(records_, key); }
   /// Without the damaged records.
@@ -170,6 +174,7 @@ class Snapshot {
   mutable std::uint64_t steps_ = 0;
   mutable std::shared_ptr<const net::Intervals> reserved_;
   bool sees_kubernetes_ = true;
+  bool has_namespaces_ = false;
 };
 
 /// What a decision needs to see before it can go on.
@@ -179,6 +184,9 @@ struct Missing {
   std::set<Listing> keys;   ///< keys only
   std::set<KeyWindow> windows;
   std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
+  /// It will be remembered, from a position on that was asked for before: nothing may be older. What a decision rests
+  /// on is proven by its commit instead, and a store may give some of it from a memory that lags.
+  bool to_keep = false;
   /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
   std::optional<Error> damaged{};
   /// Reading helps.
@@ -275,6 +283,7 @@ class Reader {
   [[nodiscard]] bool records_settling() const { return snapshot_.records_settling(); }
   [[nodiscard]] std::size_t commit_bytes_max() const { return snapshot_.commit_bytes_max(); }
   [[nodiscard]] bool sees_kubernetes() const { return snapshot_.sees_kubernetes(); }
+  [[nodiscard]] bool has_namespaces() const { return snapshot_.has_namespaces(); }
 
   /// Counts one thing looked at. False when the decision has looked at as much as it may.
   [[nodiscard]] bool step() {

@@ -37,7 +37,8 @@ Deadline CachedStore::read_deadline() const { return Deadline::after(clock_.now(
 Result<void> CachedStore::rebuild() {
   Cache fresh(node_);
   TRY(const Revision from, beneath().position(read_deadline()));
-  const core::Missing wanted = fresh.first_read();
+  core::Missing wanted = fresh.first_read();
+  wanted.to_keep = true;
   TRY(const ReadAnswer answer, beneath().read(wanted, read_deadline()));
   fresh.learn_all(wanted, answer);
   for (core::Missing gaps = fresh.unknown(kGapsMax); !gaps.empty();) {

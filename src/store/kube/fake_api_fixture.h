@@ -93,6 +93,12 @@ class FakeCluster {
     const auto found = objects_.find(path);
     return found == objects_.end() ? Json() : found->second;
   }
+  /// As somebody with kubectl create.
+  void make(const std::string& path, Json object) {
+    const std::lock_guard lock(mutex_);
+    object["metadata"]["uid"] = fmt::format("00000000-0000-4000-8000-{:012}", ++uids_);
+    store(path, "ADDED", std::move(object));
+  }
   /// As somebody with kubectl edit: every change becomes a new version.
   template <class Edit>
   void edit(const std::string& path, Edit edit) {

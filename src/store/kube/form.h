@@ -101,5 +101,7 @@ class Form {
 [[nodiscard]] std::unique_ptr<Form> make_calico_form(wire::calico::ApiGroup group, wire::calico::Digests digests);
 /// Nodes, which are Kubernetes', and only read.
 [[nodiscard]] std::unique_ptr<Form> make_node_form();
+/// Likewise of namespaces.
+[[nodiscard]] std::unique_ptr<Form> make_namespace_form();
 
 }  // namespace croft::store::kube

@@ -48,7 +48,7 @@ class KubeStore final : public Store {
     asked.records.assign(wanted.records.begin(), wanted.records.end());
     asked.lists = wanted.lists;
     asked.keys = wanted.keys;
-    asked.claims_may_lag = true;
+    asked.claims_may_lag = !wanted.to_keep;
     for (const core::KeyWindow& window : wanted.counts) asked.keys.insert(window.listing);
     for (const core::KeyWindow& window : wanted.windows) {
       if (!asked.keys.contains(window.listing)) asked.glances.insert(glance_of(window));
@@ -220,7 +220,8 @@ class KubeStore final : public Store {
             .records_settling = true,
             .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = false,
-            .kubernetes_services = true};
+            .kubernetes_services = true,
+            .has_namespaces = true};
   }
 
   [[nodiscard]] std::uint64_t history() const override {

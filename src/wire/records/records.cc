@@ -115,6 +115,8 @@ constexpr auto kNode =
 
 constexpr auto kRemovedNode = fields(field("node", &core::RemovedNode::node), field("held", &core::RemovedNode::held));
 
+constexpr auto kNamespace = fields(field("name", &core::Namespace::name), field("labels", &core::Namespace::labels));
+
 // clang-format on
 
 constexpr const auto& table_of(const core::Pool&) { return kPool; }
@@ -128,6 +130,7 @@ constexpr const auto& table_of(const core::HighWaterMark&) { return kHighWaterMa
 constexpr const auto& table_of(const core::PoolSet&) { return kPoolSet; }
 constexpr const auto& table_of(const core::Node&) { return kNode; }
 constexpr const auto& table_of(const core::RemovedNode&) { return kRemovedNode; }
+constexpr const auto& table_of(const core::Namespace&) { return kNamespace; }
 
 template <class Record>
 void write_record(CanonicalWriter& out, const Record& record) {
@@ -181,6 +184,9 @@ struct OwnKey {
   }
   std::optional<core::Key> operator()(const core::RemovedNode& removed) const {
     return core::removed_node_key(removed.node);
+  }
+  std::optional<core::Key> operator()(const core::Namespace& name_space) const {
+    return core::namespace_key(name_space.name);
   }
   std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
   template <class Other>

@@ -171,6 +171,7 @@ std::vector<Golden> goldens() {
       {core::foreign_service_key({"shop", "cart"}), core::ForeignService{golden_service()}},
       {core::block_beside_key(*net::Prefix::parse("10.0.0.0/26")),
        core::BlockBeside{{{7, core::SequenceNumber(kAboveDouble), golden_cooling()}}}},
+      {core::namespace_key("shop"), core::Namespace{"shop", {{"kubernetes.io/metadata.name", "shop"}, {"team", "x"}}}},
   };
 }
 
@@ -221,6 +222,7 @@ TEST(Records, NumbersOfKindsAreStable) {
       {Kind::removed_node, 17},
       {Kind::foreign_service, 18},
       {Kind::block_beside, 19},
+      {Kind::name_space, 20},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);
