@@ -134,6 +134,24 @@ def costs(kube, oak):
     expect(sum(idle.values()) <= 2, f"an idle agent asks for nothing, but for the end of what it did: {idle}")
 
 
+def tells_pods(kube, oak):
+    """A pod that gets no address is told why, by an Event of its own, once a minute."""
+    asked = {"ipv4_pools": ["nowhere"]}
+    oak.args = lambda container: f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={container};K8S_POD_UID=5f0c"
+    for _ in range(3):
+        refused = oak.refuse("web-0", **asked)
+    oak.args = None
+    told = lambda: [e for e in kube.call("GET", "/api/v1/namespaces/default/events")["items"]
+                    if e["involvedObject"].get("name") == "web-0"]
+    event, = wait_for(told, "an Event about the pod", 20)
+    expect_equal((event["type"], event["reason"], event["involvedObject"]["kind"], event["involvedObject"]["uid"],
+                  event["source"]), ("Warning", "FailedAddressAssignment", "Pod", "5f0c",
+                                     {"component": "croft-agent", "host": "oak"}), f"{event}")
+    expect(refused["msg"] in event["message"] and "pool p " in event["message"] + refused.get("details", ""),
+           f"as the runtime was told: {event['message']!r}, {refused}")
+    say(f"the pod was told: {event['message']}")
+
+
 def killed_server(world, kube, store, oak):
     """Who was told an address has it, nobody has another's, and what was refused may be asked for again."""
     names = [f"k{i}" for i in range(60)]
@@ -178,6 +196,7 @@ def test():
         agent, socket = start_agent(world, of_nodes)
         oak.ipam["agent"] = str(socket)
         costs(kube, oak)
+        tells_pods(kube, oak)
         expect_equal(findings(world, store), [], "croft check")
         killed_server(world, kube, store, oak)
         left = findings(world, store)

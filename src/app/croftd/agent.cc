@@ -14,15 +14,16 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
+#include "app/croftd/store_parts.h"
 #include "app/open_store.h"
 #include "edge/agent/server.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/damage_telling.h"
-#include "os/look_up.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
+#include "store/kube/pod_events.h"
 #include "store/sqlite/sqlite_store.h"
-#include "wire/manifests/kubeconfig_yaml.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
@@ -36,6 +37,8 @@ constexpr seconds kLookEvery{1};
 /// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
 constexpr seconds kProbeEvery{15};
 constexpr seconds kProbeWait{1};
+/// Of the Events that tell a pod why it has no address.
+constexpr const char* kRefusedReason = "FailedAddressAssignment";
 /// How many DELs that were left for later it makes up for in one look, in how long, and when it tries again after the
 /// store was away.
 constexpr std::size_t kReplayedMax = 100;
@@ -52,17 +55,27 @@ struct AgentOptions {
   std::uint32_t claim_ahead_below = 8;
   std::uint32_t claim_ahead_hold_s = 300;
   std::string tombstones = edge::kDefaultTombstones;
+  bool no_pod_events = false;
   bool log_calls = false;
   bool reflection = false;
 };
 
+/// As AgentWorld::refused has it.
+std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::PodEvents* events) {
+  if (events == nullptr) return nullptr;
+  return [events](const core::PodIdentity& pod, const Error& why) {
+    events->tell(pod, kRefusedReason, why.details.empty() ? why.message : why.message + "\n" + why.details);
+  };
+}
+
 class AgentProgram {
  public:
-  /// `file`: as AgentWorld has it.
+  /// `file`: as AgentWorld has it. `events`: null where there is nobody to tell.
   AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
-               std::function<Result<wire::agent::StoreFile>(Deadline)> file)
+               std::function<Result<wire::agent::StoreFile>(Deadline)> file, store::kube::PodEvents* events)
       : options_(options),
         daemon_(daemon),
+        events_(events),
         telling_(opened,
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -82,7 +95,8 @@ class AgentProgram {
                std::move(file),
                options.claim_ahead_below,
                seconds(options.claim_ahead_hold_s),
-               options.plugin_stores},
+               options.plugin_stores,
+               telling(events)},
         service_(world_),
         tombstones_(options.tombstones, daemon.clock) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
@@ -123,6 +137,7 @@ class AgentProgram {
     probe(server);
     service_.give_back(false);
     make_up();
+    tell_of_events();
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -161,8 +176,20 @@ class AgentProgram {
     if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
   }
 
+  /// One line when the API begins to refuse Events.
+  void tell_of_events() {
+    if (events_ == nullptr) return;
+    const std::string trouble = events_->counts().trouble;
+    if (trouble != events_trouble_ && !trouble.empty()) {
+      log_.warn("pods are not told why they have no address: {}", one_line(trouble));
+    }
+    events_trouble_ = trouble;
+  }
+
   const AgentOptions& options_;
   Daemon& daemon_;
+  store::kube::PodEvents* const events_;
+  std::string events_trouble_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
@@ -190,6 +217,17 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
 /// Of memory; what a full batch uses.
 constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
 
+/// Null where the register is in no Kubernetes API, or they are not wanted.
+[[nodiscard]] Result<std::unique_ptr<store::kube::PodEvents>> make_events(const AgentOptions& options, Daemon& daemon) {
+  if (options.no_pod_events || store::scheme_of(options.store_url) != store::Scheme::kube) {
+    return std::unique_ptr<store::kube::PodEvents>();
+  }
+  store::kube::PodEvents::Options how;
+  how.node = options.node;
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
+  return std::make_unique<store::kube::PodEvents>(std::move(api), daemon.clock, daemon.random, std::move(how));
+}
+
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
   os::keep_freed_memory(kKeptBytes);
@@ -197,9 +235,9 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
-  TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock,
-                                    {kubernetes_registry, wire::kubeconfig_json, os::look_up_host}));
-  AgentProgram program(options, daemon, *opened, file_of(*opened));
+  TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kDaemonParts));
+  TRY(const auto events, make_events(options, daemon));
+  AgentProgram program(options, daemon, *opened, file_of(*opened), events.get());
   return program.run();
 }
 
@@ -245,6 +283,8 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
                    "Directory where DELs leave what they could not release; 'none': there is none")
       ->envname("CROFT_TOMBSTONES")
       ->capture_default_str();
+  command->add_flag("--no-pod-events", options->no_pod_events,
+                    "Do not tell pods, by Events, why they get no address (on a kube: store, at most one a minute)");
   command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
   command->add_flag("--log-calls", options->log_calls, "Log one line per call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });

@@ -18,6 +18,7 @@
 #include "app/croftd/log_format.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
+#include "app/croftd/store_parts.h"
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
@@ -27,12 +28,10 @@
 #include "engine/node_facts.h"
 #include "engine/sweep.h"
 #include "net/echo.h"
-#include "os/look_up.h"
 #include "os/process.h"
 #include "store/kube/node_cidrs.h"
 #include "store/kube/pod_list.h"
 #include "store/store_url.h"
-#include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
 namespace {
@@ -302,8 +301,6 @@ class Controller {
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 
-constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host};
-
 /// Error: invalid_argument for flags of an election where there can be none.
 [[nodiscard]] Result<void> check_election_flags(const ControllerOptions& options) {
   const std::string flag = first_given(options.leader_election);
@@ -321,7 +318,7 @@ constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os:
   if (!is_wanted || store::scheme_of(options.store_url) != store::Scheme::kube) return nullptr;
   // One request that hangs must not cost the Lease.
   const milliseconds request_timeout{options.leader_election.renew_deadline_ms / 2};
-  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, request_timeout));
+  TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, request_timeout));
   return LeaderElection::make(options.leader_election, std::move(api), opened, daemon);
 }
 
@@ -330,11 +327,11 @@ constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os:
   ClusterParts parts;
   if (store::scheme_of(options.store_url) != store::Scheme::kube) return parts;
   if (options.facts_path.empty()) {
-    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, kPageTime));
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     parts.pods = std::make_unique<ClusterPods>(std::move(api), daemon.clock);
   }
   if (options.allocate_node_cidrs) {
-    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kStoreParts, kPageTime));
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     parts.cidrs = std::make_unique<ClusterNodes>(std::move(api), daemon.clock);
   }
   return parts;
@@ -342,7 +339,7 @@ constexpr StoreParts kStoreParts{kubernetes_registry, wire::kubeconfig_json, os:
 
 [[nodiscard]] Result<int> run_controller(const ControllerOptions& options, Daemon& daemon) {
   TRY_VOID(check_election_flags(options));
-  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kStoreParts);
+  auto opened = open_store(options.store_url, store::OpenMode::existing, daemon.clock, kDaemonParts);
   // An absent store is an unreachable one.
   if (!opened && opened.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -223,7 +223,10 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return AgentAnswer{call.id, std::move(ending.message)};
   };
   if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
-    return end(engine::assign(context, assign->request, assign->pools));
+    const auto answer = engine::assign(context, assign->request, assign->pools);
+    const auto* refusal = answer ? std::get_if<core::Refusal>(&*answer) : nullptr;
+    if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
+    return end(answer);
   }
   const auto& what = std::get<agent::ReleaseCall>(call.what).what;
   const auto* owner = std::get_if<core::Owner>(&what);

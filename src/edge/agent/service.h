@@ -42,6 +42,9 @@ struct AgentWorld {
   /// Other URLs by which the plugins' configuration names the same store: which credentials a client has, and so the
   /// way to them, need not be the agent's.
   std::vector<std::string> plugin_stores = {};
+  /// Takes why a pod got no address, as its runtime is told; never fails. May be called from several threads. Null:
+  /// nobody wants to know.
+  std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
 };
 
 /// Whether a URL means the store that an agent serves.

@@ -76,6 +76,27 @@ TEST(AgentServiceStore, OtherKindsAreComparedAsTheyAre) {
   expect_other("etcd:http://10.0.0.1:2379", "");
 }
 
+TEST(AgentServiceStore, ARefusalIsToldToThePod) {
+  engine::World world;
+  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
+                          "memory:",   "node-a",    {},          [](const std::string&) {}};
+  std::vector<std::string> told;
+  agents_world.refused = [&](const core::PodIdentity& pod, const Error& why) {
+    told.push_back(pod.namespace_name + "/" + pod.name + ": " + why.message);
+  };
+  AgentService service(agents_world);
+  const Instant now = world.clock.now();
+  agent::AssignCall call{
+      {"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))}, {}, engine::World::request("c1")};
+  call.request.pod = {"web-0", "shop", ""};
+  EXPECT_TRUE(serve(service, service.take_assign(agent::encode(call), {})));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].find("shop/web-0: no IPv4 address for node node-a"), 0U) << told[0];
+  world.pool("a", "10.0.0.0/24", 26);
+  EXPECT_TRUE(serve(service, service.take_assign(agent::encode(call), {})));
+  EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
+}
+
 TEST(AgentServiceStore, OtherNamesOfItThatThePluginsHaveAreServed) {
   const std::string theirs = "kube:/etc/cni/net.d/calico-kubeconfig";
   EXPECT_FALSE(serves("kube:", theirs));

@@ -110,8 +110,10 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
     what.log(line.ended("error", "set_aside=.damaged " + text_of(tombstone.error())));
     return Outcome::left;
   }
-  const Instant now = clock_.now();
-  if (!what.is_ours(tombstone->store) || now.wall - tombstone->left_at < what.age_min) return Outcome::left;
+  // Of a time to come it is old: the clock was set back.
+  const auto age = clock_.now().wall - tombstone->left_at;
+  const bool is_young = age >= age.zero() && age < what.age_min;
+  if (!what.is_ours(tombstone->store) || is_young) return Outcome::left;
   const DecisionLine line(
       clock_, fmt::format("TOMBSTONE network={} container={} ifname={}", in_quotes_if_needed(tombstone->owner.network),
                           in_quotes_if_needed(tombstone->owner.container_id),

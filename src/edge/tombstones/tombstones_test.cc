@@ -166,6 +166,17 @@ TEST_F(TombstonesTest, TheYoungAreLeftToTheAgent) {
   EXPECT_EQ(replay(100, 60s).done, 1U);
 }
 
+TEST_F(TombstonesTest, AClockThatIsSetBackKeepsNobodyWaiting) {
+  add("c1");
+  add("c2");
+  leave("c1");
+  leave("c2");
+  world_.clock.jump_wall(-std::chrono::hours(24));
+  EXPECT_EQ(replay(1).done, 1U);
+  EXPECT_EQ(replay(1, 60s).done, 1U);
+  EXPECT_EQ(held("c1") + held("c2"), 0U);
+}
+
 TEST_F(TombstonesTest, WhatCantBeReadIsSetAsideAndNamedOnce) {
   leave("c1");
   leave("c2");

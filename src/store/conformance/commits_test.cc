@@ -153,6 +153,7 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
        core::RemovedNode{"node-a", {{block.cidr.to_string(), core::SequenceNumber(7)}}}},
       {core::foreign_service_key({"default", "web"}), core::ForeignService{sample_service()}},
       {core::block_beside_key(block.cidr), core::BlockBeside{}},
+      {core::namespace_key("shop"), core::Namespace{"shop", {{"team", "x"}}}},
   };
   ASSERT_EQ(records.size(), core::kKindCount);
   std::erase_if(records, [&](const auto& record) { return !backend_->writes(record.first.kind); });

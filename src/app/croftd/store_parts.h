@@ -1,0 +1,12 @@
+#pragma once
+
+#include "app/open_store.h"
+#include "os/look_up.h"
+#include "wire/manifests/kubeconfig_yaml.h"
+
+namespace croft::app {
+
+/// With what the daemon opens stores and APIs.
+inline constexpr StoreParts kDaemonParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host};
+
+}  // namespace croft::app

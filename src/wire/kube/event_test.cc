@@ -1,0 +1,48 @@
+#include "wire/kube/event.h"
+
+#include <chrono>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace croft::wire::kube {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(PodEvent, IsAnEventOfTheCoreGroup) {
+  PodEvent event{"web-0.1f",
+                 "shop",
+                 "web-0",
+                 "5f0c",
+                 "FailedAddressAssignment",
+                 "no \"IPv4\" address\npool a: full",
+                 "croft-agent",
+                 "node-a",
+                 WallTime(std::chrono::milliseconds(1'790'000'000'250))};
+  EXPECT_EQ(encode_event(event),
+            R"({"apiVersion":"v1","kind":"Event","metadata":{"name":"web-0.1f","namespace":"shop"},)"
+            R"("involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"web-0","uid":"5f0c"},)"
+            R"("type":"Warning","reason":"FailedAddressAssignment","message":"no \"IPv4\" address\npool a: full",)"
+            R"("source":{"component":"croft-agent","host":"node-a"},"firstTimestamp":"2026-09-21T14:13:20Z",)"
+            R"("lastTimestamp":"2026-09-21T14:13:20Z","count":1,"reportingComponent":"croft-agent",)"
+            R"("reportingInstance":"node-a"})");
+  event.uid.clear();
+  EXPECT_THAT(encode_event(event), Not(HasSubstr("uid")));
+  event.message = std::string(5000, 'x');
+  EXPECT_LT(encode_event(event).size(), 1700U);
+}
+
+TEST(PodEvent, ALongTextIsCutBetweenCharacters) {
+  EXPECT_EQ(cut_text("short", 5), "short");
+  EXPECT_EQ(cut_text("longer", 5), "lo…");
+  EXPECT_EQ(cut_text("äöüß", 8), "äöüß");
+  EXPECT_EQ(cut_text("äöüßx", 8), "äö…");
+  const std::string continuation(100, '\x80');  // no UTF-8 at all
+  EXPECT_EQ(cut_text(continuation, 10), "…");
+}
+
+}  // namespace
+}  // namespace croft::wire::kube
