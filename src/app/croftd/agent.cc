@@ -60,6 +60,16 @@ struct AgentOptions {
   bool reflection = false;
 };
 
+/// A watch of a Kubernetes API loses nothing that it does not tell of, and to read all claims of a large cluster costs
+/// its server seconds: some hours apart, and not all agents at once.
+store::CachedStoreOptions memory_options(const AgentOptions& options, Random& random) {
+  store::CachedStoreOptions memory;
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return memory;
+  constexpr std::uint64_t kHour_s = 3600;
+  memory.relist_interval = seconds(6 * kHour_s + random.next() % (2 * kHour_s));
+  return memory;
+}
+
 /// As AgentWorld::refused has it.
 std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::PodEvents* events) {
   if (events == nullptr) return nullptr;
@@ -80,7 +90,8 @@ class AgentProgram {
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
                  }),
-        cached_(telling_, {core::AffinityOwner::Type::host, options.node}, daemon.clock),
+        cached_(telling_, {core::AffinityOwner::Type::host, options.node}, daemon.clock,
+                memory_options(options, daemon.random)),
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
         world_{cached_,
                cached_.uncached(),

@@ -32,7 +32,9 @@ CachedStore::~CachedStore() = default;
 
 // ---------------------------------------------------------------- following
 
-Deadline CachedStore::read_deadline() const { return Deadline::after(clock_.now(), options_.read_limit); }
+Deadline CachedStore::read_deadline() const {
+  return Deadline::after(clock_.now(), options_.read_limit * (1U << std::min(rebuilds_failed_, kReadLimitDoublings)));
+}
 
 Result<void> CachedStore::rebuild() {
   Cache fresh(node_);
@@ -123,7 +125,11 @@ Result<void> CachedStore::step(Deadline deadline) {
   }
   if (!watch_ || clock_.now().since_boot >= relist_at_since_boot_) {
     const auto rebuilt = rebuild();
-    if (!rebuilt) return give_up(rebuilt.error());
+    if (!rebuilt) {
+      ++rebuilds_failed_;
+      return give_up(rebuilt.error());
+    }
+    rebuilds_failed_ = 0;
     return {};
   }
   const auto changes = watch_->next(deadline);

@@ -21,10 +21,15 @@
 
 namespace croft::store {
 
+inline constexpr unsigned kReadLimitDoublings = 4;
+
 struct CachedStoreOptions {
   /// How long the watch may stay behind a commit of this process before it counts as broken.
   std::chrono::nanoseconds lag_max = std::chrono::seconds(1);
-  std::chrono::nanoseconds read_limit = std::chrono::seconds(10);  ///< for one read of the follower
+  /// For one read of the follower. Twice as long after each time that everything could not be read, up to
+  /// kReadLimitDoublings times: where many begin at once, and each needs longer than this, none would ever come to an
+  /// end.
+  std::chrono::nanoseconds read_limit = std::chrono::seconds(10);
   /// Everything is read anew after this time: a watch of etcd 3.4 can lose an event and not say so.
   std::chrono::nanoseconds relist_interval = std::chrono::minutes(10);
 };
@@ -121,6 +126,7 @@ class CachedStore final : public ForwardingStore {
   std::set<net::Prefix> followed_;                   ///< step() only: own blocks that watch_ follows
   std::size_t watched_generation_ = 0;               ///< step() only
   std::chrono::nanoseconds relist_at_since_boot_{};  ///< step() only
+  unsigned rebuilds_failed_ = 0;                     ///< step() only: since the last that did not
 
   mutable std::mutex mutex_;  ///< guards all below
   Cache cache_;

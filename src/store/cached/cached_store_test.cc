@@ -1,0 +1,69 @@
+#include "store/cached/cached_store.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "store/memory/memory_store.h"
+
+namespace croft::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A store whose reads take as long as they take, and end at their deadline.
+class SlowReads final : public ForwardingStore {
+ public:
+  SlowReads(Store& beneath, ManualClock& clock) : ForwardingStore(beneath), clock_(clock) {}
+  [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    ++reads;
+    is_to_keep = wanted.to_keep;
+    const auto left = deadline.at_since_boot - clock_.now().since_boot;
+    clock_.advance(std::min<std::chrono::nanoseconds>(left, takes));
+    if (takes >= left) return fail(ErrorCode::deadline_exceeded, "the time for this call is up");
+    return ForwardingStore::read(wanted, deadline);
+  }
+  std::chrono::nanoseconds takes{};
+  int reads = 0;
+  bool is_to_keep = false;
+
+ private:
+  ManualClock& clock_;
+};
+
+class CachedStoreTest : public testing::Test {
+ protected:
+  bool step() { return cached_.step(Deadline::after(clock_.now(), 0s)).has_value(); }
+
+  ManualClock clock_;
+  MemoryStore memory_;
+  SlowReads slow_{memory_, clock_};
+  CachedStore cached_{slow_, {core::AffinityOwner::Type::host, "node-a"}, clock_};
+};
+
+/// Where many begin at once, each takes longer than the limit, and none would ever come to an end.
+TEST_F(CachedStoreTest, WhatTakesTooLongIsGivenMoreTimeTheNextTime) {
+  slow_.takes = 65s;
+  EXPECT_FALSE(step());
+  EXPECT_FALSE(step());
+  EXPECT_FALSE(step());
+  EXPECT_TRUE(step()) << "80 s";
+  EXPECT_TRUE(cached_.state().in_use);
+  EXPECT_EQ(slow_.reads, 4);
+  EXPECT_TRUE(slow_.is_to_keep) << "it is remembered from a position on";
+}
+
+TEST_F(CachedStoreTest, TheTimeForOneReadHasALimit) {
+  slow_.takes = 24h;
+  for (int i = 0; i < 40; ++i) EXPECT_FALSE(step());
+  const auto before = clock_.now().since_boot;
+  EXPECT_FALSE(step());
+  EXPECT_EQ(clock_.now().since_boot - before, 160s);
+  slow_.takes = 1s;
+  EXPECT_TRUE(step());
+}
+
+}  // namespace
+}  // namespace croft::store
