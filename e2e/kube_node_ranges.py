@@ -72,6 +72,12 @@ def test():
         wait_for(lambda: "CIDRNotAvailable" in second.log(), "it says that they are used up", 20)
         waiting = [name for name in ("eighth", "ninth") if not said(kube, name)]
         expect_equal(len(waiting), 1, "who waits")
+
+        def told():
+            events = kube.call("GET", "/api/v1/namespaces/default/events")["items"]
+            return [event["message"] for event in events if event["reason"] == "CIDRNotAvailable" and
+                    event["involvedObject"]["name"] == waiting[0] and event["type"] == "Normal"]
+        wait_for(lambda: told() == [f"Node {waiting[0]} status is now: CIDRNotAvailable"], "its node says so", 10)
         kube.call("DELETE", "/api/v1/nodes/oak")
         wait_for(lambda: said(kube, waiting[0]), "who waited has one", 30)
         expect_equal(said(kube, waiting[0])[0], "10.244.1.0/24", "that of the node that went")

@@ -1,6 +1,7 @@
 #include "app/open_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -89,8 +90,9 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
                                                       const StoreParts& parts, bool only_calicos) {
   TRY(auto client, kube_client(place, clock, parts));
-  const auto lay_out = [group = place.group, only_calicos](store::kube::Api& api, store::LayoutCare care,
-                                                           Deadline deadline) -> Result<store::Layout> {
+  const ServiceForms services = only_calicos ? nullptr : parts.services;
+  const auto lay_out = [group = place.group, only_calicos, services](store::kube::Api& api, store::LayoutCare care,
+                                                                     Deadline deadline) -> Result<store::Layout> {
     // Calico's older group is the one wherever it is served, whatever else is (store/kube/calico_cluster.h).
     const bool is_guess = !group && care == store::LayoutCare::guess;
     auto calicos = is_guess ? wire::calico::ApiGroup::crd_v1 : group;
@@ -102,10 +104,11 @@ Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, co
     layout.forms.push_back(store::kube::make_calico_form(*calicos, {os::sha256, os::sha3_256}));
     layout.forms.push_back(store::kube::make_node_form());
     layout.forms.push_back(store::kube::make_namespace_form());
+    if (services != nullptr) std::ranges::move(services(), std::back_inserter(layout.forms));
     layout.is_guess = is_guess;
     return layout;
   };
-  return store::make_kube_store(std::move(client), lay_out, clock);
+  return store::make_kube_store(std::move(client), lay_out, clock, {.sees_services = services != nullptr});
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,

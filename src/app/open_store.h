@@ -12,6 +12,7 @@
 #include "edge/cni/croft_ipam.h"
 #include "store/etcd/registry.h"
 #include "store/kube/api.h"
+#include "store/kube/form.h"
 #include "store/store.h"
 
 namespace croft::app {
@@ -23,6 +24,9 @@ using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const E
 /// must be JSON, which is YAML too.
 using KubeconfigReader = Result<std::string> (*)(std::string_view yaml);
 
+/// Likewise of Services in a Kubernetes API: store::kube::make_service_forms.
+using ServiceForms = std::vector<std::unique_ptr<store::kube::Form>> (*)();
+
 struct KubePlace;
 /// What a program gives to its stores.
 struct StoreParts {
@@ -30,6 +34,7 @@ struct StoreParts {
   KubeconfigReader kubeconfig = nullptr;
   /// os::look_up_host; without it API servers have numeric addresses, as the plugin is static and can look up none.
   Result<std::vector<std::string>> (*look_up)(const std::string& name, Deadline deadline) = nullptr;
+  ServiceForms services = nullptr;
 };
 
 /// Opens a store by its URL: `sqlite:/absolute/path.db`. The one place that chooses a backend. Errors: invalid_argument

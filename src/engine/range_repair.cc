@@ -167,6 +167,7 @@ class Pass {
     std::erase_if(report_.ranges, [&](const RangeRepair& one) { return !done_.contains(one.name); });
     const core::audit::FormInUse form = core::audit::form_in_use(options_.form, look_.records[0].has_value(),
                                                                  !look_.objects.empty(), !look_.cidrs.empty());
+    report_.bitmaps_unseen = !sees_bitmaps();
     report_.objects = form.objects;
     report_.bitmap_beside = form.bitmap_beside;
     report_.stored.clear();
@@ -175,16 +176,36 @@ class Pass {
     }
     const core::audit::RangesWanted wanted{options_.cidrs, options_.node_ports};
     const core::audit::RangesSeen seen = ranges_seen();
-    if (!report_.objects || report_.bitmap_beside) {
+    if (!report_.objects && !sees_bitmaps()) {
+      fail_range(core::kServiceIps,
+                 {ErrorCode::refused_by_configuration,
+                  "this cluster has no IPAddress and ServiceCIDR objects (Kubernetes 1.33 and newer do): the addresses "
+                  "of its Services are in bitmaps, which no API shows; give --etcd-servers",
+                  {}});
+    } else if (!report_.objects || report_.bitmap_beside) {
       take_over(core::audit::decide_addresses(seen, wanted, report_.services, *look_.claims.all));
     }
-    take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
+    if (sees_bitmaps()) {
+      take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
+    } else {
+      look_at_unseen_ports(wanted);
+    }
     report_.addresses.reset();
     if (report_.objects) {
       report_.addresses = core::audit::audit_ip_addresses(look_.objects, look_.cidrs, report_.services,
                                                           context_.clock.now().wall, leaked_for());
       remember_leaked();
     }
+  }
+
+  [[nodiscard]] bool sees_bitmaps() const { return context_.store.capabilities().sees_range_bitmaps; }
+
+  /// Nothing is known of the record of the node ports, so nothing of it is written.
+  void look_at_unseen_ports(const core::audit::RangesWanted& wanted) {
+    RangeRepair seen = core::audit::compare_node_ports(wanted.node_ports, report_.services);
+    done_.insert(seen.name);
+    std::erase_if(report_.ranges, [&](const RangeRepair& one) { return one.name == seen.name; });
+    report_.ranges.push_back(std::move(seen));
   }
 
   /// For how long each object was seen as it is now, and leaked.
@@ -351,6 +372,11 @@ class Pass {
     const auto commit = [&](store::Write write) -> Result<void> {
       std::vector<store::Write> writes{std::move(write)};
       if (rests_on) writes.push_back(*rests_on);
+      if (rests_on && !context_.store.capabilities().atomic_commit) {
+        // As near as it gets. Who takes the address in between finds the object there, or makes it.
+        TRY_VOID(context_.store.commit({&*rests_on, 1}, {}, deadline_of_use_case(context_)));
+        writes.pop_back();
+      }
       TRY_VOID(commit_once(context_, writes, deadline_of_use_case(context_)));
       return {};
     };

@@ -48,6 +48,9 @@ struct RangeRepairReport {
   /// There is a bitmap of addresses beside the objects: a Kubernetes that writes both, or what an older one has left.
   /// It was looked at, and is never written.
   bool bitmap_beside = false;
+  /// The store does not show bitmaps (store::Capabilities::sees_range_bitmaps): of node ports the Services were only
+  /// compared with each other, and with the range that was given.
+  bool bitmaps_unseen = false;
   bool applied = false;  ///< writing was asked for
 
   std::vector<core::audit::ServiceUse> services;  ///< ascending by name

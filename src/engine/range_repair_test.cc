@@ -464,5 +464,86 @@ TEST(RepairRanges, ABitmapBesideObjectsIsNeverWritten) {
   EXPECT_THAT(world.found(), IsEmpty());
 }
 
+/// A Kubernetes API: no bitmaps, one write at a time, all Services Kubernetes' own.
+class AsAnApi final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] store::Capabilities capabilities() const override {
+    store::Capabilities can = beneath().capabilities();
+    can.sees_range_bitmaps = false;
+    can.kubernetes_services = true;
+    can.foreign_writers = true;
+    can.atomic_commit = false;
+    return can;
+  }
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    EXPECT_EQ(writes.size(), 1U);
+    return beneath().commit_as_of(as_of, writes, token, deadline);
+  }
+};
+
+struct ApiWorld : World {
+  AsAnApi api{store};
+  Context through_api{api, clock, random};
+  RangeRepairReport repair() { return repair_ranges(through_api, repair_options, memory).value(); }
+  void put(const store::Key& key, const store::Value& value) {
+    EXPECT_TRUE(store::create_if_absent(store, key, value, {}, Deadline{}));
+  }
+  void put_service(const std::string& name, const std::string& address, std::uint16_t port) {
+    core::Service made = service(name, core::ServiceType::node_port);
+    made.cluster_ip = address;
+    made.cluster_ips = {address};
+    made.ports.front().node_port = port;
+    put(core::service_key(made.name), made);
+  }
+};
+
+TEST(RepairRangesOfAnApi, WithoutObjectsNothingIsKnownOfAddresses) {
+  ApiWorld world;
+  world.put_service("a", "10.0.0.7", 30001);
+  const RangeRepairReport report = world.repair();
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_THAT(report.failures.front().error.message, ::testing::HasSubstr("give --etcd-servers"));
+  EXPECT_TRUE(report.bitmaps_unseen);
+}
+
+TEST(RepairRangesOfAnApi, ObjectsAreMadeAndPortsCompared) {
+  ApiWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put_service("a", "10.0.0.7", 30001);
+  world.put_service("b", "10.0.0.8", 30001);
+  const RangeRepairReport report = world.repair();
+  EXPECT_THAT(report.failures, IsEmpty());
+  EXPECT_EQ(report.findings().size(), 3U);  // two objects and a port
+  for (const char* address : {"10.0.0.7", "10.0.0.8"}) {
+    EXPECT_TRUE(world.store.get(core::ip_address_key(address), Deadline{}).value()) << address;
+  }
+  EXPECT_FALSE(world.store.get(core::range_allocation_key(core::kServiceNodePorts), Deadline{}).value());
+}
+
+TEST(RepairRangesOfAnApi, AnObjectIsNotMadeForAServiceThatWentMeanwhile) {
+  ApiWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put_service("a", "10.0.0.7", 30001);
+  const auto key = core::service_key({"default", "a"});
+  const auto report = repair_ranges(world.through_api, world.repair_options, world.memory, [&](const auto&) {
+    const auto record = world.store.get(key, Deadline{}).value();
+    if (record) {
+      EXPECT_TRUE(store::delete_if_revision(world.store, key, record->revision, {}, Deadline{}));
+    }
+  });
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->changed_meanwhile, ElementsAre("10.0.0.7"));
+  EXPECT_FALSE(world.store.get(core::ip_address_key("10.0.0.7"), Deadline{}).value());
+}
+
 }  // namespace
 }  // namespace croft::engine

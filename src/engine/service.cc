@@ -92,10 +92,17 @@ class Same {
   std::optional<core::Service> first_;
 };
 
+/// Before anything is decided, so that nobody is told of a range or a name instead.
+[[nodiscard]] Result<void> check_services_are_own(const Context& context) {
+  if (!context.store.capabilities().kubernetes_services) return {};
+  return fail(ErrorCode::read_only, "the Services of this store are Kubernetes' own and read-only here: use kubectl");
+}
+
 }  // namespace
 
 Result<core::ServiceAnswer> create_service(const Context& context, const core::Service& wanted,
                                            const RangeChoice& ranges, const core::ServiceOptions& options) {
+  TRY_VOID(check_services_are_own(context));
   return transact(context, turn_of(options), [&](const core::Snapshot& snapshot, const Instant& now) {
     return with_ranges(snapshot, ranges, [&](const core::ServiceRanges& known) {
       return core::plan_create_service(snapshot, wanted, known, options, now, context.random);
@@ -106,6 +113,7 @@ Result<core::ServiceAnswer> create_service(const Context& context, const core::S
 Result<core::ServiceAnswer> update_service(const Context& context, const core::Service& wanted,
                                            const RangeChoice& ranges, const core::ServiceOptions& options,
                                            const std::optional<store::Revision>& as_of) {
+  TRY_VOID(check_services_are_own(context));
   std::optional<core::Service> as_read;
   if (as_of) {
     TRY(auto stored, get_service(context, wanted.name));
@@ -130,6 +138,7 @@ Result<core::ServiceAnswer> update_service(const Context& context, const core::S
 
 Result<core::ServiceAnswer> delete_service(const Context& context, const core::ServiceName& name,
                                            const core::ServiceOptions& options) {
+  TRY_VOID(check_services_are_own(context));
   // Likewise; gone is what it was to be.
   Same same;
   using Answer = core::ServiceAnswer;

@@ -184,6 +184,8 @@ struct Capabilities {
   /// Records of Kubernetes' kinds can be read: ranges of Services, IPAddresses, ServiceCIDRs. Not where the program has
   /// no part for them.
   bool sees_kubernetes = true;
+  /// Among them the ranges, Kind::range_allocation: a kube-apiserver shows those to nobody. They are absent otherwise.
+  bool sees_range_bitmaps = true;
   /// Services are those of Kubernetes; foreign_service are Croft's own then. Else it is the other way round.
   bool kubernetes_services = false;
   /// Records of Kubernetes' namespaces can be read.

@@ -25,8 +25,9 @@
 namespace croft::app {
 
 Result<engine::Context> CommandLine::open(bool create) {
-  auto opened = open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
-                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host});
+  auto opened =
+      open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
+                 {kubernetes_registry, wire::kubeconfig_json, os::look_up_host, store::kube::make_service_forms});
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -29,12 +29,14 @@ struct RangeLine {
   std::string name, range;
   BandUse in_static, in_dynamic;
   bool present = true;
+  bool unseen = false;  ///< nothing is known of it
 };
 
 [[nodiscard]] std::vector<RangeLine> lines_of(const engine::RangeRepairReport& report, const std::string& name = {}) {
   std::vector<RangeLine> lines;
   for (const audit::RangeRepair& range : report.ranges) {
-    lines.push_back({range.name, range.range, range.in_static, range.in_dynamic, range.present});
+    lines.push_back({range.name, range.range, range.in_static, range.in_dynamic, range.present,
+                     report.bitmaps_unseen && !range.present});
   }
   if (report.addresses) {
     for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
@@ -58,6 +60,10 @@ struct RangeLine {
   Table table({"NAME", "RANGE", "USED", "STATIC", "DYNAMIC"});
   for (const RangeLine& line : lines) {
     const BandUse all{line.in_static.size + line.in_dynamic.size, line.in_static.used + line.in_dynamic.used};
+    if (line.unseen) {
+      table.add({shown(line.name), "-", "not seen", "-", "-"});
+      continue;
+    }
     table.add({shown(line.name), shown(line.range), line.present ? use_text(all) : "no record",
                use_text(line.in_static), use_text(line.in_dynamic)});
   }
@@ -222,6 +228,11 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
         "There is a bitmap of addresses beside the objects. It is looked at but never written; an API server of "
         "1.34 or newer does not use it: --cluster-ip-form objects leaves it out.\n";
   }
+  if (report.bitmaps_unseen) {
+    text +=
+        "Which node ports are taken is in the etcd of the kube-apiservers, and no API shows it: the Services were "
+        "compared with each other and with --service-node-port-range. --etcd-servers looks at all.\n";
+  }
   text += table_of(lines_of(report));
   if (wide) text += "\n" + holders_text(report);
   if (!findings.empty()) text += "\n" + findings_text(findings);
@@ -264,7 +275,8 @@ Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFi
                {"findings", std::move(list)},
                {"applied", report.applied},
                {"changedMeanwhile", report.changed_meanwhile},
-               {"failures", std::move(failures)}};
+               {"failures", std::move(failures)},
+               {"bitmapsUnseen", report.bitmaps_unseen}};
   return Data(std::move(json));
 }
 

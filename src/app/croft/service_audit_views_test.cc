@@ -157,7 +157,8 @@ TEST_F(ServiceAuditViews, Json) {
             "    message: \"the cluster IP 10.0.0.12 may have leaked: flagging for later clean up\"\n"
             "applied: false\n"
             "changedMeanwhile: []\n"
-            "failures: []\n");
+            "failures: []\n"
+            "bitmapsUnseen: false\n");
   EXPECT_EQ(ranges_json_of(report, "nosuch").json(), "[]\n");
   EXPECT_EQ(ranges_json_of(report, "servicenodeports").yaml(),
             "- name: \"servicenodeports\"\n  range: \"30000-30031\"\n  size: 32\n  used: 1\n"
@@ -266,10 +267,10 @@ TEST(ServiceAuditObjects, FailuresAndFindingsInJson) {
   EXPECT_THAT(yaml,
               HasSubstr("    present: false\n  - name: \"kubernetes\"\n    range: \"10.96.0.0/24\"\n    size: 254\n"));
   EXPECT_THAT(yaml, HasSubstr("  - name: \"mo\\nre\"\n    range: \"fd00::/64\"\n    size: 18446744073709551615\n"));
-  EXPECT_THAT(yaml,
-              testing::EndsWith("    service: \"a/b\"\n    message: \"bad \ufffd byte\"\n"
-                                "applied: true\nchangedMeanwhile:\n  - \"10.96.0.7\"\n"
-                                "failures:\n  - range: \"serviceips\"\n    message: \"it is \\\"damaged\\\"\"\n"));
+  EXPECT_THAT(yaml, testing::EndsWith("    service: \"a/b\"\n    message: \"bad \ufffd byte\"\n"
+                                      "applied: true\nchangedMeanwhile:\n  - \"10.96.0.7\"\n"
+                                      "failures:\n  - range: \"serviceips\"\n    message: \"it is \\\"damaged\\\"\"\n"
+                                      "bitmapsUnseen: false\n"));
 }
 
 RepairFinding finding_of(Type type, const std::string& value, const std::string& message) {

@@ -21,7 +21,7 @@
 #include "engine/damage_telling.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
-#include "store/kube/pod_events.h"
+#include "store/kube/events.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
 
@@ -71,10 +71,13 @@ store::CachedStoreOptions memory_options(const AgentOptions& options, Random& ra
 }
 
 /// As AgentWorld::refused has it.
-std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::PodEvents* events) {
+std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::Events* events) {
   if (events == nullptr) return nullptr;
   return [events](const core::PodIdentity& pod, const Error& why) {
-    events->tell(pod, kRefusedReason, why.details.empty() ? why.message : why.message + "\n" + why.details);
+    if (pod.namespace_name.empty()) return;
+    events->tell({"v1", "Pod", pod.namespace_name, pod.name, pod.uid},
+                 {wire::kube::Event::Type::warning, kRefusedReason, "",
+                  why.details.empty() ? why.message : why.message + "\n" + why.details});
   };
 }
 
@@ -82,7 +85,7 @@ class AgentProgram {
  public:
   /// `file`: as AgentWorld has it. `events`: null where there is nobody to tell.
   AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
-               std::function<Result<wire::agent::StoreFile>(Deadline)> file, store::kube::PodEvents* events)
+               std::function<Result<wire::agent::StoreFile>(Deadline)> file, store::kube::Events* events)
       : options_(options),
         daemon_(daemon),
         events_(events),
@@ -199,7 +202,7 @@ class AgentProgram {
 
   const AgentOptions& options_;
   Daemon& daemon_;
-  store::kube::PodEvents* const events_;
+  store::kube::Events* const events_;
   std::string events_trouble_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
@@ -229,14 +232,14 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
 constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
 
 /// Null where the register is in no Kubernetes API, or they are not wanted.
-[[nodiscard]] Result<std::unique_ptr<store::kube::PodEvents>> make_events(const AgentOptions& options, Daemon& daemon) {
+[[nodiscard]] Result<std::unique_ptr<store::kube::Events>> make_events(const AgentOptions& options, Daemon& daemon) {
   if (options.no_pod_events || store::scheme_of(options.store_url) != store::Scheme::kube) {
-    return std::unique_ptr<store::kube::PodEvents>();
+    return std::unique_ptr<store::kube::Events>();
   }
-  store::kube::PodEvents::Options how;
+  store::kube::Events::Options how;
   how.node = options.node;
   TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
-  return std::make_unique<store::kube::PodEvents>(std::move(api), daemon.clock, daemon.random, std::move(how));
+  return std::make_unique<store::kube::Events>(std::move(api), daemon.clock, daemon.random, std::move(how));
 }
 
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {

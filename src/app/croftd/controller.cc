@@ -29,6 +29,7 @@
 #include "engine/sweep.h"
 #include "net/echo.h"
 #include "os/process.h"
+#include "store/kube/events.h"
 #include "store/kube/node_cidrs.h"
 #include "store/kube/pod_list.h"
 #include "store/store_url.h"
@@ -43,6 +44,8 @@ constexpr milliseconds kIntervalWithoutGrace = std::chrono::minutes(5);
 constexpr milliseconds kIntervalMin{1};
 /// For a page of a list: the server reads 500 pods.
 constexpr std::chrono::seconds kPageTime{15};
+/// Between two Events of one reason about one object: an API server keeps one for an hour.
+constexpr std::chrono::hours kEventInterval{1};
 
 struct ControllerOptions {
   std::string store_url;
@@ -100,6 +103,7 @@ class ClusterNodes final : public engine::NodeCidrs {
 struct ClusterParts {
   std::unique_ptr<engine::PodSource> pods;
   std::unique_ptr<engine::NodeCidrs> cidrs;
+  std::unique_ptr<store::kube::Events> events;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
@@ -119,8 +123,9 @@ class Controller {
         context_{telling_, daemon.clock, daemon.random},
         log_("croftd", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
         health_(daemon.clock),
-        node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get()),
-        service_ranges_(context_, log_, metrics_) {
+        node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get(),
+                     cluster_.events.get()),
+        service_ranges_(context_, log_, metrics_, cluster_.events.get()) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
@@ -333,6 +338,15 @@ class Controller {
   if (options.allocate_node_cidrs) {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     parts.cidrs = std::make_unique<ClusterNodes>(std::move(api), daemon.clock);
+  }
+  const bool tells = (options.allocate_node_cidrs || options.repair_service_ranges) && !options.dry_run;
+  if (tells) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
+    TRY(const std::string host, os::host_name());
+    parts.events = std::make_unique<store::kube::Events>(
+        std::move(api), daemon.clock, daemon.random,
+        store::kube::Events::Options{
+            .component = "croft-controller", .node = host, .interval = kEventInterval, .each_reason = true});
   }
   return parts;
 }

@@ -56,8 +56,16 @@ Result<void> NodeRanges::say() {
   for (const auto& [node, cidrs] : done.said) log_.info("node {} says {}", one_line(node), joined(cidrs));
   for (const auto& [node, error] : done.failed) {
     log_.warn("CIDRAssignmentFailed: node {}: {}", one_line(node), one_line(error.message));
+    tell(node, "CIDRAssignmentFailed");
   }
   return {};
+}
+
+void NodeRanges::tell(const std::string& node, const std::string& reason) {
+  if (events_ == nullptr) return;
+  // As its UID the field says the node's name, and `kubectl describe node` asks for that.
+  events_->tell({"v1", "Node", "", node, node},
+                {wire::kube::Event::Type::normal, reason, "", fmt::format("Node {} status is now: {}", node, reason)});
 }
 
 Result<bool> NodeRanges::pass() {
@@ -75,6 +83,7 @@ Result<bool> NodeRanges::pass() {
   for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), joined(one.cidrs));
   for (const auto& one : done.refused) {
     log_.warn("CIDRNotAvailable: {}", one_line(one.refusal->message));
+    if (!options_.dry_run) tell(one.node, "CIDRNotAvailable");
   }
   for (const auto& [outer, inner] : done.seen.collisions) {
     log_.error("nodes {} and {} collide: {} and {}", one_line(outer.node), one_line(inner.node), outer.cidr.to_string(),

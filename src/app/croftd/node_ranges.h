@@ -9,6 +9,7 @@
 #include "edge/metrics/metrics.h"
 #include "engine/node_cidrs.h"
 #include "engine/node_range.h"
+#include "store/kube/events.h"
 
 namespace croft::app {
 
@@ -16,10 +17,11 @@ namespace croft::app {
 /// and in the metrics. References outlive it.
 class NodeRanges {
  public:
-  /// `cidrs`: what the nodes' objects say; null where they say nothing.
+  /// `cidrs`: what the nodes' objects say; null where they say nothing. `events`: null where there is nobody to tell
+  /// but the log.
   NodeRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics,
-             const engine::ReconcileOptions& options, engine::NodeCidrs* cidrs)
-      : context_(context), log_(log), metrics_(metrics), options_(options), cidrs_(cidrs) {}
+             const engine::ReconcileOptions& options, engine::NodeCidrs* cidrs, store::kube::Events* events)
+      : context_(context), log_(log), metrics_(metrics), options_(options), cidrs_(cidrs), events_(events) {}
 
   /// Says what ranges are cut from, when that was given; else the store must know it from before. Errors: of the flags
   /// and of engine::configure_node_ranges.
@@ -38,12 +40,15 @@ class NodeRanges {
   /// What to leave as it is; an alarm when nothing may be given.
   [[nodiscard]] Result<bool> adopt(engine::ReconcileOptions& options);
   [[nodiscard]] Result<void> say();
+  /// In the field's words, those of kube-controller-manager.
+  void tell(const std::string& node, const std::string& reason);
 
   const engine::Context& context_;
   spdlog::logger& log_;
   edge::Metrics& metrics_;
   const engine::ReconcileOptions options_;
   engine::NodeCidrs* const cidrs_;
+  store::kube::Events* const events_;
   engine::GoneNodes memory_;
   engine::NodeCidrsMemory said_;
 };

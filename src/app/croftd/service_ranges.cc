@@ -1,6 +1,8 @@
 #include "app/croftd/service_ranges.h"
 
+#include <algorithm>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,6 +22,19 @@ Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const
   return {};
 }
 
+void ServiceRanges::tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding) {
+  if (events_ == nullptr) return;
+  store::kube::Events::Told told{wire::kube::Event::Type::warning, std::string(finding.reason),
+                                 std::string(finding.action), finding.message};
+  if (finding.service) {
+    const auto service = std::ranges::find(report.services, *finding.service, &core::audit::ServiceUse::name);
+    const std::string uid = service != report.services.end() ? service->uid : std::string();
+    events_->tell({"v1", "Service", finding.service->name_space, finding.service->name, uid}, std::move(told));
+  } else if (finding.range == core::audit::kIpAddresses) {
+    events_->tell({"networking.k8s.io/v1", "IPAddress", "", finding.value, ""}, std::move(told));
+  }
+}
+
 Result<void> ServiceRanges::pass() {
   const auto done = engine::repair_ranges(context_, options_, memory_);
   if (!done) {
@@ -32,6 +47,7 @@ Result<void> ServiceRanges::pass() {
   for (const auto& finding : findings) {
     log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
               one_line(finding.message));
+    if (options_.write) tell(report, finding);
   }
   std::string use;
   for (const auto& range : report.ranges) {

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "edge/metrics/metrics.h"
 #include "engine/range_repair.h"
+#include "store/kube/events.h"
 
 namespace croft::app {
 
@@ -18,24 +19,29 @@ inline constexpr std::chrono::minutes kServiceRangesInterval{3};
 /// outlive it.
 class ServiceRanges {
  public:
-  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics)
-      : context_(context), log_(log), metrics_(metrics) {}
+  /// `events`: null where there is nobody to tell but the log.
+  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics,
+                store::kube::Events* events)
+      : context_(context), log_(log), metrics_(metrics), events_(events) {}
 
   /// What the ranges are to be; empty: as stored. Error: invalid_argument.
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                        bool dry_run);
 
-  /// Findings are warnings with the field's reasons. Error: nothing could be read, or a range could not be repaired;
-  /// the others were.
+  /// Findings are warnings with the field's reasons, in the log and as Events. Error: nothing could be read, or a range
+  /// could not be repaired; the others were.
   [[nodiscard]] Result<void> pass();
 
   /// What earlier passes have seen.
   void forget() { memory_ = {}; }
 
  private:
+  void tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding);
+
   const engine::Context& context_;
   spdlog::logger& log_;
   edge::Metrics& metrics_;
+  store::kube::Events* const events_;
   engine::RangeRepairOptions options_;
   engine::RangeRepairMemory memory_;
 };

@@ -7,6 +7,7 @@
 namespace croft::app {
 
 /// With what the daemon opens stores and APIs.
-inline constexpr StoreParts kDaemonParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host};
+inline constexpr StoreParts kDaemonParts{kubernetes_registry, wire::kubeconfig_json, os::look_up_host,
+                                         store::kube::make_service_forms};
 
 }  // namespace croft::app

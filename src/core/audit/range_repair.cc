@@ -298,4 +298,26 @@ RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const Servic
   return rebuild.finish();
 }
 
+RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
+                               std::span<const ServiceUse> services) {
+  const service::NodePortRange any = service::NodePortRange::parse("1-65535").value();
+  service::NodePorts held(range.value_or(any));
+  for (const ServiceUse& service : services) {
+    if (service.type == ServiceType::external_name) continue;
+    for (const std::uint16_t port : collect_node_ports(service)) static_cast<void>(held.take(port));
+  }
+  service::RangeSnapshot snapshot = held.snapshot();
+  PortRangeSeen seen{std::string(kServiceNodePorts), RangeAllocation{}, range.value_or(any), {}};
+  seen.stored->range = std::move(snapshot.range);
+  seen.stored->data = std::move(snapshot.data);
+  RangeRepair compared = repair_node_ports(seen, services);
+  compared.write.reset();
+  compared.present = range.has_value();
+  if (!range) {
+    compared.range.clear();
+    compared.in_static = compared.in_dynamic = {};
+  }
+  return compared;
+}
+
 }  // namespace croft::core::audit

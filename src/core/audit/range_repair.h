@@ -102,4 +102,10 @@ struct RangeRepair {
 /// but kept where they are taken, so that two repairs don't work against each other.
 [[nodiscard]] RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services);
 
+/// What the Services alone tell of the node ports, where their range is not to be seen: ports of two Services, and
+/// those outside of what the range is said to be. Use is what the Services have. Nothing is to be written. Without
+/// `range` any port will do.
+[[nodiscard]] RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
+                                             std::span<const ServiceUse> services);
+
 }  // namespace croft::core::audit

@@ -396,5 +396,22 @@ RC_GTEST_PROP(RangeRepairModel, DoesWhatTheModelDoes, ()) {
   }
 }
 
+TEST(ComparedNodePorts, AreThoseOfTwoServicesAndThoseOutside) {
+  const std::vector<ServiceUse> services{with_ports("a", {{kTcp, 30001}, {kUdp, 30002}}),
+                                         with_ports("b", {{kTcp, 30001}, {kTcp, 29999}})};
+  const RangeRepair given = compare_node_ports(ports("30000-30099"), services);
+  EXPECT_THAT(messages(given),
+              ElementsAre("PortAlreadyAllocated PortAllocation Port 30001 was assigned to multiple services; please "
+                          "recreate service",
+                          "PortOutOfRange PortAllocation Port 29999 is not within the port range 30000-30099; please "
+                          "recreate service"));
+  EXPECT_TRUE(given.present);
+  EXPECT_EQ(given.in_static.used + given.in_dynamic.used, 2U);
+  EXPECT_FALSE(given.write);
+  const RangeRepair any = compare_node_ports({}, services);
+  EXPECT_EQ(counted(any), (std::map<Type, std::size_t>{{Type::duplicate, 1}}));
+  EXPECT_FALSE(any.present || any.write);
+}
+
 }  // namespace
 }  // namespace croft::core::audit

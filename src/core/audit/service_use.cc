@@ -5,7 +5,8 @@
 namespace croft::core::audit {
 
 ServiceUse use_of(const Service& service) {
-  ServiceUse use{service.name, service.created, service.type, {}, {}, service.health_check_node_port, false};
+  ServiceUse use{service.name, service.created, service.type, {}, {}, service.health_check_node_port,
+                 false,        service.uid};
   if (!service.cluster_ips.empty() && !service.cluster_ips.front().empty() &&
       service.cluster_ips.front() != kHeadless) {
     use.cluster_ips = service.cluster_ips;

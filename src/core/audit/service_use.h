@@ -23,6 +23,7 @@ struct ServiceUse {
   std::uint16_t health_check_node_port = 0;
   /// Croft's own beside a Kubernetes: where addresses are IPAddress objects none can be its.
   bool beside_kubernetes = false;
+  std::string uid{};
 };
 
 [[nodiscard]] ServiceUse use_of(const Service& service);

@@ -46,6 +46,10 @@ class Form {
   [[nodiscard]] virtual std::string_view object_kind_of(Kind kind) const = 0;
   /// Error: invalid_argument for a name that can have none.
   [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
+  /// Where the object is; empty for kinds in no namespace. Of a key that object_name() takes.
+  [[nodiscard]] virtual std::string object_namespace(const Key& /*key*/) const { return {}; }
+  /// Whether an API that does not know the kind has none of it, which is an error of the cluster otherwise.
+  [[nodiscard]] virtual bool may_be_unknown(Kind /*kind*/) const { return false; }
   /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an
   /// empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this version of
   /// Calico writes them: a node's affinities without Calico's labels.
@@ -103,5 +107,8 @@ class Form {
 [[nodiscard]] std::unique_ptr<Form> make_node_form();
 /// Likewise of namespaces.
 [[nodiscard]] std::unique_ptr<Form> make_namespace_form();
+/// Kubernetes' Services and ServiceCIDRs, which are only read, and its IPAddresses (networking.k8s.io/v1: Kubernetes
+/// 1.33 and newer).
+[[nodiscard]] std::vector<std::unique_ptr<Form>> make_service_forms();
 
 }  // namespace croft::store::kube

@@ -40,8 +40,8 @@ Objects::Glance glance_of(const core::KeyWindow& window) { return {window.listin
 
 class KubeStore final : public Store {
  public:
-  KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock)
-      : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock) {}
+  KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock, KubeStoreOptions options)
+      : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock), options_(options) {}
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     Objects::Wanted asked;
@@ -219,7 +219,8 @@ class KubeStore final : public Store {
             .reads_one_by_one = true,
             .records_settling = true,
             .commit_bytes_max = kBlockBytesMax,
-            .sees_kubernetes = false,
+            .sees_kubernetes = options_.sees_services,
+            .sees_range_bitmaps = false,
             .kubernetes_services = true,
             .has_namespaces = true};
   }
@@ -365,6 +366,7 @@ class KubeStore final : public Store {
   const std::unique_ptr<kube::Api> api_;
   const LayoutOf lay_out_;
   const Clock& clock_;
+  const KubeStoreOptions options_;
   mutable std::mutex layout_mutex_;
   std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: the last one counts, all stay
   bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
@@ -377,8 +379,9 @@ class KubeStore final : public Store {
 
 }  // namespace
 
-std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock) {
-  return std::make_unique<KubeStore>(std::move(api), std::move(lay_out), clock);
+std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock,
+                                       KubeStoreOptions options) {
+  return std::make_unique<KubeStore>(std::move(api), std::move(lay_out), clock, options);
 }
 
 }  // namespace croft::store

@@ -26,6 +26,10 @@ enum class LayoutCare : std::uint8_t {
 };
 using LayoutOf = std::function<Result<Layout>(kube::Api& api, LayoutCare care, Deadline deadline)>;
 
+struct KubeStoreOptions {
+  bool sees_services = false;  ///< the layout has kube::make_service_forms
+};
+
 /// A register in a Kubernetes API: each record an object, written by itself under its resourceVersion
 /// (docs/formats/kubernetes-own.md). Without atomic commits: the engine writes in order (engine/ordered_commit.h). Each
 /// record of a read is as of some moment of the call; lists are as of one moment each.
@@ -33,6 +37,6 @@ using LayoutOf = std::function<Result<Layout>(kube::Api& api, LayoutCare care, D
 /// `lay_out` is asked with the first call, until it succeeds once; a guess holds once a record of Calico's was read by
 /// it, and before anything is written. The clock must outlive the store.
 [[nodiscard]] std::unique_ptr<Store> make_kube_store(std::unique_ptr<kube::Api> api, LayoutOf lay_out,
-                                                     const Clock& clock);
+                                                     const Clock& clock, KubeStoreOptions options = {});
 
 }  // namespace croft::store

@@ -5,11 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/assert.h"
-#include "net/echo.h"
-#include "store/kube/form.h"
+#include "store/kube/read_form.h"
 
 namespace croft::store::kube {
 namespace {
@@ -36,48 +32,13 @@ std::map<std::string, std::string> labels_in(const std::optional<wire::JsonRef>&
   return found;
 }
 
-/// Objects of the core group that are in no namespace, and that Croft only reads.
-class ReadForm : public Form {
- public:
-  ReadForm(Kind kind, std::string_view plural, std::string_view object_kind)
-      : kind_(kind), plural_(plural), object_kind_(object_kind) {}
-  [[nodiscard]] bool has(Kind kind) const override { return kind == kind_; }
-  [[nodiscard]] wire::kube::ApiResource resource_of(Kind) const override { return {"", "v1", plural_}; }
-  [[nodiscard]] std::string_view object_kind_of(Kind) const override { return object_kind_; }
-  [[nodiscard]] Result<std::string> object_name(const Key& key) const override {
-    if (wire::kube::is_path_segment(key.name)) return key.name;
-    return fail(invalid_argument(fmt::format("{} is no name of a {}", net::echo(key.name), core::name_of(kind_))));
-  }
-  [[nodiscard]] std::vector<wire::kube::ApiSelection> selections(const core::Listing&) const override { return {{}}; }
-  [[nodiscard]] bool marks_deleted(Kind) const override { return false; }
-  [[nodiscard]] Result<void> check_write(const Write& write) const override {
-    return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own: Croft only reads it; use kubectl",
-                                                  core::name_of(kind_), write.key.name));
-  }
-  [[nodiscard]] std::string encode(const Key&, const Value&, const WriteToken&, const std::optional<Basis>&,
-                                   WallTime) const override {
-    CROFT_ASSERT(false);  // check_write refuses
-  }
-  [[nodiscard]] Result<std::string> marked_deleted(Kind, wire::JsonRef, const WriteToken&) const override {
-    return fail(ErrorCode::internal, fmt::format("a {} has no mark of deletion", core::name_of(kind_)));
-  }
-
- private:
-  const Kind kind_;
-  const std::string_view plural_;
-  const std::string_view object_kind_;
-};
-
 class NodeForm final : public ReadForm {
  public:
-  NodeForm() : ReadForm(Kind::node, "nodes", "Node") {}
+  NodeForm() : ReadForm(Kind::node, {"", "v1", "nodes"}, "Node") {}
 
   [[nodiscard]] Result<Stored> decode(Kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
-    Stored stored;
-    stored.basis = {meta.uid, meta.resource_version};
-    TRY(stored.record.revision, revision_of(meta.resource_version));
-    stored.record.key = core::node_key(meta.name);
+    TRY(Stored stored, stored_as(core::node_key(meta.name), meta));
     core::Node node;
     node.name = meta.name;
     node.orchestrators = {{"k8s", meta.name}};
@@ -97,14 +58,11 @@ class NodeForm final : public ReadForm {
 
 class NamespaceForm final : public ReadForm {
  public:
-  NamespaceForm() : ReadForm(Kind::name_space, "namespaces", "Namespace") {}
+  NamespaceForm() : ReadForm(Kind::name_space, {"", "v1", "namespaces"}, "Namespace") {}
 
   [[nodiscard]] Result<Stored> decode(Kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
-    Stored stored;
-    stored.basis = {meta.uid, meta.resource_version};
-    TRY(stored.record.revision, revision_of(meta.resource_version));
-    stored.record.key = core::namespace_key(meta.name);
+    TRY(Stored stored, stored_as(core::namespace_key(meta.name), meta));
     stored.record.value = core::Namespace{meta.name, labels_in(member_of(object, "metadata"))};
     return stored;
   }

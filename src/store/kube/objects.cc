@@ -50,6 +50,15 @@ bool is_absent(const Answer& answer) {
   return answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
 }
 
+namespace {
+
+/// The API does not know what was asked for.
+[[nodiscard]] bool is_unknown(const Answer& answer) {
+  return answer.outcome == Outcome::refused && answer.status.code == 404 && answer.status.name.empty();
+}
+
+}  // namespace
+
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
     : api_(api),
       forms_(std::move(forms)),
@@ -58,6 +67,7 @@ Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock
 
 bool Objects::keeps(Kind kind) const {
   if (kind == Kind::block_beside || core::is_hint(kind)) return false;
+  if (kind == Kind::range_allocation || kind == Kind::foreign_service) return false;
   return keeps_own_ || wire::kube::own_kind_of(kind) == nullptr;
 }
 
@@ -72,7 +82,7 @@ Result<const Form*> Objects::form_of(Kind kind) const {
 Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) const {
   const auto form = form_of(kind);
   const auto resource = form ? (*form)->resource_of(kind) : wire::kube::ApiResource{};
-  if (answer.outcome == Outcome::refused && answer.status.code == 404 && answer.status.name.empty()) {
+  if (is_unknown(answer)) {
     return {ErrorCode::refused_by_configuration,
             fmt::format("the Kubernetes API has no {}.{} of version {}: their CustomResourceDefinition is missing, or "
                         "not served; install it (docs/runbooks/kubernetes-crds.md)",
@@ -84,7 +94,7 @@ Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) 
 
 Result<std::string> Objects::path_of(const Form& form, const Key& key) const {
   TRY(const std::string name, form.object_name(key));
-  return wire::kube::object_path(form.resource_of(key.kind), {}, name);
+  return wire::kube::object_path(form.resource_of(key.kind), form.object_namespace(key), name);
 }
 
 Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
@@ -176,6 +186,7 @@ Objects::Seen Objects::seen(const Key& key) const {
 
 Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
   if (is_absent(answer)) return std::optional<Found>();
+  if (is_unknown(answer) && form.may_be_unknown(key.kind)) return std::optional<Found>();
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   TRY(auto object, wire::kube::decode_object(answer.body));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
@@ -339,6 +350,7 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
       TRY_VOID(take(nullptr));
       part.query.continue_token.clear();
     } else {
+      if (is_unknown(answer) && part.form->may_be_unknown(part.listing->kind)) return {};
       if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
       TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
       if (const auto revision = revision_of(page.resource_version)) note(*revision);

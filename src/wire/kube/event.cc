@@ -16,10 +16,16 @@ std::string cut_text(const std::string& text, std::size_t bytes_max) {
   return text.substr(0, end).append(kCut);
 }
 
-std::string encode_event(const PodEvent& event) {
+std::string namespace_of_event(const Regarding& regarding) {
+  return regarding.name_space.empty() ? "default" : regarding.name_space;
+}
+
+std::string encode_event(const Event& event) {
   const std::string at = rfc3339_exact(std::chrono::floor<std::chrono::seconds>(event.at));
+  const Regarding& about = event.regarding;
   JsonWriter out(JsonWriter::Layout::compact);
   const auto member = [&](std::string_view name, std::string_view text) {
+    if (text.empty()) return;
     out.key(name);
     out.text(text);
   };
@@ -29,17 +35,17 @@ std::string encode_event(const PodEvent& event) {
   out.key("metadata");
   out.begin_object();
   member("name", event.name);
-  member("namespace", event.name_space);
+  member("namespace", namespace_of_event(about));
   out.end_object();
   out.key("involvedObject");
   out.begin_object();
-  member("apiVersion", "v1");
-  member("kind", "Pod");
-  member("namespace", event.name_space);
-  member("name", event.pod);
-  if (!event.uid.empty()) member("uid", event.uid);
+  member("apiVersion", about.api_version);
+  member("kind", about.kind);
+  member("namespace", about.name_space);
+  member("name", about.name);
+  member("uid", about.uid);
   out.end_object();
-  member("type", "Warning");
+  member("type", event.type == Event::Type::normal ? "Normal" : "Warning");
   member("reason", event.reason);
   member("message", cut_text(event.message, kEventMessageMax));
   out.key("source");
@@ -51,6 +57,7 @@ std::string encode_event(const PodEvent& event) {
   member("lastTimestamp", at);
   out.key("count");
   out.integer(1);
+  member("action", event.action);
   member("reportingComponent", event.component);
   member("reportingInstance", event.host);
   out.end_object();

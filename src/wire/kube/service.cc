@@ -6,6 +6,7 @@
 
 #include "net/address.h"
 #include "net/echo.h"
+#include "wire/json/writer.h"
 #include "wire/kube/frame.h"
 #include "wire/kube/json.h"
 #include "wire/kube/objects.h"
@@ -100,16 +101,21 @@ class Taker {
   std::optional<Error> error_;
 };
 
+template <class Message>
+[[nodiscard]] Result<Message> message_in_json(std::string_view place, JsonRef object,
+                                              MaybeFault (*read)(const JsonAt&, Message&)) {
+  Message message;
+  if (auto fault = read({object, nullptr, {}, {}}, message)) return fail(damaged(place, fault->to_string()));
+  return message;
+}
+
 /// The message of a value in either form.
 template <class Message>
 [[nodiscard]] Result<Message> read_message(std::string_view place, std::string_view bytes, const ObjectType& type,
                                            MaybeFault (*read)(const JsonAt&, Message&)) {
   TRY(const Opened opened, open(place, bytes, type));
   if (const auto* envelope = std::get_if<pb::Unknown>(&opened)) return message_in<Message>(place, *envelope, type);
-  Message message;
-  const JsonRef root = std::get<JsonDocument>(opened).root();
-  if (auto fault = read({root, nullptr, {}, {}}, message)) return fail(damaged(place, fault->to_string()));
-  return message;
+  return message_in_json<Message>(place, std::get<JsonDocument>(opened).root(), read);
 }
 
 /// `80`, `http`, or nothing.
@@ -195,10 +201,8 @@ pb::IPAddress message_of(const core::IpAddressObject& object, const std::string&
   return message;
 }
 
-}  // namespace
-
-Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, std::string_view bytes) {
-  TRY(const auto message, read_message<pb::Service>(place, bytes, kService, read_service));
+[[nodiscard]] Result<core::Service> service_of(std::string_view place, const core::ServiceName& name,
+                                               const pb::Service& message) {
   Taker taker(place);
   taker.check_name(message.metadata(), name.name_space, name.name);
   core::Service service;
@@ -215,9 +219,8 @@ Result<core::Service> decode_service(std::string_view place, const core::Service
   return taker.finish(std::move(service));
 }
 
-Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                std::string_view bytes) {
-  TRY(const auto message, read_message<pb::IPAddress>(place, bytes, kIpAddress, read_ip_address));
+[[nodiscard]] Result<core::IpAddressObject> ip_address_of(std::string_view place, const std::string& address,
+                                                          const pb::IPAddress& message) {
   Taker taker(place);
   taker.check_name(message.metadata(), "", address);
   core::IpAddressObject object;
@@ -232,15 +235,8 @@ Result<core::IpAddressObject> decode_ip_address(std::string_view place, const st
   return taker.finish(std::move(object));
 }
 
-std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
-  pb::Unknown envelope = new_envelope("networking.k8s.io/v1", kIpAddress);
-  envelope.set_raw(message_of(object, uid, made).SerializeAsString());
-  return print(envelope);
-}
-
-Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
-                                                    std::string_view bytes) {
-  TRY(const auto message, read_message<pb::ServiceCIDR>(place, bytes, kServiceCidr, read_service_cidr));
+[[nodiscard]] Result<core::ServiceCidrObject> service_cidr_of(std::string_view place, const std::string& name,
+                                                              const pb::ServiceCIDR& message) {
   Taker taker(place);
   taker.check_name(message.metadata(), "", name);
   core::ServiceCidrObject object;
@@ -258,6 +254,76 @@ Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, cons
     if (condition.type() == "Ready") object.ready = condition.status() == "True";
   }
   return taker.finish(std::move(object));
+}
+
+}  // namespace
+
+Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, std::string_view bytes) {
+  TRY(const auto message, read_message<pb::Service>(place, bytes, kService, read_service));
+  return service_of(place, name, message);
+}
+Result<core::Service> decode_service(std::string_view place, const core::ServiceName& name, JsonRef object) {
+  TRY(const auto message, message_in_json<pb::Service>(place, object, read_service));
+  return service_of(place, name, message);
+}
+
+Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
+                                                std::string_view bytes) {
+  TRY(const auto message, read_message<pb::IPAddress>(place, bytes, kIpAddress, read_ip_address));
+  return ip_address_of(place, address, message);
+}
+Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address, JsonRef object) {
+  TRY(const auto message, message_in_json<pb::IPAddress>(place, object, read_ip_address));
+  return ip_address_of(place, address, message);
+}
+
+std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
+  pb::Unknown envelope = new_envelope("networking.k8s.io/v1", kIpAddress);
+  envelope.set_raw(message_of(object, uid, made).SerializeAsString());
+  return print(envelope);
+}
+
+std::string encode_ip_address_json(const core::IpAddressObject& object) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  const auto member = [&](std::string_view name, std::string_view text) {
+    out.key(name);
+    out.text(text);
+  };
+  out.begin_object();
+  member("apiVersion", "networking.k8s.io/v1");
+  member("kind", kIpAddress.kind);
+  out.key("metadata");
+  out.begin_object();
+  member("name", object.address);
+  if (!object.labels.empty()) {
+    out.key("labels");
+    out.begin_object();
+    for (const auto& [key, value] : object.labels) member(key, value);
+    out.end_object();
+  }
+  out.end_object();
+  out.key("spec");
+  out.begin_object();
+  out.key("parentRef");
+  out.begin_object();
+  member("group", object.parent_group);
+  member("resource", object.parent_resource);
+  member("namespace", object.parent.name_space);
+  member("name", object.parent.name);
+  out.end_object();
+  out.end_object();
+  out.end_object();
+  return std::move(out).take();
+}
+
+Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
+                                                    std::string_view bytes) {
+  TRY(const auto message, read_message<pb::ServiceCIDR>(place, bytes, kServiceCidr, read_service_cidr));
+  return service_cidr_of(place, name, message);
+}
+Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name, JsonRef object) {
+  TRY(const auto message, message_in_json<pb::ServiceCIDR>(place, object, read_service_cidr));
+  return service_cidr_of(place, name, message);
 }
 
 }  // namespace croft::wire::kube

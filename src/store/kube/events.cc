@@ -1,10 +1,9 @@
-#include "store/kube/pod_events.h"
+#include "store/kube/events.h"
 
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "wire/kube/event.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
@@ -13,15 +12,15 @@ namespace {
 constexpr wire::kube::ApiResource kEvents{"", "v1", "events"};
 constexpr std::size_t kWaitingMax = 256;
 constexpr std::size_t kToldMax = 4096;
-/// An Event's name is a DNS subdomain: the pod's, a dot, and 16 digits.
-constexpr std::size_t kPodInNameMax = 200;
+/// An Event's name is a DNS subdomain: what it is about, a dot, and 16 digits.
+constexpr std::size_t kNameInNameMax = 200;
 
 }  // namespace
 
-PodEvents::PodEvents(std::unique_ptr<Api> api, const Clock& clock, Random& random, Options options)
+Events::Events(std::unique_ptr<Api> api, const Clock& clock, Random& random, Options options)
     : api_(std::move(api)), clock_(clock), random_(random), options_(std::move(options)), thread_([this] { run(); }) {}
 
-PodEvents::~PodEvents() {
+Events::~Events() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -30,30 +29,30 @@ PodEvents::~PodEvents() {
   thread_.join();
 }
 
-void PodEvents::tell(const core::PodIdentity& pod, const std::string& reason, const std::string& message) {
-  if (pod.name.empty() || pod.namespace_name.empty()) return;
+void Events::tell(wire::kube::Regarding about, Told told) {
+  if (about.name.empty()) return;
   const Instant now = clock_.now();
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(told_since_boot_,
-                  [&](const auto& told) { return now.since_boot - told.second >= options_.interval; });
+    std::erase_if(told_since_boot_, [&](const auto& one) { return now.since_boot - one.second >= options_.interval; });
     const bool is_full = waiting_.size() >= kWaitingMax || told_since_boot_.size() >= kToldMax;
-    const std::string name = fmt::format("{}/{}", pod.namespace_name, pod.name);
+    const std::string name = fmt::format("{} {}/{} {}", about.kind, about.name_space, about.name,
+                                         options_.each_reason ? told.reason : std::string());
     if (is_full || !told_since_boot_.emplace(name, now.since_boot).second) {
       ++counts_.dropped;
       return;
     }
-    waiting_.push_back({pod, reason, message, now.wall});
+    waiting_.push_back({std::move(about), std::move(told), now.wall});
   }
   wake_.notify_all();
 }
 
-PodEvents::Counts PodEvents::counts() const {
+Events::Counts Events::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;
 }
 
-void PodEvents::run() {
+void Events::run() {
   for (;;) {
     Waiting next;
     {
@@ -67,18 +66,18 @@ void PodEvents::run() {
   }
 }
 
-void PodEvents::send(const Waiting& waiting) {
-  const auto path = wire::kube::collection_path(kEvents, waiting.pod.namespace_name);
+void Events::send(const Waiting& waiting) {
+  const auto path = wire::kube::collection_path(kEvents, wire::kube::namespace_of_event(waiting.about));
   std::string trouble;
   if (!path) trouble = path.error().message;
   if (path) {
-    wire::kube::PodEvent event;
-    event.name = fmt::format("{}.{:016x}", waiting.pod.name.substr(0, kPodInNameMax), random_.next());
-    event.name_space = waiting.pod.namespace_name;
-    event.pod = waiting.pod.name;
-    event.uid = waiting.pod.uid;
-    event.reason = waiting.reason;
-    event.message = waiting.message;
+    wire::kube::Event event;
+    event.name = fmt::format("{}.{:016x}", waiting.about.name.substr(0, kNameInNameMax), random_.next());
+    event.regarding = waiting.about;
+    event.type = waiting.told.type;
+    event.reason = waiting.told.reason;
+    event.action = waiting.told.action;
+    event.message = waiting.told.message;
     event.component = options_.component;
     event.host = options_.node;
     event.at = waiting.at;

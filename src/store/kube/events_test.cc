@@ -1,4 +1,4 @@
-#include "store/kube/pod_events.h"
+#include "store/kube/events.h"
 
 #include <chrono>
 #include <functional>
@@ -43,7 +43,7 @@ class TakingApi final : public Api {
   Taken& taken_;
 };
 
-class PodEventsTest : public testing::Test {
+class EventsTest : public testing::Test {
  protected:
   void wait_until(const std::function<bool()>& is_so) {
     for (int i = 0; i < 2000 && !is_so(); ++i) std::this_thread::sleep_for(5ms);
@@ -51,6 +51,10 @@ class PodEventsTest : public testing::Test {
   }
   void wait_for_sent(std::uint64_t count) {
     wait_until([&] { return events_.counts().sent == count; });
+  }
+  void tell_pod(const std::string& name_space, const std::string& name, const std::string& message) {
+    events_.tell({"v1", "Pod", name_space, name, "5f0c"},
+                 {wire::kube::Event::Type::warning, "FailedAddressAssignment", "", message});
   }
   std::vector<Request> requests() {
     const std::lock_guard lock(taken_.mutex);
@@ -60,20 +64,19 @@ class PodEventsTest : public testing::Test {
   Taken taken_;
   ManualClock clock_;
   SeededRandom random_{3};
-  PodEvents events_{std::make_unique<TakingApi>(taken_), clock_, random_, {.node = "node-a"}};
-  const core::PodIdentity pod_{"web-0", "shop", "5f0c"};
+  Events events_{std::make_unique<TakingApi>(taken_), clock_, random_, {.node = "node-a"}};
 };
 
-TEST_F(PodEventsTest, APodIsToldWhyOnceAMinute) {
-  events_.tell(pod_, "FailedAddressAssignment", "no pool may be used");
+TEST_F(EventsTest, APodIsToldWhyOnceAMinute) {
+  tell_pod("shop", "web-0", "no pool may be used");
   wait_for_sent(1);
-  events_.tell(pod_, "FailedAddressAssignment", "no pool may be used");
-  events_.tell({"web-1", "shop", ""}, "FailedAddressAssignment", "another pod");
+  tell_pod("shop", "web-0", "no pool may be used");
+  tell_pod("shop", "web-1", "another pod");
   wait_for_sent(2);
   clock_.advance(59s);
-  events_.tell(pod_, "FailedAddressAssignment", "too soon");
+  tell_pod("shop", "web-0", "too soon");
   clock_.advance(1s);
-  events_.tell(pod_, "FailedAddressAssignment", "still none");
+  tell_pod("shop", "web-0", "still none");
   wait_for_sent(3);
   const auto sent = requests();
   ASSERT_THAT(sent, SizeIs(3));
@@ -86,27 +89,42 @@ TEST_F(PodEventsTest, APodIsToldWhyOnceAMinute) {
   EXPECT_EQ(events_.counts().dropped, 2U);
 }
 
-TEST_F(PodEventsTest, WhoIsNotKnownIsNotTold) {
-  events_.tell({}, "FailedAddressAssignment", "x");
-  events_.tell({"web-0", "", ""}, "FailedAddressAssignment", "x");
-  events_.tell({"", "shop", ""}, "FailedAddressAssignment", "x");
-  events_.tell({"web-0", "../../apis", ""}, "FailedAddressAssignment", "a namespace that is none");
+TEST_F(EventsTest, WhoIsNotKnownIsNotTold) {
+  tell_pod("", "", "x");
+  tell_pod("shop", "", "x");
+  tell_pod("../../apis", "web-0", "a namespace that is none");
   wait_until([&] { return events_.counts().dropped == 1; });
   EXPECT_THAT(requests(), SizeIs(0));
 }
 
-TEST_F(PodEventsTest, WhatTheApiDoesNotTakeIsSaidAndDropped) {
+TEST_F(EventsTest, WhatTheApiDoesNotTakeIsSaidAndDropped) {
   taken_.refusal = Error{ErrorCode::permission_denied, "events is forbidden", {}};
-  events_.tell(pod_, "FailedAddressAssignment", "x");
+  tell_pod("shop", "web-0", "x");
   wait_until([&] { return events_.counts().trouble == "events is forbidden"; });
   {
     const std::lock_guard lock(taken_.mutex);
     taken_.refusal.reset();
   }
   clock_.advance(60s);
-  events_.tell(pod_, "FailedAddressAssignment", "x");
+  tell_pod("shop", "web-0", "x");
   wait_for_sent(1);
   EXPECT_EQ(events_.counts().trouble, "");
+}
+
+TEST_F(EventsTest, EachReasonHasAnIntervalOfItsOwnWhereThatIsWanted) {
+  Events events{std::make_unique<TakingApi>(taken_),
+                clock_,
+                random_,
+                {.component = "croft-controller", .node = "", .each_reason = true}};
+  const auto tell = [&](const std::string& reason) {
+    events.tell({"v1", "Node", "", "node-a", "node-a"}, {wire::kube::Event::Type::normal, reason, "", "x"});
+  };
+  tell("CIDRNotAvailable");
+  tell("CIDRAssignmentFailed");
+  tell("CIDRNotAvailable");
+  wait_until([&] { return events.counts().sent == 2; });
+  EXPECT_EQ(events.counts().dropped, 1U);
+  EXPECT_EQ(requests()[0].path, "/api/v1/namespaces/default/events");
 }
 
 }  // namespace

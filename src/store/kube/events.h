@@ -11,31 +11,36 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "core/register/owner.h"
 #include "store/kube/api.h"
+#include "wire/kube/event.h"
 
 namespace croft::store::kube {
 
-/// Tells pods, by Events, why they got no address. From a thread of its own: nobody waits for it, and what can't be
-/// sent is dropped, for it is also in the log and in the answer to the runtime. Safe to use from several threads.
-class PodEvents {
+/// Tells by Events what happens to pods, nodes and Services. From a thread of its own: nobody waits for it, and what
+/// can't be sent is dropped, for it is in a log too. Safe to use from several threads.
+class Events {
  public:
   struct Options {
     std::string component = "croft-agent";
     std::string node;
-    std::chrono::nanoseconds interval = std::chrono::minutes(1);    ///< between two of one pod
+    std::chrono::nanoseconds interval = std::chrono::minutes(1);    ///< between two about one object
+    bool each_reason = false;                                       ///< the interval is of one object and one reason
     std::chrono::nanoseconds time_limit = std::chrono::seconds(5);  ///< of one request
   };
   /// `clock` and `random` must outlive it.
-  PodEvents(std::unique_ptr<Api> api, const Clock& clock, Random& random, Options options);
+  Events(std::unique_ptr<Api> api, const Clock& clock, Random& random, Options options);
   /// Sends nothing more; waits for the request under way.
-  ~PodEvents();
-  PodEvents(const PodEvents&) = delete;
-  PodEvents& operator=(const PodEvents&) = delete;
+  ~Events();
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
 
-  /// `reason` is a word in CamelCase. Nothing comes of it where the pod is not known by namespace and name, within the
-  /// interval, or when too many wait.
-  void tell(const core::PodIdentity& pod, const std::string& reason, const std::string& message);
+  /// What an Event says. `reason` and `action` are words in CamelCase; `action` may be empty.
+  struct Told {
+    wire::kube::Event::Type type = wire::kube::Event::Type::warning;
+    std::string reason, action, message;
+  };
+  /// Nothing comes of it where the object has no name, within the interval, or when too many wait.
+  void tell(wire::kube::Regarding about, Told told);
 
   struct Counts {
     std::uint64_t sent = 0;
@@ -46,8 +51,8 @@ class PodEvents {
 
  private:
   struct Waiting {
-    core::PodIdentity pod;
-    std::string reason, message;
+    wire::kube::Regarding about;
+    Told told;
     WallTime at;
   };
   void run();
@@ -61,7 +66,7 @@ class PodEvents {
   std::condition_variable wake_;
   bool stopping_ = false;
   std::deque<Waiting> waiting_;
-  std::map<std::string, std::chrono::nanoseconds> told_since_boot_;  ///< by namespace/name
+  std::map<std::string, std::chrono::nanoseconds> told_since_boot_;  ///< by what it is about
   Counts counts_;
   std::thread thread_;
 };
