@@ -199,7 +199,7 @@ def measure():
         cluster = Cluster(build, world, kube)
         for name in [f"n{i}" for i in range(HOSTS)] + [f"node-{i}" for i in range(CALICO_NODES)]:
             kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-        world.croft(cluster.store, "pool", "create", "p", "--cidr", "10.64.0.0/10", "--block-size", "26", "--gateway", "none",
+        world.croft(cluster.store, "pool", "create", "p", "--cidr", "10.128.0.0/10", "--block-size", "26", "--gateway", "none",
                     "--cooldown-seconds", "0")
         wait_for(lambda: world.croft(cluster.store, "pool", "list"), "the pool is there", 20)
         peer = calico_on(cluster)

@@ -186,7 +186,7 @@ def stopped_in_the_middle(world, kube, store):
 def without(world, kube, store):
     """What there is to say where there can be no Lease, and where none is needed."""
     node = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-    refused = Controller(world, node, "refused", SHORT)
+    refused = Controller(world, node, "refused", SHORT, allocates=False)
     wait_for(lambda: 'cannot get resource "leases"' in refused.log(), "it says what it may not")
     expect(LEADS not in refused.log() and not refused.gave(), refused.log())
     refused.end()
