@@ -52,6 +52,14 @@ Result<store::Page> DamageTelling::list(const store::ListRequest& request, Deadl
   return page;
 }
 
+Result<void> DamageTelling::for_each(store::ListRequest request, const std::function<Deadline()>& until,
+                                     const std::function<Result<void>(store::Record&)>& take) {
+  return beneath().for_each(std::move(request), until, [&](store::Record& record) {
+    look(record);
+    return take(record);
+  });
+}
+
 Result<store::ReadAnswer> DamageTelling::read(const core::Missing& wanted, Deadline deadline) {
   TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
   for (const auto& record : answer.records) {

@@ -36,6 +36,8 @@ class DamageTelling final : public store::ForwardingStore {
     return beneath().commit_each(as_of, writes, token, deadline);
   }
   [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<void> for_each(store::ListRequest request, const std::function<Deadline()>& until,
+                                      const std::function<Result<void>(store::Record&)>& take) override;
   [[nodiscard]] Result<std::unique_ptr<store::Watch>> watch(const store::WatchScope& scope, store::Revision after,
                                                             Deadline deadline) override;
 

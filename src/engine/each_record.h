@@ -30,6 +30,25 @@ enum class OnDamage : std::uint8_t {
   visit,
 };
 
+namespace detail {
+
+template <class Visit>
+[[nodiscard]] Result<void> visit_one(store::Record& record, Visit& visit, OnDamage on_damage) {
+  if (record.key.kind == core::Kind::block && !core::block_cidr_of(record.key)) return {};
+  if (const Error* damage = core::damage_of(record.value); damage != nullptr && on_damage != OnDamage::visit) {
+    if (on_damage == OnDamage::skip) return {};
+    return fail(*damage);
+  }
+  if constexpr (std::is_void_v<decltype(visit(record))>) {
+    visit(record);
+    return {};
+  } else {
+    return visit(record);
+  }
+}
+
+}  // namespace detail
+
 /// Calls `visit(store::Record&)` for all records of a listing in the order of names, page by page; what it returns, if
 /// a Result<void>, ends the walk when it failed. Each page has the whole time limit: a register of half a million
 /// addresses may be far away. No common moment: what changes meanwhile is seen as it was or as it became.
@@ -44,20 +63,18 @@ template <class Visit>
     TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
     more = page.more && !page.records.empty();
     if (!page.records.empty()) request.after = page.records.back().key.name;
-    for (store::Record& record : page.records) {
-      if (record.key.kind == core::Kind::block && !core::block_cidr_of(record.key)) continue;
-      if (const Error* damage = core::damage_of(record.value); damage != nullptr && on_damage != OnDamage::visit) {
-        if (on_damage == OnDamage::skip) continue;
-        return fail(*damage);
-      }
-      if constexpr (std::is_void_v<decltype(visit(record))>) {
-        visit(record);
-      } else {
-        TRY_VOID(visit(record));
-      }
-    }
+    for (store::Record& record : page.records) TRY_VOID(detail::visit_one(record, visit, on_damage));
   }
   return {};
+}
+
+/// The same in whatever order, with no more than a page of them in memory (store::Store::for_each).
+template <class Visit>
+[[nodiscard]] Result<void> for_each_in_any_order(const Context& context, const store::ListRequest& request, Visit visit,
+                                                 OnDamage on_damage) {
+  return context.store.for_each(
+      request, [&] { return deadline_of_use_case(context); },
+      [&](store::Record& record) { return detail::visit_one(record, visit, on_damage); });
 }
 
 }  // namespace croft::engine

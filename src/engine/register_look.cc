@@ -19,18 +19,6 @@ constexpr std::size_t kBlocksPage = 50;
 /// Of corrupt blocks so many are named; the others are left alone all the same.
 constexpr std::size_t kCorruptNamedMax = 100;
 
-template <class Visit>
-[[nodiscard]] Result<void> for_each_key(const Context& context, Kind kind, Visit visit) {
-  store::ListRequest request{kind, "", "", store::kListLimitMax};
-  for (bool more = true; more;) {
-    TRY(const store::KeyPage page, context.store.list_keys(request, deadline_of_use_case(context)));
-    more = page.more && !page.keys.empty();
-    if (!page.keys.empty()) request.after = page.keys.back().name;
-    for (const core::Key& key : page.keys) visit(key);
-  }
-  return {};
-}
-
 /// What was said of nodes taken away has an end too. A block that can't be read may hold what is meant.
 std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
                                         const core::collect::RegisterView& view) {
@@ -70,10 +58,10 @@ Result<RegisterLook> look_at_register(const Context& context) {
     }
     look.view.add_block(*block, pools->cooldowns_of(block->cidr), now);
   };
-  TRY_VOID(for_each_record(context, {Kind::block, ""}, take_block, OnDamage::visit, kBlocksPage));
+  TRY_VOID(for_each_in_any_order(context, {Kind::block, "", "", kBlocksPage}, take_block, OnDamage::visit));
   // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.
-  TRY_VOID(for_each_record(
-      context, {Kind::affinity, ""},
+  TRY_VOID(for_each_in_any_order(
+      context, {Kind::affinity, "", "", store::kListLimitMax},
       [&](const store::Record& record) {
         const auto* affinity = std::get_if<core::Affinity>(&record.value);
         CROFT_ASSERT(affinity != nullptr);
@@ -92,7 +80,9 @@ Result<RegisterLook> look_at_register(const Context& context) {
       },
       OnDamage::skip));
   look.spent = spent_of(std::move(removals), look.view);
-  TRY_VOID(for_each_key(context, Kind::handle, [&](const core::Key& key) { look.view.add_handle(key.name); }));
+  TRY_VOID(for_each_in_any_order(
+      context, {Kind::handle, "", "", store::kListLimitMax, true},
+      [&](const store::Record& record) { look.view.add_handle(record.key.name); }, OnDamage::visit));
   return look;
 }
 

@@ -42,6 +42,18 @@ namespace {
 
 }  // namespace
 
+Result<void> Store::for_each(ListRequest request, const std::function<Deadline()>& until,
+                             const std::function<Result<void>(Record&)>& take) {
+  for (bool more = true; more;) {
+    TRY(Page page, list(request, until()));
+    for (Key& key : page.keys) page.records.push_back({std::move(key), {}, {}, {}});
+    more = page.more && !page.records.empty();
+    if (more) request.after = page.records.back().key.name;
+    for (Record& record : page.records) TRY_VOID(take(record));
+  }
+  return {};
+}
+
 core::KeysInWindow window_of(const core::KeyWindow& window, bool has_first, KeyPage after) {
   core::KeysInWindow seen;
   const bool is_listed = has_first && window.from.starts_with(window.listing.name_prefix);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -214,6 +215,13 @@ class Store {
   [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) = 0;
 
   [[nodiscard]] virtual Result<Page> list(const ListRequest& request, Deadline deadline) = 0;
+
+  /// Calls `take` for every record of a kind, in whatever order: one that exists all the time comes exactly once. No
+  /// more than a page of them, of at most `request.limit`, is in memory. With `keys_only` the records have no values.
+  /// Each page has to be read until `until()`, asked for when it begins. What `take` returns ends it when it failed.
+  /// Decorated stores that override list() are asked by it. Error also: too_old, where a store could not go on.
+  [[nodiscard]] virtual Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
+                                              const std::function<Result<void>(Record&)>& take);
 
   /// Applies all writes if every condition holds, else none. Three outcomes:
   /// - done: the new revision; it is durable, where the backend is;

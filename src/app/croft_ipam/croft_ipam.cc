@@ -10,8 +10,15 @@
 #include "os/log_file.h"
 #include "os/process.h"
 #include "os/random.h"
+#include "store/kube/pod_wishes.h"
 
 namespace croft::app {
+namespace {
+
+/// For one of two reads at once.
+constexpr std::chrono::seconds kAnnotationsTime{5};
+
+}  // namespace
 
 int serve_croft_ipam(const edge::CniHost& host) {
   os::make_files_private();
@@ -26,6 +33,10 @@ int serve_croft_ipam(const edge::CniHost& host) {
       [&](const std::string& socket) { return find_agent(socket, clock); },
       agent_socket(),
       tombstones(),
+      [&](const std::string& url, const core::PodIdentity& pod) -> Result<core::AnnotatedWishes> {
+        TRY(const auto api, open_kube_api(url, clock, kPluginParts, kAnnotationsTime));
+        return store::kube::ask_for_wishes(*api, pod, Deadline::after(clock.now(), kAnnotationsTime));
+      },
   };
   return edge::serve_cni(edge::croft_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -22,6 +22,7 @@
 #include "os/process.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
+#include "store/kube/wish_follower.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
 
@@ -70,6 +71,18 @@ store::CachedStoreOptions memory_options(const AgentOptions& options, Random& ra
   return memory;
 }
 
+/// As AgentWorld has them.
+std::function<std::optional<Result<core::AnnotatedWishes>>(const core::PodIdentity& pod)> remembering(
+    store::kube::WishFollower* wishes) {
+  if (wishes == nullptr) return nullptr;
+  return [wishes](const core::PodIdentity& pod) { return wishes->remembered(pod); };
+}
+std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> asking(
+    store::kube::WishFollower* wishes) {
+  if (wishes == nullptr) return nullptr;
+  return [wishes](const core::PodIdentity& pod, Deadline deadline) { return wishes->ask(pod, deadline); };
+}
+
 /// As AgentWorld::refused has it.
 std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::Events* events) {
   if (events == nullptr) return nullptr;
@@ -81,14 +94,20 @@ std::function<void(const core::PodIdentity& pod, const Error& why)> telling(stor
   };
 }
 
+/// What an agent asks and tells a Kubernetes API besides the register. Null: nothing.
+struct ClusterOfAgent {
+  std::unique_ptr<store::kube::Events> events;
+  std::unique_ptr<store::kube::WishFollower> wishes;
+};
+
 class AgentProgram {
  public:
-  /// `file`: as AgentWorld has it. `events`: null where there is nobody to tell.
+  /// `file`: as AgentWorld has it. `cluster`: empty where the register is in no Kubernetes API.
   AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
-               std::function<Result<wire::agent::StoreFile>(Deadline)> file, store::kube::Events* events)
+               std::function<Result<wire::agent::StoreFile>(Deadline)> file, const ClusterOfAgent& cluster)
       : options_(options),
         daemon_(daemon),
-        events_(events),
+        events_(cluster.events.get()),
         telling_(opened,
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -110,7 +129,9 @@ class AgentProgram {
                options.claim_ahead_below,
                seconds(options.claim_ahead_hold_s),
                options.plugin_stores,
-               telling(events)},
+               telling(cluster.events.get()),
+               remembering(cluster.wishes.get()),
+               asking(cluster.wishes.get())},
         service_(world_),
         tombstones_(options.tombstones, daemon.clock) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
@@ -228,18 +249,23 @@ std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& op
   };
 }
 
+/// For a read of annotations that memory does not have.
+constexpr std::chrono::seconds kWishesTime{5};
+
 /// Of memory; what a full batch uses.
 constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
 
-/// Null where the register is in no Kubernetes API, or they are not wanted.
-[[nodiscard]] Result<std::unique_ptr<store::kube::Events>> make_events(const AgentOptions& options, Daemon& daemon) {
-  if (options.no_pod_events || store::scheme_of(options.store_url) != store::Scheme::kube) {
-    return std::unique_ptr<store::kube::Events>();
-  }
+[[nodiscard]] Result<ClusterOfAgent> cluster_of(const AgentOptions& options, Daemon& daemon) {
+  ClusterOfAgent cluster;
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return cluster;
+  TRY(auto wishes, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kWishesTime));
+  cluster.wishes = std::make_unique<store::kube::WishFollower>(std::move(wishes), options.node, daemon.clock);
+  if (options.no_pod_events) return cluster;
   store::kube::Events::Options how;
   how.node = options.node;
   TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, how.time_limit));
-  return std::make_unique<store::kube::Events>(std::move(api), daemon.clock, daemon.random, std::move(how));
+  cluster.events = std::make_unique<store::kube::Events>(std::move(api), daemon.clock, daemon.random, std::move(how));
+  return cluster;
 }
 
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
@@ -250,8 +276,8 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   }
   TRY_VOID(core::check_node_name(options.node));
   TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kDaemonParts));
-  TRY(const auto events, make_events(options, daemon));
-  AgentProgram program(options, daemon, *opened, file_of(*opened), events.get());
+  TRY(const ClusterOfAgent cluster, cluster_of(options, daemon));
+  AgentProgram program(options, daemon, *opened, file_of(*opened), cluster);
   return program.run();
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/block/heed_wishes.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
 #include "engine/release.h"
@@ -109,6 +110,9 @@ Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_a
 Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline not_after) const {
   TRY(agent::AssignCall call, agent::decode_assign_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
+  if (call.annotations && !(world_.remembered_wishes && world_.ask_for_wishes)) {
+    return fail(ErrorCode::refused_by_configuration, "this agent reads no annotations");
+  }
   std::string owner = core::handle_of(call.request.owner);
   return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
 }
@@ -159,6 +163,17 @@ engine::Context AgentService::context_until(Deadline limit) const {
   return {world_.direct, world_.clock, world_.random, kServeTime, limit};
 }
 
+Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {
+  if (!call.annotations) return true;
+  const auto remembered = world_.remembered_wishes(call.request.pod);
+  if (!remembered) return false;
+  if (!*remembered) return fail(remembered->error());
+  TRY_VOID(core::heed_wishes(**remembered, *call.annotations, call.request));
+  TRY_VOID(core::check_something_is_asked(call.request));
+  call.annotations.reset();
+  return true;
+}
+
 AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls) {
   Together result;
   std::deque<Batched> kept;
@@ -170,8 +185,11 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       continue;
     }
     Batched& one = kept.emplace_back(Batched{&call, DecisionLine(world_.clock, subject_of(call))});
-    if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
+    if (auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
+      const auto is_complete = heed_remembered(*assign);
       batch.push_back(engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned));
+      // What is wrong with them is said by who goes alone.
+      if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
     } else {
       batch.push_back(engine::release_in_batch(std::get<agent::ReleaseCall>(call.what).what, call.limit, one.released));
     }
@@ -212,6 +230,17 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
   return result;
 }
 
+Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& call, const engine::Context& context,
+                                                      Deadline limit) const {
+  if (!call.annotations) return engine::assign(context, call.request, call.pools);
+  const auto remembered = world_.remembered_wishes(call.request.pod);
+  TRY(const core::AnnotatedWishes wishes, remembered ? *remembered : world_.ask_for_wishes(call.request.pod, limit));
+  core::AssignRequest request = call.request;
+  TRY_VOID(core::heed_wishes(wishes, *call.annotations, request));
+  TRY_VOID(core::check_something_is_asked(request));
+  return engine::assign(context, request, call.pools);
+}
+
 AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   if (auto refusal = refusal_of(call)) return {call.id, fail(*std::move(refusal))};
   const DecisionLine line(world_.clock, subject_of(call));
@@ -223,7 +252,7 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return AgentAnswer{call.id, std::move(ending.message)};
   };
   if (const auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
-    const auto answer = engine::assign(context, assign->request, assign->pools);
+    const auto answer = assign_alone(*assign, context, call.limit);
     const auto* refusal = answer ? std::get_if<core::Refusal>(&*answer) : nullptr;
     if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
     return end(answer);

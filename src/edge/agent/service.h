@@ -45,6 +45,12 @@ struct AgentWorld {
   /// Takes why a pod got no address, as its runtime is told; never fails. May be called from several threads. Null:
   /// nobody wants to know.
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
+  /// What the annotations of a pod and its namespace ask for, as far as memory has them; nothing: they have to be asked
+  /// for. Null: calls that want them are not served.
+  std::function<std::optional<Result<core::AnnotatedWishes>>(const core::PodIdentity& pod)> remembered_wishes = nullptr;
+  /// The same, asked of the Kubernetes API. Null as above.
+  std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> ask_for_wishes =
+      nullptr;
 };
 
 /// Whether a URL means the store that an agent serves.
@@ -109,7 +115,12 @@ class AgentService {
   /// What only shows once it is a call's turn: whether its caller is still there, and means this file.
   [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
   [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);
+  [[nodiscard]] Result<core::AssignAnswer> assign_alone(const wire::agent::AssignCall& call,
+                                                        const engine::Context& context, Deadline limit) const;
   void count(bool from_cache, bool failed);
+  /// Puts what annotations ask for into a call, if it wants them. False: memory does not have them, and the call goes
+  /// alone.
+  [[nodiscard]] Result<bool> heed_remembered(wire::agent::AssignCall& call) const;
   void note_shape(const core::AssignRequest& request);
   [[nodiscard]] engine::Context context_until(Deadline limit) const;
 

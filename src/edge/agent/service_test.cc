@@ -97,6 +97,60 @@ TEST(AgentServiceStore, ARefusalIsToldToThePod) {
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
 }
 
+TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
+  engine::World world;
+  world.pool("a", "10.0.0.0/24", 26);
+  world.pool("b", "10.1.0.0/24", 26);
+  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
+                          "memory:",   "node-a",    {},          [](const std::string&) {}};
+  const Instant now = world.clock.now();
+  const auto call_of = [&](const std::string& container) {
+    agent::AssignCall call{{"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
+                           {},
+                           engine::World::request(container)};
+    call.request.pod = {container, "shop", "u"};
+    call.annotations = core::WishesWanted{};
+    return agent::encode(call);
+  };
+  {
+    AgentService service(agents_world);
+    const auto taken = service.take_assign(call_of("c0"), {});
+    ASSERT_FALSE(taken) << "an agent without an API leaves it to the plugin";
+    EXPECT_EQ(taken.error().code, ErrorCode::refused_by_configuration);
+  }
+  const auto wishes_for = [](const char* pool) {
+    core::AnnotatedWishes wishes;
+    wishes.pod.pools.v4 = {core::asked_pool(pool)};
+    return wishes;
+  };
+  int asked = 0;
+  agents_world.remembered_wishes = [&](const core::PodIdentity& pod) -> std::optional<Result<core::AnnotatedWishes>> {
+    if (pod.name == "known") return wishes_for("b");
+    if (pod.name == "wrong") return fail(ErrorCode::invalid_argument, "annotations of pod shop/wrong: odd");
+    return std::nullopt;
+  };
+  agents_world.ask_for_wishes = [&](const core::PodIdentity& pod, Deadline) -> Result<core::AnnotatedWishes> {
+    ++asked;
+    if (pod.name == "away") return fail(ErrorCode::unavailable, "no API server");
+    return wishes_for("b");
+  };
+  AgentService service(agents_world);
+  const auto outcome = [&](const std::string& container) -> std::string {
+    const auto answer = serve(service, service.take_assign(call_of(container), {}));
+    if (!answer) return answer.error().message;
+    const auto decoded = agent::decode_assign_outcome(*answer).value();
+    if (const auto* assigned = std::get_if<core::Assigned>(&decoded)) return assigned->addresses.front().pool;
+    return std::get<Error>(decoded).message;
+  };
+  EXPECT_EQ(outcome("known"), "b");
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(outcome("asked"), "b");
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(outcome("wrong"), "annotations of pod shop/wrong: odd");
+  EXPECT_EQ(outcome("away"), "no API server");
+  EXPECT_TRUE(engine::held_addresses(world.context, {"net", "wrong", "eth0"})->empty());
+}
+
 TEST(AgentServiceStore, OtherNamesOfItThatThePluginsHaveAreServed) {
   const std::string theirs = "kube:/etc/cni/net.d/calico-kubeconfig";
   EXPECT_FALSE(serves("kube:", theirs));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/quoted.h"
+#include "core/block/heed_wishes.h"
 #include "edge/cni/deferred_release.h"
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
@@ -17,6 +18,8 @@
 #include "engine/attachments.h"
 #include "engine/damage_telling.h"
 #include "engine/release.h"
+#include "net/echo.h"
+#include "store/store_url.h"
 #include "wire/cni/config.h"
 
 namespace croft::edge {
@@ -86,6 +89,8 @@ class Call final : public CniCall {
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
   template <class Ask>
   auto through_agent(Path& path, Ask ask) const;
+  /// What is to come from annotations in the API; nothing where the call is for no pod.
+  [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
   [[nodiscard]] Result<core::AssignAnswer> assign_alone(const core::AssignRequest& request) const;
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
@@ -140,17 +145,32 @@ Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request
   return answer;
 }
 
-Result<core::Assigned> Call::assign(Path& path) const {
-  const core::AssignRequest request = this->request();
-  if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
+Result<std::optional<core::WishesWanted>> Call::annotations() const {
+  if (!config_.ipam.annotations) return std::optional<core::WishesWanted>();
+  if (store::scheme_of(store_url()) != store::Scheme::kube) {
+    return fail(invalid_argument(fmt::format(
+        "ipam.annotations: \"api\" needs a kube: store, and ipam.store is {}: leave it out, or let the runtime hand "
+        "annotations over",
+        net::echo(store_url()))));
   }
+  const bool is_pod = !config_.pod.name.empty() && !config_.pod.namespace_name.empty();
+  return is_pod ? config_.ipam.annotations : std::nullopt;
+}
+
+Result<core::Assigned> Call::assign(Path& path) const {
+  core::AssignRequest request = this->request();
+  TRY(const auto annotations, this->annotations());
+  if (!annotations) TRY_VOID(core::check_something_is_asked(request));
   TRY_VOID(core::check_node_name(request.node.name));
   auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.assign({std::move(self), config_.ipam.pools, request});
+    return agent.assign({std::move(self), config_.ipam.pools, request, annotations});
   });
   if (!answer) {
+    if (annotations) {
+      TRY(const core::AnnotatedWishes wishes, world_.ask_for_wishes(store_url(), config_.pod));
+      TRY_VOID(core::heed_wishes(wishes, *annotations, request));
+      TRY_VOID(core::check_something_is_asked(request));
+    }
     TRY(answer, assign_alone(request));
   }
   if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));

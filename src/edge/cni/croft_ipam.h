@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "core/register/owner.h"
+#include "core/register/pod_wishes.h"
 #include "edge/agent/agent.h"
 #include "edge/cni/skeleton.h"
 #include "store/open_mode.h"
@@ -30,6 +32,10 @@ struct CroftIpamWorld {
   std::string agent_socket = kDefaultAgentSocket;
   /// Where DELs leave what they can't release now (edge/tombstones/tombstones.h); empty: nowhere.
   std::string tombstones = {};
+  /// What the annotations of a pod and its namespace ask for, from the Kubernetes API that a store's URL names; for
+  /// ipam.annotations "api". Null: there is none.
+  std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
+      ask_for_wishes = nullptr;
 };
 
 inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db";

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "core/register/pool.h"
 #include "store/conformance/conformance.h"
@@ -80,6 +81,40 @@ TEST_P(StoreConformance, PagesFollowEachOtherWithoutGapOrRepeat) {
     }
     EXPECT_EQ(seen, all) << "limit " << limit;
   }
+}
+
+TEST_P(StoreConformance, EachRecordOfAKindIsGivenOnce) {
+  std::set<std::string> all;
+  for (std::size_t i = 0; i < 25; ++i) {
+    const std::string name = fmt::format("n{:03}", i);
+    all.insert(name);
+    ASSERT_TRUE(commit({put(name, i)}));
+  }
+  ASSERT_TRUE(commit({put("other", 1)}));
+  for (const bool keys_only : {false, true}) {
+    for (const std::size_t limit : {1U, 7U, 1000U}) {
+      std::set<std::string> seen;
+      const auto done = store_->for_each(
+          {Kind::high_water_mark, "n", "", limit, keys_only}, [&] { return soon(); },
+          [&](Record& record) -> Result<void> {
+            EXPECT_TRUE(seen.insert(record.key.name).second) << record.key.name;
+            EXPECT_TRUE(keys_only || std::holds_alternative<core::HighWaterMark>(record.value));
+            return {};
+          });
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_EQ(seen, all) << "limit " << limit;
+    }
+  }
+  int taken = 0;
+  const auto ended = store_->for_each(
+      {Kind::high_water_mark, "n", "", 7}, [&] { return soon(); },
+      [&](Record&) -> Result<void> {
+        if (++taken < 10) return {};
+        return fail(ErrorCode::internal, "enough");
+      });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().message, "enough");
+  EXPECT_EQ(taken, 10);
 }
 
 TEST_P(StoreConformance, AWindowShowsTheKeysFromItsBeginningOn) {

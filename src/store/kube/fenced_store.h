@@ -7,6 +7,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <span>
+#include <utility>
 
 #include "store/forwarding_store.h"
 #include "store/kube/leadership.h"
@@ -30,6 +31,11 @@ class FencedStore final : public ForwardingStore {
 
   [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                               const WriteToken& token, Deadline deadline) override;
+
+  [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
+                                      const std::function<Result<void>(Record&)>& take) override {
+    return beneath().for_each(std::move(request), until, take);
+  }
 
  private:
   const Leadership& leadership_;

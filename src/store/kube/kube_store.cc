@@ -101,6 +101,14 @@ class KubeStore final : public Store {
     return page;
   }
 
+  /// As the API has them, which is the order of the objects' names.
+  [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
+                                      const std::function<Result<void>(Record&)>& take) override {
+    TRY_VOID(check_list(request));
+    TRY(Objects * objects, laid_out(until()));
+    return objects->for_each({request.kind, request.name_prefix, true}, request.limit, until, take);
+  }
+
   [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                               const WriteToken& token, Deadline deadline) override {
     TRY_VOID(check_writes(writes));

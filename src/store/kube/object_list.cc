@@ -16,16 +16,16 @@ constexpr std::chrono::seconds kPageTime{15};
 
 }  // namespace
 
-Result<void> for_each_object(
-    Api& api, const Clock& clock, const std::string& collection, std::string_view what,
-    const std::function<void()>& begin,
-    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
+Result<void> for_each_page(Api& api, const Clock& clock, const std::string& collection, std::string_view accept,
+                           std::string_view what, const std::function<void()>& begin,
+                           const std::function<Result<std::string>(const std::string& body)>& take) {
   wire::kube::ApiListQuery query;
   query.limit = kPageObjects;
   begin();
   for (int tries = 1;;) {
     Request request;
     request.path = wire::kube::list_path(collection, query);
+    request.accept = std::string(accept);
     const Answer answer = api.call(request, Deadline::after(clock.now(), kPageTime));
     const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410;
     if (is_lost && tries++ < kListTries) {
@@ -40,11 +40,21 @@ Result<void> for_each_object(
       }
       return fail(std::move(error));
     }
-    TRY(const auto page, wire::kube::decode_list(answer.body));
-    for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
-    query.continue_token = page.continue_token;
+    TRY(query.continue_token, take(answer.body));
     if (query.continue_token.empty()) return {};
   }
+}
+
+Result<void> for_each_object(
+    Api& api, const Clock& clock, const std::string& collection, std::string_view what,
+    const std::function<void()>& begin,
+    const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
+  return for_each_page(api, clock, collection, Request().accept, what, begin,
+                       [&](const std::string& body) -> Result<std::string> {
+                         TRY(const auto page, wire::kube::decode_list(body));
+                         for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
+                         return page.continue_token;
+                       });
 }
 
 }  // namespace croft::store::kube

@@ -10,10 +10,17 @@
 namespace croft::store::kube {
 
 /// Reads all objects of a collection (wire::kube::collection_path), as new as can be, page by page, so that no more
-/// than a page of their text is in memory. `begin` is called before the first one, and again when the list has to be
+/// than a page of their text is in memory; `take` gets each page, in one of the forms that `accept` names, and returns
+/// the token of the next. `begin` is called before the first one, and again when the list has to be
 /// read anew: what was taken before is void then. Errors: of `take`; those of the API, with `what` in front;
 /// permission_denied says what to allow. Without an error every object that existed when this was called, and still
 /// does, was taken.
+[[nodiscard]] Result<void> for_each_page(Api& api, const Clock& clock, const std::string& collection,
+                                         std::string_view accept, std::string_view what,
+                                         const std::function<void()>& begin,
+                                         const std::function<Result<std::string>(const std::string& body)>& take);
+
+/// The same of each object, in JSON.
 [[nodiscard]] Result<void> for_each_object(
     Api& api, const Clock& clock, const std::string& collection, std::string_view what,
     const std::function<void()>& begin,

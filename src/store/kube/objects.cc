@@ -330,6 +330,32 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   return together;
 }
 
+Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_max,
+                               const std::function<Deadline()>& until,
+                               const std::function<Result<void>(Record&)>& take) {
+  TRY(std::vector<Part> parts, parts_of(listing, false, false));
+  // What a selection after the first finds again was labelled in between.
+  std::set<std::string> seen;
+  for (Part& part : parts) {
+    part.query.limit = std::min(part.query.limit, static_cast<std::int64_t>(page_max));
+    do {
+      const Answer answer = api_.call(page_of(part), until());
+      if (is_unknown(answer) && part.form->may_be_unknown(listing.kind)) break;
+      if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
+      TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
+      if (const auto revision = revision_of(page.resource_version)) note(*revision);
+      part.query.continue_token = page.continue_token;
+      for (const ApiListPage::Item& item : page.items) {
+        TRY(Stored stored, part.form->decode(listing.kind, nullptr, item.value, item.meta));
+        if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
+        if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) continue;
+        TRY_VOID(take(stored.record));
+      }
+    } while (!part.query.continue_token.empty());
+  }
+  return {};
+}
+
 /// Ascending by name. Of one that two selections found the later look counts.
 void Objects::put_in_order(std::vector<Record>& records) {
   const auto key_of = [](const Record& record) -> const Key& { return record.key; };

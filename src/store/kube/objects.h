@@ -66,6 +66,11 @@ class Objects {
   };
   [[nodiscard]] Result<Together> read(const Wanted& wanted, Deadline deadline);
 
+  /// Store::for_each, by the API's pages.
+  [[nodiscard]] Result<void> for_each(const core::Listing& listing, std::size_t page_max,
+                                      const std::function<Deadline()>& until,
+                                      const std::function<Result<void>(Record&)>& take);
+
   // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another object
   // than the condition says; unknown_outcome.
 

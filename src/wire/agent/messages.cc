@@ -236,6 +236,11 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
   out.set_block_limit(request.block_limit);
   out.set_default_block_limit(request.default_block_limit);
   out.set_partial(request.partial);
+  if (!call.annotations) return;
+  out.mutable_annotations()->set_ipv4_pools(call.annotations->pools.v4);
+  out.mutable_annotations()->set_ipv6_pools(call.annotations->pools.v6);
+  out.mutable_annotations()->set_addresses(call.annotations->addresses);
+  out.mutable_annotations()->set_families(call.annotations->families);
 }
 
 template <class Texts>
@@ -406,6 +411,11 @@ Result<AssignCall> decode_assign_call(std::string_view bytes) {
     call.pools.push_back(std::move(spec));
   }
   TRY(call.request, request_of(in));
+  if (in.has_annotations()) {
+    const auto& wanted = in.annotations();
+    call.annotations =
+        core::WishesWanted{{wanted.ipv4_pools(), wanted.ipv6_pools()}, wanted.addresses(), wanted.families()};
+  }
   return call;
 }
 

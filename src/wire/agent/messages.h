@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "core/block/assign.h"
 #include "core/register/owner.h"
+#include "core/register/pod_wishes.h"
 #include "core/register/pool.h"
 #include "net/address.h"
 
@@ -62,6 +63,8 @@ struct AssignCall {
   Caller caller;
   std::vector<core::PoolSpec> pools;  ///< made first when they are absent
   core::AssignRequest request;        ///< its node is the caller's
+  /// What else is to come from annotations in the Kubernetes API; absent: nothing.
+  std::optional<core::WishesWanted> annotations = {};
 };
 
 struct ReleaseCall {

@@ -42,6 +42,7 @@ AssignCall sample_call() {
   request.block_limit = 3;
   request.default_block_limit = 20;
   request.partial = true;
+  call.annotations = core::WishesWanted{{true, false}, false, true};
   return call;
 }
 
@@ -58,6 +59,7 @@ TEST(AgentMessages, AssignCallSurvives) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->caller, call.caller);
   EXPECT_EQ(read->pools, call.pools);
+  EXPECT_EQ(read->annotations, call.annotations);
   const core::AssignRequest& a = read->request;
   const core::AssignRequest& b = call.request;
   EXPECT_EQ(a.owner, b.owner);

@@ -29,6 +29,7 @@ struct Draft {
   std::string agent;
   std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
   PodWishes wishes;
+  bool asks_api = false;  ///< for further ones
 };
 
 /// The path of a socket; longer ones the kernel does not take.
@@ -86,8 +87,20 @@ constexpr std::array<JsonMember<Draft>, 5> kCommonMembers = {
      {"agent", [](const JsonAt& a, Draft& d) { return read_agent(a, d.agent); }},
      {"statusWhenFull", [](const JsonAt& a, Draft& d) { return read_boolean(a, d.config.ipam.status_when_full); }}}};
 
-constexpr std::array<JsonMember<Draft>, 6> kAssignmentMembers = {
+/// Where annotations come from besides the runtime.
+MaybeFault read_source_of_annotations(const JsonAt& at, Draft& out) {
+  std::string source;
+  if (auto fault = read_plain_text(at, kPathBytesMax, source)) return fault;
+  if (!source.empty() && source != "runtime" && source != "api") {
+    return at.bad_value(net::echo(source) + R"( is neither "runtime" nor "api")");
+  }
+  out.asks_api = source == "api";
+  return {};
+}
+
+constexpr std::array<JsonMember<Draft>, 7> kAssignmentMembers = {
     {{"pools", [](const JsonAt& a, Draft& d) { return read_pool_specs(a, kConfiguredPoolsMax, d.config.ipam.pools); }},
+     {"annotations", read_source_of_annotations},
      {"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.ipam.assign_v4); }},
      {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.ipam.assign_v6); }},
      {"ipv4_pools",
@@ -202,6 +215,11 @@ Checked<NetworkConfig> decode_network_config(const Network& network, const std::
     if (read && !take_pod(*read, pod)) draft.config.pod = std::move(pod);
   }
   NetworkConfig& config = draft.config;
+  if (draft.asks_api) {
+    const PodWishes& handed = draft.wishes;
+    config.ipam.annotations =
+        core::WishesWanted{{!handed.pools.v4, !handed.pools.v6}, handed.addresses.empty(), !handed.families};
+  }
   for (const net::Family family : net::kFamilies) {
     if (draft.wishes.pools[family]) config.ipam.asked_pools[family] = *std::move(draft.wishes.pools[family]);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/register/owner.h"
+#include "core/register/pod_wishes.h"
 #include "core/register/pool.h"
 #include "net/address.h"
 #include "net/address_with_length.h"
@@ -58,6 +59,8 @@ struct IpamSection {
   /// The pod's annotation, or else `ipv4_pools`, `ipv6_pools`.
   net::PerFamily<std::vector<core::AskedPool>> asked_pools;
   bool status_when_full = false;
+  /// What to take from annotations in the Kubernetes API (`annotations`: "api"); absent: nothing.
+  std::optional<core::WishesWanted> annotations;
   friend bool operator==(const IpamSection&, const IpamSection&) = default;
 };
 

@@ -373,5 +373,17 @@ TEST(Config, AttachmentsAreReadToTheLimitOfTheInput) {
   EXPECT_EQ(config->valid_attachments.entries.size(), count);
 }
 
+TEST(Config, AnnotationsOfTheApiCountWhereTheRuntimeHandedNoneOver) {
+  const std::string api = R"("annotations":"api")";
+  EXPECT_FALSE(decode(with(R"("annotations":"runtime")"))->ipam.annotations);
+  EXPECT_FALSE(decode(with(""))->ipam.annotations);
+  EXPECT_EQ(decode(with(api))->ipam.annotations, core::WishesWanted());
+  const NetworkConfig beside = *decode(
+      with(api, R"("runtimeConfig":{"io.kubernetes.cri.pod-annotations":{"ipam.croft.dev/ipv4pools":"[\"a\"]"}},)"));
+  EXPECT_EQ(beside.ipam.annotations, (core::WishesWanted{{false, true}, true, true}));
+  EXPECT_EQ(refusal(with(R"("annotations":"both")")),
+            "7 invalid network config: ipam.annotations: \"both\" is neither \"runtime\" nor \"api\"");
+}
+
 }  // namespace
 }  // namespace croft::wire::cni

@@ -70,18 +70,16 @@ MaybeFault read_wish(const JsonAt& at, std::string_view name, PodWishes& out) {
 
 constexpr std::array<std::string_view, 4> kWishes = {"ipv4pools", "ipv6pools", "ipAddrs", "ipFamilies"};
 
-}  // namespace
-
-MaybeFault read_pod_annotations(const JsonAt& at, PodWishes& out) {
+MaybeFault read_annotations(const JsonAt& at, bool of_pod, PodWishes& out) {
   std::set<std::string_view> of_croft;
   const auto take_all = [&](std::string_view prefix) {
     return each_member(at, [&](const JsonAt& annotation) -> MaybeFault {
       if (!annotation.name.starts_with(prefix)) return {};
       const std::string_view name = annotation.name.substr(prefix.size());
-      if (prefix == kCalicos && name == "ipAddrsNoIpam") {
+      if (of_pod && prefix == kCalicos && name == "ipAddrsNoIpam") {
         return annotation.bad_value("an address past IPAM is not given by an IPAM plugin; remove the annotation");
       }
-      if (std::ranges::find(kWishes, name) == kWishes.end()) return {};
+      if (std::ranges::find(kWishes, name) == kWishes.end() || (!of_pod && name == "ipAddrs")) return {};
       if (prefix == kCrofts) of_croft.insert(name);
       if (prefix == kCalicos && of_croft.contains(name)) return {};
       return read_wish(annotation, name, out);
@@ -90,5 +88,10 @@ MaybeFault read_pod_annotations(const JsonAt& at, PodWishes& out) {
   if (auto fault = take_all(kCrofts)) return fault;
   return take_all(kCalicos);
 }
+
+}  // namespace
+
+MaybeFault read_pod_annotations(const JsonAt& at, PodWishes& out) { return read_annotations(at, true, out); }
+MaybeFault read_namespace_annotations(const JsonAt& at, PodWishes& out) { return read_annotations(at, false, out); }
 
 }  // namespace croft::wire::cni

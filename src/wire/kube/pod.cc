@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <kube/kube.pb.h>
 
 #include "net/echo.h"
 
@@ -20,6 +22,9 @@ constexpr std::array<std::string_view, 2> kNetworkStatuses = {"k8s.v1.cni.cncf.i
                                                               "k8s.v1.cni.cncf.io/networks-status"};
 constexpr std::array<std::string_view, 2> kCalicosAddresses = {"cni.projectcalico.org/podIP",
                                                                "cni.projectcalico.org/podIPs"};
+
+/// What an object in protobuf begins with.
+constexpr std::string_view kProtobufMark{"k8s\0", 4};
 
 /// The last one counts, as in Go.
 std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name) {
@@ -46,13 +51,23 @@ void add(std::string_view text, PodFact& pod) {
   }
 }
 
-void add_of_status(const std::optional<JsonRef>& status, PodFact& pod) {
-  if (const std::string one = text_of(member_of(status, "podIP")); !one.empty()) add(one, pod);
+/// What a pod says, whichever form it is read from.
+struct Said {
+  std::string name_space, name, uid, node, phase, reason, pod_ip;
+  std::vector<std::string> pod_ips;
+  bool has_unreadable_ips = false;
+  std::map<std::string_view, std::string> annotations;  ///< those that tell of addresses
+};
+
+void read_status(const std::optional<JsonRef>& status, Said& said) {
+  said.phase = text_of(member_of(status, "phase"));
+  said.reason = text_of(member_of(status, "reason"));
+  said.pod_ip = text_of(member_of(status, "podIP"));
   const auto all = member_of(status, "podIPs");
   if (!all || all->is_null()) return;
-  if (all->kind() != JsonKind::array) pod.has_unreadable_address = true;
+  if (all->kind() != JsonKind::array) said.has_unreadable_ips = true;
   for (auto entry = all->first_child(); entry; entry = entry->next_sibling()) {
-    add(text_of(member_of(*entry, "ip")), pod);
+    said.pod_ips.push_back(text_of(member_of(*entry, "ip")));
   }
 }
 
@@ -81,26 +96,24 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   }
 }
 
-}  // namespace
-
-Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
+[[nodiscard]] Result<PodFact> fact_of(Said said) {
   using core::collect::kPodAddressesMax;
   using core::collect::kPodNameBytesMax;
-  if (meta.name.size() > kPodNameBytesMax || meta.name_space.size() > kPodNameBytesMax) {
+  if (said.name.size() > kPodNameBytesMax || said.name_space.size() > kPodNameBytesMax) {
     return fail(ErrorCode::corrupt, fmt::format("a pod's name or namespace has more than {} bytes", kPodNameBytesMax));
   }
   PodFact pod;
-  pod.namespace_name = meta.name_space;
-  pod.name = meta.name;
-  pod.uid = meta.uid;
-  pod.node = text_of(member_of(member_of(object, "spec"), "nodeName"));
-  const auto status = member_of(object, "status");
-  pod.phase = text_of(member_of(status, "phase"));
-  pod.reason = text_of(member_of(status, "reason"));
-  add_of_status(status, pod);
-  const auto annotations = member_of(member_of(object, "metadata"), "annotations");
-  for (const std::string_view name : kCalicosAddresses) add_of_list(text_of(member_of(annotations, name)), pod);
-  for (const std::string_view name : kNetworkStatuses) add_of_networks(text_of(member_of(annotations, name)), pod);
+  pod.namespace_name = std::move(said.name_space);
+  pod.name = std::move(said.name);
+  pod.uid = std::move(said.uid);
+  pod.node = std::move(said.node);
+  pod.phase = std::move(said.phase);
+  pod.reason = std::move(said.reason);
+  pod.has_unreadable_address = said.has_unreadable_ips;
+  if (!said.pod_ip.empty()) add(said.pod_ip, pod);
+  for (const std::string& ip : said.pod_ips) add(ip, pod);
+  for (const std::string_view name : kCalicosAddresses) add_of_list(said.annotations[name], pod);
+  for (const std::string_view name : kNetworkStatuses) add_of_networks(said.annotations[name], pod);
   std::ranges::sort(pod.addresses);
   const auto again = std::ranges::unique(pod.addresses);
   pod.addresses.erase(again.begin(), again.end());
@@ -109,6 +122,82 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
                                                 net::echo(pod.namespace_name), net::echo(pod.name), kPodAddressesMax));
   }
   return pod;
+}
+
+/// Of an annotation that tells of addresses, its name as kept here; nothing of others.
+[[nodiscard]] std::optional<std::string_view> noted(std::string_view name) {
+  for (const auto& names : {kCalicosAddresses, kNetworkStatuses}) {
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) return std::string_view(*found);
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] Result<PodFact> fact_of(const croft::kube::Pod& message) {
+  Said said;
+  said.name_space = message.metadata().namespace_();
+  said.name = message.metadata().name();
+  said.uid = message.metadata().uid();
+  if (said.name.empty() || message.metadata().resource_version().empty()) {
+    return fail(ErrorCode::corrupt, "a pod in a list has no name or no resourceVersion");
+  }
+  said.node = message.spec().node_name();
+  said.phase = message.status().phase();
+  said.reason = message.status().reason();
+  said.pod_ip = message.status().pod_ip();
+  for (const auto& one : message.status().pod_ips()) said.pod_ips.push_back(one.ip());
+  for (const auto& annotation : message.metadata().annotations()) {
+    if (const auto name = noted(annotation.key())) said.annotations[*name] = annotation.value();
+  }
+  return fact_of(std::move(said));
+}
+
+}  // namespace
+
+Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
+  Said said;
+  said.name_space = meta.name_space;
+  said.name = meta.name;
+  said.uid = meta.uid;
+  said.node = text_of(member_of(member_of(object, "spec"), "nodeName"));
+  read_status(member_of(object, "status"), said);
+  const auto annotations = member_of(member_of(object, "metadata"), "annotations");
+  for (const auto& names : {kCalicosAddresses, kNetworkStatuses}) {
+    for (const std::string_view name : names) said.annotations[name] = text_of(member_of(annotations, name));
+  }
+  return fact_of(std::move(said));
+}
+
+Result<PodPage> decode_pods(std::string_view body) {
+  PodPage page;
+  if (!body.starts_with(kProtobufMark)) {
+    TRY(const ApiListPage list, decode_list(body));
+    page.continue_token = list.continue_token;
+    for (const auto& item : list.items) {
+      TRY(PodFact pod, pod_fact(item.value, item.meta));
+      page.pods.push_back(std::move(pod));
+    }
+    return page;
+  }
+  body.remove_prefix(kProtobufMark.size());
+  croft::kube::Unknown envelope;
+  croft::kube::PodList list;
+  const bool is_list = body.size() <= kApiListBytesMax &&
+                       envelope.ParseFromArray(body.data(), static_cast<int>(body.size())) &&
+                       envelope.type_meta().kind() == "PodList" && list.ParseFromString(envelope.raw()) &&
+                       !list.metadata().resource_version().empty();
+  if (!is_list) {
+    return fail(ErrorCode::corrupt,
+                "what the API answered as a list of pods is no PodList in protobuf, or it is cut off");
+  }
+  envelope.Clear();
+  page.continue_token = list.metadata().continue_();
+  page.pods.reserve(static_cast<std::size_t>(list.items_size()));
+  for (const auto& item : list.items()) {
+    TRY(PodFact pod, fact_of(item));
+    page.pods.push_back(std::move(pod));
+  }
+  return page;
 }
 
 }  // namespace croft::wire::kube

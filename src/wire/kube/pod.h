@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "core/collect/facts.h"
 #include "wire/kube/api.h"
 
@@ -12,5 +16,17 @@ namespace croft::wire::kube {
 /// addresses is noted: then nothing is concluded from the others. Error: corrupt, for a name or namespace that none can
 /// have, and for more addresses than kPodAddressesMax.
 [[nodiscard]] Result<core::collect::PodFact> pod_fact(JsonRef object, const ApiMeta& meta);
+
+/// What a list of pods is asked for as: a third of the bytes of JSON, and a fraction of the server's time. One that
+/// has no protobuf answers in JSON.
+inline constexpr std::string_view kAcceptPods = "application/vnd.kubernetes.protobuf, application/json";
+
+/// A part of a list of pods.
+struct PodPage {
+  std::string continue_token;  ///< asks for the next page; empty: this is the last
+  std::vector<core::collect::PodFact> pods;
+};
+/// In protobuf or JSON: the first bytes tell. Errors: corrupt, as of pod_fact() and decode_list().
+[[nodiscard]] Result<PodPage> decode_pods(std::string_view body);
 
 }  // namespace croft::wire::kube

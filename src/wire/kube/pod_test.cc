@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kube/kube.pb.h>
 
 namespace croft::wire::kube {
 namespace {
@@ -76,6 +77,71 @@ TEST(Pod, ANameThatNoneHasIsRefused) {
   ApiMeta meta = object->meta;
   meta.name_space = std::string(2000, 'a');
   EXPECT_EQ(pod_fact(object->value, meta).error().code, ErrorCode::corrupt);
+}
+
+croft::kube::Pod message(const std::string& name) {
+  croft::kube::Pod pod;
+  pod.mutable_metadata()->set_name(name);
+  pod.mutable_metadata()->set_namespace_("shop");
+  pod.mutable_metadata()->set_uid("u-1");
+  pod.mutable_metadata()->set_resource_version("7");
+  auto& noted = *pod.mutable_metadata()->add_annotations();
+  noted.set_key("cni.projectcalico.org/podIPs");
+  noted.set_value("10.0.0.5/32,10.0.0.6/32");
+  pod.mutable_spec()->set_node_name("oak");
+  pod.mutable_status()->set_phase("Failed");
+  pod.mutable_status()->set_reason("Evicted");
+  pod.mutable_status()->set_pod_ip("10.0.0.5");
+  pod.mutable_status()->add_pod_ips()->set_ip("fd00::5");
+  return pod;
+}
+std::string enveloped(const croft::kube::PodList& list, const std::string& kind = "PodList") {
+  croft::kube::Unknown envelope;
+  envelope.mutable_type_meta()->set_api_version("v1");
+  envelope.mutable_type_meta()->set_kind(kind);
+  envelope.set_raw(list.SerializeAsString());
+  return std::string("k8s\0", 4) + envelope.SerializeAsString();
+}
+
+TEST(PodPage, IsReadInEitherForm) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  list.mutable_metadata()->set_continue_("next");
+  *list.add_items() = message("web-0");
+  const auto page = decode_pods(enveloped(list));
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(page->continue_token, "next");
+  const auto in_json =
+      decode_pods(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"next"},
+    "items":[{"metadata":{"name":"web-0","namespace":"shop","uid":"u-1","resourceVersion":"7",
+      "annotations":{"cni.projectcalico.org/podIPs":"10.0.0.5/32,10.0.0.6/32"}},"spec":{"nodeName":"oak"},
+      "status":{"phase":"Failed","reason":"Evicted","podIP":"10.0.0.5","podIPs":[{"ip":"fd00::5"}]}}]})");
+  ASSERT_TRUE(in_json) << in_json.error().message;
+  EXPECT_EQ(in_json->continue_token, "next");
+  for (const PodPage& one : {*page, *in_json}) {
+    ASSERT_EQ(one.pods.size(), 1U);
+    const PodFact& fact = one.pods.front();
+    EXPECT_EQ(fact.namespace_name + "/" + fact.name, "shop/web-0");
+    EXPECT_EQ(fact.uid, "u-1");
+    EXPECT_EQ(fact.node, "oak");
+    EXPECT_EQ(fact.phase, "Failed");
+    EXPECT_EQ(fact.reason, "Evicted");
+    EXPECT_THAT(fact.addresses, ElementsAre(ip("10.0.0.5"), ip("10.0.0.6"), ip("fd00::5")));
+    EXPECT_FALSE(fact.has_unreadable_address);
+  }
+}
+
+TEST(PodPage, WhatIsNoListIsNoEmptyList) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  *list.add_items() = message("web-0");
+  EXPECT_TRUE(decode_pods(enveloped(list)));
+  const std::string whole = enveloped(list);
+  for (std::size_t size = 4; size < whole.size(); ++size) EXPECT_FALSE(decode_pods(whole.substr(0, size))) << size;
+  EXPECT_FALSE(decode_pods(enveloped(list, "Status")));
+  list.mutable_items(0)->mutable_metadata()->clear_name();
+  EXPECT_FALSE(decode_pods(enveloped(list)));
+  EXPECT_FALSE(decode_pods(""));
 }
 
 }  // namespace

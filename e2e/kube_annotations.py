@@ -1,0 +1,130 @@
+"""What pods and namespaces ask for in annotations, read from a real kube-apiserver: by a plugin alone, and by the node's
+agent, which follows them and reads nothing for an ADD.
+
+usage: kube_annotations.py BIN_DIR VERSION
+"""
+
+import json
+import sys
+import time
+
+from etcd import Node
+from kube_agent import REQUESTS, LABEL, start_agent
+from kube_apiserver_lib import KubeApiserver
+from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, run, say
+
+CALICO, CROFT = "cni.projectcalico.org", "ipam.croft.dev"
+
+
+def reads(kube):
+    """GETs of pods and namespaces so far: kube-apiserver's own client asks for none of these by name but its own."""
+    total = 0
+    for labels, value in REQUESTS.findall(kube._send("GET", "/metrics")):
+        of = dict(LABEL.findall(labels.decode()))
+        if of.get("verb") == "GET" and of.get("resource") in ("pods", "namespaces"):
+            total += int(float(value))
+    return total
+
+
+class Pods:
+    def __init__(self, kube, oak):
+        self.kube, self.oak, self.uids = kube, oak, {}
+        oak.args = lambda name: (f"IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME={name};"
+                                 f"K8S_POD_UID={self.uids.get(name, 'none')}")
+
+    def annotated(self, name, annotations):
+        pod = self.kube.call("POST", "/api/v1/namespaces/shop/pods", {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations},
+            "spec": {"nodeName": "oak", "automountServiceAccountToken": False,
+                     "containers": [{"name": "a", "image": "registry.invalid/a"}]}})
+        self.uids[name] = pod["metadata"]["uid"]
+
+    def add(self, name):
+        code, answer, _ = self.oak.finish(self.oak.start("ADD", name))
+        return code, [ip["address"] for ip in answer["ips"]] if code == 0 else answer
+
+    def annotate_namespace(self, annotations):
+        self.kube._send("PATCH", "/api/v1/namespaces/shop", json.dumps({"metadata": {"annotations": annotations}}).encode(),
+                        media="application/merge-patch+json")
+
+
+def begins(answer, *prefixes):
+    code, addresses = answer
+    expect(code == 0 and len(addresses) == len(prefixes) and
+           all(any(a.startswith(p) for a in addresses) for p in prefixes), f"wanted {prefixes}: {answer}")
+
+
+def asks(pods, way):
+    """The same answers with and without agent."""
+    name = lambda what: f"{way}-{what}"
+    pods.annotated(name("plain"), {})
+    begins(pods.add(name("plain")), "10.79.")
+    pods.annotated(name("pool"), {f"{CALICO}/ipv4pools": '["b"]'})
+    begins(pods.add(name("pool")), "10.80.")
+    pods.annotated(name("croft"), {f"{CALICO}/ipv4pools": '["b"]', f"{CROFT}/ipv4pools": '["c"]'})
+    begins(pods.add(name("croft")), "10.81.")
+    pods.annotated(name("dual"), {f"{CALICO}/ipFamilies": '["IPv4","IPv6"]'})
+    begins(pods.add(name("dual")), "10.79.", "fd00:79:")
+    host = {"alone": 200, "agent": 201}[way]
+    pods.annotated(name("fixed"), {f"{CALICO}/ipAddrs": f'["10.80.0.{host}"]'})
+    begins(pods.add(name("fixed")), f"10.80.0.{host}/")
+    pods.annotated(name("wrong"), {f"{CALICO}/ipv4pools": "b"})
+    code, answer = pods.add(name("wrong"))
+    expect(code != 0 and answer["code"] == 7 and f"{CALICO}/ipv4pools" in answer["msg"], f"a wrong one: {answer}")
+    pods.annotated(name("past"), {f"{CALICO}/ipAddrsNoIpam": '["10.80.0.9"]'})
+    code, answer = pods.add(name("past"))
+    expect(code != 0 and "ipAddrsNoIpam" in answer["msg"], f"one past IPAM: {answer}")
+    # A pod that the API does not know: a static one, say.
+    begins(pods.add(name("static")), "10.79.")
+    pods.annotate_namespace({f"{CALICO}/ipv4pools": '["c"]'})
+    time.sleep(1)  # an agent's watch
+    pods.annotated(name("in-namespace"), {})
+    begins(pods.add(name("in-namespace")), "10.81.")
+    pods.annotated(name("over-namespace"), {f"{CALICO}/ipv4pools": '["b"]'})
+    begins(pods.add(name("over-namespace")), "10.80.")
+    pods.annotate_namespace({f"{CALICO}/ipv4pools": None})
+    time.sleep(1)
+    say(f"{way}: as annotated")
+
+
+def test():
+    calico_definitions()
+    with World("kube-annotations", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2],
+                                                                       arguments=["--disable-admission-plugins", "ServiceAccount"]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+        of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+        kube.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        for pool, cidr in (("a", "10.79.0.0/16"), ("b", "10.80.0.0/16"), ("c", "10.81.0.0/16"), ("six", "fd00:79::/64")):
+            run(world.bin / "croft", "--store", store, "pool", "create", pool, "--cidr", cidr, "--gateway", "none")
+        oak = Node(world, of_nodes, "oak")
+        oak.ipam["annotations"] = "api"
+        pods = Pods(kube, oak)
+        asks(pods, "alone")
+        agent, socket = start_agent(world, of_nodes)
+        oak.ipam["agent"] = str(socket)
+        asks(pods, "agent")
+
+        # What it follows it does not read.
+        names = [f"many{i}" for i in range(5)]
+        for name in names:
+            pods.annotated(name, {f"{CALICO}/ipv4pools": '["b"]'})
+        time.sleep(1)
+        before = reads(kube)
+        for name in names:
+            begins(pods.add(name), "10.80.")
+        expect_equal(reads(kube) - before, 0, "GETs of pods and namespaces")
+        agent.terminate()
+        expect_equal(agent.wait(timeout=10), 0, "the agent's end")
+
+        # On another kind of store there is nothing to read them from.
+        oak.ipam.update(agent="none", store=world.store())
+        code, answer = pods.add("elsewhere")
+        expect(code != 0 and answer["code"] == 7 and "ipam.annotations" in answer["msg"], f"another store: {answer}")
+
+
+if __name__ == "__main__":
+    main(test, 3500)

@@ -1,0 +1,58 @@
+#include "store/kube/pod_wishes.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "store/kube/form.h"
+#include "wire/cni/pod_annotations.h"
+#include "wire/kube/requests.h"
+
+namespace croft::store::kube {
+namespace {
+
+using Outcome = Answer::Outcome;
+
+[[nodiscard]] Result<core::PodWishes> wishes_of(Annotated kind, const Answer& answer, const std::string& name) {
+  const bool is_absent = answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
+  if (is_absent) return core::PodWishes{};
+  if (answer.outcome == Outcome::done) {
+    TRY(const auto object, wire::kube::decode_object(answer.body));
+    return wishes_in(kind, object.value, name);
+  }
+  Error error = Error(answer.error).in("annotations of " + name);
+  if (error.code == ErrorCode::permission_denied) {
+    error.message +=
+        "; allow to get pods and namespaces (deploy/kubernetes/access.yaml), or leave ipam.annotations out";
+  }
+  return fail(std::move(error));
+}
+
+}  // namespace
+
+Result<core::PodWishes> wishes_in(Annotated kind, wire::JsonRef object, const std::string& name) {
+  core::PodWishes wishes;
+  const auto metadata = member_of(object, "metadata");
+  const auto annotations = metadata ? member_of(*metadata, "annotations") : std::nullopt;
+  if (!annotations || annotations->is_null()) return wishes;
+  const auto read = kind == Annotated::pod ? wire::cni::read_pod_annotations : wire::cni::read_namespace_annotations;
+  const auto fault = read(wire::JsonAt{*annotations, nullptr, {}, {}}, wishes);
+  if (!fault) return wishes;
+  return fail(invalid_argument(
+      fmt::format("annotations of {} {}: {}", kind == Annotated::pod ? "pod" : "namespace", name, fault->to_string())));
+}
+
+Result<core::AnnotatedWishes> ask_for_wishes(Api& api, const core::PodIdentity& pod, Deadline deadline) {
+  std::array<Request, 2> requests;
+  TRY(requests[0].path, wire::kube::object_path({"", "v1", "pods"}, pod.namespace_name, pod.name));
+  TRY(requests[1].path, wire::kube::object_path({"", "v1", "namespaces"}, {}, pod.namespace_name));
+  const auto answers = api.call_all(requests, deadline);
+  core::AnnotatedWishes wishes;
+  TRY(wishes.pod, wishes_of(Annotated::pod, answers[0], net::echo(fmt::format("{}/{}", pod.namespace_name, pod.name))));
+  TRY(wishes.name_space, wishes_of(Annotated::name_space, answers[1], net::echo(pod.namespace_name)));
+  return wishes;
+}
+
+}  // namespace croft::store::kube

@@ -1,0 +1,202 @@
+#include "store/kube/wish_follower.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "wire/kube/requests.h"
+
+namespace croft::store::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using Outcome = Answer::Outcome;
+using wire::kube::ApiEvent;
+
+constexpr std::int64_t kPageObjects = 500;
+constexpr std::chrono::seconds kCallTime{15};
+/// A connection that is dead and does not say so ends with it: after that the changes since are read.
+constexpr std::chrono::minutes kWatchTime{5};
+constexpr std::chrono::milliseconds kLook{500};
+constexpr std::chrono::milliseconds kPauseMin{100};
+constexpr std::chrono::seconds kPauseMax{10};
+
+}  // namespace
+
+/// One kind of objects, and its thread.
+class WishFollower::Feed {
+ public:
+  Feed(Api& api, Annotated kind, std::string collection, wire::kube::ApiSelection select, const Clock& clock)
+      : api_(api),
+        kind_(kind),
+        collection_(std::move(collection)),
+        select_(std::move(select)),
+        clock_(clock),
+        thread_([this] { run(); }) {}
+  ~Feed() {
+    stop();
+    thread_.join();
+  }
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    stopped_.notify_all();
+  }
+
+  /// `uid` empty: whoever has the name.
+  [[nodiscard]] std::optional<Result<core::PodWishes>> find(const std::string& name, const std::string& uid) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = is_current_ ? known_.find(name) : known_.end();
+    const bool is_it = found != known_.end() && (uid.empty() || found->second.uid == uid);
+    return is_it ? std::optional(found->second.wishes) : std::nullopt;
+  }
+
+ private:
+  struct Known {
+    std::string uid;
+    Result<core::PodWishes> wishes;
+  };
+
+  [[nodiscard]] bool is_stopping() const {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+  void sleep(std::chrono::nanoseconds span) {
+    std::unique_lock lock(mutex_);
+    stopped_.wait_for(lock, span, [this] { return stopping_; });
+  }
+  void set_current(bool is_current) {
+    const std::lock_guard lock(mutex_);
+    is_current_ = is_current;
+  }
+  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
+
+  void run() {
+    std::chrono::nanoseconds pause = kPauseMin;
+    while (!is_stopping()) {
+      if (read_all()) pause = kPauseMin;
+      while (!is_stopping() && !position_.empty()) {
+        if (!follow()) break;
+        pause = kPauseMin;
+        sleep(kPauseMin);
+      }
+      set_current(false);
+      sleep(pause);
+      pause = std::min<std::chrono::nanoseconds>(pause * 2, kPauseMax);
+    }
+  }
+
+  [[nodiscard]] static std::string name_of(const wire::kube::ApiMeta& meta) {
+    return meta.name_space.empty() ? meta.name : fmt::format("{}/{}", meta.name_space, meta.name);
+  }
+  [[nodiscard]] Known known(wire::JsonRef object, const wire::kube::ApiMeta& meta) const {
+    return {meta.uid, wishes_in(kind_, object, net::echo(name_of(meta)))};
+  }
+
+  /// Everything anew; false when it could not be.
+  [[nodiscard]] bool read_all() {
+    position_.clear();
+    std::map<std::string, Known> all;
+    wire::kube::ApiListQuery query;
+    query.select = select_;
+    query.limit = kPageObjects;
+    do {
+      Request request;
+      request.path = wire::kube::list_path(collection_, query);
+      const Answer answer = api_.call(request, in(kCallTime));
+      if (answer.outcome != Outcome::done) return false;
+      const auto page = wire::kube::decode_list(answer.body);
+      if (!page) return false;
+      for (const auto& item : page->items) all.insert_or_assign(name_of(item.meta), known(item.value, item.meta));
+      query.continue_token = page->continue_token;
+      position_ = page->resource_version;
+    } while (!query.continue_token.empty() && !is_stopping());
+    const std::lock_guard lock(mutex_);
+    known_ = std::move(all);
+    return true;
+  }
+
+  /// One watch, until it ends; false when everything has to be read anew, or it could not be opened.
+  [[nodiscard]] bool follow() {
+    wire::kube::ApiWatchQuery query;
+    query.select = select_;
+    query.resource_version = position_;
+    query.timeout = kWatchTime;
+    const WatchAnswer opened = api_.watch(wire::kube::watch_path(collection_, query), in(kCallTime));
+    if (!opened.stream) return false;
+    set_current(true);
+    const Deadline end = in(kWatchTime + kCallTime);
+    while (!is_stopping() && !end.passed(clock_.now())) {
+      const auto event = opened.stream->next(in(kLook));
+      // Servers end every watch after some time, and this goes on from where it was.
+      if (!event) return event.error().code == ErrorCode::unavailable;
+      if (!*event) continue;
+      if ((*event)->type == ApiEvent::Type::error) return false;
+      take(**event);
+    }
+    return true;
+  }
+
+  void take(const ApiEvent& event) {
+    const wire::kube::ApiMeta& meta = event.object->meta;
+    position_ = meta.resource_version;
+    if (event.type == ApiEvent::Type::bookmark) return;
+    const bool is_gone = event.type == ApiEvent::Type::deleted;
+    auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta));
+    const std::lock_guard lock(mutex_);
+    known_.erase(name_of(meta));
+    if (now) known_.emplace(name_of(meta), *std::move(now));
+  }
+
+  Api& api_;
+  const Annotated kind_;
+  const std::string collection_;
+  const wire::kube::ApiSelection select_;
+  const Clock& clock_;
+  std::string position_;      ///< of the thread; empty: everything has to be read
+  mutable std::mutex mutex_;  ///< guards all below
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  bool is_current_ = false;  ///< a watch is open
+  std::map<std::string, Known> known_;
+  std::thread thread_;  ///< the last: it uses all of the above
+};
+
+WishFollower::WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock)
+    : api_(std::move(api)), node_(std::move(node)), clock_(clock) {}
+
+WishFollower::~WishFollower() {
+  for (Feed* feed : {pods_.get(), namespaces_.get()}) {
+    if (feed != nullptr) feed->stop();
+  }
+}
+
+std::optional<Result<core::AnnotatedWishes>> WishFollower::remembered(const core::PodIdentity& pod) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (pods_ == nullptr) {
+      pods_ = std::make_unique<Feed>(*api_, Annotated::pod, "/api/v1/pods",
+                                     wire::kube::ApiSelection{{}, "spec.nodeName=" + node_}, clock_);
+      namespaces_ = std::make_unique<Feed>(*api_, Annotated::name_space, "/api/v1/namespaces",
+                                           wire::kube::ApiSelection{}, clock_);
+    }
+  }
+  if (pod.uid.empty()) return std::nullopt;
+  auto of_pod = pods_->find(fmt::format("{}/{}", pod.namespace_name, pod.name), pod.uid);
+  auto of_namespace = namespaces_->find(pod.namespace_name, {});
+  if (!of_pod || !of_namespace) return std::nullopt;
+  if (!*of_pod) return Result<core::AnnotatedWishes>(fail(of_pod->error()));
+  if (!*of_namespace) return Result<core::AnnotatedWishes>(fail(of_namespace->error()));
+  return Result<core::AnnotatedWishes>(core::AnnotatedWishes{**std::move(of_pod), **std::move(of_namespace)});
+}
+
+}  // namespace croft::store::kube

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "store/kube/pod_wishes.h"
+
+namespace croft::store::kube {
+
+/// What the annotations of the pods of one node, and of all namespaces, ask for: from memory, which follows the API
+/// from the first question on. A hint of moments ago, as what a kubelet knows of a pod is. Safe to use from several
+/// threads.
+class WishFollower {
+ public:
+  /// `clock` must outlive it.
+  WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock);
+  ~WishFollower();
+  WishFollower(const WishFollower&) = delete;
+  WishFollower& operator=(const WishFollower&) = delete;
+
+  /// Of a pod that memory knows by name and UID, and its namespace. Nothing: ask(). An Error is that of wishes_in().
+  [[nodiscard]] std::optional<Result<core::AnnotatedWishes>> remembered(const core::PodIdentity& pod);
+  /// As ask_for_wishes().
+  [[nodiscard]] Result<core::AnnotatedWishes> ask(const core::PodIdentity& pod, Deadline deadline) {
+    return ask_for_wishes(*api_, pod, deadline);
+  }
+
+ private:
+  class Feed;
+  const std::unique_ptr<Api> api_;
+  const std::string node_;
+  const Clock& clock_;
+  std::mutex mutex_;  ///< guards who makes the feeds
+  std::unique_ptr<Feed> pods_, namespaces_;
+};
+
+}  // namespace croft::store::kube
