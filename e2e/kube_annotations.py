@@ -5,6 +5,7 @@ usage: kube_annotations.py BIN_DIR VERSION
 """
 
 import json
+import pathlib
 import sys
 import time
 
@@ -94,6 +95,8 @@ def test():
                                                                        arguments=["--disable-admission-plugins", "ServiceAccount"]) as kube:
         install_definitions(world, kube)
         make_accounts(kube)
+        tree = pathlib.Path(__file__).resolve().parent.parent
+        kube.apply((tree / "deploy" / "kubernetes" / "annotations.yaml").read_text())
         store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
         kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})

@@ -49,6 +49,10 @@ def scrape(address):
             expect_equal(answer.status, 200, "status")
             expect(answer.headers["Content-Type"].startswith("text/plain"), answer.headers["Content-Type"])
             text = answer.read().decode()
+    except urllib.error.HTTPError as error:
+        if error.code == 404:  # the library listens before it has been told what to serve
+            return None
+        raise
     except urllib.error.URLError as error:
         if isinstance(error.reason, ConnectionRefusedError):
             return None

@@ -6,9 +6,10 @@ usage: operator_commands.py BIN_DIR
 
 import json
 import os
+import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, own_environment, run, write_past_croft
+from lib import World, expect, expect_equal, main, own_environment, run, say, write_past_croft
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 
@@ -161,6 +162,7 @@ def reports(croft, held):
     text = croft.text("ip", "release", *both, code=REFUSED)
     expect("2 of 2 addresses held on node node-a would go" in text and "--max-share 1" in text, f"the brake: {text}")
     expect_equal(croft.data("ip", "show", held[0])[0]["state"], "held", "after a refusal")
+    refuse_configured(croft, held[0], both)
     croft.text("ip", "release", *both, "--max-share", "1")
     states = {row["address"]: row["state"] for row in croft.data("ip", "list")}
     expect_equal([states[a] for a in (*held, new)], ["cooling"] * 3 + ["held"], "after the release")
@@ -175,6 +177,21 @@ def reports(croft, held):
     croft.text("ip", "release", new, "--handle", "net.other", code=REFUSED)
     croft.text("ip", "release", new, held[0], code=1)  # the second is not held
     expect_equal(croft.data("ip", "show", new)[0]["state"], "cooling", "released by address")
+
+
+def refuse_configured(croft, address, reports):
+    """An address that is on an interface of this machine is in use, whatever the cache that was looked at lacks."""
+    if os.geteuid() != 0:
+        return say("not root: no network namespace was made")
+    command = f"ip address add {address}/32 dev lo && ip link set lo up && echo up && exec sleep 300"
+    pod = subprocess.Popen(["unshare", "-n", "sh", "-c", command], stdout=subprocess.PIPE)
+    try:
+        expect_equal(pod.stdout.readline(), b"up\n", "a namespace with the address")
+        text = croft.text("ip", "release", *reports, "--max-share", "1", code=REFUSED)
+        expect(f"{address} is configured on lo in" in text, f"a release of what is in use: {text}")
+    finally:
+        pod.kill()
+        pod.wait()
 
 
 def damage(croft):

@@ -16,9 +16,10 @@ bool has_held(const core::Assigned& assigned) {
   return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
 }
 
-/// Where each record is a commit of its own, what is held may be of a plan under way, which takes it back when it fails
-/// (ordered_commit.h): as when an agent is slow and its plugin goes its own way. Who answers with it writes the block
-/// once more; then nobody takes it back.
+/// What is held may be about to go: where each record is a commit of its own, by a plan under way that takes it back
+/// when it fails (ordered_commit.h), as when an agent is slow and its plugin goes its own way; where commits may come
+/// late, by a DEL that nobody waits for any more, and whose tombstone this ADD has lifted. Who answers with it writes
+/// the block once more; then nobody takes it.
 void write_down_held(const core::Snapshot& snapshot, core::Plan<core::AssignAnswer>& plan) {
   const auto* assigned = std::get_if<core::Assigned>(&plan.answer);
   if (assigned == nullptr) return;
@@ -34,12 +35,13 @@ void write_down_held(const core::Snapshot& snapshot, core::Plan<core::AssignAnsw
 
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
                                                      const std::vector<core::PoolSpec>& specs) {
-  const bool is_atomic = context.store.capabilities().atomic_commit;
+  const store::Capabilities can = context.store.capabilities();
+  const bool writes_down = can.late_commits || !can.atomic_commit;
   return transact_with_pools(context, TurnTaking::first, specs,
                              [&](const core::Snapshot& snapshot, const Instant& now) {
                                auto step = core::plan_assign(snapshot, request, now);
                                auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                               if (plan != nullptr && !is_atomic) write_down_held(snapshot, *plan);
+                               if (plan != nullptr && writes_down) write_down_held(snapshot, *plan);
                                return step;
                              });
 }

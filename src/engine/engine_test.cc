@@ -106,6 +106,21 @@ TEST_F(Engine, WithoutCooldownAnAddressIsFreeAtOnce) {
   EXPECT_EQ(add("n"), "10.1.0.4");
 }
 
+TEST_F(Engine, WhoIsAnsweredWithWhatItHeldAlreadyOutrunsALateRelease) {
+  store.set_capabilities({.atomic_commit = true, .shared = true, .late_commits = true});
+  pool("a", "10.1.0.0/26", 26);
+  EXPECT_EQ(add("c1"), "10.1.0.2");
+  // A DEL whose caller went its way, and whose commit is still on the line.
+  const auto key = core::block_key(net::Prefix::parse("10.1.0.0/26").value());
+  const auto seen = store.get(key, Deadline{}).value();
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(add("c1"), "10.1.0.2");
+  const store::Write late{key, seen->value, store::Condition::if_revision(seen->revision)};
+  const auto came = store.commit({&late, 1}, {}, Deadline{});
+  ASSERT_FALSE(came) << "the address is told to c1: nobody may free it by what was seen before";
+  EXPECT_EQ(came.error().code, ErrorCode::conflict);
+}
+
 TEST_F(Engine, DelOfTheUnknownIsASuccessAndMayBeRepeated) {
   pool("a", "10.1.0.0/24", 26);
   const auto commits = store.counts().commit;

@@ -341,7 +341,13 @@ class Pass {
     }
     const store::Capabilities can = context_.store.capabilities();
     const bool is_foreign = can.foreign_writers && !can.kubernetes_services;
+    std::set<std::string> undone;
+    for (const core::audit::IpAddressMend& mend : report_.addresses->mends) undone.insert(mend.address);
     for (const core::audit::IpAddressMend& mend : report_.addresses->mends) {
+      if (mend.remove && mend.make && !can.atomic_commit) {
+        leave_to_kubernetes(mend.address);
+        continue;
+      }
       std::optional<store::Write> rests_on;
       if (mend.service) {
         const auto service = services.find(*mend.service);
@@ -352,6 +358,7 @@ class Pass {
             service != services.end() ? Condition::if_revision(service->second) : Condition::if_absent(), true};
       }
       const auto done = mend_object(mend, rests_on);
+      if (done) undone.erase(mend.address);
       if (done) continue;
       if (done.error().code == ErrorCode::conflict) {
         count_conflict(std::string(core::audit::kIpAddresses));
@@ -360,12 +367,26 @@ class Pass {
       }
       ++report_.failed_tries[std::string(core::audit::kIpAddresses)];
       report_.failures.push_back({std::string(core::audit::kIpAddresses), done.error()});
-      return;
+      break;
+    }
+    // What is told as mended is.
+    for (auto& finding : report_.addresses->findings) {
+      finding.mended = finding.mended && !undone.contains(finding.value);
     }
   }
 
-  /// Another object takes the place of one that is wrong, in one step where the store can: for a kube-apiserver an
-  /// address without object is free, and would be another Service's at once.
+  /// To delete an object and make it anew, with nothing in between, no API can. For a moment the address would be
+  /// anybody's, and who takes it then keeps it beside its Service.
+  void leave_to_kubernetes(const std::string& address) {
+    for (auto& finding : report_.addresses->findings) {
+      if (finding.value == address && finding.mended) {
+        finding.message += ": left to the kube-apiservers, whose own repair does it within minutes";
+      }
+    }
+  }
+
+  /// Another object takes the place of one that is wrong, in one step: for a kube-apiserver an address without object
+  /// is free, and would be another Service's at once. Only on a store that can (leave_to_kubernetes).
   [[nodiscard]] Result<void> mend_object(const core::audit::IpAddressMend& mend,
                                          const std::optional<store::Write>& rests_on) {
     const store::Key key = core::ip_address_key(mend.address);
@@ -388,9 +409,7 @@ class Pass {
     }
     if (!mend.remove) return commit({key, std::move(made), Condition::if_absent(), false});
     const Condition as_seen = Condition::if_revision(look_.object_revisions.at(mend.address));
-    if (!made || context_.store.capabilities().atomic_commit) return commit({key, std::move(made), as_seen, false});
-    TRY_VOID(commit({key, std::nullopt, as_seen, false}));
-    return commit({key, std::move(made), Condition::if_absent(), false});
+    return commit({key, std::move(made), as_seen, false});
   }
 
   const Context& context_;

@@ -526,6 +526,25 @@ TEST(RepairRangesOfAnApi, ObjectsAreMadeAndPortsCompared) {
   EXPECT_FALSE(world.store.get(core::range_allocation_key(core::kServiceNodePorts), Deadline{}).value());
 }
 
+TEST(RepairRangesOfAnApi, AnObjectIsNeverDeletedToBeMadeAnew) {
+  ApiWorld world;
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  world.put(core::service_cidr_key(cidr.name), cidr);
+  world.put_service("a", "10.0.0.7", 30001);
+  core::IpAddressObject odd = core::audit::ip_address_for(*net::parse_address("10.0.0.7"), {"default", "a"});
+  odd.address = "10.0.0.7";
+  odd.labels["ipaddress.kubernetes.io/managed-by"] = "somebody";
+  world.put(core::ip_address_key(odd.address), odd);
+  const auto commits = world.store.counts().commit;
+  const RangeRepairReport report = world.repair();
+  EXPECT_EQ(world.store.counts().commit, commits) << "for a moment the address would be anybody's";
+  ASSERT_EQ(report.addresses->findings.size(), 1U);
+  EXPECT_FALSE(report.addresses->findings.front().mended);
+  EXPECT_THAT(report.addresses->findings.front().message, ::testing::HasSubstr("left to the kube-apiservers"));
+}
+
 TEST(RepairRangesOfAnApi, AnObjectIsNotMadeForAServiceThatWentMeanwhile) {
   ApiWorld world;
   core::ServiceCidrObject cidr;

@@ -179,6 +179,9 @@ struct Capabilities {
   bool reads_one_by_one = false;
   /// Block::settled_in is recorded with its block.
   bool records_settling = false;
+  /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change
+  /// first what it would change (docs/reference/reliability.md#unknown-outcomes).
+  bool late_commits = false;
   /// What the blocks that one commit writes may come to, by core::bytes_of; what else a commit has is small, and has
   /// room besides. A commit that is larger than the store takes nevertheless ends in storage_full.
   std::size_t commit_bytes_max = core::kNoBytesMax;

@@ -10,7 +10,9 @@
 #include "app/croft/json_output.h"
 #include "app/croft/report.h"
 #include "base/nearest.h"
+#include "core/host_local/audit.h"
 #include "edge/error_table.h"
+#include "edge/facts/host_local_facts.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
 #include "net/echo.h"
@@ -183,6 +185,26 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   return fail(std::move(error));
 }
 
+/// An address that is on an interface of this machine is somebody's, whatever a cache that was looked at lacks:
+/// runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen, and nothing
+/// refused.
+[[nodiscard]] Result<void> refuse_configured(const ReportContent& content, const ReleaseOptions& options) {
+  if (options.force) return {};
+  core::host_local::SignsOfLife life;
+  edge::look_at_namespaces(true, life);
+  std::string list;
+  for (const core::AddressToRelease& one : content.unused) {
+    const auto found = life.configured.find(one.address);
+    if (found == life.configured.end()) continue;
+    list += fmt::format("{}{} is configured on {}", list.empty() ? "" : "; ", one.address.to_string(), found->second);
+  }
+  if (list.empty()) return {};
+  return fail(Error{ErrorCode::refused_for_safety,
+                    "the report names addresses of this machine that are in use: check again with every CNI cache "
+                    "directory of its runtimes, or release all the same with --force",
+                    list});
+}
+
 [[nodiscard]] Result<int> release_addresses(CommandLine& line, const ReleaseOptions& options) {
   TRY_VOID(check_ways(options));
   ReportContent content;
@@ -190,6 +212,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
     TRY(content.unused, wanted_of(options));
   } else if (!options.reports.empty()) {
     TRY(content, read_reports(options, line.store_url));
+    TRY_VOID(refuse_configured(content, options));
   }
   TRY(const engine::Context context, line.open());
   if (!options.pod.empty()) {
@@ -220,7 +243,8 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
                       "Release the unused addresses in a report of `croft check --report`, and delete its leaked "
                       "handles; with several reports, only what all of them list");
   command->add_flag("--force", options->force,
-                    "Accept a report of another version, or of calicoctl; with --pod, release the addresses of all "
+                    "Accept a report of another version, or of calicoctl, and of addresses that are in use on this "
+                    "machine; with --pod, release the addresses of all "
                     "sandboxes of that name");
   command
       ->add_option(

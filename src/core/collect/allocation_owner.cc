@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/register/names.h"
+#include "core/register/owner.h"
 
 namespace croft::core::collect {
 namespace {
@@ -32,6 +33,13 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
   owner.namespace_name = text_of(attribute, kNamespaceKey);
   owner.pod = text_of(attribute, kPodKey);
   owner.uid = text_of(attribute, kPodUidKey);
+  owner.network = text_of(attribute, kNetworkKey);
+  // Written where the handle alone does not tell (core/register/owner.h).
+  if (owner.network.empty()) {
+    owner.network = std::string_view(*attribute.handle_id).substr(0, attribute.handle_id->find_last_of('.'));
+  }
+  owner.interface_name = text_of(attribute, kInterfaceKey);
+  owner.made = text_of(attribute, kTimestampKey);
   if (is_machine(attribute)) return owner;
   if (text_of(attribute, kTypeKey).ends_with(kTunnelSuffix)) {
     owner.kind = AllocationOwner::Kind::tunnel;

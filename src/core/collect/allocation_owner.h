@@ -17,6 +17,7 @@ struct AllocationOwner {
     kept,    ///< never collected: nobody outside can tell whether it is alive (no pod, a virtual machine, Windows' own)
   } kind = Kind::kept;
   std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
+  std::string_view network, interface_name, made;   ///< likewise; `made` as base/time_text.h's go_utc_text
 };
 [[nodiscard]] AllocationOwner owner_of_allocation(const Attribute& attribute);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -134,6 +135,29 @@ class Judge {
     confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
   }
 
+  /// Whether a pod reports an address that it was given later, in the place of this one. What a pod reports may be of
+  /// a sandbox before, where its node's kubelet is away, and is of its first interface only: by itself it proves
+  /// nothing against another address that the pod holds.
+  [[nodiscard]] bool is_superseded(const HeldRow& row, const Facts::Pod& pod) {
+    if (rows_by_pod_.empty()) {
+      const auto& held = view_.held();
+      rows_by_pod_.reserve(held.size());
+      for (std::uint32_t i = 0; i < held.size(); ++i) rows_by_pod_.emplace_back(held[i].pod, i);
+      std::ranges::sort(rows_by_pod_);
+    }
+    const auto begin = std::ranges::lower_bound(rows_by_pod_, row.pod, {}, [](const auto& one) { return one.first; });
+    for (auto one = begin; one != rows_by_pod_.end() && one->first == row.pod; ++one) {
+      const HeldRow& other = view_.held()[one->second];
+      if (other.kind != row.kind || other.line != row.line || &other == &row) continue;
+      const bool is_later = other.made_ns != 0 && row.made_ns != 0
+                                ? other.made_ns > row.made_ns
+                                : other.block == row.block && other.sequence > row.sequence;
+      const net::Address address = view_.address(other).unmapped();
+      if (is_later && std::ranges::find(pod.addresses, address) != pod.addresses.end()) return true;
+    }
+    return false;
+  }
+
   void judge_held() {
     undecided_handles_.reserve(view_.held().size());
     for (const HeldRow& row : view_.held()) {
@@ -144,7 +168,9 @@ class Judge {
       }
       const net::Address address = view_.address(row);
       const bool absent = nodes_[row.node].absent;
-      const Doubt why = doubt_of_pod(facts_, facts_.pod_by_identity(row.pod), address, absent);
+      const Facts::Pod pod = facts_.pod_by_identity(row.pod);
+      Doubt why = doubt_of_pod(facts_, pod, address, absent);
+      if (why == Doubt::not_the_pods && !is_superseded(row, pod)) why = Doubt::none;
       if (why != Doubt::none) {
         doubt(row, address, why == Doubt::node_gone);
         continue;
@@ -278,6 +304,7 @@ class Judge {
   const bool remembers_;
   std::size_t held_on_unknown_ = 0;
   std::vector<NodeState> nodes_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> rows_by_pod_;  ///< sorted; made when it is asked for
   std::vector<Leak> confirmed_;
   std::vector<std::uint64_t> undecided_handles_;  ///< that hold an address which isn't proven dead
   Verdict verdict_;

@@ -36,6 +36,8 @@ TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
   EXPECT_EQ(scene.after_two_looks(), GetParam().expected);
 }
 
+std::map<std::string, std::string> of_web() { return {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}}; }
+
 void PodAttributesWithTunnelAddressOfNode(Scene& s) {
   s.hold_for_pod("10.0.0.3", "web");
   s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")};
@@ -84,12 +86,61 @@ INSTANTIATE_TEST_SUITE_P(
                s.pod("web", {"10.0.0.3"}).phase = "Failed";
              },
              {}},
-        Case{"pod has another address",
+        Case{"pod has another address that it got later",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web());
+               s.hold("10.0.0.4", "net.new", of_web());
+               s.pod("web", {"10.0.0.4"});
+             },
+             {"10.0.0.3 not_the_pods"}},
+        Case{"pod reports what its sandbox before had",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.old", of_web());
+               s.hold("10.0.0.4", "net.new", of_web());
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod reports an address of another network of its",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "storage.one", of_web());
+               s.hold("10.0.0.4", "net.one", of_web());
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"pod reports an address of another interface of its",
+             [](Scene& s) {
+               std::map<std::string, std::string> further = of_web();
+               further["ifname"] = "net1";
+               s.hold("10.0.0.3", "net.one", further);
+               s.hold("10.0.0.4", "net.two", of_web());
+               s.pod("web", {"10.0.0.4"});
+             },
+             {}},
+        Case{"pod got the other address later by its node's clock",
+             [](Scene& s) {
+               std::map<std::string, std::string> old = of_web(), later = of_web();
+               old["timestamp"] = "2026-01-15 10:00:00.5 +0000 UTC";
+               later["timestamp"] = "2026-01-15 10:00:01 +0000 UTC";
+               s.block("10.0.0.16/28", "n1");
+               s.hold("10.0.0.17", "net.old", old);
+               s.hold("10.0.0.3", "net.new", later);
+               s.pod("web", {"10.0.0.3"});
+             },
+             {"10.0.0.17 not_the_pods"}},
+        Case{"nothing tells whether it got the other address later",
+             [](Scene& s) {
+               s.block("10.0.0.16/28", "n1");
+               s.hold("10.0.0.17", "net.old", of_web());
+               s.hold("10.0.0.3", "net.new", of_web());
+               s.pod("web", {"10.0.0.3"});
+             },
+             {}},
+        Case{"pod reports an address that nobody holds",
              [](Scene& s) {
                s.hold_for_pod("10.0.0.3", "web");
                s.pod("web", {"10.0.0.4"});
              },
-             {"10.0.0.3 not_the_pods"}},
+             {}},
         Case{"address is one of several of the pod",
              [](Scene& s) {
                s.hold_for_pod("10.0.0.3", "web");
@@ -730,7 +781,8 @@ TEST_F(Time, EvidenceTellsBothLooksTheHolderAndWhatProvedIt) {
 
 TEST_F(Surplus, EvidenceOfAMismatchNamesThePodsAddresses) {
   block("10.0.0.0/28", "n1");
-  hold_for_pod("10.0.0.4", "web");
+  hold("10.0.0.4", "net.old", {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}});
+  hold_for_pod("10.0.0.3", "web");
   static_cast<void>(look());
   clock.advance(15min);
   const Verdict verdict = look();

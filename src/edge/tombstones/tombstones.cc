@@ -97,7 +97,8 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   const Deadline wait{std::min(Deadline::after(clock_.now(), kLockWaitMax).at_since_boot, what.deadline.at_since_boot)};
   if (!lock.lock(clock_, wait)) return Outcome::left;
   const auto content = os::read_file(path, wire::kTombstoneBytesMax);
-  if (!content && content.error().code == ErrorCode::not_found) return Outcome::left;
+  // What could not be read says nothing of the file: there may be no descriptor, or no memory, for now.
+  if (!content && content.error().code != ErrorCode::invalid_argument) return Outcome::left;
   auto tombstone = content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()));
   if (tombstone && name_of(tombstone->owner) != name) {
     // No ADD of that owner would find it.

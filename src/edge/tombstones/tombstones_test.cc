@@ -1,5 +1,9 @@
 #include "edge/tombstones/tombstones.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -193,6 +197,32 @@ TEST_F(TombstonesTest, WhatCantBeReadIsSetAsideAndNamedOnce) {
   log_.clear();
   replay();
   EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(TombstonesTest, WhatCannotBeReadForNowIsLeft) {
+  leave("c1");
+  const auto before = files();
+  ASSERT_EQ(before.size(), 1U);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{128, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  // From none left to enough: at each number it is done, or left as it is.
+  for (std::size_t free = 0; free < 8 && files() == before; ++free) {
+    std::vector<int> taken;
+    for (int file = 0; file >= 0;) {
+      file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (file >= 0) taken.push_back(file);
+    }
+    for (std::size_t i = 0; i < free; ++i) ::close(taken[i]);
+    replay();
+    for (std::size_t i = free; i < taken.size(); ++i) ::close(taken[i]);
+    EXPECT_THAT(files(".damaged"), IsEmpty()) << free << " descriptors";
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  replay();
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_THAT(files(".damaged"), IsEmpty());
 }
 
 TEST_F(TombstonesTest, WithoutADirectoryNoneAreKept) {

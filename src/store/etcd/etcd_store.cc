@@ -59,6 +59,7 @@ class EtcdStore final : public Store {
             .durable = true,
             .foreign_writers = true,
             .cheap_counts = true,
+            .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = registry_ != nullptr,
             .kubernetes_services = registry_ != nullptr && registry_->has(Kind::service)};

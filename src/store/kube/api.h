@@ -21,6 +21,10 @@ struct Request {
   std::string body;  ///< none for a GET
   std::string content_type = "application/json";
   std::string accept = "application/json";
+  /// Only over this connection (Answer::connection): else it is not sent, and `not_done` with the code conflict. For a
+  /// write that rests on what was read over that one: behind another there may be another storage, or the same one put
+  /// back to an older state, where a resourceVersion comes a second time. 0: over any.
+  std::uint64_t only_on = 0;
   /// Whether it changes nothing, so that it may be asked twice.
   [[nodiscard]] bool is_read() const { return method == Method::get; }
 };
@@ -35,7 +39,9 @@ struct Answer {
     unknown,   ///< it was sent, and may or may not have been processed; read back before deciding anything
   } outcome = Outcome::not_done;
   int http_status = 0;  ///< 0: there was no answer
-  std::string body;     ///< done
+  /// done: over which connection it came, counted from 1; 0 where that is not known.
+  std::uint64_t connection = 0;
+  std::string body;  ///< done
   /// refused; also unknown, where an answer said why. Its texts are the server's: not fit for a terminal.
   wire::kube::ApiStatus status;
   /// Unless done: one line, with the code a store would give. Conflict (409), already_exists, not_found (404), too_old

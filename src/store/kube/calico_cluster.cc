@@ -36,9 +36,12 @@ bool is_known(const Objects& objects, CalicoReadiness& readiness, std::chrono::n
     if (ready && ready->kind() == wire::JsonKind::boolean && !ready->boolean()) {
       const std::lock_guard lock(readiness.mutex);
       readiness.ready_at.reset();
-      return fail(ErrorCode::unavailable,
-                  "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
-                  "data is moved; nothing is written until that is over");
+      return fail(
+          ErrorCode::unavailable,
+          "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
+          "data is moved; nothing is written until that is over. A migration to projectcalico.org/v3 leaves the "
+          "older group so for good: name the new one then (CALICO_API_GROUP, or ?group=projectcalico.org/v3 in "
+          "the store's URL)");
     }
   }
   const std::lock_guard lock(readiness.mutex);

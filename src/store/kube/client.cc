@@ -64,6 +64,7 @@ class Client::Impl {
   struct Connection {
     std::shared_ptr<os::Http2Connection> http2;
     std::size_t server = 0;
+    std::uint64_t number = 0;
   };
   struct Attempt {
     Verdict verdict;
@@ -108,6 +109,7 @@ class Client::Impl {
   std::mutex mutex_;
   Random& random_;           ///< guarded by mutex_
   Connection current_;       ///< guarded by mutex_; without http2: none
+  std::uint64_t made_ = 0;   ///< guarded by mutex_: connections
   std::size_t server_;       ///< guarded by mutex_: where `current_` leads to, or where to begin
   bool connecting_ = false;  ///< guarded by mutex_: a thread is dialing
   std::condition_variable connected_;
@@ -138,7 +140,7 @@ Result<Client::Impl::Connection> Client::Impl::connection(Deadline deadline) {
   connected_.notify_all();
   if (!dialed) return fail(dialed.error());
   server_ = dialed->server;
-  current_ = {std::move(dialed->connection), dialed->server};
+  current_ = {std::move(dialed->connection), dialed->server, ++made_};
   return current_;
 }
 
@@ -174,6 +176,12 @@ Deadline Client::Impl::reply_by(const Request& request, Deadline deadline) const
 
 Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& request, const std::string& token,
                                         Deadline deadline) {
+  if (request.only_on != 0 && request.only_on != on.number) {
+    Verdict verdict;
+    verdict.answer.error = {ErrorCode::conflict, "the connection to the API server is another; read again", {}};
+    verdict.next = Next::end;
+    return {nullptr, std::move(verdict)};
+  }
   if (!request.is_read()) {
     // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
     const auto ready = on.http2->wait_until_ready(deadline);
@@ -282,6 +290,7 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
     if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
     Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, deadline);
     Verdict& verdict = made.verdict;
+    verdict.answer.connection = on->number;
     if (verdict.answer.outcome == Answer::Outcome::done) return {std::move(verdict.answer), std::move(made.stream)};
     note_failure(verdict, *on);
     if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
@@ -291,7 +300,8 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
 void Client::Impl::note_failure(Verdict& verdict, const Connection& on) {
   verdict.answer.error = verdict.answer.error.in(dialer_.server(on.server).text());
   if (verdict.server_is_bad) dialer_.set_aside(on.server);
-  const bool is_lost = verdict.answer.http_status == 0 || verdict.server_is_bad;
+  const bool is_sent = verdict.answer.error.code != ErrorCode::conflict;
+  const bool is_lost = (verdict.answer.http_status == 0 && is_sent) || verdict.server_is_bad;
   if (is_lost) give_up(on);
 }
 
@@ -314,6 +324,7 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
         continue;
       }
       Attempt made = finish(begun[i], some[i], false, deadline);
+      made.verdict.answer.connection = on->number;
       const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
       if (!is_done) note_failure(made.verdict, *on);
       // What nobody has processed, and reads, may be asked again.

@@ -226,6 +226,7 @@ class KubeStore final : public Store {
             .keeps_hints = false,
             .reads_one_by_one = true,
             .records_settling = true,
+            .late_commits = true,
             .commit_bytes_max = kBlockBytesMax,
             .sees_kubernetes = options_.sees_services,
             .sees_range_bitmaps = false,

@@ -208,7 +208,8 @@ Leadership::Heard Leadership::listen(Deadline deadline) {
     if (watch_ == nullptr) return Heard::no_watch;
   }
   using Type = wire::kube::ApiEvent::Type;
-  for (;;) {
+  // Events that are there already come however late it is: a Lease that changes all the time must not keep anybody.
+  for (bool is_first = true; is_first || !deadline.passed(clock_.now()); is_first = false) {
     const auto event = watch_->next(deadline);
     if (event && !*event) return Heard::nothing;
     if (!event || (*event)->type == Type::error) {
@@ -222,6 +223,7 @@ Leadership::Heard Leadership::listen(Deadline deadline) {
     sight_.see(*record, clock_.now());
     if (record->holder.empty()) return Heard::release;
   }
+  return Heard::nothing;
 }
 
 // ---------------------------------------------------------------- giving it back

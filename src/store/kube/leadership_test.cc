@@ -369,6 +369,46 @@ TEST_F(LeadershipTest, WithoutTheResourceNobodyLeads) {
   EXPECT_TRUE(attempt.failure);
 }
 
+/// Always has something to tell.
+class Flood final : public WatchStream {
+ public:
+  explicit Flood(ManualClock& clock) : clock_(clock) {}
+  [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
+    clock_.advance(1ms);
+    EXPECT_LT(++told_, 10'000) << "it is still listened to";
+    if (told_ >= 10'000) return fail(ErrorCode::unavailable, "enough");
+    return std::optional(
+        wire::kube::decode_event(R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}})").value());
+  }
+
+ private:
+  ManualClock& clock_;
+  int told_ = 0;
+};
+class FloodingApi final : public FakeApi {
+ public:
+  FloodingApi(std::shared_ptr<FakeCluster> cluster, ManualClock& clock)
+      : FakeApi(std::move(cluster), clock), clock_(clock) {}
+  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override {
+    WatchAnswer opened;
+    opened.answer.outcome = Answer::Outcome::done;
+    opened.stream = std::make_unique<Flood>(clock_);
+    return opened;
+  }
+
+ private:
+  ManualClock& clock_;
+};
+
+TEST_F(LeadershipTest, ALeaseThatNeverRestsKeepsNoCandidateListening) {
+  ASSERT_TRUE(a.attempt().leads);
+  ManualClock clock;
+  FloodingApi api(cluster, clock);
+  const auto who = Leadership::make(api, {"croft-system", "croftd-controller", "flooded", {}}, clock).value();
+  ASSERT_FALSE(who->attempt().leads);
+  EXPECT_EQ(who->listen(Deadline::after(clock.now(), 200ms)), Leadership::Heard::nothing);
+}
+
 TEST_F(LeadershipTest, ACandidateHearsOfTheRelease) {
   using Heard = Leadership::Heard;
   const auto listen = [](Candidate& who) { return who.leadership->listen(Deadline::after(who.clock.now(), 1ms)); };

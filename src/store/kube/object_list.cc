@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "store/kube/list_walk.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
@@ -21,6 +22,7 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
                            const std::function<Result<std::string>(const std::string& body)>& take) {
   wire::kube::ApiListQuery query;
   query.limit = kPageObjects;
+  ListWalk walk(query, clock);
   begin();
   for (int tries = 1;;) {
     Request request;
@@ -33,6 +35,7 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
       begin();
       continue;
     }
+    if (walk.asks_for_less(answer)) continue;
     if (answer.outcome != Outcome::done) {
       Error error = Error(answer.error).in(what);
       if (error.code == ErrorCode::permission_denied) {
@@ -40,7 +43,10 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
       }
       return fail(std::move(error));
     }
-    TRY(query.continue_token, take(answer.body));
+    const auto token = take(answer.body);
+    if (!token && walk.asks_for_less(token.error())) continue;
+    if (!token) return fail(token.error());
+    TRY_VOID(walk.go_on(*token));
     if (query.continue_token.empty()) return {};
   }
 }

@@ -1,12 +1,14 @@
 #include "store/kube/objects.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/printable.h"
 #include "net/echo.h"
+#include "store/kube/list_walk.h"
 
 namespace croft::store::kube {
 namespace {
@@ -19,6 +21,7 @@ constexpr std::int64_t kPageObjects = 500;
 constexpr const char* kAsRemembered = "0";
 constexpr int kListTries = 5;
 constexpr int kCreateTries = 8;
+constexpr int kConnectionTries = 3;
 constexpr std::size_t kSeenMax = 20'000;
 /// The objects without their specs; a server that cannot gives them whole.
 constexpr std::string_view kAcceptNames =
@@ -101,7 +104,7 @@ Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
   return wire::kube::collection_path(form.resource_of(kind));
 }
 
-void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
+void Objects::remember(const Key& key, const wire::kube::ApiObject& object, const Answer& answer) {
   const auto revision = revision_of(object.meta.resource_version);
   const auto metadata = member_of(object.value, "metadata");
   const auto finalizers = metadata ? member_of(*metadata, "finalizers") : std::nullopt;
@@ -115,8 +118,25 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
   if (seen_.size() >= kSeenMax) seen_.clear();
   seen_.insert_or_assign(fmt::format("{} {}", static_cast<int>(key.kind), key.name),
                          Seen{object.meta.uid, revision.value_or(Revision()), has_finalizers,
-                              label ? std::string(label->text()) : std::string()});
+                              label ? std::string(label->text()) : std::string(), answer.connection,
+                              std::hash<std::string>{}(answer.body)});
 }
+
+Result<bool> Objects::is_as_seen(const Key& key, Revision revision, Deadline deadline) {
+  const Seen before = seen(key);
+  TRY(const auto found, look(key, deadline));
+  return found && !found->stored.is_deleted && found->stored.record.revision == revision &&
+         before.revision == revision && seen(key).text_hash == before.text_hash;
+}
+
+namespace {
+
+/// The write was not sent: what it rests on came over another connection.
+[[nodiscard]] bool is_of_another_connection(const Answer& answer) {
+  return answer.outcome == Outcome::not_done && answer.error.code == ErrorCode::conflict;
+}
+
+}  // namespace
 
 void Objects::note(Revision revision) {
   const std::lock_guard lock(mutex_);
@@ -190,7 +210,7 @@ Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const 
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   TRY(auto object, wire::kube::decode_object(answer.body));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
-  remember(key, object);
+  remember(key, object, answer);
   return std::optional(Found{std::move(stored), std::move(object)});
 }
 
@@ -338,20 +358,27 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
   std::set<std::string> seen;
   for (Part& part : parts) {
     part.query.limit = std::min(part.query.limit, static_cast<std::int64_t>(page_max));
-    do {
+    ListWalk walk(part.query, clock_);
+    bool is_whole = false;
+    while (!is_whole) {
       const Answer answer = api_.call(page_of(part), until());
-      if (is_unknown(answer) && part.form->may_be_unknown(listing.kind)) break;
+      if (walk.asks_for_less(answer)) continue;
+      is_whole = is_unknown(answer) && part.form->may_be_unknown(listing.kind);
+      if (is_whole) continue;
       if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
-      TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
-      if (const auto revision = revision_of(page.resource_version)) note(*revision);
-      part.query.continue_token = page.continue_token;
-      for (const ApiListPage::Item& item : page.items) {
+      const auto page = wire::kube::decode_list(answer.body);
+      if (!page && walk.asks_for_less(page.error())) continue;
+      if (!page) return fail(page.error());
+      if (const auto revision = revision_of(page->resource_version)) note(*revision);
+      TRY_VOID(walk.go_on(page->continue_token));
+      for (const ApiListPage::Item& item : page->items) {
         TRY(Stored stored, part.form->decode(listing.kind, nullptr, item.value, item.meta));
         if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
         if (parts.size() > 1 && !seen.insert(stored.record.key.name).second) continue;
         TRY_VOID(take(stored.record));
       }
-    } while (!part.query.continue_token.empty());
+      is_whole = page->continue_token.empty();
+    }
   }
   return {};
 }
@@ -369,20 +396,29 @@ void Objects::put_in_order(std::vector<Record>& records) {
 /// All pages, which are of one moment, beginning with the one that was asked for already.
 template <class Take>
 Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, Take take) {
+  ListWalk walk(part.query, clock_);
   for (int tries = 1;;) {
     const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410 && tries++ < kListTries;
     if (is_lost) {
       // The rest of this moment is no longer known: from the beginning.
       TRY_VOID(take(nullptr));
       part.query.continue_token.clear();
-    } else {
+    } else if (!walk.asks_for_less(answer)) {
       if (is_unknown(answer) && part.form->may_be_unknown(part.listing->kind)) return {};
       if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
-      TRY(const ApiListPage page, wire::kube::decode_list(answer.body));
-      if (const auto revision = revision_of(page.resource_version)) note(*revision);
-      part.query.continue_token = page.continue_token;
-      TRY(const bool goes_on, take(&page));
-      if (!goes_on || part.query.continue_token.empty()) return {};
+      const auto page = wire::kube::decode_list(answer.body);
+      if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
+      if (page) {
+        if (const auto revision = revision_of(page->resource_version)) note(*revision);
+        TRY_VOID(walk.go_on(page->continue_token));
+        TRY(const bool goes_on, take(&*page));
+        if (!goes_on || part.query.continue_token.empty()) return {};
+      }
+    }
+    // To read what has come takes time too.
+    if (deadline.passed(clock_.now())) {
+      return fail(ErrorCode::deadline_exceeded,
+                  fmt::format("{} list: there was no time left", core::name_of(part.listing->kind)));
     }
     answer = api_.call(page_of(part), deadline);
   }
@@ -445,7 +481,7 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
   const auto object = wire::kube::decode_object(answer.body);
   // It is written; only what the answer says of it is not understood.
   if (!object) return fail(Error(object.error()).in("written, but"));
-  remember(key, *object);
+  remember(key, *object, answer);
   if (value != nullptr && is_setting(key.kind)) {
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
     if (core::without_rest(stored.record.value) != core::without_rest(*value)) {
@@ -484,8 +520,12 @@ Result<Request> Objects::update_of(const Key& key, const Value& value, Revision 
   if (revision.value == 0) return fail(conflict_on(key));  // no record has it
   TRY(const Form* form, form_of(key.kind));
   TRY(std::string path, path_of(*form, key));
-  const Basis basis{seen(key).uid, resource_version_of(revision)};
-  return request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
+  const Seen known = seen(key);
+  const Basis basis{known.uid, resource_version_of(revision)};
+  Request request =
+      request_of(Request::Method::put, std::move(path), form->encode(key, value, token, basis, clock_.now().wall));
+  if (known.revision == revision) request.only_on = known.connection;
+  return request;
 }
 
 Result<Revision> Objects::updated(const Key& key, const Value& value, const Answer& answer) {
@@ -499,8 +539,14 @@ Result<Revision> Objects::updated(const Key& key, const Value& value, const Answ
 
 Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
                                  Deadline deadline) {
-  TRY(const Request request, update_of(key, value, revision, token));
-  return updated(key, value, api_.call(request, deadline));
+  for (int tries = 0; tries < kConnectionTries; ++tries) {
+    TRY(const Request request, update_of(key, value, revision, token));
+    const Answer answer = api_.call(request, deadline);
+    if (!is_of_another_connection(answer)) return updated(key, value, answer);
+    TRY(const bool is_same, is_as_seen(key, revision, deadline));
+    if (!is_same) break;
+  }
+  return fail(conflict_on(key));
 }
 
 Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revision) const {
@@ -512,7 +558,10 @@ Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revi
   const bool goes_at_once = known.revision == revision && !known.has_finalizers;
   if (!goes_at_once && form->marks_deleted(key.kind)) return std::optional<Request>();
   const wire::kube::ApiPreconditions only_if{known.uid, resource_version_of(revision)};
-  return request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
+  Request request =
+      request_of(Request::Method::delete_object, std::move(path), wire::kube::encode_delete_options(only_if));
+  if (known.revision == revision) request.only_on = known.connection;
+  return request;
 }
 
 Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
@@ -540,6 +589,7 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
 }
 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Answer& answer) {
+  if (is_of_another_connection(answer)) return std::nullopt;
   if (write.condition.kind == Condition::Kind::revision) {
     return write.value ? updated(write.key, *write.value, answer)
                        : removed(write.key, write.condition.revision, answer);
@@ -553,8 +603,14 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const An
 }
 
 Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteToken& token, Deadline deadline) {
-  TRY(const auto request, removal_of(key, revision));
-  if (request) return removed(key, revision, api_.call(*request, deadline));
+  for (int tries = 0;; ++tries) {
+    TRY(const auto request, removal_of(key, revision));
+    if (!request) break;
+    const Answer answer = api_.call(*request, deadline);
+    if (!is_of_another_connection(answer)) return removed(key, revision, answer);
+    TRY(const bool is_same, is_as_seen(key, revision, deadline));
+    if (!is_same || tries >= kConnectionTries) return fail(conflict_on(key));
+  }
   TRY(const Form* form, form_of(key.kind));
   TRY(const std::string path, path_of(*form, key));
   // The mark decides; what follows only clears away.

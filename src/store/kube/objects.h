@@ -71,8 +71,9 @@ class Objects {
                                       const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take);
 
-  // Single writes. Errors, beside those of every call: conflict, naming the key, when what is there is another object
-  // than the condition says; unknown_outcome.
+  // Single writes. Those of a revision go over the connection over which that was read, or after a look that it still
+  // is what was read. Errors, beside those of every call: conflict, naming the key, when what is there is another
+  // object than the condition says; unknown_outcome.
 
   [[nodiscard]] Result<Revision> create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline);
   [[nodiscard]] Result<Revision> update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
@@ -145,9 +146,14 @@ class Objects {
     std::string uid;
     Revision revision;
     bool has_finalizers = true;
-    std::string owner_label;  ///< the value of wire::kube::kOwnerLabel; empty: none
+    std::string owner_label;       ///< the value of wire::kube::kOwnerLabel; empty: none
+    std::uint64_t connection = 0;  ///< over which it came (Answer::connection)
+    std::size_t text_hash = 0;     ///< of the object as the API wrote it
   };
-  void remember(const Key& key, const wire::kube::ApiObject& object);
+  void remember(const Key& key, const wire::kube::ApiObject& object, const Answer& answer);
+  /// After a write was not sent since it rests on what came over another connection: whether the object still is what
+  /// was seen, to the letter. A storage that was put back may have given its revision to something else.
+  [[nodiscard]] Result<bool> is_as_seen(const Key& key, Revision revision, Deadline deadline);
   [[nodiscard]] Seen seen(const Key& key) const;
 
   Api& api_;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
+#include "store/kube/list_walk.h"
 
 namespace croft::store::kube {
 namespace {
@@ -87,6 +88,36 @@ TEST_F(PodList, WhatAServerForgetsInTheMiddleIsReadAnew) {
 TEST_F(PodList, AnEndInTheMiddleIsAnError) {
   api.page({"a"}, "token");
   EXPECT_FALSE(list());
+}
+
+TEST_F(PodList, APageThatIsTooLargeIsAskedForInSmallerParts) {
+  Answer too_long;
+  too_long.error = {ErrorCode::invalid_argument, "the answer is longer than 67108864 bytes", {}};
+  api.answers.push_back(too_long);
+  api.page({"a"}, "token");
+  api.page({"b"});
+  ASSERT_TRUE(list());
+  EXPECT_THAT(names, testing::ElementsAre("a", "b"));
+  EXPECT_THAT(api.asked[0], HasSubstr("limit=500"));
+  EXPECT_THAT(api.asked[1], HasSubstr("limit=62"));
+  // A single object that is too large is said.
+  for (int i = 0; i < 5; ++i) api.answers.push_back(too_long);
+  EXPECT_FALSE(list());
+}
+
+TEST_F(PodList, AListWithoutAnEndIsGivenUp) {
+  api.page({"a"}, "token");
+  api.page({"b"}, "token");
+  api.page({"c"}, "token");
+  const auto listed = list();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::corrupt);
+  wire::kube::ApiListQuery query;
+  ListWalk walk(query, clock);
+  Result<void> goes_on;
+  std::int64_t pages = 0;
+  for (; goes_on && pages <= ListWalk::kPagesMax; ++pages) goes_on = walk.go_on(std::to_string(pages));
+  EXPECT_EQ(pages, ListWalk::kPagesMax);
 }
 
 TEST_F(PodList, WhoMayNotIsToldWhatToAllow) {

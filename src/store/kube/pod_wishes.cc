@@ -25,7 +25,7 @@ using Outcome = Answer::Outcome;
   Error error = Error(answer.error).in("annotations of " + name);
   if (error.code == ErrorCode::permission_denied) {
     error.message +=
-        "; allow to get pods and namespaces (deploy/kubernetes/access.yaml), or leave ipam.annotations out";
+        "; allow to get pods and namespaces (deploy/kubernetes/annotations.yaml), or leave ipam.annotations out";
   }
   return fail(std::move(error));
 }

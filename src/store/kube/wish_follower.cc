@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "store/kube/list_walk.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
@@ -20,6 +21,8 @@ using Outcome = Answer::Outcome;
 using wire::kube::ApiEvent;
 
 constexpr std::int64_t kPageObjects = 500;
+/// More namespaces, or pods of one node, than there can be; others have to be asked for.
+constexpr std::size_t kKnownMax = 100'000;
 constexpr std::chrono::seconds kCallTime{15};
 /// A connection that is dead and does not say so ends with it: after that the changes since are read.
 constexpr std::chrono::minutes kWatchTime{5};
@@ -109,17 +112,22 @@ class WishFollower::Feed {
     wire::kube::ApiListQuery query;
     query.select = select_;
     query.limit = kPageObjects;
-    do {
+    ListWalk walk(query, clock_);
+    bool is_whole = false;
+    while (!is_whole && !is_stopping()) {
       Request request;
       request.path = wire::kube::list_path(collection_, query);
       const Answer answer = api_.call(request, in(kCallTime));
+      if (walk.asks_for_less(answer)) continue;
       if (answer.outcome != Outcome::done) return false;
       const auto page = wire::kube::decode_list(answer.body);
-      if (!page) return false;
+      if (!page && walk.asks_for_less(page.error())) continue;
+      if (!page || !walk.go_on(page->continue_token) || all.size() > kKnownMax) return false;
       for (const auto& item : page->items) all.insert_or_assign(name_of(item.meta), known(item.value, item.meta));
-      query.continue_token = page->continue_token;
       position_ = page->resource_version;
-    } while (!query.continue_token.empty() && !is_stopping());
+      is_whole = page->continue_token.empty();
+    }
+    if (!is_whole) position_.clear();
     const std::lock_guard lock(mutex_);
     known_ = std::move(all);
     return true;
@@ -154,7 +162,7 @@ class WishFollower::Feed {
     auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta));
     const std::lock_guard lock(mutex_);
     known_.erase(name_of(meta));
-    if (now) known_.emplace(name_of(meta), *std::move(now));
+    if (now && known_.size() < kKnownMax) known_.emplace(name_of(meta), *std::move(now));
   }
 
   Api& api_;

@@ -150,7 +150,7 @@ TEST_F(WishFollowerTest, WhatIsWrongIsSaidWithItsName) {
   ASSERT_FALSE(wishes);
   EXPECT_THAT(wishes.error().message, HasSubstr("annotations of pod \"shop/web-0\": cni.projectcalico.org/ipv4pools"));
   cluster_.refuses = true;
-  EXPECT_THAT(ask_for_wishes(api_, pod_, Deadline{}).error().message, HasSubstr("access.yaml"));
+  EXPECT_THAT(ask_for_wishes(api_, pod_, Deadline{}).error().message, HasSubstr("annotations.yaml"));
 }
 
 TEST_F(WishFollowerTest, MemoryFollowsFromTheFirstQuestionOn) {

@@ -15,11 +15,14 @@ namespace croft::wire {
 /// containers that are still open in `open_`. A false answer stops the parser.
 class JsonBuilder {
  public:
-  explicit JsonBuilder(std::size_t depth_max) : depth_max_(depth_max) { document_.nodes_.clear(); }
+  JsonBuilder(std::size_t depth_max, std::size_t values_max) : depth_max_(depth_max), values_max_(values_max) {
+    document_.nodes_.clear();
+  }
 
   // The names and signatures are nlohmann's SAX interface.
   bool null() { return leaf(JsonKind::null); }
   bool boolean(bool value) {
+    if (!has_room()) return false;
     add(JsonKind::boolean).boolean = value;
     return true;
   }
@@ -46,6 +49,7 @@ class JsonBuilder {
   }
 
   [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] bool is_too_large() const { return is_too_large_; }
   /// The number of bytes read when the error showed.
   [[nodiscard]] std::size_t error_at() const { return error_at_; }
   [[nodiscard]] JsonDocument take() && {
@@ -82,12 +86,20 @@ class JsonBuilder {
     node.end = static_cast<std::uint32_t>(document_.nodes_.size());
     return node;
   }
+  /// Whether one more value is allowed.
+  bool has_room() {
+    if (document_.nodes_.size() < values_max_) return true;
+    is_too_large_ = true;
+    return false;
+  }
   bool leaf(JsonKind kind, std::string_view text = {}) {
+    if (!has_room()) return false;
     const JsonDocument::Slice slice = keep(text);
     add(kind).text = slice;
     return true;
   }
   bool open(JsonKind kind) {
+    if (!has_room()) return false;
     if (open_.size() >= depth_max_) {
       error_ = fmt::format("more than {} arrays and objects inside each other", depth_max_);
       return false;
@@ -103,6 +115,8 @@ class JsonBuilder {
   }
 
   std::size_t depth_max_;
+  std::size_t values_max_;
+  bool is_too_large_ = false;
   JsonDocument document_;
   JsonDocument::Slice key_;
   std::vector<std::uint32_t> open_;
@@ -134,8 +148,11 @@ Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits)
   }
   if (text.find_first_not_of(" \t\r\n") == text.npos)
     return fail(invalid_argument("invalid JSON: unexpected end of input"));
-  JsonBuilder builder(limits.depth_max);
+  JsonBuilder builder(limits.depth_max, limits.values_max);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
+    if (builder.is_too_large()) {
+      return fail(ErrorCode::storage_full, fmt::format("JSON of more than {} values", limits.values_max));
+    }
     return fail(invalid_argument("invalid JSON: " + with_place(builder, text)));
   }
   return std::move(builder).take();

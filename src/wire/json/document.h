@@ -97,12 +97,14 @@ class JsonDocument {
 struct JsonLimits {
   std::size_t bytes_max = kStdinBytesMax;
   std::size_t depth_max = kJsonDepthMax;
+  std::size_t values_max = SIZE_MAX;  ///< each takes memory, however short it is written
 };
 
 /// Reads one JSON value (RFC 8259) with white space around it. As strict as Go's encoding/json — no byte order mark,
 /// nothing after the value, no comments, control characters in strings escaped — and stricter in two points: a string
 /// that is not valid UTF-8 or holds half a surrogate pair, and a number beyond the range of a double, are refused,
-/// where Go replaces or ignores them. Error: invalid_argument, saying what is wrong and at which byte.
+/// where Go replaces or ignores them. Error: invalid_argument, saying what is wrong and at which byte; storage_full for
+/// more values than allowed.
 [[nodiscard]] Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace croft::wire

@@ -269,5 +269,16 @@ TEST(JsonDecode, LenientDecodingSkipsOnlyWhatIsBroken) {
   EXPECT_EQ(decode("[]", out, OnFault::skip), "");
 }
 
+TEST(JsonDocument, ValuesAreBounded) {
+  const JsonLimits four{.values_max = 4};
+  EXPECT_TRUE(parse_json("[1,2,3]", four));
+  for (const char* text :
+       {"[1,2,3,4]", "[[],[],[],[]]", R"({"a":1,"b":true,"c":null,"d":"x"})", "[true,true,true,true]"}) {
+    const auto parsed = parse_json(text, four);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, ErrorCode::storage_full);
+  }
+}
+
 }  // namespace
 }  // namespace croft::wire

@@ -157,7 +157,10 @@ MaybeFault read_meta(const JsonAt& at, bool is_whole, Meta& out) {
 
 [[nodiscard]] Result<std::unique_ptr<const JsonDocument>> parse(std::string_view what, std::string_view json,
                                                                 std::size_t bytes_max) {
-  auto document = parse_json(json, {.bytes_max = bytes_max, .depth_max = kAnswerDepthMax});
+  auto document = parse_json(json, {.bytes_max = bytes_max, .depth_max = kAnswerDepthMax, .values_max = kApiValuesMax});
+  if (!document && document.error().code == kTooLarge) {
+    return fail(kTooLarge, fmt::format("the API server's answer, {}, has more than {} values", what, kApiValuesMax));
+  }
   if (!document) return fail(damaged(what, document.error().message));
   return std::make_unique<const JsonDocument>(*std::move(document));
 }
@@ -231,7 +234,8 @@ std::optional<ApiEvent::Type> type_of(std::string_view text) {
 }  // namespace
 
 std::optional<ApiStatus> decode_status(std::string_view json) {
-  const auto document = parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax});
+  const auto document =
+      parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiValuesMax});
   if (!document) return {};
   return status_of({document->root(), nullptr, {}, {}});
 }

@@ -25,6 +25,10 @@ inline constexpr std::size_t kApiObjectBytesMax = std::size_t{8} << 20;
 /// What a page of a list may: 500 blocks of 20 KB are 10 MB. Who lists asks for less at once when it is more.
 inline constexpr std::size_t kApiListBytesMax = std::size_t{64} << 20;
 inline constexpr std::size_t kApiItemsMax = 100'000;
+/// What an answer may have of values; 500 blocks of 256 holders have a million.
+inline constexpr std::size_t kApiValuesMax = 2'000'000;
+/// Errors of too much at once, of a list that may be asked for in smaller parts: this code, and only these.
+inline constexpr ErrorCode kTooLarge = ErrorCode::storage_full;
 
 /// Why the server did not do what it was asked for.
 struct ApiStatus {

@@ -118,8 +118,9 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   const auto again = std::ranges::unique(pod.addresses);
   pod.addresses.erase(again.begin(), again.end());
   if (pod.addresses.size() > kPodAddressesMax) {
-    return fail(ErrorCode::corrupt, fmt::format("pod {}/{} reports more than {} addresses",
-                                                net::echo(pod.namespace_name), net::echo(pod.name), kPodAddressesMax));
+    // Who may write annotations of one pod must not stop what is done for all others.
+    pod.addresses.resize(kPodAddressesMax);
+    pod.has_unreadable_address = true;
   }
   return pod;
 }

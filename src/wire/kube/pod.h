@@ -13,8 +13,8 @@ namespace croft::wire::kube {
 /// reports for itself: `status.podIPs` and `podIP`; those that Calico's plugin notes before kubelet has them
 /// (`cni.projectcalico.org/podIP`, `podIPs`); those of further networks (`k8s.v1.cni.cncf.io/network-status`, and its
 /// older name `networks-status`). A pod in its node's network reports the node's. What can't be understood among the
-/// addresses is noted: then nothing is concluded from the others. Error: corrupt, for a name or namespace that none can
-/// have, and for more addresses than kPodAddressesMax.
+/// addresses, or is above kPodAddressesMax, is noted: then nothing is concluded from the others. Error: corrupt, for a
+/// name or namespace that none can have.
 [[nodiscard]] Result<core::collect::PodFact> pod_fact(JsonRef object, const ApiMeta& meta);
 
 /// What a list of pods is asked for as: a third of the bytes of JSON, and a fraction of the server's time. One that

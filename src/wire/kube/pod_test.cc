@@ -79,6 +79,17 @@ TEST(Pod, ANameThatNoneHasIsRefused) {
   EXPECT_EQ(pod_fact(object->value, meta).error().code, ErrorCode::corrupt);
 }
 
+TEST(Pod, OneThatReportsTooManyAddressesProvesNothingOfOthers) {
+  std::string list;
+  for (int i = 0; i < 5000; ++i)
+    list += (i > 0 ? "," : "") + ("10.1." + std::to_string(i / 250)) + "." + std::to_string(i % 250);
+  const PodFact fact = pod(
+      R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1","annotations":{"cni.projectcalico.org/podIPs":")" +
+      list + R"("}}})");
+  EXPECT_EQ(fact.addresses.size(), core::collect::kPodAddressesMax);
+  EXPECT_TRUE(fact.has_unreadable_address);
+}
+
 croft::kube::Pod message(const std::string& name) {
   croft::kube::Pod pod;
   pod.mutable_metadata()->set_name(name);

@@ -43,7 +43,7 @@ constexpr Texts<core::TrafficPolicy, 3> kTrafficPolicies = {{
 constexpr Texts<net::Family, 2> kFamilies = {{{"IPv4", net::Family::v4}, {"IPv6", net::Family::v6}}};
 
 /// More than any object of use has; the bytes of one allow many more.
-constexpr int kEntriesMax = 100'000;
+constexpr int kEntriesMax = 5'000;
 
 /// Takes the fields of one object. The first that can't be used is the error.
 class Taker {
