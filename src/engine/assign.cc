@@ -46,6 +46,14 @@ void write_down_held(const core::Snapshot& snapshot, core::Plan<core::AssignAnsw
                              });
 }
 
+/// Whether no address was found by what was read a part after the other: while others release in the one and take in
+/// the other, a pool looks full that never was. Nothing is written by a refusal, so no condition shows it. Where a turn
+/// is taken nobody writes meanwhile.
+[[nodiscard]] bool seems_full(const Context& context, const core::AssignAnswer& answer) {
+  const auto* refusal = std::get_if<core::Refusal>(&answer);
+  return refusal != nullptr && refusal->code == ErrorCode::exhausted && context.store.capabilities().late_commits;
+}
+
 /// Gives back what earlier commits of a request assigned that then was refused.
 [[nodiscard]] Result<void> give_back(const Context& context, const core::AssignRequest& request,
                                      const std::vector<core::AssignedAddress>& assigned) {
@@ -65,6 +73,9 @@ Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequ
   std::vector<core::AssignedAddress> fresh;
   for (bool is_first = true;; is_first = false) {
     TRY(core::AssignAnswer answer, assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>()));
+    if (seems_full(context, answer)) {
+      TRY(answer, assign_some(context, request, {}));
+    }
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) {
       if (!fresh.empty()) {

@@ -2,6 +2,7 @@
 
 #include "engine/test_asked.h"
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -119,6 +120,40 @@ TEST_F(Engine, WhoIsAnsweredWithWhatItHeldAlreadyOutrunsALateRelease) {
   const auto came = store.commit({&late, 1}, {}, Deadline{});
   ASSERT_FALSE(came) << "the address is told to c1: nobody may free it by what was seen before";
   EXPECT_EQ(came.error().code, ErrorCode::conflict);
+}
+
+/// The first look at a block shows it as it was once.
+class SeenLate final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
+    std::size_t i = 0;
+    for (const core::Key& key : wanted.records) {
+      if (const auto old = before.find(key); old != before.end()) {
+        answer.records[i] = old->second;
+        before.erase(old);
+      }
+      ++i;
+    }
+    return answer;
+  }
+  std::map<core::Key, std::optional<store::Record>> before;
+};
+
+TEST_F(Engine, APoolThatOnlySeemedFullIsLookedAtAgain) {
+  store.set_capabilities({.atomic_commit = true, .shared = true, .late_commits = true});
+  pool("a", "10.1.0.0/29", 29, 0);
+  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
+  const auto key = core::block_key(net::Prefix::parse("10.1.0.0/29").value());
+  SeenLate late(store);
+  late.before[key] = store.get(key, Deadline{}).value();
+  del("c2");
+  const auto answer = assign({late, clock, random}, request("n"), {});
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto* assigned = std::get_if<core::Assigned>(&*answer);
+  ASSERT_NE(assigned, nullptr) << std::get<core::Refusal>(*answer).summary;
+  EXPECT_EQ(assigned->addresses.front().address.to_string(), "10.1.0.4");
 }
 
 TEST_F(Engine, DelOfTheUnknownIsASuccessAndMayBeRepeated) {
