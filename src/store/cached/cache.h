@@ -57,6 +57,8 @@ class Cache {
   [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
 
   [[nodiscard]] std::size_t own_block_count() const { return own_.size(); }
+  /// What is held with its content.
+  [[nodiscard]] std::size_t record_count() const { return records_.size() + ahead_.size(); }
   [[nodiscard]] std::size_t affinity_count() const { return affinity_names_.size(); }
 
  private:

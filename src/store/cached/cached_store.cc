@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "store/check_request.h"
 
 namespace croft::store {
@@ -36,6 +38,14 @@ Deadline CachedStore::read_deadline() const {
   return Deadline::after(clock_.now(), options_.read_limit * (1U << std::min(rebuilds_failed_, kReadLimitDoublings)));
 }
 
+Result<void> CachedStore::check_size(const Cache& cache) const {
+  if (cache.record_count() <= options_.records_max && cache.affinity_count() <= options_.claims_max) return {};
+  return fail(ErrorCode::corrupt,
+              fmt::format("the register has {} records that a node follows, and {} claims: more than {} or {} are not "
+                          "kept in memory; calls go to the store",
+                          cache.record_count(), cache.affinity_count(), options_.records_max, options_.claims_max));
+}
+
 Result<void> CachedStore::rebuild() {
   Cache fresh(node_);
   TRY(const Revision from, beneath().position(read_deadline()));
@@ -43,6 +53,7 @@ Result<void> CachedStore::rebuild() {
   wanted.to_keep = true;
   TRY(const ReadAnswer answer, beneath().read(wanted, read_deadline()));
   fresh.learn_all(wanted, answer);
+  TRY_VOID(check_size(fresh));
   for (core::Missing gaps = fresh.unknown(kGapsMax); !gaps.empty();) {
     TRY(const ReadAnswer found, beneath().read(gaps, read_deadline()));
     fresh.learn(found);
@@ -134,12 +145,16 @@ Result<void> CachedStore::step(Deadline deadline) {
   }
   const auto changes = watch_->next(deadline);
   if (!changes) return give_up(changes.error());
+  Result<void> fits;
   {
     const std::lock_guard lock(mutex_);
     if (cache_.apply(*changes)) fill_due_ = true;
     strike_awaited(*changes);
-    follow_own_blocks();
+    fits = check_size(cache_);
+    if (!fits) cache_ = Cache(node_);
+    if (fits) follow_own_blocks();
   }
+  if (!fits) return give_up(fits.error());
   const auto filled = fill_unknown(read_deadline());
   if (!filled) return give_up(filled.error());
   return {};

@@ -32,6 +32,9 @@ struct CachedStoreOptions {
   std::chrono::nanoseconds read_limit = std::chrono::seconds(10);
   /// Everything is read anew after this time: a watch of etcd 3.4 can lose an event and not say so.
   std::chrono::nanoseconds relist_interval = std::chrono::minutes(10);
+  /// More records, or claims of the whole cluster, are not kept: everything is asked of the store beneath then.
+  std::size_t records_max = 50'000;
+  std::size_t claims_max = 500'000;
 };
 
 /// A store that answers from memory what one node looks at again and again (cache.h), and passes everything else on to
@@ -111,6 +114,8 @@ class CachedStore final : public ForwardingStore {
   [[nodiscard]] Result<void> check_deadline(Deadline deadline) const;
   [[nodiscard]] bool is_usable_now();
   [[nodiscard]] Result<void> rebuild();
+  /// Error: corrupt, where a register, or a server that tells of ever more, is larger than memory may become.
+  [[nodiscard]] Result<void> check_size(const Cache& cache) const;
   void follow_own_blocks();
   void strike_awaited(const std::vector<Change>& changes);
   [[nodiscard]] Result<void> fill_unknown(Deadline deadline);

@@ -7,6 +7,7 @@
 
 #include "base/manual_clock.h"
 #include "store/memory/memory_store.h"
+#include "store/test_commits.h"
 
 namespace croft::store {
 namespace {
@@ -63,6 +64,32 @@ TEST_F(CachedStoreTest, TheTimeForOneReadHasALimit) {
   EXPECT_EQ(clock_.now().since_boot - before, 160s);
   slow_.takes = 1s;
   EXPECT_TRUE(step());
+}
+
+TEST(CachedStoreSize, ARegisterThatNeverEndsIsNotKept) {
+  ManualClock clock;
+  MemoryStore memory;
+  CachedStoreOptions options;
+  options.records_max = 10;
+  CachedStore cached(memory, {core::AffinityOwner::Type::host, "node-a"}, clock, options);
+  const auto step = [&] { return cached.step(Deadline::after(clock.now(), 0s)); };
+  const auto make_pools = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const std::string name = "p" + std::to_string(i);
+      EXPECT_TRUE(create_if_absent(memory, core::pool_key(name), core::Pool{}, {}, Deadline{}));
+    }
+  };
+  make_pools(0, 5);
+  ASSERT_TRUE(step());
+  EXPECT_TRUE(cached.state().in_use);
+  make_pools(5, 30);
+  const auto told = step();
+  ASSERT_FALSE(told);
+  EXPECT_NE(told.error().message.find("not kept in memory"), std::string::npos);
+  EXPECT_FALSE(cached.state().in_use);
+  const auto anew = step();
+  EXPECT_FALSE(anew) << "nor when it is read anew";
+  EXPECT_TRUE(cached.get(core::pool_key("p29"), Deadline::after(clock.now(), 1s)).value()) << "calls go to the store";
 }
 
 }  // namespace
