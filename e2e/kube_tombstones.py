@@ -37,6 +37,24 @@ class Rig:
                  "the store is back", 30)
 
 
+def nobody_made_up_for_them(rig):
+    """`croft check` says what waits for more than a minute, and what was set aside."""
+    def look(code):
+        done = run(rig.world.bin / "croft", "--store", rig.store, "check", "--tombstones", rig.place, "-o", "json", check=False)
+        expect_equal(done.returncode, code, f"check: {done.stdout}{done.stderr}")
+        return {row["finding"]: row["subject"] for row in json.loads(done.stdout)}
+
+    expect_equal(look(0), {}, "they are young")
+    old, *_ = rig.place.glob("*.json")
+    before = old.read_text()
+    old.write_text(json.dumps({**json.loads(before), "leftAt": "2026-01-01T00:00:00Z"}))
+    aside = rig.place / "00.json.damaged"
+    aside.write_text("{")
+    expect_equal(look(3), {"release_waiting": str(old), "release_unreadable": str(aside)}, "an old one, and one set aside")
+    old.write_text(before)
+    aside.unlink()
+
+
 def alone(rig):
     oak = rig.oak
     for container in ("c1", "c2", "c3"):
@@ -53,6 +71,7 @@ def alone(rig):
     oak.delete("c2")
     rig.come_back()
     expect_equal(rig.holders(), ["c1", "c2", "c3"], "who holds before anybody makes up for it")
+    nobody_made_up_for_them(rig)
     oak.add("c2")
     expect_equal(rig.holders(), ["c2", "c3"], "an ADD takes its own tombstone away and makes up for others")
     expect_equal(rig.left(), [], "tombstones")

@@ -10,9 +10,11 @@
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "base/time_text.h"
 #include "core/register/cached_attachment.h"
 #include "edge/error_table.h"
 #include "edge/facts/cni_cache.h"
+#include "edge/tombstones/tombstones.h"
 #include "engine/audit.h"
 #include "engine/nodes.h"
 #include "os/output_file.h"
@@ -21,7 +23,7 @@ namespace croft::app {
 namespace {
 
 struct CheckOptions {
-  std::string cache_directory, node;
+  std::string cache_directory, node, tombstones;
   std::int64_t grace_seconds = engine::kCollectAgeMin.count();
   bool in_container = false;
   bool all_addresses = false;
@@ -30,6 +32,8 @@ struct CheckOptions {
 };
 constexpr std::size_t kNodesShownMax = 20;
 constexpr std::chrono::minutes kCheckLimit{10};
+/// Who makes up for what a DEL left needs no longer when the store is there.
+constexpr std::chrono::minutes kReplayMax{1};
 
 std::string addresses_table(const std::vector<core::audit::Allocation>& allocations, bool problems_only) {
   Table table({"ADDRESS", "STATE", "NODE", "HANDLE", "SEQUENCE", "BORROWED", "PROBLEM"});
@@ -82,6 +86,41 @@ void warn_of_unclear(const edge::CniCache& cache) {
       cache.blind_because.empty() ? "" : " (" + cache.blind_because + "; --in-container if it is the node)"));
 }
 
+/// What DELs left on this node and nobody made up for.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> releases_not_done(const CommandLine& line,
+                                                                          const CheckOptions& options) {
+  using Kind = core::audit::Finding::Kind;
+  std::vector<core::audit::Finding> findings;
+  if (options.tombstones.empty()) return findings;
+  const auto waiting = edge::Tombstones(options.tombstones, line.clock).waiting();
+  if (!waiting) return fail(waiting.error().in("--tombstones"));
+  for (const auto& [path, content] : *waiting) {
+    if (!content) {
+      const ErrorCode code = content.error().code;
+      const bool is_damaged = code == ErrorCode::corrupt || code == ErrorCode::invalid_argument;
+      findings.push_back(
+          {Kind::release_unreadable,
+           path,
+           content.error().message,
+           is_damaged ? "remove the file; `croft check --cni-cache` or the controller finds what it would have released"
+                      : "look again with the rights and the version of Croft that can read it",
+           {}});
+      continue;
+    }
+    const auto age = line.clock.now().wall - content->left_at;
+    if (age >= age.zero() && age < kReplayMax) continue;
+    const core::Owner& owner = content->owner;
+    findings.push_back(
+        {Kind::release_waiting,
+         path,
+         fmt::format("a DEL of container {}, interface {}, network {} could not reach {} at {}", owner.container_id,
+                     owner.interface_name, owner.network, content->store, rfc3339_exact(content->left_at)),
+         "see that the node's agent, or its plugins, reach that store by that name: they make up for it",
+         {}});
+  }
+  return findings;
+}
+
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
@@ -103,8 +142,11 @@ void warn_of_unclear(const edge::CniCache& cache) {
     return fail(ErrorCode::invalid_argument, "--node: it says whose cache --cni-cache is; give both");
   }
   if (!options.node.empty()) TRY_VOID(engine::check_node_known(context, options.node));
-  TRY(const engine::AuditReport report,
+  // Before the register is read: what is made up for in between would look as if it waited for nothing.
+  TRY(const auto not_done, releases_not_done(line, options));
+  TRY(engine::AuditReport report,
       engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
+  report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));
@@ -147,6 +189,9 @@ void add_check_command(CLI::App& app, CommandLine& line) {
                    "With --cni-cache: skip addresses held for less time than this; their ADD may still be running")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{86400}))
       ->capture_default_str();
+  command->add_option("--tombstones", options->tombstones,
+                      "Also report releases that DELs left on this node while the store was away (usually "
+                      "/var/lib/croft/tombstones) and nobody has made up for within a minute");
   command->add_flag("--show-all-ips", options->all_addresses, "Also list every address that is held or cools");
   command->add_flag("--show-problem-ips", options->problem_addresses,
                     "Also list the addresses that appear in findings");

@@ -50,6 +50,10 @@ std::string_view name_of(Finding::Kind kind) {
       return "handle_undercount";
     case Finding::Kind::release_in_future:
       return "release_in_future";
+    case Finding::Kind::release_waiting:
+      return "release_waiting";
+    case Finding::Kind::release_unreadable:
+      return "release_unreadable";
     case Finding::Kind::register_damaged:
       return "register_damaged";
   }

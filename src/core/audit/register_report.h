@@ -45,6 +45,8 @@ struct Finding {
     handle_empty,          ///< a handle counts addresses, and no block holds any of it
     handle_undercount,     ///< a handle counts fewer addresses than the blocks hold: DEL could leave some
     release_in_future,     ///< an address cools since a time that is yet to come
+    release_waiting,       ///< a DEL left its release on the node's disk, and nobody has made up for it
+    release_unreadable,    ///< what a DEL left there cannot be read: its addresses leak
     register_damaged,      ///< the register as a whole cannot be read, or is older than what was acknowledged
   } kind;
   std::string subject;  ///< the record or address, e.g. "10.88.0.3" or "block 10.88.0.0/28"

@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kLock = "lock";
 constexpr std::string_view kEnding = ".json";
+constexpr std::string_view kSetAside = ".damaged";
 /// How long a replay waits for another one: that one does the same work.
 constexpr std::chrono::milliseconds kLockWaitMax{100};
 /// How many files one replay looks into, whoever they are for.
@@ -90,6 +91,28 @@ Result<bool> Tombstones::lift(const core::Owner& owner, Deadline deadline) const
   return true;
 }
 
+Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
+  std::vector<Waiting> all;
+  if (!are_kept()) return all;
+  TRY(const auto is_there, os::entry_status(directory_));
+  if (!is_there) return all;
+  TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const std::string path = path_of(name);
+    if (name.ends_with(kSetAside)) {
+      all.push_back({path, fail(ErrorCode::corrupt, "it was set aside as damaged")});
+      continue;
+    }
+    if (!name.ends_with(kEnding)) continue;
+    auto content = os::read_file(path, wire::kTombstoneBytesMax);
+    // Replayed meanwhile.
+    if (!content && content.error().code == ErrorCode::not_found) continue;
+    all.push_back({path, content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()))});
+  }
+  return all;
+}
+
 Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine::Context& context,
                                            const Replay& what) const {
   const std::string path = path_of(name);
@@ -107,8 +130,8 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    static_cast<void>(os::rename_durably(path, path + ".damaged"));
-    what.log(line.ended("error", "set_aside=.damaged " + text_of(tombstone.error())));
+    static_cast<void>(os::rename_durably(path, path + std::string(kSetAside)));
+    what.log(line.ended("error", fmt::format("set_aside={} ", kSetAside) + text_of(tombstone.error())));
     return Outcome::left;
   }
   // Of a time to come it is old: the clock was set back.

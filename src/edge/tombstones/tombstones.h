@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -45,6 +46,15 @@ class Tombstones {
   /// a tombstone. Errors, none of which may be passed over: deadline_exceeded while it is being replayed; the file
   /// system's. Where this user may not even look there can be none of its own.
   [[nodiscard]] Result<bool> lift(const core::Owner& owner, Deadline deadline) const;
+
+  struct Waiting {
+    std::string path;
+    /// Or why it can't be read. What was set aside as damaged is corrupt, whatever it holds by now.
+    Result<wire::Tombstone> content;
+  };
+  /// All that are there now, those that were set aside too, by path. Takes no lock and changes nothing. Errors: the
+  /// file system's, where the directory can't be listed.
+  [[nodiscard]] Result<std::vector<Waiting>> waiting() const;
 
   struct Replay {
     /// Which stores are meant; others' tombstones are left to others.

@@ -66,6 +66,28 @@ class TombstonesTest : public testing::Test {
   std::vector<std::string> log_;
 };
 
+TEST_F(TombstonesTest, WhatWaitsIsShownAndLeftAsItIs) {
+  EXPECT_THAT(*tombstones_.waiting(), IsEmpty()) << "a directory that is not there";
+  leave("c1");
+  leave("c2", "kube:");
+  std::ofstream(place_ + "/abc.json.damaged") << "{}";
+  std::ofstream(place_ + "/zzz.json") << "{";
+  const auto waiting = tombstones_.waiting();
+  ASSERT_TRUE(waiting);
+  std::set<std::string> containers, wrong;
+  for (const auto& [path, content] : *waiting) {
+    if (content) {
+      containers.insert(content->owner.container_id + " " + content->store);
+    } else {
+      EXPECT_EQ(content.error().code, ErrorCode::corrupt);
+      wrong.insert(std::filesystem::path(path).filename());
+    }
+  }
+  EXPECT_THAT(containers, ElementsAre("c1 memory:", "c2 kube:"));
+  EXPECT_THAT(wrong, ElementsAre("abc.json.damaged", "zzz.json"));
+  EXPECT_EQ(files().size(), 3U);
+}
+
 TEST_F(TombstonesTest, WhatWasLeftIsReleasedOnce) {
   add("c1");
   add("c2");
