@@ -112,20 +112,20 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
   return place;
 }
 
-Result<std::string> with_kube_flags(const std::string& url, const std::string& given, const std::string& context) {
+Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig, const std::string& context) {
   TRY(const KubePlace place, parse_kube_url(url));
-  const std::string kubeconfig = given.empty() ? "" : os::absolute_path(given);
+  const std::string path = kubeconfig.empty() ? "" : os::absolute_path(kubeconfig);
   std::string made = url;
-  if (!kubeconfig.empty()) {
-    if (!place.kubeconfig.empty() && place.kubeconfig != kubeconfig) {
-      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(kubeconfig) + " and the store " +
-                                                   net::echo(url) + " name two files: give one");
+  if (!path.empty()) {
+    if (!place.kubeconfig.empty() && place.kubeconfig != path) {
+      return fail(ErrorCode::invalid_argument,
+                  "--kubeconfig " + net::echo(path) + " and the store " + net::echo(url) + " name two files: give one");
     }
-    if (kubeconfig.find('?') != kubeconfig.npos) {
-      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(kubeconfig) + " has a ? in its path");
+    if (path.find('?') != path.npos) {
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " has a ? in its path");
     }
     const std::size_t question = std::min(url.find('?'), url.size());
-    if (place.kubeconfig.empty()) made = url.substr(0, question) + kubeconfig + url.substr(question);
+    if (place.kubeconfig.empty()) made = url.substr(0, question) + path + url.substr(question);
   }
   if (!context.empty()) {
     if (!place.context.empty() && place.context != context) {

@@ -46,7 +46,7 @@ class Kubeconfigs : public testing::Test {
  protected:
   ~Kubeconfigs() override { unsetenv("KUBECONFIG"); }
   std::string file(const std::string& name, const std::string& context) {
-    const std::string path = directory_.path() + "/" + name;
+    std::string path = directory_.path() + "/" + name;
     const std::string text =
         "apiVersion: v1\nkind: Config\ncurrent-context: " + context +
         "\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:" + (context == "one" ? "6441" : "6442") +

@@ -66,8 +66,8 @@ struct AgentOptions {
 store::CachedStoreOptions memory_options(const AgentOptions& options, Random& random) {
   store::CachedStoreOptions memory;
   if (store::scheme_of(options.store_url) != store::Scheme::kube) return memory;
-  constexpr std::uint64_t kHour_s = 3600;
-  memory.relist_interval = seconds(6 * kHour_s + random.next() % (2 * kHour_s));
+  constexpr std::uint64_t kHourSeconds = 3600;
+  memory.relist_interval = seconds(6 * kHourSeconds + random.next() % (2 * kHourSeconds));
   return memory;
 }
 

@@ -154,7 +154,7 @@ class Controller {
     if (options_.once) return run_once();
     if (election_ == nullptr) return run_until_stopped();
     election_->start(log_, metrics_);
-    const auto code = run_until_stopped();
+    auto code = run_until_stopped();
     election_->end();
     return code;
   }

@@ -22,7 +22,9 @@ struct Case {
   Texts expected;
 };
 /// Named in the test's output by what it is about.
-void PrintTo(const Case& c, std::ostream* out) { *out << c.what; }
+void PrintTo(const Case& c, std::ostream* out) {  // NOLINT(readability-identifier-naming): GoogleTest's name
+  *out << c.what;
+}
 
 class OneAllocation : public testing::TestWithParam<Case> {};
 
@@ -38,7 +40,7 @@ TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
 
 std::map<std::string, std::string> of_web() { return {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}}; }
 
-void PodAttributesWithTunnelAddressOfNode(Scene& s) {
+void pod_attributes_with_tunnel_address_of_node(Scene& s) {
   s.hold_for_pod("10.0.0.3", "web");
   s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")};
 }
@@ -246,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
                s.hold_for_pod("10.0.0.4", "web", "x");
              },
              {"10.0.0.3 node_gone", "10.0.0.4 node_gone"}},
-        Case{"a node that came back uses it as its tunnel's (#3589)", PodAttributesWithTunnelAddressOfNode, {}},
+        Case{"a node that came back uses it as its tunnel's (#3589)", pod_attributes_with_tunnel_address_of_node, {}},
         Case{"pods not known, node exists", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"), s.pods.reset(); }, {}},
         Case{"pods not known, node gone",
              [](Scene& s) { s.hold_for_pod("10.0.0.3", "web", "gone"), s.pods.reset(); },
