@@ -82,8 +82,9 @@ void add_service_audit_commands(CLI::App& service, CommandLine& line);
 void add_ip_release_command(CLI::App& ip, CommandLine& line);
 /// A noun below the noun node, with its verbs.
 void add_node_range_commands(CLI::App& node, CommandLine& line);
-/// A verb of the noun pool.
+/// Verbs of the noun pool.
 void add_pool_split_command(CLI::App& pool, CommandLine& line);
+void add_pool_defaults_command(CLI::App& pool, CommandLine& line);
 /// A verb of the noun host-local.
 void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
 

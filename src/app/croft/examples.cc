@@ -14,6 +14,7 @@ constexpr Example kExamples[] = {
     {"pool", "croft pool list"},
     {"pool create", "croft pool create a --cidr 10.1.0.0/16"},
     {"pool create", "croft pool create six --cidr fd00:1::/64 --gateway none --cooldown-seconds 60"},
+    {"pool defaults", "croft pool defaults --ipv4-cidr 10.64.0.0/12 --dry-run"},
     {"pool list", "croft pool list"},
     {"pool list", "croft pool list -o wide --sort-by HELD"},
     {"pool show", "croft pool show"},

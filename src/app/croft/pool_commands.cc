@@ -189,6 +189,7 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   showing->add_flag("--show-blocks", shown->blocks, "Also show the usage of each block");
   showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_pool(l, *shown); }; });
   add_pool_split_command(*pool, line);
+  add_pool_defaults_command(*pool, line);
   add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
   add_named(*pool, line, "enable", "Hand out from a pool again",

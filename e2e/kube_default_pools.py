@@ -1,0 +1,117 @@
+"""The first pools of a cluster on a real kube-apiserver: as kubeadm has them, made once however many nodes ask at once,
+refused where they overlap a range of Services or a node's address.
+
+usage: kube_default_pools.py BIN_DIR VERSION
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from kube_apiserver_lib import KubeApiserver
+from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, run, say
+
+AT_ONCE = 40
+HAS_SERVICE_CIDRS = ("1.33", "1.34", "1.35", "1.36")
+KUBEADM = "/api/v1/namespaces/kube-system/configmaps"
+
+
+def cluster_configuration(pods, services="10.96.0.0/24"):
+    return (f"apiServer: {{}}\napiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nnetworking:\n"
+            f"  dnsDomain: cluster.local\n  podSubnet: {pods}\n  serviceSubnet: {services}\n")
+
+
+class Rig:
+    def __init__(self, world, kube):
+        self.world, self.kube = world, kube
+        self.store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+
+    def command(self, *flags):
+        return [str(self.world.bin / "croft"), "--store", self.store, "pool", "defaults", *flags]
+
+    def defaults(self, *flags, code=0, **variables):
+        done = run(*self.command(*flags), check=False, env={**os.environ, **variables})
+        expect_equal(done.returncode, code, f"pool defaults {flags} {variables}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def outcomes(self, *flags, **variables):
+        return [(row["name"], row["cidr"], row["outcome"]) for row in
+                json.loads(self.defaults(*flags, "-o", "json", **variables))]
+
+    def pools(self):
+        listed = run(self.world.bin / "croft", "--store", self.store, "pool", "list", "-o", "json")
+        return sorted((pool["name"], pool["cidr"], pool["blockSize"]) for pool in json.loads(listed.stdout))
+
+
+def refusals(rig):
+    """Each with both names; nothing is made."""
+    if sys.argv[2] in HAS_SERVICE_CIDRS:
+        said = rig.defaults("--ipv4-cidr", "10.96.0.0/16", code=1)
+        expect('10.96.0.0/16 of pool default-ipv4-ippool overlaps ServiceCIDR "kubernetes" (10.96.0.0/24)' in said, said)
+    rig.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    node = rig.kube.call("GET", "/api/v1/nodes/oak")
+    node["status"]["addresses"] = [{"type": "InternalIP", "address": "10.64.3.4"}]
+    rig.kube.call("PUT", "/api/v1/nodes/oak/status", node)
+    said = rig.defaults("--ipv4-cidr", "10.64.0.0/16", code=1)
+    expect("overlaps address 10.64.3.4 of node oak" in said, said)
+    expect_equal(rig.pools(), [], "what was refused")
+    say(f"refused: {said.strip()}")
+
+    for flags, variables, part in (
+            (["--ipv4-cidr", "fd00::/48"], {}, "--ipv4-cidr"), (["--ipv4-cidr", "10.1.0.1/16"], {}, "--ipv4-cidr"),
+            ([], {"CALICO_IPV4POOL_CIDR": "ten"}, "CALICO_IPV4POOL_CIDR"),
+            ([], {"CALICO_IPV4POOL_CIDR": "10.1.0.0/16", "CALICO_IPV4POOL_BLOCK_SIZE": "x"}, "CALICO_IPV4POOL_BLOCK_SIZE"),
+            ([], {"CALICO_IPV4POOL_CIDR": "10.1.0.0/16", "NO_DEFAULT_POOLS": "True"}, "NO_DEFAULT_POOLS")):
+        done = run(*rig.command(*flags), check=False, env={**os.environ, **variables})
+        expect(done.returncode != 0 and part in done.stderr, f"{flags} {variables}: {done.returncode} {done.stderr}")
+
+
+def as_kubeadm_has_them(rig):
+    expect("No pool is asked for" in rig.defaults(), "there is no kubeadm yet")
+    rig.kube.call("POST", KUBEADM, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kubeadm-config"},
+                                    "data": {"ClusterConfiguration": cluster_configuration("10.244.0.0/16,fd00:10::/48")}})
+    expect("No pool is asked for" in rig.defaults("--no-kubeadm"), "kubeadm is not asked")
+    said = rig.defaults("--ipv4-cidr", "10.96.0.0/22", code=1)
+    expect("overlaps kubeadm's serviceSubnet 10.96.0.0/24" in said, said)
+    wanted = [("default-ipv4-ippool", "10.244.0.0/16", "would be created"),
+              ("default-ipv6-ippool", "fd00:10::/48", "would be created")]
+    expect_equal(rig.outcomes("--dry-run"), wanted, "a dry run")
+    expect_equal(rig.outcomes("--dry-run", CALICO_IPV4POOL_CIDR="10.70.0.0/16", CALICO_IPV6POOL_CIDR="none"),
+                 [("default-ipv4-ippool", "10.70.0.0/16", "would be created")], "a variable goes before kubeadm")
+    expect_equal(rig.outcomes("--dry-run", "--ipv4-cidr", "10.71.0.0/16", "--ipv6-cidr", "none",
+                              CALICO_IPV4POOL_CIDR="10.70.0.0/16"),
+                 [("default-ipv4-ippool", "10.71.0.0/16", "would be created")], "a flag goes before a variable")
+    expect_equal(rig.pools(), [], "after dry runs")
+
+
+def of_many_one_makes_them(rig):
+    asking = [subprocess.Popen(rig.command("-o", "json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "CALICO_IPV4POOL_BLOCK_SIZE": "27"}) for _ in range(AT_ONCE)]
+    made = []
+    for one in asking:
+        out, err = one.communicate(timeout=120)
+        expect_equal(one.returncode, 0, f"one of {AT_ONCE}: {out}{err}")
+        made += [row["name"] for row in json.loads(out) if row["outcome"] == "created"]
+    expect_equal(sorted(made), ["default-ipv4-ippool", "default-ipv6-ippool"], "each is made by one")
+    expect_equal(rig.pools(), [("default-ipv4-ippool", "10.244.0.0/16", 27), ("default-ipv6-ippool", "fd00:10::/48", 122)],
+                 "the pools")
+    say(f"{AT_ONCE} at once made each pool once")
+    expect_equal(rig.outcomes("--ipv4-cidr", "10.72.0.0/16", "--ipv6-cidr", "none"),
+                 [("default-ipv4-ippool", "10.244.0.0/16", "unchanged")], "afterwards nothing is made")
+
+
+def test():
+    calico_definitions()
+    with World("kube-default-pools", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        rig = Rig(world, kube)
+        refusals(rig)
+        as_kubeadm_has_them(rig)
+        of_many_one_makes_them(rig)
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/address.h"
+#include "store/kube/api.h"
+
+namespace croft::store::kube {
+
+/// An address that a Kubernetes node says is its own: InternalIP or ExternalIP in `status.addresses`.
+struct NodeAddress {
+  std::string node;
+  net::Address address;
+};
+
+/// Of all nodes, asked for anew. What is no address is left out: a node may say anything there. Errors: of
+/// for_each_object.
+[[nodiscard]] Result<std::vector<NodeAddress>> list_node_addresses(Api& api, const Clock& clock);
+
+}  // namespace croft::store::kube
