@@ -10,7 +10,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-using testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
 const core::AffinityOwner kNodeA{core::AffinityOwner::Type::host, "node-a"};

@@ -36,7 +36,7 @@ struct Cluster : World {
     const core::NodeRangeSpec spec{{{prefix("10.244.0.0/16"), 24}, {prefix("fd00::/56"), 64}}, {}};
     EXPECT_TRUE(configure_node_ranges(context, spec));
   }
-  void make(const std::string& name, std::vector<const char*> cidrs = {}) {
+  void make(const std::string& name, const std::vector<const char*>& cidrs = {}) {
     node(name, {});
     NodeCidrs::OfNode& made = nodes.nodes.emplace_back();
     made.node = name;

@@ -492,7 +492,7 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
                               core::name_of(key.kind), key.name));
     }
   }
-  const auto revision = revision_of(object->meta.resource_version);
+  auto revision = revision_of(object->meta.resource_version);
   if (revision) note(*revision);
   return revision;
 }
