@@ -530,7 +530,7 @@ void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, i
 }
 
 TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     World world;
     const int cooldown = *rc::gen::element(0, 10);
     world.pool("a", "10.1.0.0/27", *rc::gen::inRange(28, 33), cooldown);
@@ -583,7 +583,7 @@ TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
         RC_ASSERT(recorded);
       }
     }
-  });
+  }));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     World world;
     const int block_length = *rc::gen::inRange(28, 33);
     const int cooldown = *rc::gen::element(0, 10);
@@ -66,7 +66,7 @@ TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
     world.clock.advance(11s);
     const auto overview = look(world.context).value();
     for (const PoolView& pool : overview.pools) RC_ASSERT(pool.usage.held + pool.usage.cooling == 0U);
-  });
+  }));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ store::Fault any_fault() {
 }
 
 TEST(ServiceProperty, RangesSayWhatServicesHoldAfterAnyHistory) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     Services world("10.0.0.0/28,fd00::/124", "30001-30012");
     std::map<std::string, Service> model;
     const int steps = *rc::gen::inRange(1, 50);
@@ -140,7 +140,7 @@ TEST(ServiceProperty, RangesSayWhatServicesHoldAfterAnyHistory) {
       RC_ASSERT(list_services(world.context)->size() == model.size());
       RC_ASSERT(world.taken() == held);
     }
-  });
+  }));
 }
 
 }  // namespace

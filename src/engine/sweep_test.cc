@@ -10,6 +10,7 @@
 #include "engine/nodes.h"
 #include "engine/test_facts.h"
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -135,7 +136,8 @@ TEST_F(Sweep, ReleasesInBatchesOfABlockAndNotOneByOne) {
   clock.advance(15min);
   const auto before = store.counts();
   EXPECT_EQ(collector.pass().released.size(), 10U);
-  EXPECT_EQ(store.counts().commit - before.commit, 1U);
+  // Without atomic commits the handles go before.
+  EXPECT_EQ(store.counts().commit - before.commit, store.capabilities().atomic_commit ? 1U : 11U);
 }
 
 TEST_F(Sweep, ANodeThatIsGoneIsCleanedWithItsBlocks) {
@@ -152,6 +154,7 @@ TEST_F(Sweep, ANodeThatIsGoneIsCleanedWithItsBlocks) {
 
 /// Only some nodes have records: a label on one of them does not make the others gone.
 TEST_F(Sweep, NodesThatNeverHadARecordAreNotGone) {
+  if (!kMakesNodes) GTEST_SKIP() << "nodes of this store are made by others";
   pool("a", "10.1.0.0/26", 29);
   const std::string on_a = add_pod("a", "node-a");
   const std::string on_b = add_pod("b", "node-b");
@@ -170,6 +173,7 @@ TEST_F(Sweep, NodesThatNeverHadARecordAreNotGone) {
 }
 
 TEST_F(Sweep, WhatANodeHeldThatWasRemovedGoesAndThenTheWordOfItToo) {
+  if (!kMakesNodes) GTEST_SKIP() << "nodes of this store are made by others";
   pool("a", "10.1.0.0/26", 29, 0);
   const std::string alive = add_pod("alive", "node-a", true);
   const std::string dead = add_pod("dead", "node-c");
@@ -223,6 +227,7 @@ TEST_F(Sweep, EndedCooldownsAreWrittenDownAlsoWhenFactsAreMissing) {
 }
 
 TEST_F(Sweep, ACorruptBlockIsNamedAndLeftAlone) {
+  if (!kKeepsNonsense) GTEST_SKIP() << "this store writes no block that contradicts itself";
   pool("a", "10.1.0.0/26", 29);
   const std::string dead = add_pod("dead");
   add_pod("other", "node-b");
@@ -284,22 +289,21 @@ TEST_F(Sweep, TwoCollectorsAtOnceReleaseEverythingOnce) {
   pool("a", "10.1.0.0/26", 29);
   std::set<std::string> dead;
   for (int i = 0; i < 8; ++i) dead.insert("address " + add_pod("dead-" + std::to_string(i)) + " pod_gone");
-  store::MemoryStore second_client(store.data());
+  TestStore second_client(store.data());
   const Context second_context{second_client, clock, random};
   Collector second{second_context, facts};
   collector.pass();
   second.pass();
   clock.advance(15min);
   // The second one commits between the first one's decision and its commit.
-  class Interfering final : public store::MemoryStore {
+  class Interfering final : public store::ForwardingStore {
    public:
-    Interfering(std::shared_ptr<store::MemoryData> data, Collector& other)
-        : MemoryStore(std::move(data)), other_(other) {}
+    Interfering(store::Store& beneath, Collector& other) : ForwardingStore(beneath), other_(other) {}
     [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
                                                        std::span<const store::Write> writes,
                                                        const store::WriteToken& token, Deadline deadline) override {
       if (!std::exchange(interfered_, true)) seen = texts_of(other_.pass());
-      return MemoryStore::commit_as_of(as_of, writes, token, deadline);
+      return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
     }
     Texts seen;
 
@@ -307,7 +311,8 @@ TEST_F(Sweep, TwoCollectorsAtOnceReleaseEverythingOnce) {
     Collector& other_;
     bool interfered_ = false;
   };
-  Interfering interfering(store.data(), second);
+  TestStore first_client(store.data());
+  Interfering interfering(first_client, second);
   const Context first_context{interfering, clock, random};
   Collector first{first_context, facts, {}, collector.memory};
   const SweepReport report = first.pass();
@@ -335,7 +340,7 @@ TEST_F(Sweep, ASuccessorOfTheAddressIsNotReleased) {
 /// Histories of pods and nodes that come and go, with DELs that happen or are lost, facts that are late, and a clock
 /// that is set. Never is an address of a living pod freed; when all is calm, everything dead is.
 TEST(SweepProperty, NeverFreesALiveAddressAndInTheEndEveryDeadOne) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     World world;
     world.pool("a", "10.1.0.0/25", 29, *rc::gen::element(0, 10));
     TestFacts facts(world.clock);
@@ -432,7 +437,7 @@ TEST(SweepProperty, NeverFreesALiveAddressAndInTheEndEveryDeadOne) {
     for (const PoolView& pool : overview.pools) held += static_cast<std::size_t>(pool.usage.held);
     RC_ASSERT(held == live.size());
     RC_ASSERT(world.findings() == Texts());
-  });
+  }));
 }
 
 }  // namespace

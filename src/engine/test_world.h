@@ -23,7 +23,18 @@
 #include "engine/release.h"
 #include "store/memory/memory_store.h"
 
+// The store that a World is on: in memory, unless a test program is built for another (src/app/test_kube_store.h).
+#ifdef CROFT_TEST_STORE_HEADER
+#include CROFT_TEST_STORE_HEADER
+#endif
+
 namespace croft::engine {
+
+#ifndef CROFT_TEST_STORE_HEADER
+using TestStore = store::MemoryStore;
+inline constexpr bool kMakesNodes = true;     ///< nodes are records that Croft writes
+inline constexpr bool kKeepsNonsense = true;  ///< also what contradicts itself
+#endif
 
 /// A clock by which every time limit is over once a store was given so many commits.
 class LateClock final : public Clock {
@@ -42,9 +53,9 @@ class LateClock final : public Clock {
   const std::uint64_t commits_;
 };
 
-/// A store in memory, a clock moved by hand, and short words for what tests do all the time.
+/// A store, a clock moved by hand, and short words for what tests do all the time.
 struct World {
-  store::MemoryStore store;
+  TestStore store;
   ManualClock clock;
   SeededRandom random{1};
   Context context{store, clock, random};

@@ -64,7 +64,7 @@ std::string decide_one(TestRegister& reg, const Call& call, const Instant& now) 
 }
 
 TEST(TogetherProperty, ComesToWhatItComesToOneAfterTheOther) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     TestRegister one_by_one;
     one_by_one.foreign_writers = *rc::gen::arbitrary<bool>();
     one_by_one.keys_at_hand = *rc::gen::arbitrary<bool>();
@@ -92,7 +92,7 @@ TEST(TogetherProperty, ComesToWhatItComesToOneAfterTheOther) {
       RC_ASSERT(same);
       clock.advance(std::chrono::seconds(*rc::gen::inRange(0, 15)));
     }
-  });
+  }));
 }
 
 }  // namespace

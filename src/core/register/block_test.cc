@@ -181,7 +181,7 @@ struct Model {
 };
 
 TEST(BlockProperty, AgreesWithTheModelUnderAnyHistory) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const int length = *rc::gen::inRange(24, 33);
     const auto cooldown = std::chrono::seconds(*rc::gen::element(0, 5));
     const Prefix cidr = Prefix::containing(Address::v4(0x0a0a0000), length);
@@ -239,7 +239,7 @@ TEST(BlockProperty, AgreesWithTheModelUnderAnyHistory) {
         RC_ASSERT(state_of(block, Ordinal(i)) == expected);
       }
     }
-  });
+  }));
 }
 
 }  // namespace

@@ -292,6 +292,9 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
     Verdict& verdict = made.verdict;
     verdict.answer.connection = on->number;
     if (verdict.answer.outcome == Answer::Outcome::done) return {std::move(verdict.answer), std::move(made.stream)};
+    if (verdict.answer.http_status == 401) {
+      verdict.answer.error.message += "; " + credentials_.refusal_of(*token);
+    }
     note_failure(verdict, *on);
     if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
   }

@@ -153,7 +153,7 @@ TEST_F(KubeClientTest, ARefusalHasItsStatusAndItsCode) {
         << answer.error.message;
     return answer.error.code;
   };
-  EXPECT_EQ(code(400, "BadRequest"), ErrorCode::invalid_argument);
+  EXPECT_EQ(code(400, "BadRequest"), ErrorCode::refused_by_configuration);
   EXPECT_EQ(code(401, "Unauthorized"), ErrorCode::permission_denied);
   EXPECT_EQ(code(403, "Forbidden"), ErrorCode::permission_denied);
   EXPECT_EQ(code(404, "NotFound"), ErrorCode::not_found);
@@ -161,7 +161,7 @@ TEST_F(KubeClientTest, ARefusalHasItsStatusAndItsCode) {
   EXPECT_EQ(code(409, "Conflict"), ErrorCode::conflict);
   EXPECT_EQ(code(410, "Expired"), ErrorCode::too_old);
   EXPECT_EQ(code(413, "RequestEntityTooLarge"), ErrorCode::storage_full);
-  EXPECT_EQ(code(422, "Invalid"), ErrorCode::invalid_argument);
+  EXPECT_EQ(code(422, "Invalid"), ErrorCode::refused_by_configuration);
   EXPECT_EQ(server.requests().size(), 9U);  // none was asked twice
 }
 

@@ -27,11 +27,16 @@ class Credentials {
   /// The server has refused `token`: reads the file now. Whether there is another one to try.
   [[nodiscard]] bool has_other_than(const std::string& token);
 
+  /// The server has refused `token`: what that is, where it is from and when it ended, and what to do, for a person.
+  /// Nothing of it can be used by who reads it.
+  [[nodiscard]] std::string refusal_of(const std::string& token) const;
+
  private:
   /// With `mutex_` held.
   [[nodiscard]] Result<void> read();
 
   const std::string file_;
+  const bool has_certificate_;
   const bool checks_mode_;
   const std::chrono::nanoseconds age_max_;
   const Clock& clock_;

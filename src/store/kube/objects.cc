@@ -27,10 +27,41 @@ constexpr std::size_t kSeenMax = 20'000;
 constexpr std::string_view kAcceptNames =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
-/// What people set, and would miss when an API server drops what its schema does not know. Of what machines write all
-/// members that decide something are in every version.
-[[nodiscard]] bool is_setting(Kind kind) {
-  return kind == Kind::ipam_config || kind == Kind::pool || kind == Kind::reservation;
+/// Who holds an ordinal, as far as it decides whether another may: the handle, and whether it cools.
+[[nodiscard]] bool is_held_alike(const core::Block& sent, const core::Block& kept, std::size_t ordinal) {
+  const auto& before = sent.allocations[ordinal];
+  const auto& after = kept.allocations[ordinal];
+  if (!before || !after) return !before && !after;
+  if (*before >= sent.attributes.size() || *after >= kept.attributes.size()) return false;
+  const core::Attribute& one = sent.attributes[*before];
+  const core::Attribute& other = kept.attributes[*after];
+  return one.handle_id == other.handle_id && one.cooling.has_value() == other.cooling.has_value();
+}
+
+/// Whether what an API has kept says what was sent, as far as something is decided by it. Of what people set that is
+/// all of it: an API server drops what its schema does not know. Older definitions of blocks lack members that decide
+/// nothing.
+[[nodiscard]] bool is_kept(const Value& sent, const Value& kept) {
+  if (kept.index() != sent.index()) return false;  // it can't be understood
+  if (const auto* block = std::get_if<core::Block>(&sent)) {
+    const auto& is = std::get<core::Block>(kept);
+    if (is.cidr != block->cidr || is.affinity != block->affinity || is.deleted != block->deleted) return false;
+    if (is.allocations.size() != block->allocations.size()) return false;
+    for (std::size_t i = 0; i < is.allocations.size(); ++i) {
+      if (!is_held_alike(*block, is, i)) return false;
+    }
+    return true;
+  }
+  switch (core::kind_of(sent)) {
+    case Kind::ipam_config:
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::handle:
+    case Kind::affinity:
+      return core::without_rest(kept) == core::without_rest(sent);
+    default:
+      return true;
+  }
 }
 
 [[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
@@ -482,14 +513,16 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
   // It is written; only what the answer says of it is not understood.
   if (!object) return fail(Error(object.error()).in("written, but"));
   remember(key, *object, answer);
-  if (value != nullptr && is_setting(key.kind)) {
+  if (value != nullptr) {
+    // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
-    if (core::without_rest(stored.record.value) != core::without_rest(*value)) {
+    if (!is_kept(*value, stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{} {} was written, but the API has kept less of it than was sent: its "
-                              "CustomResourceDefinition is of a version that lacks a member; look at it, and upgrade "
-                              "Calico's definitions",
-                              core::name_of(key.kind), key.name));
+                  fmt::format("{} {} was written, but what the API has kept is not what was sent: either its "
+                              "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
+                              "Calico's definitions), or an admission webhook or policy changes it (exempt {}.{})",
+                              core::name_of(key.kind), key.name, form.resource_of(key.kind).resource,
+                              form.resource_of(key.kind).group));
     }
   }
   auto revision = revision_of(object->meta.resource_version);

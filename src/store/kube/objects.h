@@ -133,7 +133,7 @@ class Objects {
   /// Keys by the names of objects; by the objects themselves where those do not tell.
   [[nodiscard]] Result<core::KeysInWindow> take_keys(Part& part, Answer answer, bool only_one_page, Deadline deadline);
   static void put_in_order(std::vector<Record>& records);
-  /// Error also: refused_by_configuration, when the API has kept less of a setting than was sent.
+  /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
   [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
                                           const WriteToken& token) const;

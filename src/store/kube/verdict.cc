@@ -138,7 +138,8 @@ ErrorCode code_of(const ApiStatus& status) {
     case 504:
       return ErrorCode::deadline_exceeded;
     default:
-      return status.code >= 500 ? ErrorCode::unavailable : ErrorCode::invalid_argument;
+      // What was sent is Croft's own: that an admission policy or a schema won't have it is not the caller's mistake.
+      return status.code >= 500 ? ErrorCode::unavailable : ErrorCode::refused_by_configuration;
   }
 }
 

@@ -1,0 +1,52 @@
+#include "wire/kube/token.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "wire/json/document.h"
+#include "wire/text/base64.h"
+
+namespace croft::wire::kube {
+namespace {
+
+constexpr std::size_t kClaimsBytesMax = 64 * 1024;
+constexpr std::int64_t kSecondsMax = 9'223'372'036;  // as nanoseconds in 63 bits: the year 2262
+
+/// base64url without padding (RFC 4648 section 5).
+std::optional<std::string> decode_base64url(std::string_view text) {
+  std::string standard(text);
+  std::ranges::replace(standard, '-', '+');
+  std::ranges::replace(standard, '_', '/');
+  standard.append((4 - standard.size() % 4) % 4, '=');
+  return decode_base64(standard);
+}
+
+std::optional<WallTime> time_in(JsonRef claims, std::string_view name) {
+  std::optional<WallTime> time;
+  for (auto member = claims.first_child(); member; member = member->next_sibling()) {
+    if (member->key() != name) continue;
+    const auto seconds = member->integer();
+    if (!seconds || *seconds < 0) return std::nullopt;
+    time = WallTime(std::chrono::seconds(std::min(*seconds, kSecondsMax)));
+  }
+  return time;
+}
+
+}  // namespace
+
+std::optional<TokenLife> life_of_token(std::string_view token) {
+  const std::size_t first = token.find('.');
+  const std::size_t second = first == token.npos ? token.npos : token.find('.', first + 1);
+  if (second == token.npos || second - first > kClaimsBytesMax) return std::nullopt;
+  const auto claims = decode_base64url(token.substr(first + 1, second - first - 1));
+  if (!claims) return std::nullopt;
+  const auto document = parse_json(*claims, {.bytes_max = kClaimsBytesMax});
+  if (!document || document->root().kind() != JsonKind::object) return std::nullopt;
+  const auto end = time_in(document->root(), "exp");
+  if (!end) return std::nullopt;
+  return TokenLife{time_in(document->root(), "iat").value_or(WallTime{}), *end};
+}
+
+}  // namespace croft::wire::kube
