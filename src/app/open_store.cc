@@ -43,7 +43,7 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return password;
 }
 
-[[nodiscard]] Result<std::unique_ptr<store::kube::Client>> kube_client(
+[[nodiscard]] Result<std::unique_ptr<store::kube::Api>> kube_client(
     const KubePlace& place, const Clock& clock, const StoreParts& parts,
     std::optional<std::chrono::nanoseconds> request_timeout = {}) {
   static os::SystemRandom random;  // outlives every store
@@ -55,7 +55,8 @@ constexpr std::size_t kPasswordBytesMax = 4096;
     options.request_timeout = *request_timeout;
     options.read_timeout = std::min(options.read_timeout, *request_timeout);
   }
-  return store::kube::Client::make(std::move(options), clock, random);
+  TRY(std::unique_ptr<store::kube::Api> api, store::kube::Client::make(std::move(options), clock, random));
+  return parts.lists != nullptr ? parts.lists(std::move(api)) : std::move(api);
 }
 
 }  // namespace
@@ -115,8 +116,7 @@ Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, 
                                                         const StoreParts& parts,
                                                         std::chrono::nanoseconds request_timeout) {
   TRY(const KubePlace place, parse_kube_url(url));
-  TRY(std::unique_ptr<store::kube::Api> api, kube_client(place, clock, parts, request_timeout));
-  return api;
+  return kube_client(place, clock, parts, request_timeout);
 }
 
 Result<void> check_store_pages(const std::string& url, const Clock& clock) {

@@ -19,15 +19,16 @@
 #include "net/echo.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "store/kube/protobuf_lists.h"
 #include "store/store_url.h"
 #include "wire/manifests/kubeconfig_yaml.h"
 
 namespace croft::app {
 
 Result<engine::Context> CommandLine::open(bool create) {
-  auto opened =
-      open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
-                 {kubernetes_registry, wire::kubeconfig_json, os::look_up_host, store::kube::make_service_forms});
+  auto opened = open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
+                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host,
+                            store::kube::make_service_forms, store::kube::lists_in_protobuf});
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -16,6 +16,7 @@
 #include "net/echo.h"
 #include "os/look_up.h"
 #include "store/kube/node_addresses.h"
+#include "store/kube/protobuf_lists.h"
 #include "store/store_url.h"
 #include "wire/kube/requests.h"
 #include "wire/manifests/kubeadm_config.h"
@@ -100,7 +101,8 @@ class Cluster {
   /// Connects nothing yet. Without a Kubernetes API there is nobody to ask.
   [[nodiscard]] Result<void> open() {
     if (store::scheme_of(line_.store_url) != store::Scheme::kube) return {};
-    TRY(api_, open_kube_api(line_.store_url, line_.clock, {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr},
+    TRY(api_, open_kube_api(line_.store_url, line_.clock,
+                            {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr, store::kube::lists_in_protobuf},
                             kApiTime));
     return {};
   }

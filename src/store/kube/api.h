@@ -45,8 +45,9 @@ struct Answer {
   /// refused; also unknown, where an answer said why. Its texts are the server's: not fit for a terminal.
   wire::kube::ApiStatus status;
   /// Unless done: one line, with the code a store would give. Conflict (409), already_exists, not_found (404), too_old
-  /// (410), permission_denied (401, 403), invalid_argument (400, 422, …), storage_full (413), unavailable (429, 5xx, no
-  /// connection), deadline_exceeded, unknown_outcome (exactly when `unknown`); corrupt when a server answers nonsense.
+  /// (410), permission_denied (401, 403), refused_by_configuration (400, 422, …), storage_full (413), unavailable (429,
+  /// 5xx, no connection), deadline_exceeded, unknown_outcome (exactly when `unknown`); corrupt when a server answers
+  /// nonsense.
   Error error;
 };
 

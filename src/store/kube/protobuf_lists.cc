@@ -1,0 +1,75 @@
+#include "store/kube/protobuf_lists.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "wire/kube/builtin_lists.h"
+
+namespace croft::store::kube {
+namespace {
+
+constexpr std::array<std::string_view, 5> kLists = {"/api/v1/nodes", "/api/v1/namespaces", "/api/v1/services",
+                                                    "/apis/networking.k8s.io/v1/ipaddresses",
+                                                    "/apis/networking.k8s.io/v1/servicecidrs"};
+
+[[nodiscard]] bool is_builtin_list(const Request& request) {
+  const std::string_view path = std::string_view(request.path).substr(0, request.path.find('?'));
+  return request.method == Request::Method::get && request.accept == Request().accept &&
+         std::ranges::find(kLists, path) != kLists.end();
+}
+
+class ProtobufLists final : public Api {
+ public:
+  explicit ProtobufLists(std::unique_ptr<Api> api) : api_(std::move(api)) {}
+
+  [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
+    if (!is_builtin_list(request)) return api_->call(request, deadline);
+    return in_json(api_->call(in_protobuf(request), deadline));
+  }
+  [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override {
+    if (std::ranges::none_of(requests, is_builtin_list)) return api_->call_all(requests, deadline);
+    std::vector<Request> asked;
+    for (const Request& request : requests) {
+      asked.push_back(is_builtin_list(request) ? in_protobuf(request) : request);
+    }
+    std::vector<Answer> answers = api_->call_all(asked, deadline);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (is_builtin_list(requests[i])) answers[i] = in_json(std::move(answers[i]));
+    }
+    return answers;
+  }
+  [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return api_->watch(path, deadline);
+  }
+
+ private:
+  [[nodiscard]] static Request in_protobuf(Request request) {
+    request.accept = std::string(wire::kube::kAcceptBuiltin);
+    return request;
+  }
+  [[nodiscard]] static Answer in_json(Answer answer) {
+    if (answer.outcome != Answer::Outcome::done) return answer;
+    auto body = wire::kube::json_of_builtin_list(std::move(answer.body));
+    if (body) {
+      answer.body = *std::move(body);
+      return answer;
+    }
+    answer.outcome = Answer::Outcome::not_done;
+    answer.body.clear();
+    answer.error = body.error();
+    return answer;
+  }
+
+  const std::unique_ptr<Api> api_;
+};
+
+}  // namespace
+
+std::unique_ptr<Api> lists_in_protobuf(std::unique_ptr<Api> api) {
+  return std::make_unique<ProtobufLists>(std::move(api));
+}
+
+}  // namespace croft::store::kube
