@@ -27,6 +27,7 @@ namespace {
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kReadableByAllMode = 0644;
+constexpr mode_t kExecutableByAllMode = 0755;
 constexpr std::uint64_t kIsMountPoint = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which older headers lack
 
 FileStatus status_from(const struct stat& s) {
@@ -70,7 +71,8 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
     file = FileDescriptor(::open(path.c_str(), kFlags, kFileMode));  // a draft of a process that died
   }
   if (!file.is_open()) return fail(system_error("create", path, errno));
-  if (mode == FileMode::readable_by_all && ::fchmod(file.get(), kReadableByAllMode) != 0) {
+  const mode_t wanted = mode == FileMode::executable_by_all ? kExecutableByAllMode : kReadableByAllMode;
+  if (mode != FileMode::for_user && ::fchmod(file.get(), wanted) != 0) {
     return fail(system_error("change the mode of", path, errno));
   }
   if (const int why = write_all(file.get(), content); why != 0) return fail(system_error("write", path, why));

@@ -72,8 +72,9 @@ struct FileStatus {
 /// A relative path as one from the root, by the current directory; without `.` and `..`. Nothing has to be there.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 
-/// Who may read a new file: its user alone (0600), or all (0644), whatever the umask.
-enum class FileMode : std::uint8_t { for_user, readable_by_all };
+/// What may be done with a new file: read by its user alone (0600), or by all (0644), or run by all (0755), whatever
+/// the umask.
+enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_all };
 
 /// Puts a file with this content in place of what has the name, durably and at once: after a crash the name has the old
 /// content or the new. The file is always a new one: what a symbolic link of that name points to is not touched. The

@@ -14,6 +14,7 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
+#include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/store_parts.h"
 #include "app/open_store.h"
 #include "edge/agent/server.h"
@@ -56,6 +57,7 @@ struct AgentOptions {
   std::uint32_t claim_ahead_below = 8;
   std::uint32_t claim_ahead_hold_s = 300;
   std::string tombstones = edge::kDefaultTombstones;
+  PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
   bool no_pod_events = false;
   bool log_calls = false;
   bool reflection = false;
@@ -98,6 +100,7 @@ std::function<void(const core::PodIdentity& pod, const Error& why)> telling(stor
 struct ClusterOfAgent {
   std::unique_ptr<store::kube::Events> events;
   std::unique_ptr<store::kube::WishFollower> wishes;
+  std::unique_ptr<PluginKubeconfig> kubeconfig;
 };
 
 class AgentProgram {
@@ -108,6 +111,7 @@ class AgentProgram {
       : options_(options),
         daemon_(daemon),
         events_(cluster.events.get()),
+        kubeconfig_(cluster.kubeconfig.get()),
         telling_(opened,
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -173,6 +177,7 @@ class AgentProgram {
     service_.give_back(false);
     make_up();
     tell_of_events();
+    tend_kubeconfig();
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -221,9 +226,22 @@ class AgentProgram {
     events_trouble_ = trouble;
   }
 
+  /// One line a change.
+  void tend_kubeconfig() {
+    const auto tended = kubeconfig_ != nullptr ? kubeconfig_->tend() : std::nullopt;
+    if (!tended) return;
+    if (!tended->is_failure) log_.info("the plugin's kubeconfig: {}", one_line(tended->line));
+    if (tended->is_failure && tended->line != kubeconfig_trouble_) {
+      log_.warn("the plugin's kubeconfig: {}", one_line(tended->line));
+    }
+    kubeconfig_trouble_ = tended->is_failure ? tended->line : "";
+  }
+
   const AgentOptions& options_;
   Daemon& daemon_;
   store::kube::Events* const events_;
+  PluginKubeconfig* const kubeconfig_;
+  std::string kubeconfig_trouble_;
   std::string events_trouble_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
@@ -258,6 +276,9 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
 [[nodiscard]] Result<ClusterOfAgent> cluster_of(const AgentOptions& options, Daemon& daemon) {
   ClusterOfAgent cluster;
   if (store::scheme_of(options.store_url) != store::Scheme::kube) return cluster;
+  if (!options.kubeconfig.file.empty()) {
+    TRY(cluster.kubeconfig, PluginKubeconfig::make(options.kubeconfig, options.store_url, daemon.clock, daemon.random));
+  }
   TRY(auto wishes, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kWishesTime));
   cluster.wishes = std::make_unique<store::kube::WishFollower>(std::move(wishes), options.node, daemon.clock);
   if (options.no_pod_events) return cluster;
@@ -323,6 +344,12 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
                    "Directory where DELs leave what they could not release; 'none': there is none")
       ->envname("CROFT_TOMBSTONES")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--plugin-kubeconfig", options->kubeconfig.file,
+          "The plugin's kubeconfig, which this agent keeps good: `croftd install` wrote it (default: nobody's)")
+      ->envname("CROFT_PLUGIN_KUBECONFIG");
+  add_plugin_kubeconfig_options(*command, options->kubeconfig);
   command->add_flag("--no-pod-events", options->no_pod_events,
                     "Do not tell pods, by Events, why they get no address (on a kube: store, at most one a minute)");
   command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");

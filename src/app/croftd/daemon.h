@@ -23,5 +23,10 @@ struct Daemon {
 // Each adds one subcommand; each in a file of its own.
 void add_controller_command(CLI::App& app, Daemon& daemon);
 void add_agent_command(CLI::App& app, Daemon& daemon);
+void add_install_command(CLI::App& app, Daemon& daemon);
+
+struct PluginKubeconfigOptions;
+/// For who writes it first, and for who keeps it.
+void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& options);
 
 }  // namespace croft::app

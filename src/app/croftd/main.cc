@@ -2,6 +2,7 @@
 //
 //   controller   one or several in a cluster: collects what is left over        controller.cc
 //   agent        one on each node: serves the plugins of the node                agent.cc
+//   install      on each node, once: the plugin and its configuration             install.cc
 //   completion, man   what a shell and man(1) read of it                         app/cli/program.cc
 
 #include <algorithm>
@@ -33,6 +34,7 @@ constexpr const char* kFooter =
 constexpr void (*kSubcommands[])(CLI::App&, Daemon&) = {
     add_controller_command,
     add_agent_command,
+    add_install_command,
 };
 
 std::vector<std::string> examples_of(std::string_view path) {
@@ -43,6 +45,9 @@ std::vector<std::string> examples_of(std::string_view path) {
       {"controller", "croftd controller --facts /run/croft/facts.json --grace 10m"},
       {"controller", "croftd controller --once --dry-run --output json"},
       {"controller", "croftd controller --store kube: --leader-elect-lease-duration-ms 30000"},
+      {"install", "croftd install --main-plugin ptp --store kube:"},
+      {"install", "croftd install --main-plugin bridge --store sqlite:/var/lib/croft/croft.db"},
+      {"install", "croftd install --uninstall"},
       {"completion", "source <(croftd completion bash)"},
       {"man", "croftd man /usr/local/share/man/man8"},
   };

@@ -10,6 +10,7 @@
 
 #include "net/echo.h"
 #include "wire/json/decode.h"
+#include "wire/json/writer.h"
 #include "wire/kube/kube_server.h"
 #include "wire/text/base64.h"
 
@@ -436,6 +437,69 @@ Result<KubeAccess> in_cluster_access(std::string_view host, std::string_view por
   access.token_file_is_the_pods = true;
   access.namespace_file = fmt::format("{}/namespace", directory);
   return access;
+}
+
+std::string encode_kubeconfig(const KubeAccess& access, std::string_view ca_pem, std::string_view token) {
+  constexpr std::string_view kName = "croft";
+  JsonWriter out;
+  const auto member = [&](std::string_view name, std::string_view value) {
+    out.key(name);
+    out.text(value);
+  };
+  out.begin_object();
+  member("apiVersion", "v1");
+  member("kind", "Config");
+  out.key("clusters");
+  out.begin_array();
+  out.begin_object();
+  member("name", kName);
+  out.key("cluster");
+  out.begin_object();
+  member("server", access.servers.empty() ? "" : access.servers.front().text());
+  if (!ca_pem.empty()) member("certificate-authority-data", encode_base64(ca_pem));
+  if (!access.tls_server_name.empty()) member("tls-server-name", access.tls_server_name);
+  if (access.servers.size() > 1) {
+    out.key("extensions");
+    out.begin_array();
+    out.begin_object();
+    member("name", kName);
+    out.key("extension");
+    out.begin_object();
+    out.key("servers");
+    out.begin_array();
+    for (std::size_t i = 1; i < access.servers.size(); ++i) out.text(access.servers[i].text());
+    out.end_array();
+    out.end_object();
+    out.end_object();
+    out.end_array();
+  }
+  out.end_object();
+  out.end_object();
+  out.end_array();
+  out.key("users");
+  out.begin_array();
+  out.begin_object();
+  member("name", kName);
+  out.key("user");
+  out.begin_object();
+  if (!token.empty()) member("token", token);
+  out.end_object();
+  out.end_object();
+  out.end_array();
+  out.key("contexts");
+  out.begin_array();
+  out.begin_object();
+  member("name", kName);
+  out.key("context");
+  out.begin_object();
+  member("cluster", kName);
+  member("user", kName);
+  out.end_object();
+  out.end_object();
+  out.end_array();
+  member("current-context", kName);
+  out.end_object();
+  return std::move(out).take() + "\n";
 }
 
 }  // namespace croft::wire::kube

@@ -88,6 +88,10 @@ struct KubeAccess {
 [[nodiscard]] Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view directory,
                                                    std::string_view context = {});
 
+/// A kubeconfig in JSON for a program that has nothing but this file: what decode_kubeconfig() reads. `ca_pem` and
+/// `token` are the texts themselves; no other identity of `access` goes in.
+[[nodiscard]] std::string encode_kubeconfig(const KubeAccess& access, std::string_view ca_pem, std::string_view token);
+
 /// What takes the place of parts of a kubeconfig, as client-go's overrides do; empty: nothing does.
 struct KubeOverrides {
   std::string server;  ///< the URL of one, in the place of all

@@ -277,5 +277,19 @@ TEST(KubeOverrides, LeadOnlyToAProvenServer) {
   EXPECT_THAT(spaced, testing::Not(testing::HasSubstr("a b"))) << "no message repeats it";
 }
 
+TEST(Kubeconfig, WhatIsWrittenIsRead) {
+  KubeAccess access;
+  access.servers = {parse_kube_server("https://10.0.0.1:6443").value(),
+                    parse_kube_server("https://[fd00::1]:6443").value()};
+  access.tls_server_name = "kubernetes.default";
+  const std::string pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  const auto read = decode_kubeconfig(encode_kubeconfig(access, pem, "a.b.c"), "/etc");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->servers, access.servers);
+  EXPECT_EQ(read->tls_server_name, access.tls_server_name);
+  EXPECT_EQ(read->ca.data, pem);
+  EXPECT_EQ(read->token, "a.b.c");
+}
+
 }  // namespace
 }  // namespace croft::wire::kube

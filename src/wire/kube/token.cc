@@ -6,6 +6,8 @@
 #include <string>
 
 #include "wire/json/document.h"
+#include "wire/json/writer.h"
+#include "wire/kube/kube_server.h"
 #include "wire/text/base64.h"
 
 namespace croft::wire::kube {
@@ -47,6 +49,35 @@ std::optional<TokenLife> life_of_token(std::string_view token) {
   const auto end = time_in(document->root(), "exp");
   if (!end) return std::nullopt;
   return TokenLife{time_in(document->root(), "iat").value_or(WallTime{}), *end};
+}
+
+std::string encode_token_request(std::int64_t seconds) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  out.key("apiVersion");
+  out.text("authentication.k8s.io/v1");
+  out.key("kind");
+  out.text("TokenRequest");
+  out.key("spec");
+  out.begin_object();
+  out.key("expirationSeconds");
+  out.integer(seconds);
+  out.end_object();
+  out.end_object();
+  return std::move(out).take();
+}
+
+Result<std::string> decode_token_request(std::string_view json) {
+  TRY(const JsonDocument document, parse_json(json, {.bytes_max = kClaimsBytesMax}));
+  std::string token;
+  for (auto member = document.root().first_child(); member; member = member->next_sibling()) {
+    if (member->key() != "status") continue;
+    for (auto one = member->first_child(); one; one = one->next_sibling()) {
+      if (one->key() == "token" && one->kind() == JsonKind::string) token = one->text();
+    }
+  }
+  if (is_bearer_token(token)) return token;
+  return fail(ErrorCode::corrupt, "the API server's answer to a TokenRequest has no token");
 }
 
 }  // namespace croft::wire::kube

@@ -36,5 +36,18 @@ TEST(Token, WhatSaysNoEndHasNone) {
   EXPECT_EQ(life_of_token("a." + std::string(100'000, 'A') + ".c"), std::nullopt);
 }
 
+TEST(Token, IsAskedForAndRead) {
+  EXPECT_EQ(encode_token_request(3600),
+            R"({"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}})");
+  EXPECT_EQ(decode_token_request(R"({"status":{"token":"a.b.c","expirationTimestamp":"2026-01-15T10:00:00Z"}})"),
+            "a.b.c");
+  for (const char* text :
+       {"", "{}", "[]", R"({"status":{"token":7}})", R"({"status":{"token":"a b"}})", R"({"status":7})"}) {
+    const auto token = decode_token_request(text);
+    ASSERT_FALSE(token) << text;
+    EXPECT_FALSE(token.error().message.empty());
+  }
+}
+
 }  // namespace
 }  // namespace croft::wire::kube

@@ -1,0 +1,225 @@
+"""croftd install on a real kube-apiserver: the plugin, its kubeconfig with a token of its own, the network configuration
+last; upgrades and rollbacks while calls run; the agent keeps the kubeconfig; all of it is taken back; what stands in the
+way is told before anything is written.
+
+usage: kube_install.py BIN_DIR VERSION
+"""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+from etcd import Node
+from kube_agent import start_agent
+from kube_apiserver_lib import KubeApiserver
+from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from kube_tokens import token_until
+from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+
+class Host:
+    """The directories of a runtime."""
+
+    def __init__(self, world, kube, name="host"):
+        self.world, self.kube = world, kube
+        self.bin, self.conf = world.directory / name / "bin", world.directory / name / "net.d"
+        self.bin.mkdir(parents=True)
+        self.conf.mkdir()
+        for plugin in ("ptp", "portmap"):
+            shutil.copy(PLUGINS / plugin, self.bin / plugin)
+        self.kubeconfig, self.conflist = self.conf / "croft-kubeconfig", self.conf / "10-croft.conflist"
+
+    def install(self, *options, store=None, main="ptp", prefix=(), programs=None):
+        store = store or f"kube:{self.world.directory}/kubeconfig-croft-node"
+        how = ["--main-plugin", main] if main else []
+        return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", "oak", *how,
+                               "--cni-bin-dir", programs or self.bin, "--cni-conf-dir", self.conf, "--api-server", self.kube.url, *options],
+                              env=own_environment(self.world.directory), capture_output=True, text=True, timeout=60, check=False)
+
+    def ipam(self):
+        return json.loads(self.conflist.read_text())["plugins"][0]["ipam"]
+
+    def node(self):
+        """Calls of what was installed, by what was installed."""
+        node = Node(self.world, self.ipam()["store"], "oak")
+        node.ipam = {**self.ipam(), "log_file_path": str(self.world.directory / "ipam.log")}
+        installed = self.bin
+
+        class There:
+            bin, directory = installed, self.world.directory
+
+        node.world = There
+        return node
+
+
+def done(answer, what):
+    expect_equal((answer.returncode, answer.stderr), (0, ""), f"{what}: {answer.stdout}")
+    return answer.stdout
+
+
+def refused(host, answer, code, *words):
+    expect_equal(answer.returncode, code, f"exit code of {answer.args}: {answer.stdout} {answer.stderr}")
+    for word in words:
+        expect(str(word) in answer.stderr, f"{word} is named: {answer.stderr}")
+    expect(not host.conflist.exists(), f"no configuration was written: {answer.stderr}")
+    say(f"refused: {answer.stderr.strip()}")
+
+
+def claims_of(kubeconfig):
+    token = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
+    middle = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))
+
+
+def installs(world, kube, host):
+    say(done(host.install("--dry-run"), "a dry run").splitlines()[0])
+    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "a dry run writes nothing")
+    done(host.install(), "the first installation")
+    expect_equal(host.kubeconfig.stat().st_mode & 0o777, 0o600, "mode of the kubeconfig")
+    expect_equal(claims_of(host.kubeconfig)["sub"], "system:serviceaccount:croft-system:croft-plugin", "whose token")
+    node = host.node()
+    node.add("first")
+    inode = (host.bin / "croft-ipam").stat().st_ino
+    done(host.install(), "the same again")
+    expect_equal((host.bin / "croft-ipam").stat().st_ino, inode, "the same program is left as it is")
+    node.delete("first")
+    # The plugin's token can't make tokens.
+    answer = host.install("--dry-run", store=f"kube:{host.kubeconfig}")
+    answer = host.install(store=f"kube:{host.kubeconfig}")
+    expect_equal(answer.returncode, 4, f"a plugin's token makes tokens: {answer.stdout} {answer.stderr}")
+    expect("serviceaccounts/token" in answer.stderr and "access.yaml" in answer.stderr, answer.stderr)
+
+
+def upgrades(world, host):
+    """Between two versions, with calls all the time."""
+    other = world.directory / "other"
+    other.mkdir()
+    shutil.copy(world.bin / "croft-ipam", other / "croft-ipam")
+    with open(other / "croft-ipam", "ab") as file:
+        file.write(b"\0another version")
+    ended, failures, calls = threading.Event(), [], [0]
+
+    def churn(which):
+        node = host.node()
+        while not ended.is_set():
+            for command in ("ADD", "DEL"):
+                code, answer, err = node.finish(node.start(command, f"churn-{which}"))
+                calls[0] += 1
+                if code != 0 or err:
+                    failures.append((command, code, answer, err))
+
+    threads = [threading.Thread(target=churn, args=(which,)) for which in range(2)]
+    for thread in threads:
+        thread.start()
+    for turn in range(12):
+        done(host.install("--source", str(other if turn % 2 == 0 else world.bin)), f"turn {turn}")
+        time.sleep(0.2)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    expect_equal(failures[:3], [], "calls while versions change")
+    expect(calls[0] >= 20, f"only {calls[0]} calls")
+    say(f"12 upgrades and rollbacks, {calls[0]} calls, none failed")
+
+
+def keeps(world, kube, host):
+    """The agent writes what is missing, old or of another server."""
+    store = f"kube:{world.directory}/kubeconfig-croft-node"
+    agent, _ = start_agent(world, store, "--plugin-kubeconfig", str(host.kubeconfig), "--api-server", kube.url)
+    log = lambda: (world.directory / "agent.log").read_text()
+    host.kubeconfig.unlink()
+    wait_for(host.kubeconfig.exists, "a kubeconfig that was deleted comes back", 30)
+    expect("it was not there" in log(), log())
+    host.node().add("after-deletion")
+
+    old = json.loads(host.kubeconfig.read_text())
+    old["users"][0]["user"]["token"] = token_until(kube, int(time.time()) + 30)
+    made = claims_of(host.kubeconfig)["iat"]
+    time.sleep(1.1)
+    host.kubeconfig.write_text(json.dumps(old))
+    wait_for(lambda: claims_of(host.kubeconfig)["exp"] > time.time() + 3600, "a token near its end is renewed", 30)
+    expect(claims_of(host.kubeconfig)["iat"] > made, "a new token")
+    other = json.loads(host.kubeconfig.read_text())
+    other["clusters"][0]["cluster"]["server"] = "https://192.0.2.7:6443"
+    host.kubeconfig.write_text(json.dumps(other))
+    wait_for(lambda: kube.url in host.kubeconfig.read_text(), "an API server that moved is written down", 30)
+    expect("the API server is another" in log(), log())
+    expect_equal(host.kubeconfig.stat().st_mode & 0o777, 0o600, "mode of the kubeconfig")
+    token = json.loads(host.kubeconfig.read_text())["users"][0]["user"]["token"]
+    expect(token not in log() and token.split(".")[1] not in log(), "a token in the log")
+    host.node().delete("after-deletion")
+    # While the API is away nothing is lost, and it is told once.
+    kube.kill()
+    host.kubeconfig.unlink()
+    wait_for(lambda: "is to be written" in log(), "the trouble is told", 60)
+    kube.start()
+    wait_for(host.kubeconfig.exists, "it is written once the API is back", 90)
+    agent.terminate()
+    expect_equal(agent.wait(20), 0, "the agent ends")
+
+
+def troubles(world, kube):
+    host = Host(world, kube, "trouble")
+    refused(host, host.install(main=None), 2, "--main-plugin", "ptp")
+    refused(host, host.install(main="weave"), 2, "weave")
+    refused(host, host.install("--conflist-name", "../x.conflist"), 2, "--conflist-name")
+    refused(host, host.install("--source", "/nowhere"), 1, "/nowhere")
+    refused(host, host.install(programs="/nowhere"), 1, "/nowhere", "--cni-bin-dir")
+    refused(host, host.install(main="flannel"), 1, "flannel", "is not in")
+    (host.conf / "05-cilium.conflist").write_text("{}")
+    refused(host, host.install(), 5, "05-cilium.conflist", "--conflist-name")
+    (host.conf / "05-cilium.conflist").unlink()
+    refused(host, host.install("--plugin-service-account", "nobody"), 4, "serviceaccounts/token")
+    expect(not (host.bin / "croft-ipam").exists(), "nothing was written by all that")
+    # A disk that gets full, and one that can't be written to.
+    small = ["unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs -o "$1" tmpfs "$2" || exit 99; cp "$3"/* "$2"; '
+             'mount -o "remount,$1" "$2" || exit 99; shift 3; "$@"; code=$?; ls -A "$0" >&2; exit $code', str(host.bin)]
+    plugins = world.directory / "plugins"
+    shutil.copytree(host.bin, plugins)
+    size = sum(p.stat().st_size for p in plugins.iterdir()) // 1024 + 3000
+    answer = host.install(prefix=[*small, f"size={size}k", host.bin, plugins])
+    refused(host, answer, 1, "croft-ipam", "space")
+    expect(".tmp" not in answer.stderr.splitlines()[-3:], f"nothing is left behind: {answer.stderr}")
+    read_only = ["unshare", "-m", "--propagation", "private", "sh", "-c",
+                 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 99; shift; "$@"', "sh", host.bin]
+    refused(host, host.install(prefix=read_only), 4, host.bin, "read-only")
+    url, kube.url = kube.url, "https://127.0.0.1:9"
+    answer = host.install()
+    kube.url = url
+    expect_equal(answer.returncode, 4, f"a server that is not there: {answer.stderr}")
+    expect("network configuration is not written" in answer.stderr, answer.stderr)
+    expect(not host.conflist.exists(), "no configuration")
+    done(host.install(), "once all is well")
+
+
+def takes_back(host):
+    text = done(host.install("--uninstall", main=None), "taking back")
+    say(text.strip())
+    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "what is left")
+
+
+def test():
+    calico_definitions()
+    with World("kube-install", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        write_kubeconfig(world, kube, "croft-node")
+        operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+        world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+        host = Host(world, kube)
+        installs(world, kube, host)
+        upgrades(world, host)
+        keeps(world, kube, host)
+        troubles(world, kube)
+        takes_back(host)
+        expect_equal(world.held(operator), {}, "all is given back")
+
+
+if __name__ == "__main__":
+    main(test)

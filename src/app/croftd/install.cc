@@ -1,0 +1,291 @@
+// croftd install: Croft's files on a node (docs/runbooks/kubernetes-node.md).
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "app/croftd/daemon.h"
+#include "app/croftd/plugin_kubeconfig.h"
+#include "app/croftd/store_parts.h"
+#include "app/open_store.h"
+#include "base/printable.h"
+#include "core/register/affinity.h"
+#include "edge/install/installation.h"
+#include "net/echo.h"
+#include "os/files.h"
+#include "os/process.h"
+#include "store/store_url.h"
+#include "wire/cni/network_list.h"
+
+namespace croft::app {
+namespace {
+
+using wire::cni::MainPlugin;
+
+constexpr const char* kKubeconfigName = "croft-kubeconfig";
+constexpr const char* kProgram = "croft-ipam";
+constexpr const char* kDefaultConfigurations = "/etc/cni/net.d";
+constexpr std::chrono::seconds kProbeTime{10};
+
+struct InstallOptions {
+  std::string programs = "/opt/cni/bin";
+  std::string configurations = kDefaultConfigurations;
+  std::string configurations_on_host;
+  std::string source;
+  std::string main;
+  std::string network_file = "10-croft.conflist";
+  std::vector<std::string> also_as;
+  std::string store = "kube:";
+  std::string node;
+  bool assign_v6 = false, no_v4 = false, no_masquerade = false;
+  bool skip_probe = false, uninstall = false, dry_run = false;
+  wire::cni::NetworkList network;
+  PluginKubeconfigOptions kubeconfig;
+};
+
+void tell(const std::string& line) {
+  static_cast<void>(os::write_standard_output(printable(line, Printed::line) + "\n"));
+}
+
+/// Directories of the host as a path without a slash behind it.
+void trim(std::string& path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+}
+
+[[nodiscard]] Result<MainPlugin> main_plugin(const std::string& text) {
+  std::string all;
+  for (const auto& known : wire::cni::kMainPlugins) {
+    if (known.text == text) return known.plugin;
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", known.text);
+  }
+  return fail(ErrorCode::invalid_argument,
+              text.empty()
+                  ? fmt::format("--main-plugin is missing: which plugin gives pods their interfaces? One of {}; Croft "
+                                "gives addresses only",
+                                all)
+                  : fmt::format("--main-plugin {} is none of {}", net::echo(text), all));
+}
+
+[[nodiscard]] Result<void> check_name(const char* option, const std::string& name) {
+  const bool is_one_part = !name.empty() && name.front() != '.' && name.find('/') == name.npos;
+  if (is_one_part) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} {}: give the name of a file in its directory", option, net::echo(name)));
+}
+
+class Install {
+ public:
+  Install(InstallOptions options, const Daemon& daemon)
+      : options_(std::move(options)), daemon_(daemon), files_({options_.programs, options_.configurations}, tell) {}
+
+  [[nodiscard]] Result<int> run() {
+    TRY_VOID(decide());
+    TRY_VOID(files_.check(plan_));
+    std::unique_ptr<PluginKubeconfig> kubeconfig;
+    if (has_kubeconfig()) {
+      TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
+    }
+    if (options_.dry_run) return dry_run();
+    // Before anything is written: an API that makes no token now would leave half an installation.
+    std::string access;
+    if (kubeconfig) {
+      TRY(access, kubeconfig->text());
+    }
+    TRY_VOID(files_.write_programs(plan_));
+    if (kubeconfig) {
+      TRY_VOID(files_.write_kubeconfig(plan_, access));
+      TRY_VOID(probe());
+    }
+    TRY_VOID(files_.write_network(plan_, wire::cni::encode_network_list(options_.network)));
+    return 0;
+  }
+
+ private:
+  [[nodiscard]] bool has_kubeconfig() const {
+    const bool asks_register = ipam_name_of(options_.network.main) == kProgram || !options_.also_as.empty();
+    return asks_register && store::scheme_of(options_.store) == store::Scheme::kube;
+  }
+
+  /// What is written, and under which names.
+  [[nodiscard]] Result<void> decide() {
+    TRY(options_.network.main, main_plugin(options_.main));
+    TRY_VOID(check_name("--conflist-name", options_.network_file));
+    if (!wire::cni::is_network_file(options_.network_file)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--conflist-name {}: a runtime takes names that end with .conflist",
+                              net::echo(options_.network_file)));
+    }
+    if (options_.no_v4 && !options_.assign_v6) {
+      return fail(ErrorCode::invalid_argument, "--no-ipv4 without --ipv6: pods would get no address");
+    }
+    if (options_.node.empty()) {
+      TRY(options_.node, os::host_name());
+    }
+    TRY_VOID(core::check_node_name(options_.node));
+    if (options_.configurations_on_host.empty()) options_.configurations_on_host = options_.configurations;
+    trim(options_.configurations_on_host);
+    TRY_VOID(read_program());
+    wire::cni::NetworkList& network = options_.network;
+    network.node = options_.node;
+    network.assign_v4 = !options_.no_v4;
+    network.assign_v6 = options_.assign_v6;
+    network.masquerades = !options_.no_masquerade;
+    network.store = options_.store;
+    if (network.calico_kubeconfig.empty()) {
+      network.calico_kubeconfig = options_.configurations_on_host + "/calico-kubeconfig";
+    }
+    plan_.others = wire::cni::plugins_of(network.main);
+    plan_.network_name = options_.network_file;
+    if (has_kubeconfig()) {
+      plan_.kubeconfig_name = kKubeconfigName;
+      network.store = fmt::format("kube:{}/{}", options_.configurations_on_host, kKubeconfigName);
+      options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> read_program() {
+    if (options_.source.empty()) {
+      TRY(const std::string own, os::resolved_path("/proc/self/exe"));
+      options_.source = os::directory_of(own);
+    }
+    trim(options_.source);
+    auto program = os::read_file(fmt::format("{}/{}", options_.source, kProgram), edge::kProgramBytesMax);
+    if (!program) {
+      Error error = program.error();
+      error.message += "; name the directory that has it with --source";
+      return fail(std::move(error));
+    }
+    program_ = *std::move(program);
+    if (!program_.starts_with("\x7f"
+                              "ELF")) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("{}/{} is no program; name the directory that has it with --source", options_.source, kProgram));
+    }
+    std::vector<std::string> names{std::string(wire::cni::ipam_name_of(options_.network.main))};
+    names.insert(names.end(), options_.also_as.begin(), options_.also_as.end());
+    for (const std::string& name : names) plan_.programs.push_back({name, program_});
+    return {};
+  }
+
+  /// The plugin's own way to the register, before the runtime is told to use it.
+  [[nodiscard]] Result<void> probe() {
+    if (options_.skip_probe) return {};
+    const std::string url = "kube:" + options_.kubeconfig.file;
+    // As the plugin opens it: no YAML, no look-up of names.
+    TRY(const auto store, open_store(url, store::OpenMode::existing, daemon_.clock));
+    const auto there = store->position(Deadline::after(daemon_.clock.now(), kProbeTime));
+    if (there) return {};
+    return fail(
+        there.error().in("the plugin could not reach the register, so the network configuration is not written"));
+  }
+
+  [[nodiscard]] Result<int> dry_run() const {
+    for (const auto& program : plan_.programs)
+      tell(fmt::format("{}/{} would be written", options_.programs, program.name));
+    if (!plan_.kubeconfig_name.empty()) tell(fmt::format("{} would be written", options_.kubeconfig.file));
+    tell(fmt::format("{}/{} would be written:", options_.configurations, plan_.network_name));
+    static_cast<void>(os::write_standard_output(wire::cni::encode_network_list(options_.network)));
+    return 0;
+  }
+
+  InstallOptions options_;
+  const Daemon& daemon_;
+  std::string program_;
+  edge::InstallPlan plan_;
+  edge::Installation files_;
+};
+
+[[nodiscard]] Result<int> run_install(InstallOptions options, const Daemon& daemon) {
+  for (std::string* path : {&options.programs, &options.configurations}) trim(*path);
+  if (options.uninstall) {
+    edge::Installation files({options.programs, options.configurations}, tell);
+    TRY_VOID(files.take_back(options.dry_run));
+    return 0;
+  }
+  return Install(std::move(options), daemon).run();
+}
+
+}  // namespace
+
+void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& options) {
+  command
+      .add_option("--api-server", options.servers,
+                  "URL of an API server with a numeric address, for the plugin to ask; may be given several times "
+                  "(default: those of the store's URL)")
+      ->envname("CROFT_API_SERVER");
+  command.add_option("--plugin-service-account", options.service_account, "Service account as which the plugin works")
+      ->capture_default_str();
+  command.add_option("--plugin-namespace", options.name_space,
+                     "Namespace of that service account (default: that of this process, else croft-system)");
+  command
+      .add_option("--plugin-token-seconds", options.token_seconds,
+                  "How long a token of the plugin is good; it is renewed after a quarter to half of it")
+      ->check(CLI::Range(600, 31536000))
+      ->capture_default_str();
+}
+
+void add_install_command(CLI::App& app, Daemon& daemon) {
+  CLI::App* command =
+      app.add_subcommand("install", "Put Croft's plugin and its configuration on this node, or take them back");
+  command->footer(
+      "Programs come first, each in place of the old one at once; the network configuration, which makes the node "
+      "ready, comes last. Run it again at any time: what is there is left as it is.");
+  const auto options = std::make_shared<InstallOptions>();
+  command
+      ->add_option("--main-plugin", options->main,
+                   "Which plugin gives pods their interfaces: ptp, bridge, calico or flannel. There is no default")
+      ->envname("CROFT_MAIN_PLUGIN");
+  command->add_option("--cni-bin-dir", options->programs, "The runtime's directory of plugins")
+      ->envname("CROFT_CNI_BIN_DIR")
+      ->capture_default_str();
+  command->add_option("--cni-conf-dir", options->configurations, "The runtime's directory of network configurations")
+      ->envname("CROFT_CNI_CONF_DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--cni-conf-dir-on-host", options->configurations_on_host,
+                   "The same directory as the node sees it, where a container sees it elsewhere (default: the same)")
+      ->envname("CNI_NET_DIR");
+  command->add_option("--conflist-name", options->network_file, "Name of the network configuration's file")
+      ->envname("CNI_CONF_NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--network-name", options->network.name, "Name of the network; part of every owner in the register")
+      ->capture_default_str();
+  command->add_option("--source", options->source, "Directory that has croft-ipam (default: that of this program)");
+  command
+      ->add_option("--also-as", options->also_as,
+                   "Another name for the plugin: host-local, calico-ipam; may be given several times")
+      ->check(CLI::IsMember({"host-local", "calico-ipam", "croft-ipam"}));
+  command->add_option("--store", options->store, "Store URL; of a kube: store the plugin gets a kubeconfig of its own")
+      ->envname("CROFT_STORE")
+      ->capture_default_str();
+  command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("CROFT_NODE");
+  command->add_option("--ipv4-pool", options->network.pools_v4,
+                      "Pool for IPv4; may be given several times (default: any)");
+  command->add_option("--ipv6-pool", options->network.pools_v6,
+                      "Pool for IPv6; may be given several times (default: any)");
+  command->add_flag("--ipv6", options->assign_v6, "Give pods an IPv6 address too");
+  command->add_flag("--no-ipv4", options->no_v4, "Give pods no IPv4 address");
+  command->add_option("--mtu", options->network.mtu, "MTU of the pods' interfaces; 0: the plugin's own choice")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_flag("--no-masquerade", options->no_masquerade,
+                    "Leave what leaves the pods' network as it is (ptp, bridge)");
+  command->add_option(
+      "--calico-kubeconfig", options->network.calico_kubeconfig,
+      "Kubeconfig of Calico's plugin, as the node sees it (default: calico-kubeconfig beside the configuration)");
+  add_plugin_kubeconfig_options(*command, options->kubeconfig);
+  command->add_flag("--no-probe", options->skip_probe,
+                    "Write the network configuration though the plugin's way to the register was not tried");
+  command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
+  command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
+  command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_install(*options, daemon); }; });
+}
+
+}  // namespace croft::app

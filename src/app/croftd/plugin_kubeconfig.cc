@@ -1,0 +1,116 @@
+#include "app/croftd/plugin_kubeconfig.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "app/croftd/store_parts.h"
+#include "app/open_store.h"
+#include "base/time_text.h"
+#include "os/files.h"
+#include "os/secret_file.h"
+#include "store/kube/service_account_token.h"
+#include "wire/kube/kube_server.h"
+
+namespace croft::app {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kApiTime{10};
+constexpr seconds kTendEvery{5};
+/// After a failure; an API that is away comes back or not.
+constexpr seconds kTryAgain{30};
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kNamespaceBytesMax = 256;
+constexpr const char* kDefaultNamespace = "croft-system";
+constexpr std::uint64_t kJitterParts = 1024;
+
+/// Where the account is, unless it was said.
+[[nodiscard]] Result<std::string> namespace_of(const wire::kube::KubeAccess& access) {
+  if (!access.name_space.empty()) return access.name_space;
+  if (access.namespace_file.empty()) return std::string(kDefaultNamespace);
+  TRY(const std::string text, os::read_file(access.namespace_file, kNamespaceBytesMax));
+  return std::string(wire::kube::trimmed_token(text));
+}
+
+}  // namespace
+
+WallTime renewal_of(const wire::kube::TokenLife& life, std::uint64_t jitter) {
+  const auto quarter = (life.end - life.made) / 4;
+  return life.made + quarter + quarter / static_cast<std::int64_t>(kJitterParts) * static_cast<std::int64_t>(jitter);
+}
+
+Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfigOptions options,
+                                                                 const std::string& store_url, const Clock& clock,
+                                                                 Random& random) {
+  TRY(const KubePlace place, parse_kube_url(store_url));
+  TRY(wire::kube::KubeAccess access, kube_access(place, kDaemonParts.kubeconfig));
+  if (options.name_space.empty()) {
+    TRY(options.name_space, namespace_of(access));
+  }
+  if (!options.servers.empty()) access.servers.clear();
+  for (const std::string& url : options.servers) {
+    TRY(wire::kube::KubeServer server, wire::kube::parse_kube_server(url));
+    access.servers.push_back(std::move(server));
+  }
+  TRY(auto api, open_kube_api(store_url, clock, kDaemonParts, kApiTime));
+  return std::unique_ptr<PluginKubeconfig>(
+      new PluginKubeconfig(std::move(options), std::move(access), std::move(api), clock, random));
+}
+
+Result<std::string> PluginKubeconfig::ca() const {
+  if (access_.ca.file.empty()) return access_.ca.data;
+  return os::read_file(access_.ca.file, kPemBytesMax);
+}
+
+Result<std::string> PluginKubeconfig::text() {
+  TRY(const std::string pem, ca());
+  TRY(const std::string token,
+      store::kube::request_token(*api_, {options_.name_space, options_.service_account, options_.token_seconds},
+                                 Deadline::after(clock_.now(), kApiTime)));
+  return wire::kube::encode_kubeconfig(access_, pem, token);
+}
+
+std::string PluginKubeconfig::reason() {
+  life_.reset();
+  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
+  if (!text) return text.error().code == ErrorCode::not_found ? "it was not there" : text.error().message;
+  const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
+  if (!is) return is.error().message;
+  const auto pem = ca();
+  if (is->servers != access_.servers || is->tls_server_name != access_.tls_server_name) {
+    return "the API server is another";
+  }
+  if (pem && is->ca.data != *pem) return "the CA of the API server is another";
+  life_ = wire::kube::life_of_token(is->token);
+  if (!life_) return "its token says no end";
+  const WallTime now = clock_.now().wall;
+  return now >= renewal_of(*life_, jitter_) ? fmt::format("its token ends at {}", rfc3339_exact(life_->end)) : "";
+}
+
+std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
+  const auto now = clock_.now().since_boot;
+  if (now < next_look_) return std::nullopt;
+  next_look_ = now + kTendEvery;
+  const std::string why = reason();
+  if (why.empty()) return std::nullopt;
+  const auto content = text();
+  auto done = content ? os::replace_file_durably(options_.file, *content) : Result<void>(fail(content.error()));
+  if (!done) {
+    next_look_ = now + kTryAgain;
+    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why, done.error().message),
+                  true};
+  }
+  jitter_ = random_.next() % kJitterParts;
+  const auto written = wire::kube::decode_kubeconfig(*content, os::directory_of(options_.file));
+  const auto life = written ? wire::kube::life_of_token(written->token) : std::nullopt;
+  return Tended{fmt::format("{} written, as {}{}", options_.file, why,
+                            life ? fmt::format("; its token is good until {}, and renewed at {}",
+                                               rfc3339_exact(life->end), rfc3339_rounded_up(renewal_of(*life, jitter_)))
+                                 : ""),
+                false};
+}
+
+}  // namespace croft::app

@@ -1,0 +1,214 @@
+#include "edge/install/installation.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "os/digest.h"
+#include "os/directory.h"
+#include "os/files.h"
+#include "wire/cni/network_list.h"
+
+namespace croft::edge {
+namespace {
+
+using wire::InstallRecord;
+using Kind = InstallRecord::Kind;
+using Entry = InstallRecord::Entry;
+
+constexpr std::size_t kNamesMax = 100'000;
+constexpr std::size_t kNetworkBytesMax = std::size_t{1} << 20;
+
+std::string digest_of(std::string_view content) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char c : os::sha256(content)) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 0xf];
+  }
+  return text;
+}
+
+std::string in(const std::string& directory, std::string_view name) { return fmt::format("{}/{}", directory, name); }
+
+/// Nothing where nothing is. What is no file can't be replaced by one without losing it.
+[[nodiscard]] Result<std::optional<std::string>> content_of(const std::string& path, std::size_t bytes_max) {
+  TRY(const auto status, os::entry_status(path));
+  if (!status) return std::optional<std::string>();
+  TRY(std::string content, os::read_file(path, bytes_max));
+  return std::optional(std::move(content));
+}
+
+[[nodiscard]] bool is_recorded(const InstallRecord& record, Kind kind, std::string_view name, std::string_view digest) {
+  return std::ranges::any_of(record.entries, [&](const Entry& entry) {
+    return entry.kind == kind && entry.name == name && entry.sha256 == digest;
+  });
+}
+
+[[nodiscard]] Result<void> check_directory(const std::string& path, const char* option) {
+  auto directory = os::Directory::open(path);
+  if (!directory) {
+    Error error = directory.error();
+    error.message += fmt::format("; name the runtime's directory with {}", option);
+    return fail(std::move(error));
+  }
+  return directory->check_writable();
+}
+
+}  // namespace
+
+std::string Installation::record_path() const { return in(place_.configurations, wire::kInstallRecordName); }
+
+Result<InstallRecord> Installation::record() const {
+  TRY(const auto text, content_of(record_path(), wire::kInstallRecordBytesMax));
+  if (!text) return InstallRecord{};
+  auto record = wire::decode_install_record(*text);
+  if (record) return record;
+  Error error = record.error().in(record_path());
+  if (error.code == ErrorCode::corrupt) error.message += "; remove it: what it named is then left where it is";
+  return fail(std::move(error));
+}
+
+Result<void> Installation::check(const InstallPlan& plan) const {
+  TRY_VOID(check_directory(place_.programs, "--cni-bin-dir"));
+  TRY_VOID(check_directory(place_.configurations, "--cni-conf-dir"));
+  TRY_VOID(record());
+  for (const std::string& name : plan.others) {
+    TRY(const auto status, os::file_status(in(place_.programs, name)));
+    if (status) continue;
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("the plugin {} is not in {}, and without it no pod would start: install it "
+                            "(containernetworking-plugins), or name the runtime's directory with --cni-bin-dir",
+                            name, place_.programs));
+  }
+  if (plan.network_name.empty()) return {};
+  TRY(const auto names, os::list_directory(place_.configurations, kNamesMax));
+  for (const std::string& name : names) {
+    if (!wire::cni::is_network_file(name) || name >= plan.network_name) continue;
+    TRY(const InstallRecord ours, record());
+    const bool is_ours = std::ranges::any_of(
+        ours.entries, [&](const Entry& entry) { return entry.kind == Kind::network && entry.name == name; });
+    if (is_ours) continue;
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} has {}, which the runtime takes before {}: remove it, or choose a name before it with "
+                            "--conflist-name",
+                            place_.configurations, net::echo(name), plan.network_name));
+  }
+  return {};
+}
+
+Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_view network) {
+  TRY(InstallRecord all, record());
+  const std::size_t before = all.entries.size();
+  const auto add = [&](Kind kind, const std::string& name, std::string digest) {
+    if (name.empty() || is_recorded(all, kind, name, digest)) return;
+    all.entries.push_back({kind, name, std::move(digest)});
+  };
+  for (const InstallProgram& program : plan.programs) add(Kind::program, program.name, digest_of(program.content));
+  add(Kind::kubeconfig, plan.kubeconfig_name, "");
+  if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
+  if (all.entries.size() == before) return {};
+  return os::replace_file_durably(record_path(), encode(all));
+}
+
+Result<void> Installation::write_program(const InstallProgram& program) {
+  const std::string path = in(place_.programs, program.name);
+  TRY(const auto before, content_of(path, kProgramBytesMax));
+  if (before && *before == program.content) {
+    tell_(fmt::format("{} is this version already", path));
+    return {};
+  }
+  TRY(const InstallRecord ours, record());
+  const bool is_anothers = before && !is_recorded(ours, Kind::program, program.name, digest_of(*before));
+  if (is_anothers) {
+    const std::string kept = path + std::string(kBeforeCroft);
+    TRY_VOID(os::replace_file_durably(kept, *before, os::FileMode::executable_by_all));
+    tell_(fmt::format("{} was another's: kept as {}", path, kept));
+  }
+  TRY_VOID(os::replace_file_durably(path, program.content, os::FileMode::executable_by_all));
+  tell_(fmt::format("{} {}", path, before ? "replaced" : "written"));
+  return {};
+}
+
+Result<void> Installation::write_programs(const InstallPlan& plan) {
+  TRY_VOID(add_to_record(plan, {}));
+  for (const InstallProgram& program : plan.programs) TRY_VOID(write_program(program));
+  return {};
+}
+
+Result<void> Installation::write_kubeconfig(const InstallPlan& plan, std::string_view content) {
+  const std::string path = in(place_.configurations, plan.kubeconfig_name);
+  TRY_VOID(os::replace_file_durably(path, content));
+  tell_(fmt::format("{} written", path));
+  return {};
+}
+
+Result<void> Installation::write_network(const InstallPlan& plan, std::string_view content) {
+  const std::string path = in(place_.configurations, plan.network_name);
+  TRY(const InstallRecord before, record());
+  TRY_VOID(add_to_record(plan, content));
+  TRY(const auto is, content_of(path, kNetworkBytesMax));
+  if (is && *is == content) {
+    tell_(fmt::format("{} is as it should be", path));
+  } else {
+    TRY_VOID(os::replace_file_durably(path, content, os::FileMode::readable_by_all));
+    tell_(fmt::format("{} written: pods of this node get their addresses from Croft", path));
+  }
+  // Of an earlier installation, under another name: two would be confusing at best.
+  for (const Entry& entry : before.entries) {
+    if (entry.kind != Kind::network || entry.name == plan.network_name) continue;
+    TRY_VOID(os::remove_file_durably(in(place_.configurations, entry.name)));
+    tell_(fmt::format("{} of an earlier installation removed", in(place_.configurations, entry.name)));
+  }
+  return {};
+}
+
+Result<void> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {
+  const std::string path = in(place_.programs, name);
+  const std::string kept = path + std::string(kBeforeCroft);
+  TRY(const auto is, content_of(path, kProgramBytesMax));
+  if (is && !is_recorded(record, Kind::program, name, digest_of(*is))) {
+    tell_(fmt::format("{} was replaced by somebody since: left as it is", path));
+    return {};
+  }
+  TRY(const auto is_kept, os::entry_status(kept));
+  if (is_kept) {
+    if (!dry_run) TRY_VOID(os::rename_durably(kept, path));
+    tell_(fmt::format("{} {} what it was before", path, dry_run ? "would be" : "is again"));
+    return {};
+  }
+  if (!is) return {};
+  if (!dry_run) TRY_VOID(os::remove_file_durably(path));
+  tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
+  return {};
+}
+
+Result<void> Installation::take_back(bool dry_run) {
+  TRY(const InstallRecord all, record());
+  if (all.entries.empty()) {
+    tell_(fmt::format("nothing of Croft is recorded in {}", record_path()));
+    return {};
+  }
+  std::set<std::string> done;
+  for (const Kind kind : {Kind::network, Kind::kubeconfig, Kind::program}) {
+    for (const Entry& entry : all.entries) {
+      if (entry.kind != kind || !done.insert(fmt::format("{} {}", static_cast<int>(kind), entry.name)).second) continue;
+      if (kind == Kind::program) {
+        TRY_VOID(take_back_program(all, entry.name, dry_run));
+        continue;
+      }
+      const std::string path = in(place_.configurations, entry.name);
+      TRY(const auto status, os::entry_status(path));
+      if (!status) continue;
+      if (!dry_run) TRY_VOID(os::remove_file_durably(path));
+      tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
+    }
+  }
+  return dry_run ? Result<void>() : os::remove_file_durably(record_path());
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/install/record.h"
+
+// Croft's files on a node. A runtime calls a node ready as soon as it finds a network configuration, and runs what that
+// names; so the programs come first, each by a rename, which a busy file is no obstacle to and an older running one is
+// not cut by, and the configuration comes last. A record beside it says what was written.
+namespace croft::edge {
+
+/// A plugin that was there before and is another's is kept under its name with this behind it.
+inline constexpr std::string_view kBeforeCroft = ".before-croft";
+/// Of one program.
+inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
+
+/// Where a runtime looks, as this process sees it: in a container under the mount of the host's directory.
+struct InstallPlace {
+  std::string programs;        ///< /opt/cni/bin
+  std::string configurations;  ///< /etc/cni/net.d
+};
+
+struct InstallProgram {
+  std::string name;          ///< a single part of a path
+  std::string_view content;  ///< of an ELF file; outlives the plan
+};
+
+struct InstallPlan {
+  std::vector<InstallProgram> programs;
+  std::vector<std::string> others;  ///< plugins of others that the configuration calls: they must be there
+  std::string kubeconfig_name;      ///< empty: none is written
+  std::string network_name;         ///< of the configuration's file; empty: none is written
+};
+
+/// One node's. Not safe to use by two processes at once: the later one's files count.
+class Installation {
+ public:
+  /// `tell` gets a line for each thing that was done, or that somebody should know.
+  Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
+      : place_(std::move(place)), tell_(std::move(tell)) {}
+
+  /// All that can stand in the way, before anything is written. Errors: refused_for_safety, when a configuration of
+  /// somebody else would win over ours by its name: with both names; refused_by_configuration, when a plugin of others
+  /// that ours needs is not there: is it the runtime's directory?; not_found, of a directory; read_only,
+  /// permission_denied, storage_full, of either; those of the record.
+  [[nodiscard]] Result<void> check(const InstallPlan& plan) const;
+
+  /// Writes what is to be written into the record, then the programs. What is there already is left as it is. Errors:
+  /// of the files: whatever was not replaced yet is as it was.
+  [[nodiscard]] Result<void> write_programs(const InstallPlan& plan);
+  /// In place of what is there, at once and durably; its user alone may read it.
+  [[nodiscard]] Result<void> write_kubeconfig(const InstallPlan& plan, std::string_view content);
+  /// The last step.
+  [[nodiscard]] Result<void> write_network(const InstallPlan& plan, std::string_view content);
+
+  /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. A
+  /// program that somebody has replaced since is left; one that was there before comes back. Nothing was installed: a
+  /// success, which is told. With `dry_run` only tells.
+  [[nodiscard]] Result<void> take_back(bool dry_run);
+
+ private:
+  [[nodiscard]] Result<wire::InstallRecord> record() const;
+  [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
+  [[nodiscard]] Result<void> write_program(const InstallProgram& program);
+  [[nodiscard]] Result<void> take_back_program(const wire::InstallRecord& record, const std::string& name,
+                                               bool dry_run) const;
+  [[nodiscard]] std::string record_path() const;
+
+  InstallPlace place_;
+  std::function<void(const std::string& line)> tell_;
+};
+
+}  // namespace croft::edge

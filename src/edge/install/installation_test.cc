@@ -1,0 +1,154 @@
+#include "edge/install/installation.h"
+
+#include <sys/stat.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/files.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class InstallationTest : public testing::Test {
+ protected:
+  InstallationTest() {
+    EXPECT_TRUE(os::make_directories(programs_) && os::make_directories(configurations_));
+    write("bin/ptp",
+          "\x7f"
+          "ELF");
+  }
+  void write(const std::string& name, const std::string& content) const {
+    EXPECT_TRUE(os::replace_file_durably(scratch_.file(name), content));
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    const auto content = os::read_file(scratch_.file(name), 1U << 20);
+    return content ? *content : "(" + std::string(name_of(content.error().code)) + ")";
+  }
+  [[nodiscard]] unsigned mode(const std::string& name) const {
+    struct stat found {};
+    return ::stat(scratch_.file(name).c_str(), &found) == 0 ? found.st_mode & 07777U : 0U;
+  }
+  [[nodiscard]] InstallPlan plan(std::string_view program, const std::string& network = "10-croft.conflist") const {
+    return {{{"croft-ipam", program}}, {"ptp"}, "croft-kubeconfig", network};
+  }
+  Result<void> install(const InstallPlan& plan, const std::string& network = "{}") {
+    TRY_VOID(installation_.check(plan));
+    TRY_VOID(installation_.write_programs(plan));
+    TRY_VOID(installation_.write_kubeconfig(plan, "secret"));
+    return installation_.write_network(plan, network);
+  }
+
+  os::ScratchDirectory scratch_;
+  const std::string programs_ = scratch_.file("bin"), configurations_ = scratch_.file("net.d");
+  std::vector<std::string> told_;
+  Installation installation_{{programs_, configurations_}, [this](const std::string& line) { told_.push_back(line); }};
+};
+
+TEST_F(InstallationTest, WritesAllAndTakesAllBack) {
+  ASSERT_TRUE(install(plan("v1")));
+  EXPECT_EQ(read("bin/croft-ipam"), "v1");
+  EXPECT_EQ(mode("bin/croft-ipam"), 0755U);
+  EXPECT_EQ(mode("net.d/croft-kubeconfig"), 0600U);
+  EXPECT_EQ(mode("net.d/10-croft.conflist"), 0644U);
+  ASSERT_TRUE(installation_.take_back(true));
+  EXPECT_EQ(read("bin/croft-ipam"), "v1") << "a dry run";
+  told_.clear();
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(told_.at(0), HasSubstr("conflist")) << "before what it names";
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+  EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
+  told_.clear();
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(told_, Contains(HasSubstr("nothing of Croft")));
+}
+
+TEST_F(InstallationTest, AnUpgradeAndARollBackAreTakenBackToo) {
+  for (const char* version : {"v1", "v2", "v2", "v1"}) {
+    ASSERT_TRUE(install(plan(version), version)) << version;
+    EXPECT_EQ(read("bin/croft-ipam"), version);
+    EXPECT_EQ(read("net.d/10-croft.conflist"), version);
+  }
+  EXPECT_EQ(read("bin/croft-ipam.before-croft"), "(not_found)") << "an older one is no other's";
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
+}
+
+/// The runtime's library has the old one's pages mapped: the file that it runs is never written to.
+TEST_F(InstallationTest, ARunningProgramIsNotCut) {
+  ASSERT_TRUE(install(plan("v1")));
+  const auto before = os::file_status(scratch_.file("bin/croft-ipam")).value()->id;
+  ASSERT_TRUE(install(plan("v2")));
+  EXPECT_NE(os::file_status(scratch_.file("bin/croft-ipam")).value()->id, before);
+  const auto after = os::file_status(scratch_.file("bin/croft-ipam")).value()->id;
+  ASSERT_TRUE(install(plan("v2")));
+  EXPECT_EQ(os::file_status(scratch_.file("bin/croft-ipam")).value()->id, after) << "the same is not written again";
+}
+
+TEST_F(InstallationTest, WhatWasAnothersComesBack) {
+  write("bin/host-local", "theirs");
+  InstallPlan both = plan("v1");
+  both.programs.push_back({"host-local", "v1"});
+  ASSERT_TRUE(install(both));
+  EXPECT_EQ(read("bin/host-local"), "v1");
+  EXPECT_EQ(read("bin/host-local.before-croft"), "theirs");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("bin/host-local"), "theirs");
+  EXPECT_EQ(mode("bin/host-local"), 0755U);
+}
+
+TEST_F(InstallationTest, WhatSomebodyPutInItsPlaceStays) {
+  ASSERT_TRUE(install(plan("v1")));
+  write("bin/croft-ipam", "somebody's");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("bin/croft-ipam"), "somebody's");
+  EXPECT_THAT(told_, Contains(HasSubstr("left as it is")));
+}
+
+TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
+  const auto refused = [&](const InstallPlan& wanted, ErrorCode code, const char* text) {
+    const auto done = install(wanted);
+    ASSERT_FALSE(done) << text;
+    EXPECT_EQ(done.error().code, code) << done.error().message;
+    EXPECT_THAT(done.error().message, HasSubstr(text));
+    EXPECT_EQ(read("bin/croft-ipam"), "(not_found)");
+    EXPECT_EQ(read("net.d/croft-install.record"), "(not_found)");
+  };
+  write("net.d/05-other.conflist", "{}");
+  refused(plan("v1"), ErrorCode::refused_for_safety, "05-other.conflist");
+  ASSERT_TRUE(os::remove_file_durably(scratch_.file("net.d/05-other.conflist")));
+  write("net.d/05-other.conflist.bak", "{}");
+  write("net.d/99-other.conf", "{}");
+  InstallPlan wanted = plan("v1");
+  wanted.others.emplace_back("bandwidth");
+  refused(wanted, ErrorCode::refused_by_configuration, "bandwidth");
+  Installation nowhere({scratch_.file("no"), configurations_}, [](const std::string&) {});
+  const auto done = nowhere.check(plan("v1"));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::not_found);
+  EXPECT_THAT(done.error().message, HasSubstr("--cni-bin-dir"));
+  EXPECT_TRUE(install(plan("v1"))) << "later names do not win";
+}
+
+TEST_F(InstallationTest, AnotherNameTakesThePlaceOfTheOld) {
+  ASSERT_TRUE(install(plan("v1", "10-croft.conflist")));
+  ASSERT_TRUE(install(plan("v1", "20-croft.conflist")));
+  EXPECT_EQ(read("net.d/10-croft.conflist"), "(not_found)");
+  EXPECT_EQ(read("net.d/20-croft.conflist"), "{}");
+}
+
+TEST_F(InstallationTest, ARecordThatCannotBeReadStopsAll) {
+  write("net.d/croft-install.record", "{");
+  const auto done = install(plan("v1"));
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("remove it"));
+  EXPECT_FALSE(installation_.take_back(false));
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,31 @@
+#include "store/kube/service_account_token.h"
+
+#include <fmt/format.h>
+
+#include "wire/kube/requests.h"
+#include "wire/kube/token.h"
+
+namespace croft::store::kube {
+
+Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline deadline) {
+  TRY(const std::string path,
+      wire::kube::object_path({"", "v1", "serviceaccounts"}, wanted.name_space, wanted.service_account));
+  Request request;
+  request.method = Request::Method::post;
+  request.path = path + "/token";
+  request.body = wire::kube::encode_token_request(wanted.seconds);
+  const Answer answer = api.call(request, deadline);
+  if (answer.outcome == Answer::Outcome::done) return wire::kube::decode_token_request(answer.body);
+  const std::string whose = fmt::format("{}/{}", wanted.name_space, wanted.service_account);
+  Error error = Error(answer.error).in(fmt::format("a token of the service account {}", whose));
+  // Nothing depends on whether one was made: nobody has it.
+  if (answer.outcome == Answer::Outcome::unknown) error.code = ErrorCode::unavailable;
+  if (error.code == ErrorCode::permission_denied) {
+    error.message +=
+        fmt::format("; allow `create` of serviceaccounts/token there, as deploy/kubernetes/access.yaml does");
+  }
+  if (error.code == ErrorCode::not_found) error.message += "; kubectl apply -f deploy/kubernetes/access.yaml makes it";
+  return fail(std::move(error));
+}
+
+}  // namespace croft::store::kube

@@ -1,0 +1,157 @@
+#include "wire/cni/network_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/json/writer.h"
+
+namespace croft::wire::cni {
+namespace {
+
+/// What containerd 2 hands to plugins whose configuration asks for it: then annotations of pods need no access to the
+/// API.
+constexpr std::string_view kPodAnnotations = "io.kubernetes.cri.pod-annotations";
+
+void member(JsonWriter& out, std::string_view name, std::string_view value) {
+  out.key(name);
+  out.text(value);
+}
+
+void write_names(JsonWriter& out, std::string_view name, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  out.key(name);
+  out.begin_array();
+  for (const std::string& one : names) out.text(one);
+  out.end_array();
+}
+
+void write_ipam(JsonWriter& out, const NetworkList& list) {
+  out.key("ipam");
+  out.begin_object();
+  member(out, "type", ipam_name_of(list.main));
+  member(out, "store", list.store);
+  member(out, "nodename", list.node);
+  // As Calico's plugin takes them: texts.
+  member(out, "assign_ipv4", list.assign_v4 ? "true" : "false");
+  member(out, "assign_ipv6", list.assign_v6 ? "true" : "false");
+  write_names(out, "ipv4_pools", list.pools_v4);
+  write_names(out, "ipv6_pools", list.pools_v6);
+  out.end_object();
+}
+
+void write_capability(JsonWriter& out, std::string_view name) {
+  out.key("capabilities");
+  out.begin_object();
+  out.key(name);
+  out.boolean(true);
+  out.end_object();
+}
+
+void write_mtu(JsonWriter& out, const NetworkList& list) {
+  if (list.mtu <= 0) return;
+  out.key("mtu");
+  out.integer(list.mtu);
+}
+
+void write_own_main(JsonWriter& out, const NetworkList& list) {
+  member(out, "type", list.main == MainPlugin::ptp ? "ptp" : "bridge");
+  write_mtu(out, list);
+  out.key("ipMasq");
+  out.boolean(list.masquerades);
+  if (list.main == MainPlugin::bridge) {
+    member(out, "bridge", "cni0");
+    out.key("isGateway");
+    out.boolean(true);
+    out.key("isDefaultGateway");
+    out.boolean(true);
+    out.key("hairpinMode");
+    out.boolean(true);
+  }
+  write_ipam(out, list);
+  write_capability(out, kPodAnnotations);
+}
+
+void write_calico(JsonWriter& out, const NetworkList& list) {
+  member(out, "type", "calico");
+  member(out, "datastore_type", "kubernetes");
+  member(out, "nodename", list.node);
+  write_mtu(out, list);
+  write_ipam(out, list);
+  out.key("policy");
+  out.begin_object();
+  member(out, "type", "k8s");
+  out.end_object();
+  out.key("kubernetes");
+  out.begin_object();
+  member(out, "kubeconfig", list.calico_kubeconfig);
+  out.end_object();
+  write_capability(out, kPodAnnotations);
+}
+
+void write_flannel(JsonWriter& out) {
+  member(out, "type", "flannel");
+  out.key("delegate");
+  out.begin_object();
+  out.key("hairpinMode");
+  out.boolean(true);
+  out.key("isDefaultGateway");
+  out.boolean(true);
+  out.end_object();
+}
+
+}  // namespace
+
+std::vector<std::string> plugins_of(MainPlugin main) {
+  switch (main) {
+    case MainPlugin::ptp:
+      return {"ptp", "portmap"};
+    case MainPlugin::bridge:
+      return {"bridge", "portmap"};
+    case MainPlugin::calico:
+      return {"calico", "portmap"};
+    case MainPlugin::flannel:
+      return {"flannel", "bridge", "portmap"};
+  }
+  return {};
+}
+
+std::string_view ipam_name_of(MainPlugin main) { return main == MainPlugin::flannel ? "host-local" : "croft-ipam"; }
+
+std::string encode_network_list(const NetworkList& list) {
+  JsonWriter out;
+  out.begin_object();
+  member(out, "cniVersion", "1.0.0");
+  member(out, "name", list.name);
+  out.key("plugins");
+  out.begin_array();
+  out.begin_object();
+  switch (list.main) {
+    case MainPlugin::ptp:
+    case MainPlugin::bridge:
+      write_own_main(out, list);
+      break;
+    case MainPlugin::calico:
+      write_calico(out, list);
+      break;
+    case MainPlugin::flannel:
+      write_flannel(out);
+      break;
+  }
+  out.end_object();
+  out.begin_object();
+  member(out, "type", "portmap");
+  out.key("snat");
+  out.boolean(true);
+  write_capability(out, "portMappings");
+  out.end_object();
+  out.end_array();
+  out.end_object();
+  return std::move(out).take() + "\n";
+}
+
+bool is_network_file(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kEndings = {".conf", ".conflist", ".json"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+}  // namespace croft::wire::cni

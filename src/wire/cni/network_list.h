@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace croft::wire::cni {
+
+/// The plugin that gives a pod its interface, which is not Croft's part.
+enum class MainPlugin : std::uint8_t {
+  ptp,      ///< a pair of interfaces a pod, and routes: of the CNI project
+  bridge,   ///< a bridge a node: of the CNI project
+  calico,   ///< Calico's, which asks Croft for addresses
+  flannel,  ///< flannel's, which asks host-local: Croft under that name
+};
+struct MainPluginName {
+  std::string_view text;
+  MainPlugin plugin;
+};
+inline constexpr std::array<MainPluginName, 4> kMainPlugins = {{{"ptp", MainPlugin::ptp},
+                                                                {"bridge", MainPlugin::bridge},
+                                                                {"calico", MainPlugin::calico},
+                                                                {"flannel", MainPlugin::flannel}}};
+
+/// What a node's network configuration list is made of.
+struct NetworkList {
+  std::string name =
+      "k8s-pod-network";  ///< Calico's default: blocks and handles of a cluster of Calico's go on being right
+  MainPlugin main = MainPlugin::ptp;
+  std::string node;                             ///< its name, as the register has it
+  std::string store;                            ///< URL, as the node sees it; not of flannel
+  std::vector<std::string> pools_v4, pools_v6;  ///< by name; empty: as the register says
+  bool assign_v4 = true, assign_v6 = false;
+  std::int64_t mtu = 0;           ///< 0: not said
+  bool masquerades = true;        ///< ptp, bridge: what leaves the pods' network
+  std::string calico_kubeconfig;  ///< of Calico's plugin, as the node sees it
+};
+
+/// Which plugins such a list calls, besides Croft's: the runtime looks for them in its directory.
+[[nodiscard]] std::vector<std::string> plugins_of(MainPlugin main);
+/// Under which name it calls Croft's.
+[[nodiscard]] std::string_view ipam_name_of(MainPlugin main);
+
+/// The file's text (CNI 1.0.0, network configuration lists), indented, with a line break behind it.
+[[nodiscard]] std::string encode_network_list(const NetworkList& list);
+
+/// Whether a runtime takes a file of this name for a network configuration: `.conf`, `.conflist`, `.json` (libcni,
+/// ConfFiles). It takes the first by name, bytewise.
+[[nodiscard]] bool is_network_file(std::string_view name);
+
+}  // namespace croft::wire::cni

@@ -1,0 +1,116 @@
+#include "wire/install/record.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "wire/json/decode.h"
+#include "wire/json/document.h"
+#include "wire/json/writer.h"
+
+namespace croft::wire {
+namespace {
+
+using Entry = InstallRecord::Entry;
+using Kind = InstallRecord::Kind;
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::size_t kEntriesMax = 256;
+constexpr std::size_t kNameBytesMax = 255;
+constexpr std::size_t kDigestBytes = 64;
+constexpr ObjectRules kRules{.names = ObjectRules::Names::exact, .repeated = ObjectRules::Repeated::fault};
+
+struct KindName {
+  std::string_view text;
+  Kind kind;
+};
+constexpr std::array<KindName, 3> kKinds = {
+    {{"program", Kind::program}, {"kubeconfig", Kind::kubeconfig}, {"network", Kind::network}}};
+
+struct Read {
+  InstallRecord record;
+  std::int64_t version = 0;
+};
+
+MaybeFault read_kind(const JsonAt& at, Entry& out) {
+  std::string text;
+  if (auto fault = read_text(at, kNameBytesMax, text)) return fault;
+  for (const KindName& known : kKinds) {
+    if (known.text != text) continue;
+    out.kind = known.kind;
+    return {};
+  }
+  return at.bad_value("it is none of program, kubeconfig, network");
+}
+
+MaybeFault read_name(const JsonAt& at, Entry& out) {
+  if (auto fault = read_text(at, kNameBytesMax, out.name)) return fault;
+  const bool is_one_part = !out.name.empty() && out.name != "." && out.name != ".." &&
+                           out.name.find('/') == out.name.npos && out.name.find('\0') == out.name.npos;
+  if (!is_one_part) return at.bad_value("it is no name of a file in a directory");
+  return {};
+}
+
+MaybeFault read_digest(const JsonAt& at, Entry& out) {
+  if (auto fault = read_text(at, kDigestBytes, out.sha256)) return fault;
+  const bool is_digest = out.sha256.empty() || (out.sha256.size() == kDigestBytes &&
+                                                out.sha256.find_first_not_of("0123456789abcdef") == std::string::npos);
+  if (!is_digest) return at.bad_value("it is no SHA-256 in hexadecimal");
+  return {};
+}
+
+constexpr std::array<JsonMember<Entry>, 3> kEntryMembers{
+    {{"kind", read_kind}, {"name", read_name}, {"sha256", read_digest}}};
+
+MaybeFault read_entry(const JsonAt& at, Entry& out) {
+  if (at.value.is_null()) return at.bad_value("it is null");
+  if (auto fault = read_object<Entry>(at, kEntryMembers, out, kRules)) return fault;
+  if (out.name.empty()) return at.bad_value("it has no name");
+  return {};
+}
+
+constexpr std::array<JsonMember<Read>, 2> kMembers{{
+    {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
+    {"files",
+     [](const JsonAt& at, Read& out) { return read_list<Entry>(at, kEntriesMax, read_entry, out.record.entries); }},
+}};
+
+}  // namespace
+
+std::string encode(const InstallRecord& record) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  out.key("version");
+  out.integer(kVersion);
+  out.key("files");
+  out.begin_array();
+  for (const Entry& entry : record.entries) {
+    out.begin_object();
+    out.key("kind");
+    out.text(kKinds.at(static_cast<std::size_t>(entry.kind)).text);
+    out.key("name");
+    out.text(entry.name);
+    out.key("sha256");
+    out.text(entry.sha256);
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+  return std::move(out).take() + "\n";
+}
+
+Result<InstallRecord> decode_install_record(std::string_view json) {
+  const auto document = parse_json(json, {.bytes_max = kInstallRecordBytesMax});
+  if (!document) return fail(ErrorCode::corrupt, document.error().message);
+  Read read;
+  const MaybeFault fault = read_object<Read>(JsonAt{document->root(), nullptr, {}, {}}, kMembers, read, kRules);
+  if (read.version > kVersion) {
+    return fail(ErrorCode::newer_version,
+                fmt::format("version: {} is newer than this program, which knows {}", read.version, kVersion));
+  }
+  if (fault) return fail(ErrorCode::corrupt, fault->to_string());
+  if (read.version != kVersion) return fail(ErrorCode::corrupt, "version: is missing");
+  return std::move(read.record);
+}
+
+}  // namespace croft::wire

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace croft::wire {
+
+/// What was written on a node, so that all of it, and nothing else, can be taken back.
+struct InstallRecord {
+  enum class Kind : std::uint8_t { program, kubeconfig, network };
+  struct Entry {
+    Kind kind = Kind::program;
+    std::string name;    ///< in its directory
+    std::string sha256;  ///< of what was written, 64 hexadecimal digits; empty: it is written again and again
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  std::vector<Entry> entries;  ///< a name may come several times: of several versions
+  friend bool operator==(const InstallRecord&, const InstallRecord&) = default;
+};
+
+/// The file's name, beside the network configurations; a runtime takes it for none.
+inline constexpr const char* kInstallRecordName = "croft-install.record";
+inline constexpr std::size_t kInstallRecordBytesMax = 65536;
+
+/// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}]}.
+[[nodiscard]] std::string encode(const InstallRecord& record);
+/// Errors: corrupt, naming the member; a name that is no single part of a path is one; newer_version.
+[[nodiscard]] Result<InstallRecord> decode_install_record(std::string_view json);
+
+}  // namespace croft::wire
