@@ -85,6 +85,9 @@ def installs(world, kube, host):
     expect_equal(claims_of(host.kubeconfig)["sub"], "system:serviceaccount:croft-system:croft-plugin", "whose token")
     node = host.node()
     node.add("first")
+    shown = world.croft(f"kube:{world.directory}/kubeconfig-croft-operator", "node", "show", "oak", "--plugin-kubeconfig",
+                        str(host.kubeconfig))[0]
+    expect_equal((shown["held"], shown["pluginToken"]["hasEnded"]), (1, False), f"croft node show: {shown}")
     inode = (host.bin / "croft-ipam").stat().st_ino
     done(host.install(), "the same again")
     expect_equal((host.bin / "croft-ipam").stat().st_ino, inode, "the same program is left as it is")
@@ -94,6 +97,19 @@ def installs(world, kube, host):
     answer = host.install(store=f"kube:{host.kubeconfig}")
     expect_equal(answer.returncode, 4, f"a plugin's token makes tokens: {answer.stdout} {answer.stderr}")
     expect("serviceaccounts/token" in answer.stderr and "access.yaml" in answer.stderr, answer.stderr)
+
+
+def together(host):
+    """Several at once: one after the other."""
+    threads = [threading.Thread(target=lambda: answers.append(host.install())) for _ in range(4)]
+    answers = []
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for answer in answers:
+        done(answer, "one of four at once")
+    expect_equal(len(answers), 4, "answers")
 
 
 def upgrades(world, host):
@@ -131,7 +147,17 @@ def upgrades(world, host):
 def keeps(world, kube, host):
     """The agent writes what is missing, old or of another server."""
     store = f"kube:{world.directory}/kubeconfig-croft-node"
-    agent, _ = start_agent(world, store, "--plugin-kubeconfig", str(host.kubeconfig), "--api-server", kube.url)
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    unavailable = {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated", "message": ""}
+    kube._send("PATCH", "/api/v1/nodes/oak/status", json.dumps({"status": {"conditions": [unavailable]}}).encode(),
+               media="application/strategic-merge-patch+json")
+    agent, _ = start_agent(world, store, "--plugin-kubeconfig", str(host.kubeconfig), "--api-server", kube.url,
+                           "--clear-network-unavailable")
+    wait_for(lambda: "network-unavailable.yaml" in (world.directory / "agent.log").read_text(), "the missing right is told", 30)
+    kube.apply((pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "network-unavailable.yaml").read_text())
+    condition = lambda: kube.call("GET", "/api/v1/nodes/oak")["status"]["conditions"][0]
+    wait_for(lambda: condition()["status"] == "False", "NetworkUnavailable is taken back", 60)
+    expect_equal(condition()["reason"], "CroftIsUp", "why")
     log = lambda: (world.directory / "agent.log").read_text()
     host.kubeconfig.unlink()
     wait_for(host.kubeconfig.exists, "a kubeconfig that was deleted comes back", 30)
@@ -214,6 +240,7 @@ def test():
         world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
         host = Host(world, kube)
         installs(world, kube, host)
+        together(host)
         upgrades(world, host)
         keeps(world, kube, host)
         troubles(world, kube)

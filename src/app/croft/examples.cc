@@ -35,6 +35,7 @@ constexpr Example kExamples[] = {
     {"ip release", "croft ip release --from-report first.json --from-report second.json"},
     {"node", "croft node list"},
     {"node list", "croft node list -l zone=a"},
+    {"node show", "croft node show node-a --plugin-kubeconfig /etc/cni/net.d/croft-kubeconfig"},
     {"node label", "croft node label node-a zone=a rack-"},
     {"node remove", "croft node remove node-a --dry-run"},
     {"node range", "croft node range show"},

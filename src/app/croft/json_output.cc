@@ -128,17 +128,33 @@ Data json_of(const std::vector<core::audit::Finding>& findings) {
   return Data(objects);
 }
 
+namespace {
+
+Json node_json(const engine::NodeView& view) {
+  return {{"name", view.node.name},    {"labels", map_json(view.node.labels)},
+          {"recorded", view.recorded}, {"blocks", view.blocks},
+          {"held", view.held},         {"borrowed", view.borrowed}};
+}
+
+}  // namespace
+
 Data json_of(const std::vector<engine::NodeView>& nodes) {
   std::vector<Json> objects;
-  for (const engine::NodeView& view : nodes) {
-    objects.push_back({{"name", view.node.name},
-                       {"labels", map_json(view.node.labels)},
-                       {"recorded", view.recorded},
-                       {"blocks", view.blocks},
-                       {"held", view.held},
-                       {"borrowed", view.borrowed}});
-  }
+  for (const engine::NodeView& view : nodes) objects.push_back(node_json(view));
   return Data(objects);
+}
+
+Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
+             const std::optional<TokenShown>& token) {
+  Json object = node_json(node);
+  object["ranges"] = ranges;
+  if (token) {
+    object["pluginToken"] = {{"file", token->file},
+                             {"madeAt", rfc3339_exact(token->made)},
+                             {"endsAt", rfc3339_exact(token->end)},
+                             {"hasEnded", token->has_ended}};
+  }
+  return Data(std::vector<Json>{object});
 }
 
 Data json_of(const core::IpamConfig& config) {

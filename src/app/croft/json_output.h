@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/croft/data.h"
+#include "base/clock.h"
 #include "core/audit/register_report.h"
 #include "core/block/explain.h"
 #include "core/block/pool_split.h"
@@ -21,6 +23,15 @@ namespace croft::app {
 [[nodiscard]] Data json_of(const std::vector<engine::AddressView>& addresses);
 [[nodiscard]] Data json_of(const std::vector<core::audit::Finding>& findings);
 [[nodiscard]] Data json_of(const std::vector<engine::NodeView>& nodes);
+/// Of the plugin's token, as `croft node show` has it.
+struct TokenShown {
+  std::string file;
+  WallTime made, end;
+  bool has_ended = false;
+};
+/// One node, as in the list, with `ranges`; and `pluginToken` where it was asked for.
+[[nodiscard]] Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
+                           const std::optional<TokenShown>& token);
 [[nodiscard]] Data json_of(const core::IpamConfig& config);
 [[nodiscard]] Data json_of(const core::PoolsSplit& split);
 [[nodiscard]] Data json_of(const core::Explanation& explanation);

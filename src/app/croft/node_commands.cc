@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/croft/command_line.h"
 #include "app/croft/filters.h"
@@ -12,13 +15,20 @@
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
 #include "app/croft/table.h"
+#include "base/time_text.h"
 #include "edge/error_table.h"
 #include "engine/node_range.h"
 #include "engine/nodes.h"
 #include "net/echo.h"
+#include "os/files.h"
+#include "os/secret_file.h"
+#include "wire/kube/kubeconfig.h"
+#include "wire/kube/token.h"
 
 namespace croft::app {
 namespace {
+
+constexpr std::size_t kKubeconfigBytesMax = std::size_t{1} << 20;
 
 struct LabelOptions {
   std::string node;
@@ -72,6 +82,70 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
     TRY(Table table, node_table(context, nodes, line.wide()));
     return Listing{"No nodes.", std::move(table), line.json() ? json_of(nodes) : Data(), ""};
   });
+}
+
+struct ShowOptions {
+  std::string node, kubeconfig;
+};
+
+/// Of the kubeconfig that `croftd install` wrote on this machine.
+[[nodiscard]] Result<std::optional<TokenShown>> plugin_token(const CommandLine& line, const std::string& file) {
+  if (file.empty()) return std::optional<TokenShown>();
+  TRY(const std::string text, os::read_secret_file(file, kKubeconfigBytesMax));
+  const auto access = wire::kube::decode_kubeconfig(text, os::directory_of(file));
+  if (!access) return fail(access.error().in(file));
+  const auto life = wire::kube::life_of_token(access->token);
+  if (!life) return fail(ErrorCode::not_found, fmt::format("{} has no token that says its end", net::echo(file)));
+  return std::optional(TokenShown{file, life->made, life->end, life->end <= line.clock.now().wall});
+}
+
+std::string node_text(const engine::NodeView& view, const std::vector<std::string>& ranges,
+                      const std::optional<TokenShown>& token) {
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) { text += fmt::format("{:<9}{}\n", name, value); };
+  add("Name:", view.node.name);
+  add("Record:", view.recorded ? "yes" : "no");
+  add("Labels:", view.node.labels.empty() ? "none" : labels_text(view.node.labels));
+  add("Blocks:", std::to_string(view.blocks));
+  add("Held:", view.borrowed == 0 ? std::to_string(view.held)
+                                  : fmt::format("{}, of them {} borrowed", view.held, view.borrowed));
+  if (!ranges.empty()) add("Ranges:", fmt::format("{}", fmt::join(ranges, ",")));
+  if (token) {
+    const WallTime from = token->made + (token->end - token->made) / 4;
+    const WallTime until = token->made + (token->end - token->made) / 2;
+    add("Token:", token->has_ended
+                      ? fmt::format("ENDED at {}: nobody has renewed it since {}; run croftd agent "
+                                    "--plugin-kubeconfig {}, or croftd install",
+                                    rfc3339_exact(token->end), rfc3339_exact(token->made), token->file)
+                      : fmt::format("good until {}; the agent renews it between {} and {}", rfc3339_exact(token->end),
+                                    rfc3339_rounded_up(from), rfc3339_rounded_up(until)));
+  }
+  return text;
+}
+
+[[nodiscard]] Result<int> show_node(CommandLine& line, const ShowOptions& options) {
+  TRY_VOID(core::check_node_name(options.node));
+  TRY(const auto token, plugin_token(line, options.kubeconfig));
+  TRY(const engine::Context context, line.open());
+  TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
+  std::vector<std::string> ranges;
+  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (one.range.node == options.node) ranges.push_back(one.range.cidr.to_string());
+  }
+  const auto found =
+      std::ranges::find(nodes, options.node, [](const engine::NodeView& view) { return view.node.name; });
+  engine::NodeView view;
+  view.node.name = options.node;
+  if (found != nodes.end()) view = *found;
+  if (found == nodes.end() && ranges.empty()) {
+    return fail(ErrorCode::not_found,
+                fmt::format("node {} has no record, no block, no address and no range; `croft node list` lists those "
+                            "that have",
+                            options.node));
+  }
+  print(line.json() ? line.data(json_of(view, ranges, token)) : node_text(view, ranges, token));
+  return 0;
 }
 
 /// "key=value" sets, "key-" takes away, as kubectl has it.
@@ -238,6 +312,14 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
                       "Only nodes with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
   add_list_options(*listing, line);
   listing->callback([&line, labels] { line.run = [labels](CommandLine& l) { return list_nodes(l, *labels); }; });
+
+  const auto shown = std::make_shared<ShowOptions>();
+  CLI::App* showing = node->add_subcommand("show", "Show what one node has, and how long its plugin's token is good");
+  showing->add_option("NAME", shown->node, "Name of the node")->required();
+  showing->add_option(
+      "--plugin-kubeconfig", shown->kubeconfig,
+      "The plugin's kubeconfig on this machine, which `croftd install` wrote: its token's life is shown");
+  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node(l, *shown); }; });
 
   const auto options = std::make_shared<LabelOptions>();
   CLI::App* labelling =

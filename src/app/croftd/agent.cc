@@ -23,6 +23,7 @@
 #include "os/process.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
+#include "store/kube/node_condition.h"
 #include "store/kube/wish_follower.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
@@ -46,6 +47,9 @@ constexpr const char* kRefusedReason = "FailedAddressAssignment";
 constexpr std::size_t kReplayedMax = 100;
 constexpr seconds kReplayWait{2};
 constexpr seconds kReplayAgain{5};
+/// How often it looks at what its node says of its network.
+constexpr seconds kConditionEvery{30};
+constexpr seconds kConditionWait{2};
 
 struct AgentOptions {
   std::string store_url = edge::kDefaultStoreUrl;
@@ -59,6 +63,7 @@ struct AgentOptions {
   std::string tombstones = edge::kDefaultTombstones;
   PluginKubeconfigOptions kubeconfig;  ///< without a file: somebody else keeps it
   bool no_pod_events = false;
+  bool clear_network_unavailable = false;
   bool log_calls = false;
   bool reflection = false;
 };
@@ -101,6 +106,7 @@ struct ClusterOfAgent {
   std::unique_ptr<store::kube::Events> events;
   std::unique_ptr<store::kube::WishFollower> wishes;
   std::unique_ptr<PluginKubeconfig> kubeconfig;
+  std::unique_ptr<store::kube::Api> condition;  ///< by which a node's condition is taken back
 };
 
 class AgentProgram {
@@ -112,6 +118,7 @@ class AgentProgram {
         daemon_(daemon),
         events_(cluster.events.get()),
         kubeconfig_(cluster.kubeconfig.get()),
+        condition_(cluster.condition.get()),
         telling_(opened,
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -178,6 +185,7 @@ class AgentProgram {
     make_up();
     tell_of_events();
     tend_kubeconfig();
+    tend_condition();
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
     if (refused != refused_) {
@@ -237,11 +245,27 @@ class AgentProgram {
     kubeconfig_trouble_ = tended->is_failure ? tended->line : "";
   }
 
+  /// Says that the node's network is there, as long as the register is.
+  void tend_condition() {
+    const Instant now = daemon_.clock.now();
+    if (condition_ == nullptr || !serving_ || now.since_boot < next_condition_) return;
+    next_condition_ = now.since_boot + kConditionEvery;
+    const auto cleared = store::kube::clear_network_unavailable(*condition_, options_.node, now.wall,
+                                                                Deadline::after(now, kConditionWait));
+    if (cleared && *cleared) log_.info("node {}: NetworkUnavailable taken back", options_.node);
+    const std::string trouble = cleared ? "" : cleared.error().message;
+    if (!trouble.empty() && trouble != condition_trouble_) log_.warn("{}", one_line(trouble));
+    condition_trouble_ = trouble;
+  }
+
   const AgentOptions& options_;
   Daemon& daemon_;
   store::kube::Events* const events_;
   PluginKubeconfig* const kubeconfig_;
   std::string kubeconfig_trouble_;
+  store::kube::Api* const condition_;
+  std::string condition_trouble_;
+  std::chrono::nanoseconds next_condition_{0};
   std::string events_trouble_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
@@ -278,6 +302,9 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   if (store::scheme_of(options.store_url) != store::Scheme::kube) return cluster;
   if (!options.kubeconfig.file.empty()) {
     TRY(cluster.kubeconfig, PluginKubeconfig::make(options.kubeconfig, options.store_url, daemon.clock, daemon.random));
+  }
+  if (options.clear_network_unavailable) {
+    TRY(cluster.condition, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kConditionWait));
   }
   TRY(auto wishes, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kWishesTime));
   cluster.wishes = std::make_unique<store::kube::WishFollower>(std::move(wishes), options.node, daemon.clock);
@@ -352,6 +379,10 @@ void add_agent_command(CLI::App& app, Daemon& daemon) {
   add_plugin_kubeconfig_options(*command, options->kubeconfig);
   command->add_flag("--no-pod-events", options->no_pod_events,
                     "Do not tell pods, by Events, why they get no address (on a kube: store, at most one a minute)");
+  command->add_flag(
+      "--clear-network-unavailable", options->clear_network_unavailable,
+      "Take back this node's condition NetworkUnavailable while the register is there (on a kube: store); "
+      "not where somebody else makes routes first");
   command->add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl");
   command->add_flag("--log-calls", options->log_calls, "Log one line per call");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_agent(*options, daemon); }; });

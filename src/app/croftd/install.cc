@@ -16,6 +16,7 @@
 #include "core/register/affinity.h"
 #include "edge/install/installation.h"
 #include "net/echo.h"
+#include "os/file_lock.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "store/store_url.h"
@@ -30,6 +31,8 @@ constexpr const char* kKubeconfigName = "croft-kubeconfig";
 constexpr const char* kProgram = "croft-ipam";
 constexpr const char* kDefaultConfigurations = "/etc/cni/net.d";
 constexpr std::chrono::seconds kProbeTime{10};
+/// Another one waits for an API meanwhile.
+constexpr std::chrono::seconds kLockTime{60};
 
 struct InstallOptions {
   std::string programs = "/opt/cni/bin";
@@ -77,6 +80,23 @@ void trim(std::string& path) {
               fmt::format("{} {}: give the name of a file in its directory", option, net::echo(name)));
 }
 
+/// One at a time on a node; the file is there only meanwhile. Not the runtime's: its name ends with no name of its.
+class OneAtATime {
+ public:
+  explicit OneAtATime(const std::string& configurations) : lock_(configurations + "/croft-install.lock") {}
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+  ~OneAtATime() {
+    if (lock_.is_held()) static_cast<void>(os::remove_file_durably(lock_.path()));
+  }
+  [[nodiscard]] Result<void> begin(const Clock& clock) {
+    return lock_.lock(clock, Deadline::after(clock.now(), kLockTime));
+  }
+
+ private:
+  os::FileLock lock_;
+};
+
 class Install {
  public:
   Install(InstallOptions options, const Daemon& daemon)
@@ -90,6 +110,8 @@ class Install {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
     }
     if (options_.dry_run) return dry_run();
+    OneAtATime turn(options_.configurations);
+    TRY_VOID(turn.begin(daemon_.clock));
     // Before anything is written: an API that makes no token now would leave half an installation.
     std::string access;
     if (kubeconfig) {
@@ -205,6 +227,9 @@ class Install {
   for (std::string* path : {&options.programs, &options.configurations}) trim(*path);
   if (options.uninstall) {
     edge::Installation files({options.programs, options.configurations}, tell);
+    OneAtATime turn(options.configurations);
+    TRY(const auto directory, os::file_status(options.configurations));
+    if (directory && !options.dry_run) TRY_VOID(turn.begin(daemon.clock));
     TRY_VOID(files.take_back(options.dry_run));
     return 0;
   }
