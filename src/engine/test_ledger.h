@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -15,17 +16,25 @@ namespace croft::engine {
 struct Ledger {
   std::map<std::string, std::string> held;  // address -> container
   std::map<std::string, std::chrono::nanoseconds> rests_until;
+  /// Containers whose DEL is under way: their addresses may be free before it is acknowledged, as its reply may be
+  /// lost, or it is written record by record.
+  std::set<std::string> leaving;
 
   void took(const std::string& address, const std::string& container, const Instant& now) {
     // RC_ASSERT evaluates both sides of an `||` for its message: conditions are made before.
     const auto holder = held.find(address);
-    const bool no_other_holder = holder == held.end() || holder->second == container;
+    const bool is_left = holder != held.end() && leaving.contains(holder->second);
+    const bool no_other_holder = holder == held.end() || holder->second == container || is_left;
     RC_ASSERT(no_other_holder);
-    if (holder != held.end()) return;
+    if (holder != held.end() && !is_left) return;
     const auto rest = rests_until.find(address);
     const bool rested = rest == rests_until.end() || rest->second <= now.since_boot;
     RC_ASSERT(rested);
     held[address] = container;
+  }
+  /// Its DEL failed: nobody knows whether it holds.
+  void forget(const std::string& container) {
+    std::erase_if(held, [&](const auto& entry) { return entry.second == container; });
   }
   void let_go(const std::string& container, std::chrono::nanoseconds until) {
     std::erase_if(held, [&](const auto& entry) {

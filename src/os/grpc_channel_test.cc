@@ -1,5 +1,6 @@
 #include "os/grpc_channel.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -103,6 +104,20 @@ TEST(GrpcChannel, AnAnswerThatDoesNotSayHowItEnded) {
   const GrpcReply reply = reply_to({{":status", "200"}}, {{"x", "y"}});
   EXPECT_EQ(reply.status.code, GrpcCode::internal);
   EXPECT_FALSE(reply.status.from_server);
+}
+
+/// As the kernel may do by itself, on a port of those that it gives to clients.
+TEST(Transport, ASocketThatIsConnectedToItselfIsNoServer) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  EXPECT_FALSE(is_connected_to_itself(socket.get()));
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_TRUE(is_connected_to_itself(socket.get()));
 }
 
 }  // namespace

@@ -116,6 +116,9 @@ union SocketAddress {
     if (why != EINPROGRESS && why != EINTR) return fail(socket_error("connect to", where, why));
     TRY_VOID(wait_until_connected(socket.get(), where, clock, deadline));
   }
+  if (endpoint.kind == Endpoint::Kind::tcp && is_connected_to_itself(socket.get())) {
+    return fail(socket_error("connect to", where, ECONNREFUSED));
+  }
   return std::make_unique<SocketTransport>(std::move(socket), where);
 }
 
@@ -129,6 +132,14 @@ Result<std::unique_ptr<Transport>> connect_transport(const Endpoint& endpoint, c
   TRY(auto plain, connect_plain(endpoint, clock, deadline));
   if (!endpoint.secure) return plain;
   return security->secure(std::move(plain), endpoint, clock, deadline);
+}
+
+bool is_connected_to_itself(int socket) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
+  return here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
 }
 
 bool wait_for_descriptor(int descriptor, bool readable, bool writable, const Clock& clock, Deadline deadline) {

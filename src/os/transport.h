@@ -49,6 +49,10 @@ class TransportSecurity {
                                                                    const TransportSecurity* security,
                                                                    const Clock& clock, Deadline deadline);
 
+/// Whether the other end of a TCP socket is this one: where nobody listens on a port of those that the kernel gives to
+/// clients, it may give the very same, and connects the socket to itself.
+[[nodiscard]] bool is_connected_to_itself(int socket);
+
 /// Waits until a descriptor can be read (or written, as asked) or has an error, or the deadline; false at the deadline.
 [[nodiscard]] bool wait_for_descriptor(int descriptor, bool readable, bool writable, const Clock& clock,
                                        Deadline deadline);

@@ -38,30 +38,36 @@ constexpr std::string_view kAcceptNames =
   return one.handle_id == other.handle_id && one.cooling.has_value() == other.cooling.has_value();
 }
 
+/// Whose content decides something that has been answered by then: who holds what, and what people set. Of the others
+/// an API server that keeps less is no harm.
+[[nodiscard]] bool must_be_kept(Kind kind) {
+  switch (kind) {
+    case Kind::ipam_config:
+    case Kind::pool:
+    case Kind::reservation:
+    case Kind::block:
+    case Kind::handle:
+    case Kind::affinity:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Whether what an API has kept says what was sent, as far as something is decided by it. Of what people set that is
 /// all of it: an API server drops what its schema does not know. Older definitions of blocks lack members that decide
 /// nothing.
 [[nodiscard]] bool is_kept(const Value& sent, const Value& kept) {
   if (kept.index() != sent.index()) return false;  // it can't be understood
-  if (const auto* block = std::get_if<core::Block>(&sent)) {
-    const auto& is = std::get<core::Block>(kept);
-    if (is.cidr != block->cidr || is.affinity != block->affinity || is.deleted != block->deleted) return false;
-    if (is.allocations.size() != block->allocations.size()) return false;
-    for (std::size_t i = 0; i < is.allocations.size(); ++i) {
-      if (!is_held_alike(*block, is, i)) return false;
-    }
-    return true;
+  const auto* block = std::get_if<core::Block>(&sent);
+  if (block == nullptr) return core::without_rest(kept) == core::without_rest(sent);
+  const auto& is = std::get<core::Block>(kept);
+  if (is.cidr != block->cidr || is.affinity != block->affinity || is.deleted != block->deleted) return false;
+  if (is.allocations.size() != block->allocations.size()) return false;
+  for (std::size_t i = 0; i < is.allocations.size(); ++i) {
+    if (!is_held_alike(*block, is, i)) return false;
   }
-  switch (core::kind_of(sent)) {
-    case Kind::ipam_config:
-    case Kind::pool:
-    case Kind::reservation:
-    case Kind::handle:
-    case Kind::affinity:
-      return core::without_rest(kept) == core::without_rest(sent);
-    default:
-      return true;
-  }
+  return true;
 }
 
 [[nodiscard]] Request request_of(Request::Method method, std::string path, std::string body = {}) {
@@ -513,7 +519,7 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
   // It is written; only what the answer says of it is not understood.
   if (!object) return fail(Error(object.error()).in("written, but"));
   remember(key, *object, answer);
-  if (value != nullptr) {
+  if (value != nullptr && must_be_kept(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
     if (!is_kept(*value, stored.record.value)) {

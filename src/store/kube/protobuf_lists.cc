@@ -26,8 +26,8 @@ class ProtobufLists final : public Api {
   explicit ProtobufLists(std::unique_ptr<Api> api) : api_(std::move(api)) {}
 
   [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
-    if (!is_builtin_list(request)) return api_->call(request, deadline);
-    return in_json(api_->call(in_protobuf(request), deadline));
+    if (!is_builtin_list(request)) return explained(request, api_->call(request, deadline), deadline);
+    return explained(request, in_json(api_->call(in_protobuf(request), deadline)), deadline);
   }
   [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override {
     if (std::ranges::none_of(requests, is_builtin_list)) return api_->call_all(requests, deadline);
@@ -37,7 +37,7 @@ class ProtobufLists final : public Api {
     }
     std::vector<Answer> answers = api_->call_all(asked, deadline);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (is_builtin_list(requests[i])) answers[i] = in_json(std::move(answers[i]));
+      if (is_builtin_list(requests[i])) answers[i] = explained(requests[i], in_json(std::move(answers[i])), deadline);
     }
     return answers;
   }
@@ -49,6 +49,13 @@ class ProtobufLists final : public Api {
   [[nodiscard]] static Request in_protobuf(Request request) {
     request.accept = std::string(wire::kube::kAcceptBuiltin);
     return request;
+  }
+  /// Who is asked for protobuf says also in protobuf why not. It is asked once more, in JSON, which the client reads.
+  [[nodiscard]] Answer explained(Request request, Answer answer, Deadline deadline) {
+    const bool is_unread = answer.outcome == Answer::Outcome::refused && answer.status.reason.empty();
+    if (!is_unread || !request.is_read()) return answer;
+    request.accept = Request().accept;
+    return api_->call(request, deadline);
   }
   [[nodiscard]] static Answer in_json(Answer answer) {
     if (answer.outcome != Answer::Outcome::done) return answer;

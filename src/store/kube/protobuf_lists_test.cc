@@ -28,6 +28,7 @@ struct Asked {
   std::vector<std::string> accepts;
   std::string body = nodes_in_protobuf();
   Answer::Outcome outcome = Answer::Outcome::done;
+  std::string reason = {};
 };
 
 class OneAnswer final : public Api {
@@ -38,6 +39,7 @@ class OneAnswer final : public Api {
     Answer answer;
     answer.outcome = asked_.outcome;
     answer.body = asked_.body;
+    answer.status.reason = asked_.reason;
     return answer;
   }
   [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
@@ -83,6 +85,24 @@ TEST(ProtobufLists, AllElseGoesAsItIs) {
   Request patch = get("/api/v1/nodes");
   patch.method = Request::Method::post;
   EXPECT_EQ(api->call(patch, {}).body, asked.body);
+}
+
+/// An API server that is asked for protobuf refuses in protobuf.
+TEST(ProtobufLists, WhatIsRefusedIsAskedForInJsonToKnowWhy) {
+  Asked asked;
+  const auto api = lists_in_protobuf(std::make_unique<OneAnswer>(asked));
+  asked.outcome = Answer::Outcome::refused;
+  static_cast<void>(api->call(get("/api/v1/nodes"), {}));
+  EXPECT_THAT(asked.accepts, testing::ElementsAre(HasSubstr("protobuf"), "application/json"));
+  asked.accepts.clear();
+  Request pods = get("/api/v1/pods");
+  pods.accept = "application/vnd.kubernetes.protobuf, application/json";
+  static_cast<void>(api->call(pods, {}));
+  EXPECT_THAT(asked.accepts, testing::ElementsAre(HasSubstr("protobuf"), "application/json"));
+  asked.accepts.clear();
+  asked.reason = "Forbidden";
+  static_cast<void>(api->call(get("/api/v1/nodes"), {}));
+  EXPECT_EQ(asked.accepts.size(), 1U);
 }
 
 TEST(ProtobufLists, WhatCannotBeReadIsNoAnswer) {
