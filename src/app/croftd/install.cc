@@ -21,6 +21,7 @@
 #include "os/process.h"
 #include "store/store_url.h"
 #include "wire/cni/network_list.h"
+#include "wire/install/record.h"
 
 namespace croft::app {
 namespace {
@@ -71,13 +72,6 @@ void trim(std::string& path) {
                                 "gives addresses only",
                                 all)
                   : fmt::format("--main-plugin {} is none of {}", net::echo(text), all));
-}
-
-[[nodiscard]] Result<void> check_name(const char* option, const std::string& name) {
-  const bool is_one_part = !name.empty() && name.front() != '.' && name.find('/') == name.npos;
-  if (is_one_part) return {};
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} {}: give the name of a file in its directory", option, net::echo(name)));
 }
 
 /// One at a time on a node; the file is there only meanwhile. Not the runtime's: its name ends with no name of its.
@@ -135,10 +129,9 @@ class Install {
   /// What is written, and under which names.
   [[nodiscard]] Result<void> decide() {
     TRY(options_.network.main, main_plugin(options_.main));
-    TRY_VOID(check_name("--conflist-name", options_.network_file));
-    if (!wire::cni::is_network_file(options_.network_file)) {
+    if (!wire::is_install_name(options_.network_file) || !wire::cni::is_network_file(options_.network_file)) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("--conflist-name {}: a runtime takes names that end with .conflist",
+                  fmt::format("--conflist-name {}: give a plain name that ends with .conflist",
                               net::echo(options_.network_file)));
     }
     if (options_.no_v4 && !options_.assign_v6) {

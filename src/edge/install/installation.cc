@@ -59,6 +59,19 @@ std::string in(const std::string& directory, std::string_view name) { return fmt
   return directory->check_writable();
 }
 
+[[nodiscard]] Result<void> check_names(const InstallPlan& plan) {
+  std::vector<std::string> names{plan.kubeconfig_name, plan.network_name};
+  for (const InstallProgram& program : plan.programs) names.push_back(program.name);
+  for (const std::string& name : names) {
+    if (name.empty() || wire::is_install_name(name)) continue;
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is no plain name of a file: letters, digits, '.', '-' and '_', no dot in front, at "
+                            "most {} bytes",
+                            net::echo(name), wire::kInstallNameBytesMax));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Installation::record_path() const { return in(place_.configurations, wire::kInstallRecordName); }
@@ -74,6 +87,7 @@ Result<InstallRecord> Installation::record() const {
 }
 
 Result<void> Installation::check(const InstallPlan& plan) const {
+  TRY_VOID(check_names(plan));
   TRY_VOID(check_directory(place_.programs, "--cni-bin-dir"));
   TRY_VOID(check_directory(place_.configurations, "--cni-conf-dir"));
   TRY_VOID(record());
@@ -103,15 +117,14 @@ Result<void> Installation::check(const InstallPlan& plan) const {
 
 Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_view network) {
   TRY(InstallRecord all, record());
-  const std::size_t before = all.entries.size();
+  bool is_changed = false;
   const auto add = [&](Kind kind, const std::string& name, std::string digest) {
-    if (name.empty() || is_recorded(all, kind, name, digest)) return;
-    all.entries.push_back({kind, name, std::move(digest)});
+    if (!name.empty() && wire::add_to(all, {kind, name, std::move(digest)})) is_changed = true;
   };
   for (const InstallProgram& program : plan.programs) add(Kind::program, program.name, digest_of(program.content));
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
   if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
-  if (all.entries.size() == before) return {};
+  if (!is_changed) return {};
   return os::replace_file_durably(record_path(), encode(all));
 }
 

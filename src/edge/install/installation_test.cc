@@ -135,6 +135,27 @@ TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   EXPECT_TRUE(install(plan("v1"))) << "later names do not win";
 }
 
+/// What the record could not name could not be taken back.
+TEST_F(InstallationTest, NamesThatAreNotPlainAreRefusedFirst) {
+  for (const std::string& name : {std::string(240, 'a') + ".conflist", std::string("a\nb.conflist"),
+                                  std::string("../x.conflist"), std::string(".x.conflist")}) {
+    const auto done = install(plan("v1", name));
+    ASSERT_FALSE(done) << name;
+    EXPECT_EQ(done.error().code, ErrorCode::invalid_argument) << done.error().message;
+    EXPECT_EQ(read("bin/croft-ipam"), "(not_found)");
+  }
+}
+
+/// A record that only grows would end as one that is too long to be read.
+TEST_F(InstallationTest, HundredsOfVersionsAreTakenBackToo) {
+  for (int version = 0; version < 300; ++version) {
+    ASSERT_TRUE(install(plan(std::to_string(version)), std::to_string(version))) << version;
+  }
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+  EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
+}
+
 TEST_F(InstallationTest, AnotherNameTakesThePlaceOfTheOld) {
   ASSERT_TRUE(install(plan("v1", "10-croft.conflist")));
   ASSERT_TRUE(install(plan("v1", "20-croft.conflist")));

@@ -1,6 +1,8 @@
 #include "wire/install/record.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,7 +18,7 @@ using Kind = InstallRecord::Kind;
 
 constexpr std::int64_t kVersion = 1;
 constexpr std::size_t kEntriesMax = 256;
-constexpr std::size_t kNameBytesMax = 255;
+constexpr std::size_t kKindBytesMax = 16;
 constexpr std::size_t kDigestBytes = 64;
 constexpr ObjectRules kRules{.names = ObjectRules::Names::exact, .repeated = ObjectRules::Repeated::fault};
 
@@ -34,7 +36,7 @@ struct Read {
 
 MaybeFault read_kind(const JsonAt& at, Entry& out) {
   std::string text;
-  if (auto fault = read_text(at, kNameBytesMax, text)) return fault;
+  if (auto fault = read_text(at, kKindBytesMax, text)) return fault;
   for (const KindName& known : kKinds) {
     if (known.text != text) continue;
     out.kind = known.kind;
@@ -44,10 +46,8 @@ MaybeFault read_kind(const JsonAt& at, Entry& out) {
 }
 
 MaybeFault read_name(const JsonAt& at, Entry& out) {
-  if (auto fault = read_text(at, kNameBytesMax, out.name)) return fault;
-  const bool is_one_part = !out.name.empty() && out.name != "." && out.name != ".." &&
-                           out.name.find('/') == out.name.npos && out.name.find('\0') == out.name.npos;
-  if (!is_one_part) return at.bad_value("it is no name of a file in a directory");
+  if (auto fault = read_text(at, kInstallNameBytesMax, out.name)) return fault;
+  if (!is_install_name(out.name)) return at.bad_value("it is no plain name of a file in a directory");
   return {};
 }
 
@@ -76,6 +76,31 @@ constexpr std::array<JsonMember<Read>, 2> kMembers{{
 }};
 
 }  // namespace
+
+bool is_install_name(std::string_view name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+           c == '_';
+  };
+  return !name.empty() && name.size() <= kInstallNameBytesMax && name.front() != '.' &&
+         std::ranges::all_of(name, is_plain);
+}
+
+bool add_to(InstallRecord& record, Entry entry) {
+  auto& entries = record.entries;
+  const auto is_same_name = [&](const Entry& other) { return other.kind == entry.kind && other.name == entry.name; };
+  std::size_t newest = entries.size();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (is_same_name(entries[i])) newest = i;
+  }
+  if (newest < entries.size() && entries[newest] == entry) return false;
+  std::erase(entries, entry);
+  while (static_cast<std::size_t>(std::ranges::count_if(entries, is_same_name)) >= kInstallVersionsMax) {
+    entries.erase(std::ranges::find_if(entries, is_same_name));
+  }
+  entries.push_back(std::move(entry));
+  return true;
+}
 
 std::string encode(const InstallRecord& record) {
   JsonWriter out(JsonWriter::Layout::compact);

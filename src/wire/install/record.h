@@ -19,13 +19,24 @@ struct InstallRecord {
     std::string sha256;  ///< of what was written, 64 hexadecimal digits; empty: it is written again and again
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  std::vector<Entry> entries;  ///< a name may come several times: of several versions
+  std::vector<Entry> entries;  ///< a name may come several times: of several versions, the newest last
   friend bool operator==(const InstallRecord&, const InstallRecord&) = default;
 };
 
 /// The file's name, beside the network configurations; a runtime takes it for none.
 inline constexpr const char* kInstallRecordName = "croft-install.record";
 inline constexpr std::size_t kInstallRecordBytesMax = 65536;
+/// Versions of one name that are kept: what a rollback can have left on the node. Older ones are forgotten.
+inline constexpr std::size_t kInstallVersionsMax = 8;
+/// Of a name; room is left for what a temporary or kept file has behind it (NAME_MAX is 255).
+inline constexpr std::size_t kInstallNameBytesMax = 200;
+
+/// A plain name of a file in a directory: letters, digits, `.`, `-` and `_`, no dot in front, at most 200 bytes.
+[[nodiscard]] bool is_install_name(std::string_view name);
+
+/// Adds what is not there yet; the oldest of the same kind and name go when there are more than kInstallVersionsMax.
+/// What is there already becomes the newest. Returns whether the record changed.
+[[nodiscard]] bool add_to(InstallRecord& record, InstallRecord::Entry entry);
 
 /// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}]}.
 [[nodiscard]] std::string encode(const InstallRecord& record);

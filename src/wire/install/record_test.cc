@@ -28,5 +28,33 @@ TEST(InstallRecord, NonsenseIsNamed) {
   EXPECT_EQ(decode_install_record(R"({"version":2})").error().code, ErrorCode::newer_version);
 }
 
+TEST(InstallRecord, TheLastEightOfANameAreKept) {
+  const auto digest = [](int version) { return std::string(62, 'a') + std::to_string(10 + version); };
+  InstallRecord record;
+  EXPECT_TRUE(add_to(record, {Kind::kubeconfig, "croft-kubeconfig", ""}));
+  EXPECT_FALSE(add_to(record, {Kind::kubeconfig, "croft-kubeconfig", ""}));
+  for (int version = 0; version < 20; ++version) {
+    EXPECT_TRUE(add_to(record, {Kind::program, "croft-ipam", digest(version)}));
+    EXPECT_FALSE(add_to(record, {Kind::program, "croft-ipam", digest(version)})) << version;
+  }
+  ASSERT_EQ(record.entries.size(), 1 + kInstallVersionsMax);
+  EXPECT_EQ(record.entries.at(1).sha256, digest(12)) << "the oldest that is known";
+  // Back to it: it is the newest again, and the next one does not push it out.
+  EXPECT_TRUE(add_to(record, {Kind::program, "croft-ipam", digest(12)}));
+  EXPECT_TRUE(add_to(record, {Kind::program, "croft-ipam", digest(30)}));
+  ASSERT_EQ(record.entries.size(), 1 + kInstallVersionsMax);
+  EXPECT_EQ(record.entries.at(kInstallVersionsMax - 1).sha256, digest(12));
+  EXPECT_EQ(decode_install_record(encode(record)), record);
+}
+
+TEST(InstallRecord, NamesArePlain) {
+  for (const std::string& name : {std::string("croft-ipam"), std::string("10-croft.conflist"), std::string(200, 'a')})
+    EXPECT_TRUE(is_install_name(name)) << name;
+  for (const std::string& name : {std::string(), std::string("."), std::string("../x"), std::string("a/b"),
+                                  std::string(".hidden"), std::string("a\nb"), std::string("a b"), std::string("\xc3\xa9"),
+                                  std::string("a\0b", 3), std::string(201, 'a')})
+    EXPECT_FALSE(is_install_name(name)) << name;
+}
+
 }  // namespace
 }  // namespace croft::wire
