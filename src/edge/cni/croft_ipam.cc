@@ -1,5 +1,6 @@
 #include "edge/cni/croft_ipam.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,11 +30,18 @@ namespace cni = wire::cni;
 using cni::Checked;
 using cni::NetworkConfig;
 
-cni::AddResult result_of(const core::Assigned& assigned) {
+/// With the configured routes of those families that there are addresses of: the main plugin fails on others.
+cni::AddResult result_of(const core::Assigned& assigned, const std::vector<cni::Route>& routes) {
   cni::AddResult result;
   for (const core::AssignedAddress& a : assigned.addresses) {
     const int length = a.gateway ? a.pool_cidr.length() : net::bit_length(a.address.family());
     result.ips.push_back({{a.address, length}, a.gateway});
+  }
+  for (const cni::Route& route : routes) {
+    const net::Family family = route.destination.address.family();
+    const bool is_of_use = std::ranges::any_of(
+        assigned.addresses, [family](const core::AssignedAddress& a) { return a.address.family() == family; });
+    if (is_of_use) result.routes.push_back(route);
   }
   return result;
 }
@@ -181,7 +189,7 @@ Result<Added> Call::add() const {
   Path path;
   TRY(const std::string lifted, lift_tombstone(tombstones_, owner_, world_.clock));
   TRY(const core::Assigned assigned, assign(path));
-  return Added{result_of(assigned), text_of(assigned) + path.text() + lifted};
+  return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted};
 }
 
 // ---- DEL

@@ -66,6 +66,15 @@ TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
   EXPECT_THAT(log_.back(), HasSubstr("ADD network=net container=c1 ifname=eth0 node=node-a ok"));
 }
 
+/// `ptp` makes no default route unless the result has one, and fails on one of a family that the pod has no address of.
+TEST_F(CroftIpamTest, RoutesOfThePodsFamiliesAreInTheResult) {
+  const std::string routes = R"("routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}], )";
+  const auto answer = run("ADD", routes + kPools);
+  EXPECT_EQ(answer.exit_code, 0) << answer.out;
+  EXPECT_THAT(answer.out, HasSubstr("\"routes\": [\n        {\n            \"dst\": \"0.0.0.0/0\"\n        }\n    ]"));
+  EXPECT_EQ(run("DEL", routes + kPools).exit_code, 0);
+}
+
 /// An agent that answers as it is told, and remembers what it was asked.
 class ToldAgent final : public Agent {
  public:

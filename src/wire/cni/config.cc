@@ -98,7 +98,39 @@ MaybeFault read_source_of_annotations(const JsonAt& at, Draft& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Draft>, 7> kAssignmentMembers = {
+// ---- routes
+
+MaybeFault read_destination(const JsonAt& at, net::AddressWithLength& out) {
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+  const auto destination = net::Prefix::parse(at.value.text());
+  if (!destination) return at.bad_value(destination.error().message);
+  out = {destination->address(), destination->length()};
+  return {};
+}
+
+MaybeFault read_route_gateway(const JsonAt& at, std::optional<net::Address>& out) {
+  return at.value.is_null() ? MaybeFault() : read_requested_address(at, out.emplace());
+}
+
+MaybeFault read_route(const JsonAt& at, Route& out) {
+  constexpr std::int64_t kMtuMax = 65535;
+  static constexpr std::array<JsonMember<Route>, 4> kMembers = {
+      {{"dst", [](const JsonAt& a, Route& r) { return read_destination(a, r.destination); }},
+       {"gw", [](const JsonAt& a, Route& r) { return read_route_gateway(a, r.gateway); }},
+       {"mtu", [](const JsonAt& a, Route& r) { return read_integer(a, 0, kMtuMax, r.mtu); }},
+       {"priority", [](const JsonAt& a, Route& r) { return read_integer(a, 0, INT32_MAX, r.priority); }}}};
+  std::vector<std::string> names;
+  add_names<Route>(kMembers, names);
+  if (auto fault = refuse_unknown_members(at, names)) return fault;
+  if (auto fault = read_object<Route>(at, kMembers, out)) return fault;
+  if (!out.destination.address.is_valid()) return at.bad_value("dst is missing");
+  if (out.gateway && out.gateway->family() != out.destination.address.family()) {
+    return at.bad_value("gw is of another family than dst");
+  }
+  return {};
+}
+
+constexpr std::array<JsonMember<Draft>, 8> kAssignmentMembers = {
     {{"pools", [](const JsonAt& a, Draft& d) { return read_pool_specs(a, kConfiguredPoolsMax, d.config.ipam.pools); }},
      {"annotations", read_source_of_annotations},
      {"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.ipam.assign_v4); }},
@@ -111,6 +143,8 @@ constexpr std::array<JsonMember<Draft>, 7> kAssignmentMembers = {
       [](const JsonAt& a, Draft& d) {
         return read_asked_pools(a, net::Family::v6, kAskedPoolsMax, d.config.ipam.asked_pools.v6);
       }},
+     {"routes", [](const JsonAt& a,
+                   Draft& d) { return read_list<Route>(a, kConfiguredRoutesMax, read_route, d.config.ipam.routes); }},
      {"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_ipam); }}}};
 
 std::vector<std::string> known_ipam_members() {

@@ -17,6 +17,7 @@
 #include "wire/cni/environment.h"
 #include "wire/cni/error.h"
 #include "wire/cni/network.h"
+#include "wire/cni/result.h"
 #include "wire/json/document.h"
 
 // The network configuration of the personality `croft-ipam`. docs/formats/cni.md has the table of members.
@@ -26,6 +27,7 @@ namespace croft::wire::cni {
 inline constexpr std::size_t kConfiguredPoolsMax = 64;
 inline constexpr std::size_t kAskedPoolsMax = 64;
 inline constexpr std::size_t kRequestedAddressesMax = 16;
+inline constexpr std::size_t kConfiguredRoutesMax = 256;
 inline constexpr std::size_t kAttachmentsMax = 100'000;
 inline constexpr std::size_t kPreviousAddressesMax = 256;
 inline constexpr std::size_t kPathBytesMax = 4096;  ///< store URL and log file
@@ -58,6 +60,9 @@ struct IpamSection {
   bool assign_v6 = false;
   /// The pod's annotation, or else `ipv4_pools`, `ipv6_pools`.
   net::PerFamily<std::vector<core::AskedPool>> asked_pools;
+  /// For ADD's result, in this order: the main plugin makes them. Only those of a family that the pod gets an address
+  /// of are of use to it.
+  std::vector<Route> routes;
   bool status_when_full = false;
   /// What to take from annotations in the Kubernetes API (`annotations`: "api"); absent: nothing.
   std::optional<core::WishesWanted> annotations;

@@ -75,6 +75,18 @@ TEST(Config, ReadsEveryMember) {
   EXPECT_THAT(config.ipam.pools, ElementsAre(a, b, c));
 }
 
+TEST(Config, RoutesAreRead) {
+  const NetworkConfig config =
+      *decode(with(R"("routes":[{"dst":"0.0.0.0/0"},{"dst":"2001:db8::/32","gw":"fe80::1","mtu":1400,"priority":7}])"));
+  Route everything, one;
+  everything.destination = {address("0.0.0.0"), 0};
+  one.destination = {address("2001:db8::"), 32};
+  one.gateway = address("fe80::1");
+  one.mtu = 1400;
+  one.priority = 7;
+  EXPECT_THAT(config.ipam.routes, ElementsAre(everything, one));
+}
+
 // docs/reference/cni.md#json-rules
 TEST(Config, MembersMatchInAnyCaseAndObjectsMerge) {
   const NetworkConfig config = *decode(
@@ -204,6 +216,10 @@ TEST(Config, BadValuesAreCode7AndNameMemberAndValue) {
       {with(R"("subnet":"10.0.0.0/8")"), "ipam: has no member \"subnet\""},
       {with(R"("pools":[{"name":"a","cidr":"10.0.0.0/16","blocksizes":26}])"),
        "ipam.pools[0]: has no member \"blocksizes\"; did you mean \"blockSize\"?"},
+      {with(R"("routes":[{"gw":"10.0.0.1"}])"), "ipam.routes[0]: dst is missing"},
+      {with(R"("routes":[{"dst":"0.0.0.0/0","gw":"fe80::1"}])"), "ipam.routes[0]: gw is of another family than dst"},
+      {with(R"("routes":[{"dst":"0.0.0.0/0","table":5}])"), "ipam.routes[0]: has no member \"table\""},
+      {with(R"("routes":[{"dst":"0.0.0.0/0","mtu":70000}])"), "ipam.routes[0].mtu: 70000 is out of range: 0 to 65535"},
       {with(R"("ips":["foo"])"), "ipam.ips[0]: invalid IP address \"foo\""},
       {with(R"("ips":[""])"), "ipam.ips[0]: invalid IP address \"\""},
       {with(R"("ips":["10.1.2.9/40"])"), "ipam.ips[0]: invalid IP address \"10.1.2.9/40\""},

@@ -25,6 +25,20 @@ void write_names(JsonWriter& out, std::string_view name, const std::vector<std::
   out.end_array();
 }
 
+/// The plugin ptp makes the routes that it is told, and no default route of its own.
+void write_default_routes(JsonWriter& out, const NetworkList& list) {
+  out.key("routes");
+  out.begin_array();
+  const auto route = [&out](std::string_view destination) {
+    out.begin_object();
+    member(out, "dst", destination);
+    out.end_object();
+  };
+  if (list.assign_v4) route("0.0.0.0/0");
+  if (list.assign_v6) route("::/0");
+  out.end_array();
+}
+
 void write_ipam(JsonWriter& out, const NetworkList& list) {
   out.key("ipam");
   out.begin_object();
@@ -36,6 +50,7 @@ void write_ipam(JsonWriter& out, const NetworkList& list) {
   member(out, "assign_ipv6", list.assign_v6 ? "true" : "false");
   write_names(out, "ipv4_pools", list.pools_v4);
   write_names(out, "ipv6_pools", list.pools_v6);
+  if (list.main == MainPlugin::ptp) write_default_routes(out, list);
   out.end_object();
 }
 

@@ -27,7 +27,12 @@ TEST(NetworkList, OfPtp) {
                 "store": "kube:/etc/cni/net.d/croft-kubeconfig",
                 "nodename": "oak",
                 "assign_ipv4": "true",
-                "assign_ipv6": "false"
+                "assign_ipv6": "false",
+                "routes": [
+                    {
+                        "dst": "0.0.0.0/0"
+                    }
+                ]
             },
             "capabilities": {
                 "io.kubernetes.cri.pod-annotations": true
