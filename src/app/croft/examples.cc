@@ -77,6 +77,7 @@ constexpr Example kExamples[] = {
     {"store backup", "croft store backup /var/backups/croft.db"},
     {"store restore", "croft store restore /var/backups/croft.db --dry-run"},
     {"store crds", "croft store crds"},
+    {"store crds", "croft store crds --calico-kinds"},
     {"record", "croft record remove pool a"},
     {"record remove", "croft record remove pool a"},
     {"version", "croft version"},

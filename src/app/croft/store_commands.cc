@@ -29,6 +29,7 @@
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
+#include "wire/calico/definitions.h"
 #include "wire/cni/cache.h"
 #include "wire/kube/own_kinds.h"
 
@@ -515,10 +516,15 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
 
   CLI::App* crds = store->add_subcommand("crds", "Print the CustomResourceDefinitions of a store in Kubernetes");
-  crds->footer("For `kubectl apply -f -`. Opens no store. Calico's definitions come with Calico.");
-  crds->callback([&line] {
-    line.run = [](CommandLine&) -> Result<int> {
-      print(wire::kube::own_crds_yaml());
+  crds->footer("For `kubectl apply -f -`. Opens no store.");
+  const auto with_calico = std::make_shared<bool>(false);
+  crds->add_flag(
+      "--calico-kinds", *with_calico,
+      "Print Calico's kinds instead, which the register uses, for a cluster that has no Calico; where it is, "
+      "they come with it");
+  crds->callback([&line, with_calico] {
+    line.run = [with_calico](CommandLine&) -> Result<int> {
+      print(*with_calico ? wire::calico_crds_yaml() : wire::kube::own_crds_yaml());
       return static_cast<int>(edge::ExitCode::fine);
     };
   });

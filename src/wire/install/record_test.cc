@@ -51,8 +51,8 @@ TEST(InstallRecord, NamesArePlain) {
   for (const std::string& name : {std::string("croft-ipam"), std::string("10-croft.conflist"), std::string(200, 'a')})
     EXPECT_TRUE(is_install_name(name)) << name;
   for (const std::string& name : {std::string(), std::string("."), std::string("../x"), std::string("a/b"),
-                                  std::string(".hidden"), std::string("a\nb"), std::string("a b"), std::string("\xc3\xa9"),
-                                  std::string("a\0b", 3), std::string(201, 'a')})
+                                  std::string(".hidden"), std::string("a\nb"), std::string("a b"),
+                                  std::string("\xc3\xa9"), std::string("a\0b", 3), std::string(201, 'a')})
     EXPECT_FALSE(is_install_name(name)) << name;
 }
 
