@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 #include "core/service/range_bytes.h"
 #include "engine/commit_once.h"
@@ -36,6 +38,7 @@ class OrderedCommit {
     const auto decided = decide();
     if (decided) {
       follow_up();
+      if (pool_trouble_) return fail(*std::move(pool_trouble_));
       return handles_are_exact_;
     }
     if (decided.error().code != ErrorCode::unknown_outcome) take_back();
@@ -360,7 +363,7 @@ class OrderedCommit {
 
   void follow_up() {
     for (const Write& write : claims_) confirm(write);
-    for (const Write& write : new_pools_) confirm(write);
+    for (const Write& write : new_pools_) enable(write);
     for (const Write& write : confirmations_) static_cast<void>(write_one(write.key, write.value, write.condition));
     count_down();
     for (const Write& write : leaving_) remove_announced(write);
@@ -379,6 +382,17 @@ class OrderedCommit {
     const Done* announced = done(write.key);
     if (announced == nullptr) return;
     static_cast<void>(write_one(write.key, write.value, Condition::if_revision(announced->revision)));
+  }
+
+  /// Whoever asked for a pool wants to use it: that it stayed disabled is no success. One that others have changed
+  /// since is theirs by now.
+  void enable(const Write& write) {
+    const Done* announced = done(write.key);
+    if (announced == nullptr || std::get<core::Pool>(*write.value).disabled) return;
+    const auto written = write_one(write.key, write.value, Condition::if_revision(announced->revision));
+    if (written || written.error().code == ErrorCode::conflict || pool_trouble_) return;
+    pool_trouble_ = written.error().in(
+        fmt::format("pool {} is made, and disabled until `croft pool enable {}`", write.key.name, write.key.name));
   }
 
   void remove_announced(const Write& write) {
@@ -496,6 +510,7 @@ class OrderedCommit {
   std::map<Key, std::optional<Record>> seen_;    ///< by look_once_more
   std::vector<Done> done_;
   bool handles_are_exact_ = true;
+  std::optional<Error> pool_trouble_;  ///< a new pool that could not be enabled
 };
 
 }  // namespace

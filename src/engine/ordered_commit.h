@@ -40,10 +40,11 @@ namespace croft::engine {
 /// once more (assign.cc); a block that others have changed since stays.
 ///
 /// Success: the blocks are written; step 4 was tried. The value says whether it left every handle of the plan as the
-/// plan has it. Errors: of commit_once. Unless it is unknown_outcome nothing
-/// holds any more: what was written was taken back, blocks included (their sequence numbers stay raised), except what
-/// others have changed since, and records of nodes and their ranges. With unknown_outcome everything stays as it is. In
-/// both cases repeating the operation is right.
+/// plan has it. Errors: of commit_once; and that of the write which would have enabled a new pool, which is then there
+/// and disabled: the message names the remedy. Unless it is unknown_outcome, or of that write, nothing holds any more:
+/// what was written was taken back, blocks included (their sequence numbers stay raised), except what others have
+/// changed since, and records of nodes and their ranges. With unknown_outcome everything stays as it is. In both cases
+/// repeating the operation is right.
 [[nodiscard]] Result<bool> commit_in_order(const Context& context, const core::Snapshot& as_read,
                                            std::vector<store::Write> writes, Deadline deadline);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/affinities.h"
+#include "engine/pools.h"
 #include "engine/test_world.h"
 #include "store/forwarding_store.h"
 
@@ -399,6 +400,36 @@ TEST(OrderedCommitSeen, WhatSomebodyAnsweredWithIsNotTakenBack) {
     EXPECT_EQ(held->front().to_string(), told.front());
     EXPECT_TRUE(audit(world.context, {})->findings.empty());
   }
+}
+
+/// Lets no pool be enabled, as an account that may make pools and not change them.
+class NoPoolEnabled final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    for (const store::Write& write : writes) {
+      const auto* pool = write.value ? std::get_if<core::Pool>(&*write.value) : nullptr;
+      const bool changes = write.condition.kind == store::Condition::Kind::revision;
+      if (pool != nullptr && changes) return fail(ErrorCode::permission_denied, "may not update pools");
+    }
+    return beneath().commit_as_of(as_of, writes, token, deadline);
+  }
+};
+
+TEST(OrderedCommitOfAPool, ThatCouldNotBeEnabledIsNoSuccess) {
+  OrderedWorld world;
+  NoPoolEnabled refusing(world.store);
+  const Context context{refusing, world.clock, world.random};
+  core::PoolSpec spec;
+  spec.name = "new";
+  spec.cidr = world.prefix("10.9.0.0/24");
+  const auto created = create_pool(context, spec);
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().code, ErrorCode::permission_denied);
+  EXPECT_NE(created.error().message.find("croft pool enable new"), std::string::npos) << created.error().message;
+  EXPECT_TRUE(set_pool_disabled(world.context, "new", false)) << "the remedy";
 }
 
 }  // namespace

@@ -218,6 +218,14 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
     TRY(const engine::Context context, line.open(!options.dry_run));
     TRY(pools, engine::ensure_default_pools(context, specs, {[&cluster] { return cluster.taken(); }, options.dry_run}));
   }
+  for (const engine::DefaultPool& one : pools) {
+    const bool is_of_no_use = one.outcome == engine::DefaultPool::Outcome::there && one.pool.disabled;
+    if (!is_of_no_use) continue;
+    tell(
+        fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
+                    "pool enable {}`",
+                    one.pool.name, one.pool.name));
+  }
   if (line.json()) {
     std::vector<nlohmann::ordered_json> rows;
     for (const engine::DefaultPool& one : pools) {
