@@ -10,18 +10,15 @@ usage: containerd.py BIN_DIR
 """
 
 import contextlib
-import hashlib
-import io
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import tarfile
 
 sys.dont_write_bytecode = True
-from lib import (PLUGINS, World, expect, expect_equal, main, own_environment, require_network_namespaces,
+from lib import (PLUGINS, World, expect, expect_equal, image_script, main, own_environment, require_network_namespaces,
                  require_programs, run, say, wait_for)
 
 IMAGE = "croft.test/busybox:1"
@@ -48,45 +45,15 @@ read line
 
 
 def oci_image(path):
-    """Writes an OCI image layout as a tar: one layer with busybox and its names."""
-    def tar(entries):
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w") as archive:
-            for info, data in entries:
-                archive.addfile(info, io.BytesIO(data) if data is not None else None)
-        return out.getvalue()
-
-    def entry(name, data=None, mode=0o755, kind=tarfile.REGTYPE, link=""):
-        info = tarfile.TarInfo(name)
-        info.mode, info.type, info.linkname = mode, kind, link
-        info.size = len(data) if data is not None else 0
-        return info, data
-
-    busybox = pathlib.Path("/bin/busybox").read_bytes()
-    layer = tar([entry("bin", kind=tarfile.DIRTYPE), entry("bin/busybox", busybox),
-                 *[entry(f"bin/{name}", kind=tarfile.SYMTYPE, link="busybox") for name in APPLETS],
-                 *[entry(name, kind=tarfile.DIRTYPE) for name in ("etc", "proc", "sys", "dev", "tmp")]])
-    blobs = {}
-
-    def blob(media_type, data):
-        digest = hashlib.sha256(data).hexdigest()
-        blobs[digest] = data
-        return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
-
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-    kind = "application/vnd.oci.image."
-    layer_entry = blob(kind + "layer.v1.tar", layer)
-    config_entry = blob(kind + "config.v1+json", json.dumps({
-        "architecture": machine, "os": "linux", "config": {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]},
-        "rootfs": {"type": "layers", "diff_ids": [layer_entry["digest"]]}}).encode())
-    manifest_entry = blob(kind + "manifest.v1+json", json.dumps({
-        "schemaVersion": 2, "mediaType": kind + "manifest.v1+json", "config": config_entry,
-        "layers": [layer_entry]}).encode())
-    manifest_entry["annotations"] = {"io.containerd.image.name": IMAGE}
-    index = json.dumps({"schemaVersion": 2, "manifests": [manifest_entry]}).encode()
-    path.write_bytes(tar([entry("oci-layout", b'{"imageLayoutVersion":"1.0.0"}', 0o644),
-                          entry("index.json", index, 0o644),
-                          *[entry(f"blobs/sha256/{digest}", data, 0o644) for digest, data in blobs.items()]]))
+    """Writes an OCI archive of one layer with busybox and its names."""
+    root = path.with_name(path.name + ".root")
+    (root / "bin").mkdir(parents=True)
+    for name in ("etc", "proc", "sys", "dev", "tmp"):
+        (root / name).mkdir()
+    shutil.copy("/bin/busybox", root / "bin" / "busybox")
+    for name in APPLETS:
+        (root / "bin" / name).symlink_to("busybox")
+    image_script().write_archive(path, IMAGE, image_script().layer_of(root), {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]})
 
 
 # ---------------------------------------------------------------- inside

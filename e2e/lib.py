@@ -13,6 +13,8 @@ the node, and a name of the host (`/run/netns/...`) carries the process id.
 """
 
 import contextlib
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -50,6 +52,15 @@ def own_environment(directory=None):
     left for later by a DEL that fails."""
     return {"CROFT_AGENT": "none", "CROFT_LOG_DIRECTORY": str(directory) if directory else "none",
             "CROFT_TOMBSTONES": "none"}
+
+
+def image_script():
+    """scripts/image as a module: what makes images."""
+    path = pathlib.Path(__file__).resolve().parent.parent / "scripts" / "image"
+    spec = importlib.util.spec_from_loader("image_script", importlib.machinery.SourceFileLoader("image_script", str(path)))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def skip(reason):
