@@ -1,0 +1,31 @@
+{{- define "croft.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "croft.labels" -}}
+app.kubernetes.io/name: croft
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* How a container reaches the API server: its own variables, unless a value says otherwise. */}}
+{{- define "croft.apiServer" -}}
+{{- with .Values.apiServer.host }}
+- {name: KUBERNETES_SERVICE_HOST, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.apiServer.port }}
+- {name: KUBERNETES_SERVICE_PORT, value: {{ . | quote }}}
+{{- end }}
+{{- end }}
+
+{{/* Of a container that needs no right of its own. */}}
+{{- define "croft.unprivileged" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "croft.isFlannel" -}}
+{{- if eq .Values.mainPlugin "flannel" }}true{{ end }}
+{{- end }}
