@@ -46,29 +46,31 @@ class Refused(Failure):
 SOURCES = pathlib.Path(__file__).resolve().parent / "kubernetes"
 
 
-def cache_of(version):
-    """Where the program of a version is kept: outside any checkout, under another name when its sources are others."""
+def cache_of(version, name="kube-apiserver"):
+    """Where a program of a version is kept: outside any checkout, under another name when its sources are others."""
     given = os.environ.get("CROFT_KUBE_APISERVER_DIR")
     if given:
         return pathlib.Path(given)
     root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     digest = hashlib.sha256()
-    for path in [SOURCES / "build", *(SOURCES / version / name for name in ("go.mod", "go.sum", "main.go"))]:
+    main_file = "main.go" if name == "kube-apiserver" else "node/main.go"
+    for path in [SOURCES / "build", *(SOURCES / version / source for source in ("go.mod", "go.sum", main_file))]:
         digest.update(path.read_bytes())
     return root / "croft" / "kubernetes" / f"{version}-{digest.hexdigest()[:16]}"
 
 
-def program(version):
-    """The kube-apiserver of a version, built if need be: by one test, the others wait."""
-    cache = cache_of(version)
-    path = cache / f"kube-apiserver-{version}"
+def program(version, name="kube-apiserver"):
+    """The kube-apiserver of a version, or its `kube-node` (e2e/kubernetes/build), built if need be: by one test, the others
+    wait."""
+    cache = cache_of(version, name)
+    path = cache / f"{name}-{version}"
     if path.exists():
         return path
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            done = subprocess.run([SOURCES / "build", cache, version], capture_output=True, text=True, timeout=3600,
+            done = subprocess.run([SOURCES / "build", cache, version if name == "kube-apiserver" else f"{name}-{version}"], capture_output=True, text=True, timeout=3600,
                                   check=False)
             if done.returncode == SKIPPED:
                 skip(done.stderr.strip().splitlines()[-1])

@@ -1,6 +1,6 @@
-"""Builds the kube-apiserver that other tests start, unless it is in the cache already.
+"""Builds the kube-apiserver that other tests start, or what runs beside it, unless it is in the cache already.
 
-usage: kube_build.py BIN_DIR VERSION
+usage: kube_build.py BIN_DIR VERSION [kube-node]
 """
 
 import sys
@@ -10,7 +10,7 @@ from lib import main, say
 
 
 def test():
-    say(f"{program(sys.argv[2])}")
+    say(f"{program(*sys.argv[2:])}")
 
 
 if __name__ == "__main__":
