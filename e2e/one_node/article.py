@@ -268,9 +268,18 @@ class Story:
         self.check()
 
     def takes_itself_back(self):
+        self.cluster.kubectl("delete", "deployment", "left", "--wait=true")
+        self.cluster.kubectl("-n", NAMESPACE, "scale", "deployment", "croft-controller", "--replicas=0")
+        wait_for(lambda: not self.held(), "nobody holds an address", 60)
+        helm("upgrade", "croft", CHART, "-n", NAMESPACE, *values(uninstall="true", **{"controller.replicas": "0"}))
+        self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/croft-agent", "--timeout=90s", timeout=120)
+        for path in (CONFLIST, "/etc/cni/net.d/croft-kubeconfig", "/opt/cni/bin/croft-ipam", "/etc/cni/net.d/croft-install.record"):
+            expect(not self.node.exists(path), f"{path} is gone")
+        expect(self.node.exists("/opt/cni/bin/ptp"), "what is another's stays")
+        wait_for(lambda: not self.node.is_ready(), "the node has no network again", 60)
         helm("uninstall", "croft", "-n", NAMESPACE, "--wait")
-        expect(self.node.exists(CONFLIST), "pods that run keep their network")
-        say("helm uninstall leaves the node's files: croftd install --uninstall takes them back")
+        pools = self.cluster.get("ippools.crd.projectcalico.org")["items"]
+        expect_equal(len(pools), 1, "the register stays")
 
 
 def inside(bin_dir, directory, apiserver, node_program):

@@ -68,11 +68,11 @@ TEST_F(CroftIpamTest, AddCarriesThePoolsPrefixAndGateway) {
 
 /// `ptp` makes no default route unless the result has one, and fails on one of a family that the pod has no address of.
 TEST_F(CroftIpamTest, RoutesOfThePodsFamiliesAreInTheResult) {
-  const std::string routes = R"("routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}], )";
-  const auto answer = run("ADD", routes + kPools);
+  const std::string config = std::string(kPools) + R"(,"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}])";
+  const auto answer = run("ADD", config);
   EXPECT_EQ(answer.exit_code, 0) << answer.out;
   EXPECT_THAT(answer.out, HasSubstr("\"routes\": [\n        {\n            \"dst\": \"0.0.0.0/0\"\n        }\n    ]"));
-  EXPECT_EQ(run("DEL", routes + kPools).exit_code, 0);
+  EXPECT_EQ(run("DEL", config).exit_code, 0);
 }
 
 /// An agent that answers as it is told, and remembers what it was asked.

@@ -1,0 +1,120 @@
+"""Two nodes: pods of one reach pods of the other over routes to the nodes' blocks; what the API server does while it is
+away; a node that is gone for good.
+
+usage: two_nodes.py BIN_DIR
+"""
+
+import json
+import sys
+import time
+
+from article import NAMESPACE, Story, deployment, helm, values, CHART
+from cluster import Cluster, in_cluster_namespaces
+from lib import expect, expect_equal, main, say, wait_for
+
+
+class TwoNodes(Story):
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.other = cluster.node("node-2")
+        self.nodes = (self.node, self.other)
+
+    def both_are_ready(self):
+        for node in self.nodes:
+            node.start()
+            node.import_images("croft")
+        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace", *values())
+        for node in self.nodes:
+            wait_for(node.is_ready, f"{node.name} is ready", 120)
+        self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/croft-agent", "--timeout=90s", timeout=120)
+        expect_equal(len(self.cluster.get("ippools.crd.projectcalico.org")["items"]), 1, "pools that were made")
+
+    def make_routes(self):
+        """As a cloud's route table, or whoever makes routes: to each node's blocks."""
+        owners = {}
+        for block in json.loads(self.croft("block", "list", "-o", "json").stdout):
+            owners.setdefault((block["affinity"] or "nobody").removeprefix("host:"), []).append(block["cidr"])
+        for node in self.nodes:
+            for other in self.nodes:
+                for cidr in owners.get(other.name, []) if other is not node else []:
+                    node.run("ip", "route", "replace", cidr, "via", other.address)
+        return owners
+
+    def pods_reach_the_other_node(self):
+        self.cluster.apply(deployment("web", 8))
+        pods = self.wait_running(8, "-l", "app=web")
+        by_node = {node.name: [pod for pod in pods if pod["spec"]["nodeName"] == node.name] for node in self.nodes}
+        expect(all(by_node.values()), f"both nodes have pods: { {name: len(of) for name, of in by_node.items()} }")
+        owners = self.make_routes()
+        self.holders_are_right()
+        for here, there in (self.nodes, self.nodes[::-1]):
+            source = by_node[here.name][0]["metadata"]["name"]
+            for pod in by_node[there.name]:
+                done = self.cluster.kubectl("exec", source, "--", "ping", "-c", "1", "-W", "5", pod["status"]["podIP"])
+                expect("1 packets received" in done.stdout, done.stdout)
+        say(f"{len(pods)} pods on two nodes reach each other; blocks: {owners}")
+
+    def notes(self):
+        """Of DELs on the other node that wait to be made up for."""
+        return [name for name in self.other.run("ls", "/var/lib/croft/tombstones", check=False).stdout.split()
+                if name != "lock"]
+
+    def api_server_is_away(self):
+        """Pods that run go on, one that ends on its node leaves a note, and all is made up for."""
+        before = set(self.held())
+        victim = next(pod for pod in self.running("-l", "app=web") if pod["spec"]["nodeName"] == self.other.name)
+        self.cluster.kubectl("scale", "deployment", "web", "--replicas=0")
+        time.sleep(0.3)
+        self.cluster.stop_apiserver()
+        # A runtime that is asked on its node goes on without an API server.
+        sandboxes = self.other.ctr("containers", "list", "-q").stdout.split()
+        expect(sandboxes, "the runtime has containers")
+        time.sleep(8)
+        notes = self.notes()
+        expect(notes, "DELs left notes")
+        self.cluster.start_apiserver()
+        wait_for(lambda: not self.cluster.pods("-l", "app=web"), "the pods are gone", 90)
+        wait_for(lambda: not [row for row in self.held().values() if (row["pod"] or "").startswith("web-")],
+                 f"{len(before)} addresses come back", 90)
+        wait_for(lambda: not self.notes(), "no note is left", 60)
+        say(f"the API server was away while {victim['metadata']['name']} and others ended; {len(notes)} notes of node-2, all made up for")
+        self.check()
+
+    def a_node_is_gone(self):
+        self.cluster.apply(deployment("last", 6))
+        self.wait_running(6, "-l", "app=last")
+        on_other = {address for address, row in self.held().items() if row["node"] == self.other.name}
+        expect(on_other, "the node holds some")
+        self.other.kill()
+        self.cluster.kubectl("delete", "node", self.other.name)
+        self.wait_running(6, "-l", "app=last", patience=150)
+        wait_for(lambda: not on_other & {address for address, row in self.held().items() if row["node"] == self.other.name},
+                 "what the node held is collected", 150)
+        self.holders_are_right()
+        blocks = json.loads(self.croft("block", "list", "-o", "json").stdout)
+        left = [block for block in blocks if block["affinity"] == f"host:{self.other.name}"]
+        say(f"{len(on_other)} addresses of a node that is gone are collected; blocks that it still has: {len(left)}")
+        self.check()
+
+
+def inside(bin_dir, directory, apiserver, node_program):
+    cluster = Cluster(bin_dir, directory, apiserver, node_program)
+    try:
+        cluster.start()
+        story = TwoNodes(cluster)
+        for chapter in (story.both_are_ready, story.pods_reach_the_other_node, story.api_server_is_away, story.a_node_is_gone):
+            begin = time.monotonic()
+            chapter()
+            say(f"== {chapter.__name__}: {time.monotonic() - begin:.1f} s")
+    except BaseException:
+        cluster.told()
+        raise
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        main(lambda: in_cluster_namespaces(__file__, sys.argv[1], 900), 3500)
+    elif len(sys.argv) == 5:
+        main(lambda: inside(*sys.argv[1:]), 880)
+    else:
+        sys.exit(__doc__)
