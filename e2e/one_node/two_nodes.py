@@ -23,7 +23,9 @@ class TwoNodes(Story):
         for node in self.nodes:
             node.start()
             node.import_images("croft")
-        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace", *values())
+        # A controller that saw the node collects what it leaves; one that began later says that it never did (nodes_unknown).
+        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace",
+             *values(**{r"controller.nodeSelector.kubernetes\.io/hostname": "node-1"}))
         for node in self.nodes:
             wait_for(node.is_ready, f"{node.name} is ready", 120)
         self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/croft-agent", "--timeout=90s", timeout=120)
@@ -85,6 +87,10 @@ class TwoNodes(Story):
         self.wait_running(6, "-l", "app=last")
         on_other = {address for address, row in self.held().items() if row["node"] == self.other.name}
         expect(on_other, "the node holds some")
+        # The controller lost its Lease with the API server: it must have looked since.
+        wait_for(lambda: " 2 nodes, " in self.cluster.kubectl("-n", NAMESPACE, "logs", "deployment/croft-controller",
+                                                              "--tail=1", check=False).stdout,
+                 "the controller has seen both nodes", 90)
         self.other.kill()
         self.cluster.kubectl("delete", "node", self.other.name)
         self.wait_running(6, "-l", "app=last", patience=150)
