@@ -72,6 +72,18 @@ std::string in(const std::string& directory, std::string_view name) { return fmt
   return {};
 }
 
+/// What os::replace_file_durably leaves of one of these when it is killed.
+[[nodiscard]] bool is_draft_of(const std::vector<std::string>& names, std::string_view entry) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    constexpr std::string_view kEnd = ".tmp";
+    if (!entry.starts_with(name + ".") || !entry.ends_with(kEnd)) return false;
+    std::string_view number = entry.substr(name.size() + 1);
+    if (number.size() <= kEnd.size()) return false;
+    number.remove_suffix(kEnd.size());
+    return number.find_first_not_of("0123456789") == number.npos;
+  });
+}
+
 }  // namespace
 
 std::string Installation::record_path() const { return in(place_.configurations, wire::kInstallRecordName); }
@@ -147,8 +159,31 @@ Result<void> Installation::write_program(const InstallProgram& program) {
   return {};
 }
 
+Result<void> Installation::remove_drafts(const InstallRecord& record) const {
+  const auto remove = [&](const std::string& directory, const std::vector<std::string>& names) -> Result<void> {
+    TRY(const auto entries, os::list_directory(directory, kNamesMax));
+    for (const std::string& entry : entries) {
+      if (!is_draft_of(names, entry)) continue;
+      TRY(const auto status, os::entry_status(in(directory, entry)));
+      if (!status || status->type != os::FileStatus::Type::regular) continue;
+      TRY_VOID(os::remove_file_durably(in(directory, entry)));
+      tell_(fmt::format("{} of an installation that was killed removed", in(directory, entry)));
+    }
+    return {};
+  };
+  std::vector<std::string> programs, others{wire::kInstallRecordName};
+  for (const Entry& entry : record.entries) {
+    (entry.kind == Kind::program ? programs : others).push_back(entry.name);
+    if (entry.kind == Kind::program) programs.push_back(entry.name + std::string(kBeforeCroft));
+  }
+  TRY_VOID(remove(place_.programs, programs));
+  return remove(place_.configurations, others);
+}
+
 Result<void> Installation::write_programs(const InstallPlan& plan) {
   TRY_VOID(add_to_record(plan, {}));
+  TRY(const InstallRecord all, record());
+  TRY_VOID(remove_drafts(all));
   for (const InstallProgram& program : plan.programs) TRY_VOID(write_program(program));
   return {};
 }
@@ -221,7 +256,9 @@ Result<void> Installation::take_back(bool dry_run) {
       tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
     }
   }
-  return dry_run ? Result<void>() : os::remove_file_durably(record_path());
+  if (dry_run) return {};
+  TRY_VOID(remove_drafts(all));
+  return os::remove_file_durably(record_path());
 }
 
 }  // namespace croft::edge

@@ -51,8 +51,8 @@ class Installation {
   /// permission_denied, storage_full, of either; those of the record.
   [[nodiscard]] Result<void> check(const InstallPlan& plan) const;
 
-  /// Writes what is to be written into the record, then the programs. What is there already is left as it is. Errors:
-  /// of the files: whatever was not replaced yet is as it was.
+  /// Writes what is to be written into the record, then the programs; what installations that were killed have left
+  /// goes. What is there already is left as it is. Errors: of the files: whatever was not replaced yet is as it was.
   [[nodiscard]] Result<void> write_programs(const InstallPlan& plan);
   /// In place of what is there, at once and durably; its user alone may read it.
   [[nodiscard]] Result<void> write_kubeconfig(const InstallPlan& plan, std::string_view content);
@@ -67,6 +67,9 @@ class Installation {
  private:
   [[nodiscard]] Result<wire::InstallRecord> record() const;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
+  /// What processes that were killed have left: programs of ten megabytes, tokens. One that an agent is writing just
+  /// now it writes again.
+  [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;
   [[nodiscard]] Result<void> write_program(const InstallProgram& program);
   [[nodiscard]] Result<void> take_back_program(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;

@@ -156,6 +156,28 @@ TEST_F(InstallationTest, HundredsOfVersionsAreTakenBackToo) {
   EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
 }
 
+TEST_F(InstallationTest, WhatKilledInstallationsLeftGoes) {
+  const auto leave = [&] {
+    for (const char* name :
+         {"bin/croft-ipam.77.tmp", "bin/croft-ipam.before-croft.1.tmp", "net.d/croft-kubeconfig.5.tmp",
+          "net.d/10-croft.conflist.12345.tmp", "net.d/croft-install.record.9.tmp"})
+      write(name, "half");
+    for (const char* name : {"bin/ptp.77.tmp", "bin/croft-ipam.x.tmp", "bin/croft-ipam..tmp", "net.d/notes.1.tmp"})
+      write(name, "another's");
+  };
+  ASSERT_TRUE(install(plan("v1")));
+  leave();
+  ASSERT_TRUE(install(plan("v2")));
+  EXPECT_THAT(
+      os::list_directory(configurations_, 10).value(),
+      testing::UnorderedElementsAre("10-croft.conflist", "croft-install.record", "croft-kubeconfig", "notes.1.tmp"));
+  leave();
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("notes.1.tmp"));
+  EXPECT_THAT(os::list_directory(programs_, 10).value(),
+              testing::UnorderedElementsAre("ptp", "ptp.77.tmp", "croft-ipam.x.tmp", "croft-ipam..tmp"));
+}
+
 TEST_F(InstallationTest, AnotherNameTakesThePlaceOfTheOld) {
   ASSERT_TRUE(install(plan("v1", "10-croft.conflist")));
   ASSERT_TRUE(install(plan("v1", "20-croft.conflist")));

@@ -4,16 +4,21 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
 #include "wire/kube/kube_server.h"
+#include "wire/kube/kubeconfig.h"
 #include "wire/text/base64.h"
 
 namespace croft::wire::kube {
 namespace {
 
 constexpr std::size_t kClaimsBytesMax = 64 * 1024;
+constexpr std::size_t kTokenAnswerBytesMax = std::size_t{2} * kTokenBytesMax;
 constexpr std::int64_t kSecondsMax = 9'223'372'036;  // as nanoseconds in 63 bits: the year 2262
 
 /// base64url without padding (RFC 4648 section 5).
@@ -68,16 +73,21 @@ std::string encode_token_request(std::int64_t seconds) {
 }
 
 Result<std::string> decode_token_request(std::string_view json) {
-  TRY(const JsonDocument document, parse_json(json, {.bytes_max = kClaimsBytesMax}));
+  constexpr std::string_view kWhat = "the API server's answer to a TokenRequest";
+  const auto document = parse_json(json, {.bytes_max = kTokenAnswerBytesMax});
+  if (!document) return fail(ErrorCode::corrupt, fmt::format("{}: {}", kWhat, document.error().message));
   std::string token;
-  for (auto member = document.root().first_child(); member; member = member->next_sibling()) {
+  for (auto member = document->root().first_child(); member; member = member->next_sibling()) {
     if (member->key() != "status") continue;
     for (auto one = member->first_child(); one; one = one->next_sibling()) {
       if (one->key() == "token" && one->kind() == JsonKind::string) token = one->text();
     }
   }
+  if (token.size() > kTokenBytesMax) {  // no client would read it back out of a kubeconfig
+    return fail(ErrorCode::corrupt, fmt::format("{}: a token of more than {} bytes", kWhat, kTokenBytesMax));
+  }
   if (is_bearer_token(token)) return token;
-  return fail(ErrorCode::corrupt, "the API server's answer to a TokenRequest has no token");
+  return fail(ErrorCode::corrupt, fmt::format("{} has no token", kWhat));
 }
 
 }  // namespace croft::wire::kube

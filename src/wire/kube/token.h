@@ -23,7 +23,7 @@ struct TokenLife {
 
 /// The body of a TokenRequest (authentication.k8s.io/v1) for a token of the API server's own audience.
 [[nodiscard]] std::string encode_token_request(std::int64_t seconds);
-/// The token of its answer. Error: corrupt: it has none that is_bearer_token().
+/// The token of its answer. Error: corrupt: it has none that is_bearer_token(), or one above kTokenBytesMax.
 [[nodiscard]] Result<std::string> decode_token_request(std::string_view json);
 
 }  // namespace croft::wire::kube

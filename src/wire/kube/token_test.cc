@@ -45,7 +45,13 @@ TEST(Token, IsAskedForAndRead) {
        {"", "{}", "[]", R"({"status":{"token":7}})", R"({"status":{"token":"a b"}})", R"({"status":7})"}) {
     const auto token = decode_token_request(text);
     ASSERT_FALSE(token) << text;
-    EXPECT_FALSE(token.error().message.empty());
+    EXPECT_NE(token.error().message.find("TokenRequest"), std::string::npos) << token.error().message;
+  }
+  // What a kubeconfig could not be read with is not written into one.
+  for (const std::size_t bytes : {std::size_t{40'000}, std::size_t{3'000'000}}) {
+    const auto token = decode_token_request(R"({"status":{"token":")" + std::string(bytes, 'a') + "\"}}");
+    ASSERT_FALSE(token);
+    EXPECT_EQ(token.error().code, ErrorCode::corrupt);
   }
 }
 
