@@ -362,9 +362,11 @@ def be_node(name, disk, logs):
             shutil.rmtree(folder, ignore_errors=True)
         for folder in ("/etc/cni/net.d", "/opt/cni/bin", "/var/lib/cni"):
             os.makedirs(folder)
-        for plugin in ("bridge", "ptp", "loopback", "portmap", "host-local", "flannel"):
-            if (PLUGINS / plugin).exists():
-                shutil.copy(PLUGINS / plugin, f"/opt/cni/bin/{plugin}")
+        for plugin in ("bridge", "ptp", "loopback", "portmap"):
+            shutil.copy(PLUGINS / plugin, f"/opt/cni/bin/{plugin}")
+        others = os.environ.get("CROFT_OTHERS_PLUGINS")
+        for plugin in os.listdir(others) if others else []:
+            shutil.copy(os.path.join(others, plugin), f"/opt/cni/bin/{plugin}")
         (disk / "installed").touch()
     for folder in ("containerd", "kubelet"):
         for path in (disk / folder, pathlib.Path("/var/lib") / folder):

@@ -1,0 +1,114 @@
+"""Each network configuration that croftd install writes, on a real node: pods get their interfaces from bridge, from Calico's
+own plugin or from flannel's, and their addresses from Croft.
+
+usage: main_plugins.py BIN_DIR bridge|calico|flannel
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+from article import CHART, NAMESPACE, Story, deployment, helm, values
+from cluster import CONTROL, PODS, Cluster, in_cluster_namespaces
+from etcd_lib import CalicoPeer
+from flannel_path import find_flannel
+from kube_store import calico_definitions
+from lib import World, expect, expect_equal, main, say, skip, wait_for
+
+KUBECONFIG = "/etc/cni/net.d/calico-kubeconfig"
+
+
+def others_plugins(which, bin_dir, folder):
+    """Puts the plugins of others into a folder that the nodes take theirs from."""
+    if which == "bridge":
+        return
+    with World("plugins", bin_dir) as world:
+        if which == "calico":
+            shutil.copy(CalicoPeer(world, None).bin / "calico", folder)
+            return
+        flannel, why_not = find_flannel(world)
+        if why_not:
+            skip(f"flannel's plugin: {why_not}")
+        shutil.copy(flannel, os.path.join(folder, "flannel"))
+
+
+class Plugin(Story):
+    def __init__(self, cluster, which):
+        super().__init__(cluster)
+        self.which = which
+
+    def before(self):
+        """What Calico's and flannel's own daemons leave on a node."""
+        if self.which == "calico":
+            for text in calico_definitions():
+                self.cluster.kubectl("apply", "--server-side", "-f", "-", given=text)
+            for kind in ("clusterinformations", "ippools"):
+                wait_for(lambda kind=kind: self.cluster.kubectl("get", f"{kind}.crd.projectcalico.org", check=False).returncode == 0,
+                         f"{kind} are served", 30)
+            self.cluster.apply({"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation",
+                                "metadata": {"name": "default"}, "spec": {"datastoreReady": True, "calicoVersion": "v3.30.3"}})
+            kubeconfig = (self.cluster.pki / "admin.conf").read_text()
+            self.node.run("sh", "-c", f"umask 077; cat > {KUBECONFIG}", given=kubeconfig)
+            self.node.run("sh", "-c", "mkdir -p /var/lib/calico /var/log/calico/cni; printf node-1 > /var/lib/calico/nodename")
+        if self.which == "flannel":
+            self.node.run("sh", "-c", "mkdir -p /run/flannel; cat > /run/flannel/subnet.env",
+                          given=f"FLANNEL_NETWORK={PODS}\nFLANNEL_SUBNET=10.244.3.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
+
+    def gives_addresses(self):
+        self.node.start()
+        self.node.import_images("croft")
+        self.before()
+        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace", *values(mainPlugin=self.which))
+        wait_for(self.node.is_ready, "the node is ready", 120)
+        self.cluster.apply(deployment("web", 5))
+        pods = self.wait_running(5, "-l", "app=web")
+        addresses = [pod["status"]["podIP"] for pod in pods]
+        expect_equal(len(set(addresses)), 5, f"addresses: {addresses}")
+        source = pods[0]["metadata"]["name"]
+        # Under Calico it is Felix that lets pods out of the pods' network; there is none here.
+        for address in [*addresses[1:], *([] if self.which == "calico" else [CONTROL])]:
+            done = self.cluster.kubectl("exec", source, "--", "ping", "-c", "1", "-W", "5", address)
+            expect("1 packets received" in done.stdout, done.stdout)
+        if self.which == "flannel":
+            files = set(self.node.run("ls", "/var/lib/cni/networks/k8s-pod-network").stdout.split())
+            expect(set(addresses) <= files, f"host-local's files: {files}")
+        else:
+            self.holders_are_right()
+            self.check()
+        self.cluster.kubectl("delete", "deployment", "web", "--wait=true")
+        if self.which == "flannel":
+            wait_for(lambda: not set(addresses) & set(self.node.run("ls", "/var/lib/cni/networks/k8s-pod-network").stdout.split()),
+                     "files go", 60)
+        else:
+            wait_for(lambda: not set(addresses) & set(self.held()), "addresses are given back", 60)
+        said = json.loads(self.node.read("/etc/cni/net.d/10-croft.conflist"))["plugins"][0]
+        expect_equal(said["type"], self.which, "who gives interfaces")
+        say(f"{self.which}: five pods reach each other, and give their addresses back")
+
+
+def inside(bin_dir, directory, apiserver, node_program):
+    cluster = Cluster(bin_dir, directory, apiserver, node_program)
+    try:
+        cluster.start()
+        Plugin(cluster, os.environ["CROFT_MAIN_PLUGIN_TEST"]).gives_addresses()
+    except BaseException:
+        cluster.told()
+        raise
+
+
+def outside(bin_dir, which):
+    with tempfile.TemporaryDirectory(prefix="croft-plugins-") as folder:
+        others_plugins(which, bin_dir, folder)
+        os.environ["CROFT_OTHERS_PLUGINS"], os.environ["CROFT_MAIN_PLUGIN_TEST"] = folder, which
+        in_cluster_namespaces(__file__, bin_dir, 400)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[2] in ("bridge", "calico", "flannel"):
+        main(lambda: outside(sys.argv[1], sys.argv[2]), 3500)
+    elif len(sys.argv) == 5:
+        main(lambda: inside(*sys.argv[1:]), 380)
+    else:
+        sys.exit(__doc__)
