@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -12,14 +13,18 @@ from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
 
 
 def free_ports(count):
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Ports for servers that nobody listens at now. Below those that the kernel gives to whoever connects: one of these
+    may be a client's of another test by the time the server begins, or begins again."""
+    ports = set()
+    while len(ports) < count:
+        port = random.randrange(10000, 30000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.add(port)
+    return list(ports)
 
 
 class Etcd:

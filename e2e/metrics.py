@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 
 sys.dont_write_bytecode = True
+from etcd_lib import free_ports
 from lib import World, expect, expect_equal, main, run, say, wait_for
 from service_repair import Ranges
 
@@ -28,9 +29,7 @@ SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
 
 def free_port():
     """A port that nobody listens at, now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def has_ipv6():

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 #include <list>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -48,6 +49,22 @@ struct Listener {
   FileDescriptor socket;
   std::uint16_t port = 0;
 };
+
+/// A port of 127.0.0.1 for a server of another program to listen at, now and when it is started again. Below those that
+/// the kernel gives to whoever connects or asks for any: one of these may be a client's of another test by the time
+/// the server begins. For tests.
+inline std::uint16_t port_for_a_server() {
+  static std::minstd_rand random(std::random_device{}());
+  for (;;) {
+    const std::uint16_t port = std::uniform_int_distribution<std::uint16_t>(10000, 29999)(random);
+    const FileDescriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    if (::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return port;
+  }
+}
 
 /// Without it an answer in several parts waits for the other side's delayed acknowledgement.
 inline void send_at_once(const FileDescriptor& socket) {

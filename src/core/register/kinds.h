@@ -30,6 +30,9 @@ enum class Kind : std::uint8_t {
   foreign_service,
   block_beside,
   name_space,
+  warm_address,
+  warm_intent,
+  warm_node,
 };
 
 /// Whose a record is in a store that several systems share. Where nobody shares it all are Croft's.
@@ -49,6 +52,7 @@ enum class Followed : std::uint8_t {
   own_blocks,   ///< those the node has a claim on
   own_handles,  ///< those that a block of the node's mentions
   absent_mark,  ///< that there is none of a block without a claim
+  stock,        ///< every one, by the agent that keeps a stock of cloud addresses; nothing by others
   nothing,
 };
 
@@ -109,6 +113,12 @@ inline constexpr std::array kKinds = {
     KindTraits{Kind::block_beside, "block_beside", 19, 1, System::croft, Followed::absent_mark, false,
                "says which addresses of the block still rest: without it they are given out at once"},
     KindTraits{Kind::name_space, "namespace", 20, 1, System::kubernetes, Followed::nothing, false, {}},
+    // Of one node's stock of cloud addresses, in a store of the node's own.
+    KindTraits{Kind::warm_address, "warm_address", 21, 1, System::croft, Followed::stock, false,
+               "says which pod holds the cloud's address: without it another pod may get it while the holder lives"},
+    KindTraits{Kind::warm_intent, "warm_intent", 22, 1, System::croft, Followed::stock, false,
+               "says what was asked of the cloud: without it what the cloud gave stays unused"},
+    KindTraits{Kind::warm_node, "warm_node", 23, 1, System::croft, Followed::stock, false, {}},
 };
 inline constexpr std::size_t kKindCount = kKinds.size();
 

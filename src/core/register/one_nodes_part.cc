@@ -7,11 +7,11 @@
 
 namespace croft::core {
 
-NodesPart part_of(const AffinityOwner& node) {
+NodesPart part_of(const AffinityOwner& node, Follower follower) {
   NodesPart part;
   const std::string own_names = owned_names_of(node);
   for (const KindTraits& row : kKinds) {
-    switch (row.followed) {
+    switch (followed_of(row.kind, follower)) {
       case Followed::all:
         if (row.kind == Kind::ipam_config) {
           part.records.push_back(ipam_config_key());  // the only one of its kind
@@ -32,6 +32,7 @@ NodesPart part_of(const AffinityOwner& node) {
       case Followed::own_blocks:  // what the claims say
       case Followed::own_handles:
       case Followed::absent_mark:
+      case Followed::stock:
       case Followed::nothing:
         break;
     }

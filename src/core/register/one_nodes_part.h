@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "core/register/affinity.h"
 #include "core/register/block.h"
+#include "core/register/kinds.h"
 #include "core/register/pool.h"
 #include "core/register/records.h"
 #include "core/register/snapshot.h"
@@ -14,13 +16,25 @@
 // what may be concluded from that part.
 namespace croft::core {
 
+/// Whose look at a store it is.
+enum class Follower : std::uint8_t {
+  blocks,  ///< who assigns from blocks
+  stock,   ///< who keeps a stock of cloud addresses, and looks at nothing else
+};
+/// What a follower follows of a kind.
+[[nodiscard]] constexpr Followed followed_of(Kind kind, Follower follower) {
+  const Followed followed = traits_of(kind).followed;
+  if ((followed == Followed::stock) != (follower == Follower::stock)) return Followed::nothing;
+  return follower == Follower::stock ? Followed::all : followed;
+}
+
 struct NodesPart {
   std::vector<Key> records;         ///< single ones
   std::vector<Listing> lists;       ///< whole
   std::vector<Listing> claims;      ///< of which the names of all count
   std::vector<Listing> own_claims;  ///< and the node's own whole
 };
-[[nodiscard]] NodesPart part_of(const AffinityOwner& node);
+[[nodiscard]] NodesPart part_of(const AffinityOwner& node, Follower follower = Follower::blocks);
 
 /// The handles that hold addresses of a block, each once, in order, as views of it; those of the past holders of
 /// cooling addresses do not.

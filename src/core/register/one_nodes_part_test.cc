@@ -25,6 +25,14 @@ TEST(OneNodesPart, IsWhatTheTableOfKindsSays) {
   EXPECT_THAT(part.own_claims, ElementsAre(Listing{Kind::affinity, own, true}));
 }
 
+TEST(OneNodesPart, OfAStockIsTheStockAlone) {
+  const NodesPart part = part_of({AffinityOwner::Type::host, "a"}, Follower::stock);
+  EXPECT_THAT(part.records, ElementsAre());
+  EXPECT_THAT(part.lists, ElementsAre(Listing{Kind::warm_address, ""}, Listing{Kind::warm_intent, ""},
+                                      Listing{Kind::warm_node, ""}));
+  EXPECT_THAT(part.claims, ElementsAre());
+}
+
 TEST(OneNodesPart, APastHolderHoldsNothing) {
   Block block;
   Attribute held, held_twice, cooling;

@@ -23,6 +23,7 @@
 #include "core/register/owner.h"
 #include "core/register/pool.h"
 #include "core/register/service.h"
+#include "core/register/warm.h"
 #include "net/prefix.h"
 
 namespace croft::core {
@@ -116,7 +117,8 @@ struct Damaged {
 /// objects where it keeps them so, else as bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
                            PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
-                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Namespace, Damaged>;
+                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent,
+                           WarmNode, Damaged>;
 static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
 
 [[nodiscard]] inline Kind kind_of(const Value& value) {
@@ -205,6 +207,9 @@ struct KeyOf : Key {
 [[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);            // ipv4/10.244.3.0/24
 [[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                            // default
 [[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);        // node-a
+[[nodiscard]] KeyOf<WarmAddress> warm_address_key(const net::Address& address);    // ipv4/10.0.0.7
+[[nodiscard]] KeyOf<WarmIntent> warm_intent_key(const std::string& id);            // 32 hexadecimal digits
+[[nodiscard]] KeyOf<WarmNode> warm_node_key();                                     // default
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

@@ -36,10 +36,11 @@ std::optional<net::Prefix> block_of(const Key& key) {
 
 }  // namespace
 
-Cache::Cache(core::AffinityOwner node) : node_(std::move(node)), own_names_(core::owned_names_of(node_)) {}
+Cache::Cache(core::AffinityOwner node, core::Follower follower)
+    : node_(std::move(node)), follower_(follower), own_names_(core::owned_names_of(node_)) {}
 
 core::Missing Cache::first_read() const {
-  const core::NodesPart part = core::part_of(node_);
+  const core::NodesPart part = core::part_of(node_, follower_);
   core::Missing wanted;
   wanted.records.insert(part.records.begin(), part.records.end());
   wanted.lists.insert(part.lists.begin(), part.lists.end());
@@ -49,14 +50,14 @@ core::Missing Cache::first_read() const {
 }
 
 WatchScope Cache::scope() const {
-  core::NodesPart part = core::part_of(node_);
+  core::NodesPart part = core::part_of(node_, follower_);
   WatchScope scope{std::move(part.records), std::move(part.lists)};
   scope.lists.insert(scope.lists.end(), part.claims.begin(), part.claims.end());
   return scope;
 }
 
 bool Cache::is_watched(const Key& key) const {
-  switch (core::traits_of(key.kind).followed) {
+  switch (core::followed_of(key.kind, follower_)) {
     case core::Followed::all:
     case core::Followed::claims:
       return true;
@@ -70,6 +71,7 @@ bool Cache::is_watched(const Key& key) const {
     }
     case core::Followed::own_handles:
     case core::Followed::absent_mark:
+    case core::Followed::stock:
     case core::Followed::nothing:
       return false;
   }
@@ -221,7 +223,7 @@ void Cache::doubt(std::span<const Write> writes) {
 // ---------------------------------------------------------------- keeping
 
 void Cache::put(const Key& key, std::optional<Record> record) {
-  switch (core::traits_of(key.kind).followed) {
+  switch (core::followed_of(key.kind, follower_)) {
     case core::Followed::all:
       return keep(key, std::move(record));
     case core::Followed::own_names:
@@ -244,6 +246,7 @@ void Cache::put(const Key& key, std::optional<Record> record) {
       }
       return keep(key, std::move(record));
     case core::Followed::absent_mark:
+    case core::Followed::stock:
     case core::Followed::nothing:
       return;
   }
@@ -336,7 +339,7 @@ std::optional<Record> Cache::find(const Key& key) const {
 
 std::optional<std::optional<Record>> Cache::record(const Key& key) const {
   const bool is_held = records_.contains(key);
-  switch (core::traits_of(key.kind).followed) {
+  switch (core::followed_of(key.kind, follower_)) {
     case core::Followed::all:
       return find(key);
     case core::Followed::own_node:
@@ -365,6 +368,7 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
       return std::optional<Record>();
     }
+    case core::Followed::stock:
     case core::Followed::nothing:
       return {};
   }
@@ -391,7 +395,7 @@ bool Cache::is_of_pools_length(const net::Prefix& block) const {
 }
 
 bool Cache::holds_all_of(const core::Listing& listing) const {
-  switch (core::traits_of(listing.kind).followed) {
+  switch (core::followed_of(listing.kind, follower_)) {
     case core::Followed::all:
       return true;
     case core::Followed::claims:

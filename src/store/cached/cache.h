@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "core/register/affinity.h"
+#include "core/register/one_nodes_part.h"
 #include "net/prefix.h"
 #include "store/cached/shared_keys.h"
 #include "store/store.h"
 
 namespace croft::store {
 
-/// What one node knows of the register without asking: pools, reservations, configuration, its own node record, its
+/// What one node knows of the register without asking (or, core::Follower::stock, of its stock of cloud addresses, all
+/// of it): pools, reservations, configuration, its own node record, its
 /// vacancies, claim cursors and claims, the contents of its own blocks, and of everybody else's claims the keys.
 ///
 /// It is a hint (docs/reference/reliability.md#i16). What it says is there may be gone, and from the keys it guesses
@@ -24,7 +26,7 @@ namespace croft::store {
 /// commit have held (engine/batch.h). Not synchronised.
 class Cache {
  public:
-  explicit Cache(core::AffinityOwner node);
+  explicit Cache(core::AffinityOwner node, core::Follower follower = core::Follower::blocks);
 
   /// What is to be read first, and then what `unknown()` says.
   [[nodiscard]] core::Missing first_read() const;
@@ -88,6 +90,7 @@ class Cache {
   void keep(const Key& key, std::optional<Record> record);
 
   core::AffinityOwner node_;
+  core::Follower follower_;
   std::string own_names_;  ///< what the names of the node's own rows begin with
 
   std::map<Key, Record> records_;                     ///< everything that is held with its content

@@ -29,7 +29,7 @@ CachedStore::CachedStore(Store& beneath, core::AffinityOwner node, const Clock& 
       clock_(clock),
       options_(options),
       uncached_(*this),
-      cache_(node_) {}
+      cache_(node_, options_.follower) {}
 CachedStore::~CachedStore() = default;
 
 // ---------------------------------------------------------------- following
@@ -47,7 +47,7 @@ Result<void> CachedStore::check_size(const Cache& cache) const {
 }
 
 Result<void> CachedStore::rebuild() {
-  Cache fresh(node_);
+  Cache fresh(node_, options_.follower);
   TRY(const Revision from, beneath().position(read_deadline()));
   core::Missing wanted = fresh.first_read();
   wanted.to_keep = true;
@@ -151,7 +151,7 @@ Result<void> CachedStore::step(Deadline deadline) {
     if (cache_.apply(*changes)) fill_due_ = true;
     strike_awaited(*changes);
     fits = check_size(cache_);
-    if (!fits) cache_ = Cache(node_);
+    if (!fits) cache_ = Cache(node_, options_.follower);
     if (fits) follow_own_blocks();
   }
   if (!fits) return give_up(fits.error());

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "core/register/affinity.h"
+#include "core/register/one_nodes_part.h"
 #include "store/cached/cache.h"
 #include "store/forwarding_store.h"
 #include "store/store.h"
@@ -24,6 +25,8 @@ namespace croft::store {
 inline constexpr unsigned kReadLimitDoublings = 4;
 
 struct CachedStoreOptions {
+  /// What is kept in memory: what an allocator of blocks looks at, or a stock of cloud addresses alone.
+  core::Follower follower = core::Follower::blocks;
   /// How long the watch may stay behind a commit of this process before it counts as broken.
   std::chrono::nanoseconds lag_max = std::chrono::seconds(1);
   /// For one read of the follower. Twice as long after each time that everything could not be read, up to

@@ -56,10 +56,8 @@ class EtcdProcess {
   /// `arguments` are added; `scheme` is of the client's URL.
   explicit EtcdProcess(std::vector<std::string> arguments = {}, std::string scheme = "http")
       : scheme_(std::move(scheme)), arguments_(std::move(arguments)) {
-    const os::Listener for_clients;  // both open at once, so that the ports differ
-    const os::Listener for_peers;
-    port_ = for_clients.port;
-    peer_port_ = for_peers.port;
+    port_ = os::port_for_a_server();
+    while (peer_port_ == 0 || peer_port_ == port_) peer_port_ = os::port_for_a_server();
   }
   EtcdProcess(const EtcdProcess&) = delete;
   EtcdProcess& operator=(const EtcdProcess&) = delete;

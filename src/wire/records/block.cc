@@ -33,15 +33,6 @@ std::optional<BootId> boot_of(std::string_view hex) {
   return bytes ? std::optional(BootId{*bytes}) : std::nullopt;
 }
 
-struct BootIdText {
-  static void write(CanonicalWriter& out, const BootId& boot) { out.text(hex_of(boot.bytes)); }
-  static void read(CanonicalReader& in, BootId& value) {
-    const auto boot = boot_of(in.text());
-    if (!boot) in.reject("no boot id of 32 hex digits");
-    value = boot.value_or(BootId{});
-  }
-};
-
 /// Nothing unless writing it gives the same texts again.
 std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& text) {
   const auto boot = boot_of(hex);
@@ -226,6 +217,15 @@ constexpr auto kCoolingBeside = fields(field("cooling", std::identity{}, Cooling
 
 std::map<std::string, std::string> previous_secondary_of(const Cooling& cooling) { return with_marks(cooling); }
 
+void BootIdText::write(CanonicalWriter& out, const BootId& boot) { out.text(hex_of(boot.bytes)); }
+void BootIdText::read(CanonicalReader& in, BootId& value) {
+  const auto boot = boot_of(in.text());
+  if (!boot) in.reject("no boot id of 32 hex digits");
+  value = boot.value_or(BootId{});
+}
+
+void write_members(CanonicalWriter& out, const Cooling& cooling) { kCooling.write(out, cooling, Lead::none); }
+void read_members(CanonicalReader& in, Cooling& cooling) { kCooling.read(in, cooling, Lead::none); }
 void write_members(CanonicalWriter& out, const Block& block) { kBlock.write(out, block); }
 void read_members(CanonicalReader& in, Block& block) { kBlock.read(in, block); }
 void write_cooling_beside(CanonicalWriter& out, const std::vector<CoolingBeside>& beside) {

@@ -9,6 +9,7 @@
 #include "core/register/node_range.h"
 #include "core/register/records.h"
 #include "core/register/service.h"
+#include "core/register/warm.h"
 #include "wire/records/field_table.h"
 
 namespace croft::wire {
@@ -16,6 +17,15 @@ namespace croft::wire {
 /// What cools beside a block, which a record of its own and others have: the member `cooling`.
 void write_cooling_beside(CanonicalWriter& out, const std::vector<core::CoolingBeside>& beside);
 void read_cooling_beside(CanonicalReader& in, std::vector<core::CoolingBeside>& beside);
+
+struct BootIdText {
+  static void write(CanonicalWriter& out, const BootId& boot);
+  static void read(CanonicalReader& in, BootId& value);
+};
+
+/// Of a cooling address: `releasedAt` and what follows, without braces.
+void write_members(CanonicalWriter& out, const core::Cooling& cooling);
+void read_members(CanonicalReader& in, core::Cooling& cooling);
 
 // The members of a record, without version and braces.
 
@@ -39,5 +49,12 @@ void write_members(CanonicalWriter& out, const core::IpAddressObject& object);
 void read_members(CanonicalReader& in, core::IpAddressObject& object);
 void write_members(CanonicalWriter& out, const core::ServiceCidrObject& object);
 void read_members(CanonicalReader& in, core::ServiceCidrObject& object);
+
+void write_members(CanonicalWriter& out, const core::WarmAddress& address);
+void read_members(CanonicalReader& in, core::WarmAddress& address);
+void write_members(CanonicalWriter& out, const core::WarmIntent& intent);
+void read_members(CanonicalReader& in, core::WarmIntent& intent);
+void write_members(CanonicalWriter& out, const core::WarmNode& node);
+void read_members(CanonicalReader& in, core::WarmNode& node);
 
 }  // namespace croft::wire

@@ -189,6 +189,10 @@ struct OwnKey {
     return core::namespace_key(name_space.name);
   }
   std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
+  std::optional<core::Key> operator()(const core::WarmAddress& address) const {
+    return core::warm_address_key(address.address);
+  }
+  std::optional<core::Key> operator()(const core::WarmIntent& intent) const { return core::warm_intent_key(intent.id); }
   template <class Other>
   std::optional<core::Key> operator()(const Other&) const {
     return std::nullopt;

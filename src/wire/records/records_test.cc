@@ -132,6 +132,52 @@ core::NodeRangeSet golden_node_range_set() {
   return set;
 }
 
+core::WarmAddress golden_warm_address() {
+  core::WarmAddress warm;
+  warm.address = address("10.9.0.7");
+  warm.prefix_length = 24;
+  warm.gateway = address("10.9.0.1");
+  warm.mac = net::Mac::parse("52:54:00:26:6e:da").value();
+  warm.vpc = "uvnet-1";
+  warm.subnet = "subnet-1";
+  warm.object = "uni-abc";
+  warm.state = core::WarmState::cooling;
+  warm.since = WallTime(1768471205123456789ns);
+  warm.created = WallTime(1768471200s);
+  warm.recycled = true;
+  warm.recycled_at = WallTime(1768471205s);
+  warm.verified = WallTime(1768471201s);
+  warm.extra = {{"interfaceID", "uni-abc"}};
+  warm.cooling = golden_cooling();
+  warm.cooling->cooldown = 30s;
+  warm.other_mac = net::Mac::parse("02:00:5e:10:00:ff").value();
+  warm.peer = "node-b";
+  warm.request = "0123456789abcdef0123456789abcdef";
+  return warm;
+}
+
+core::WarmIntent golden_warm_intent() {
+  core::WarmIntent intent;
+  intent.id = "0123456789abcdef0123456789abcdef";
+  intent.what = core::WarmIntent::What::borrow;
+  intent.count = 1;
+  intent.address = address("10.9.0.8");
+  intent.mac = net::Mac::parse("52:54:00:26:6e:da").value();
+  intent.subnet = "subnet-1";
+  intent.peer = "10.9.0.2:7312";
+  intent.begun = WallTime(1768471205123456789ns);
+  for (std::uint8_t i = 0; i < 16; ++i) intent.begun_at.boot.bytes[i] = static_cast<std::uint8_t>(i * 17);
+  intent.begun_at.since_boot = 123456789ns;
+  intent.process = 4711;
+  intent.process_started = 987654321;
+  return intent;
+}
+
+core::WarmNode golden_warm_node() {
+  return {"node-a",    net::Mac::parse("52:54:00:26:6e:da").value(), "uvnet-1", "subnet-1", "uni-abc", "cn-bj2-04",
+          "cn-bj2",    "org-test", 3, 50, 30};
+}
+
 struct Golden {
   Key key;
   Value value;
@@ -172,6 +218,9 @@ std::vector<Golden> goldens() {
       {core::block_beside_key(*net::Prefix::parse("10.0.0.0/26")),
        core::BlockBeside{{{7, core::SequenceNumber(kAboveDouble), golden_cooling()}}}},
       {core::namespace_key("shop"), core::Namespace{"shop", {{"kubernetes.io/metadata.name", "shop"}, {"team", "x"}}}},
+      {core::warm_address_key(address("10.9.0.7")), golden_warm_address()},
+      {core::warm_intent_key(golden_warm_intent().id), golden_warm_intent()},
+      {core::warm_node_key(), golden_warm_node()},
   };
 }
 
@@ -223,6 +272,9 @@ TEST(Records, NumbersOfKindsAreStable) {
       {Kind::foreign_service, 18},
       {Kind::block_beside, 19},
       {Kind::name_space, 20},
+      {Kind::warm_address, 21},
+      {Kind::warm_intent, 22},
+      {Kind::warm_node, 23},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);
@@ -258,7 +310,7 @@ TEST(Records, AValueUnderAnotherKeyIsDamage) {
   for (const Golden& golden : goldens()) {
     constexpr std::array kNameless = {Kind::ipam_config,     Kind::vacancy,     Kind::claim_cursor,
                                       Kind::high_water_mark, Kind::pool_set,    Kind::range_allocation,
-                                      Kind::node_range_set,  Kind::block_beside};
+                                      Kind::node_range_set,  Kind::block_beside, Kind::warm_node};
     if (std::find(kNameless.begin(), kNameless.end(), golden.key.kind) != kNameless.end()) continue;
     Key other = golden.key;
     other.name += "x";
