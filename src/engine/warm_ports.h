@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cloud/provider.h"
+#include "core/register/owner.h"
+#include "core/register/warm.h"
+#include "net/address.h"
+#include "net/mac.h"
+
+// What the keeper of a stock of cloud addresses needs from outside, beside the cloud (cloud/provider.h). Adapters are in
+// edge/vpc. Each may be called from several threads unless it says otherwise.
+
+namespace croft::engine {
+
+/// Asks the wire whether somebody uses an address: RFC 5227 probes for IPv4, RFC 4862 duplicate address detection for
+/// IPv6 (docs/reference/warm-pool.md#probe).
+class AddressProbe {
+ public:
+  virtual ~AddressProbe() = default;
+
+  struct Answer {
+    net::Address address;
+    std::optional<net::Mac> other;  ///< who has it, or asks for it at the same time; absent: nobody answered
+  };
+  /// All of them together, in one window of time however many they are; in their order. Error: unavailable,
+  /// permission_denied: nothing is known of any of them.
+  [[nodiscard]] virtual Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
+                                                          Deadline deadline) = 0;
+  /// Says twice that they are here now (RFC 5227 §2.3, unsolicited neighbour advertisements), so that nobody goes by
+  /// what was true before. Best effort.
+  virtual void announce(const std::vector<net::Address>& addresses) = 0;
+};
+
+/// The agents of the other nodes.
+class PeerAgents {
+ public:
+  virtual ~PeerAgents() = default;
+
+  struct Peer {
+    std::string node;
+    std::string address;  ///< `10.0.0.2:7312`
+    std::string subnet;
+    std::uint32_t free = 0;  ///< addresses in its stock, as it said last
+  };
+  /// Those that say they are of a subnet, but this node's own.
+  [[nodiscard]] virtual Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) = 0;
+  /// Asks one for an address, which becomes `mac`'s. `request` names this request: the same one gets the same address.
+  /// Errors: exhausted (it has none to spare), unavailable (it did not answer at all), unknown_outcome (the cloud may
+  /// have been told to move one), and what it says.
+  [[nodiscard]] virtual Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac,
+                                                           const std::string& subnet, const std::string& request,
+                                                           Deadline deadline) = 0;
+};
+
+/// Where the agents find each other: says how this node's stock is. From one thread at a time.
+class StockBoard {
+ public:
+  virtual ~StockBoard() = default;
+
+  struct Status {
+    std::uint32_t free = 0, low = 0, high = 0;
+    /// "dry", "hungry", "normal" or "overflow" (docs/reference/warm-pool.md#loop).
+    std::string status;
+  };
+  /// Errors as a store has them; the next call says it anew.
+  [[nodiscard]] virtual Result<void> publish(const cloud::Interface& interface, const Status& status,
+                                             Deadline deadline) = 0;
+  /// Takes away what nodes that are gone have left.
+  [[nodiscard]] virtual Result<void> clean_up(Deadline deadline) = 0;
+};
+
+/// What this node knows of its pods, apart from the stock's own records.
+class NodePods {
+ public:
+  virtual ~NodePods() = default;
+
+  struct Pod {
+    core::PodIdentity pod;
+    std::vector<net::Address> addresses;  ///< as its status says; empty: none yet
+    bool ended = false;                   ///< Succeeded or Failed: it needs no address
+    bool host_network = false;
+  };
+  /// All pods of the node, from a source that is no older than the call. An error: nothing is known.
+  [[nodiscard]] virtual Result<std::vector<Pod>> pods(Deadline deadline) = 0;
+};
+
+/// What the host itself shows.
+class HostAddresses {
+ public:
+  virtual ~HostAddresses() = default;
+
+  /// Every address that an interface of the host or of a network namespace below `/run/netns` has, or that a route of
+  /// the host leads to by itself (a /32, a /128). Error: it could not be looked at; then nothing is known.
+  [[nodiscard]] virtual Result<std::vector<net::Address>> in_use(Deadline deadline) = 0;
+};
+
+}  // namespace croft::engine
