@@ -12,8 +12,9 @@
 #include "net/address.h"
 #include "net/mac.h"
 
-// What Croft needs of a cloud that gives addresses to the interfaces of its machines (docs/reference/warm-pool.md#ucloud).
-// One folder beside this a cloud; cloud/conformance holds all of them to this page.
+// What Croft needs of a cloud that gives addresses to the interfaces of its machines
+// (docs/reference/warm-pool.md#ucloud). One folder beside this a cloud; cloud/conformance holds all of them to this
+// page.
 
 namespace croft::cloud {
 
@@ -48,16 +49,17 @@ struct SubnetState {
   std::optional<std::uint64_t> available;  ///< addresses that nobody has; the cloud may tell it late. Absent: not said
 };
 
-/// A cloud. All calls block until the deadline, and may come from several threads. They are safe to repeat: who does not
-/// know what became of a write asks with describe() before anything else.
+/// A cloud. All calls block until the deadline, and may come from several threads. They are safe to repeat: who does
+/// not know what became of a write asks with describe() before anything else.
 ///
 /// Errors of every call:
 ///   exhausted                 the subnet has no address left
-///   unavailable               throttled, away or out of order: it was surely not done; the caller waits before the next
+///   unavailable               throttled, away or out of order: it was surely not done; the caller waits before the
+///   next
 ///                             (Provider::throttled tells the first from the rest)
-///   unknown_outcome           a write may or may not have been done: no answer, or one that says so (gateway, time-out)
-///   deadline_exceeded         nothing was sent
-///   refused_by_configuration  the cloud will not, whatever is repeated: credentials, project, zone, an unknown action.
+///   unknown_outcome           a write may or may not have been done: no answer, or one that says so (gateway,
+///   time-out) deadline_exceeded         nothing was sent refused_by_configuration  the cloud will not, whatever is
+///   repeated: credentials, project, zone, an unknown action.
 ///                             The message names what, and never a secret
 ///   not_found                 what is named does not exist there
 ///   internal                  an answer that is none, to a read

@@ -13,8 +13,8 @@
 #include "net/address.h"
 #include "net/mac.h"
 
-// What the keeper of a stock of cloud addresses needs from outside, beside the cloud (cloud/provider.h). Adapters are in
-// edge/vpc. Each may be called from several threads unless it says otherwise.
+// What the keeper of a stock of cloud addresses needs from outside, beside the cloud (cloud/provider.h). Adapters are
+// in edge/vpc. Each may be called from several threads unless it says otherwise.
 
 namespace croft::engine {
 

@@ -115,10 +115,10 @@ struct Damaged {
 
 /// Everything a store keeps. The alternative decides the kind. Service addresses exist in Kubernetes' form only: as
 /// objects where it keeps them so, else as bits of a range.
-using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark,
-                           PoolSet, Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange,
-                           NodeRangeSet, RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent,
-                           WarmNode, Damaged>;
+using Value =
+    std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, ClaimCursor, HighWaterMark, PoolSet,
+                 Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
+                 RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode, Damaged>;
 static_assert(std::variant_size_v<Value> == kKindCount + 1);  // Damaged is no kind
 
 [[nodiscard]] inline Kind kind_of(const Value& value) {

@@ -12,13 +12,13 @@
 #include "net/address.h"
 #include "net/mac.h"
 
-// One node's stock of cloud addresses (docs/reference/warm-pool.md): what the agent, the plugin when it works alone, and
-// the operator's commands share in a store of the node's own. `core/warm` decides by it.
+// One node's stock of cloud addresses (docs/reference/warm-pool.md): what the agent, the plugin when it works alone,
+// and the operator's commands share in a store of the node's own. `core/warm` decides by it.
 
 namespace croft::core {
 
-/// Where a cloud address is on its way. It is in exactly one state; what is done outside (a call of the cloud, an answer
-/// to a runtime) is done after the state was written that says so.
+/// Where a cloud address is on its way. It is in exactly one state; what is done outside (a call of the cloud, an
+/// answer to a runtime) is done after the state was written that says so.
 enum class WarmState : std::uint8_t {
   probing,      ///< the cloud gave it; whether somebody else uses it on the wire is not known yet
   free,         ///< for the next pod
@@ -35,8 +35,8 @@ struct WarmAddress {
   net::Address address;
   std::uint32_t prefix_length = 0;  ///< of its subnet
   std::optional<net::Address> gateway;
-  net::Mac mac;        ///< of the interface that the cloud delivers it to
-  std::string vpc;     ///< the cloud's names
+  net::Mac mac;     ///< of the interface that the cloud delivers it to
+  std::string vpc;  ///< the cloud's names
   std::string subnet;
   std::string object;  ///< what the interface is to the cloud; empty: not known
   WarmState state = WarmState::quarantined;

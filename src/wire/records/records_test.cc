@@ -174,8 +174,12 @@ core::WarmIntent golden_warm_intent() {
 }
 
 core::WarmNode golden_warm_node() {
-  return {"node-a",    net::Mac::parse("52:54:00:26:6e:da").value(), "uvnet-1", "subnet-1", "uni-abc", "cn-bj2-04",
-          "cn-bj2",    "org-test", 3, 50, 30};
+  return {"node-a",  net::Mac::parse("52:54:00:26:6e:da").value(),
+          "uvnet-1", "subnet-1",
+          "uni-abc", "cn-bj2-04",
+          "cn-bj2",  "org-test",
+          3,         50,
+          30};
 }
 
 struct Golden {
@@ -308,8 +312,8 @@ TEST(Records, UnknownMissingAndMisplacedMembersAreDamage) {
 
 TEST(Records, AValueUnderAnotherKeyIsDamage) {
   for (const Golden& golden : goldens()) {
-    constexpr std::array kNameless = {Kind::ipam_config,     Kind::vacancy,     Kind::claim_cursor,
-                                      Kind::high_water_mark, Kind::pool_set,    Kind::range_allocation,
+    constexpr std::array kNameless = {Kind::ipam_config,     Kind::vacancy,      Kind::claim_cursor,
+                                      Kind::high_water_mark, Kind::pool_set,     Kind::range_allocation,
                                       Kind::node_range_set,  Kind::block_beside, Kind::warm_node};
     if (std::find(kNameless.begin(), kNameless.end(), golden.key.kind) != kNameless.end()) continue;
     Key other = golden.key;

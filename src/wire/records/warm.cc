@@ -1,5 +1,6 @@
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "wire/records/fields.h"
 
@@ -11,7 +12,7 @@ using core::WarmIntent;
 using core::WarmNode;
 using core::WarmState;
 
-constexpr EnumTexts<WarmState, 8> kStates = {{
+constexpr EnumTexts<WarmState, 8> kWarmStates = {{
     {WarmState::probing, "probing"},
     {WarmState::free, "free"},
     {WarmState::held, "held"},
@@ -21,7 +22,7 @@ constexpr EnumTexts<WarmState, 8> kStates = {{
     {WarmState::lent, "lent"},
     {WarmState::quarantined, "quarantined"},
 }};
-constexpr EnumTexts<WarmIntent::What, 2> kWhats = {{
+constexpr EnumTexts<WarmIntent::What, 2> kWarmWhats = {{
     {WarmIntent::What::allocate, "allocate"},
     {WarmIntent::What::borrow, "borrow"},
 }};
@@ -55,7 +56,7 @@ struct CoolingObject {
 constexpr std::uint32_t kPrefixLengthMax = 128;
 
 bool is_of_its_family(const WarmAddress& address) {
-  return address.address.is_valid() && address.prefix_length <= net::bit_length(address.address.family());
+  return address.address.is_valid() && std::cmp_less_equal(address.prefix_length, net::bit_length(address.address.family()));
 }
 
 /// What a state says is there, and only that.
@@ -66,13 +67,13 @@ bool fits_its_state(const WarmAddress& address) {
 }
 
 // clang-format off: a member a line
-constexpr auto kAddress = fields(
+constexpr auto kWarmAddress = fields(
     field("address", &WarmAddress::address),
     checked(field("prefixLength", &WarmAddress::prefix_length, UpTo{kPrefixLengthMax}), is_of_its_family,
             "prefixLength is out of range for the address"),
     maybe("gateway", &WarmAddress::gateway), field("mac", &WarmAddress::mac, MacText{}),
     field("vpc", &WarmAddress::vpc), field("subnet", &WarmAddress::subnet), field("object", &WarmAddress::object),
-    field("state", &WarmAddress::state, OneOf<kStates>{}), field("since", &WarmAddress::since),
+    field("state", &WarmAddress::state, OneOf<kWarmStates>{}), field("since", &WarmAddress::since),
     field("created", &WarmAddress::created), field("recycled", &WarmAddress::recycled),
     field("recycledAt", &WarmAddress::recycled_at), maybe("verified", &WarmAddress::verified),
     field("network", Within{&WarmAddress::owner, &core::Owner::network}),
@@ -86,28 +87,29 @@ constexpr auto kAddress = fields(
     field("request", &WarmAddress::request),
     checked(field("why", &WarmAddress::why), fits_its_state, "its members do not fit its state"));
 
-constexpr auto kIntent = fields(
-    field("id", &WarmIntent::id), field("what", &WarmIntent::what, OneOf<kWhats>{}),
-    field("count", &WarmIntent::count), maybe("address", &WarmIntent::address),
-    field("mac", &WarmIntent::mac, MacText{}), field("subnet", &WarmIntent::subnet), field("peer", &WarmIntent::peer),
-    field("begun", &WarmIntent::begun), field("bootID", Within{&WarmIntent::begun_at, &core::ClockMark::boot}, BootIdText{}),
-    field("sinceBootNanoseconds", Within{&WarmIntent::begun_at, &core::ClockMark::since_boot}),
-    field("process", &WarmIntent::process), field("processStarted", &WarmIntent::process_started));
+constexpr auto kWarmIntent =
+    fields(field("id", &WarmIntent::id), field("what", &WarmIntent::what, OneOf<kWarmWhats>{}),
+           field("count", &WarmIntent::count), maybe("address", &WarmIntent::address),
+           field("mac", &WarmIntent::mac, MacText{}), field("subnet", &WarmIntent::subnet),
+           field("peer", &WarmIntent::peer), field("begun", &WarmIntent::begun),
+           field("bootID", Within{&WarmIntent::begun_at, &core::ClockMark::boot}, BootIdText{}),
+           field("sinceBootNanoseconds", Within{&WarmIntent::begun_at, &core::ClockMark::since_boot}),
+           field("process", &WarmIntent::process), field("processStarted", &WarmIntent::process_started));
 
-constexpr auto kNode = fields(
-    field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
-    field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
-    field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
-    field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds));
+constexpr auto kWarmNode =
+    fields(field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
+           field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
+           field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
+           field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds));
 // clang-format on
 
 }  // namespace
 
-void write_members(CanonicalWriter& out, const WarmAddress& address) { kAddress.write(out, address); }
-void read_members(CanonicalReader& in, WarmAddress& address) { kAddress.read(in, address); }
-void write_members(CanonicalWriter& out, const WarmIntent& intent) { kIntent.write(out, intent); }
-void read_members(CanonicalReader& in, WarmIntent& intent) { kIntent.read(in, intent); }
-void write_members(CanonicalWriter& out, const WarmNode& node) { kNode.write(out, node); }
-void read_members(CanonicalReader& in, WarmNode& node) { kNode.read(in, node); }
+void write_members(CanonicalWriter& out, const WarmAddress& address) { kWarmAddress.write(out, address); }
+void read_members(CanonicalReader& in, WarmAddress& address) { kWarmAddress.read(in, address); }
+void write_members(CanonicalWriter& out, const WarmIntent& intent) { kWarmIntent.write(out, intent); }
+void read_members(CanonicalReader& in, WarmIntent& intent) { kWarmIntent.read(in, intent); }
+void write_members(CanonicalWriter& out, const WarmNode& node) { kWarmNode.write(out, node); }
+void read_members(CanonicalReader& in, WarmNode& node) { kWarmNode.read(in, node); }
 
 }  // namespace croft::wire
