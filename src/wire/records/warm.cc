@@ -100,7 +100,8 @@ constexpr auto kWarmNode =
     fields(field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
            field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
            field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
-           field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds));
+           field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
+    field("generation", &WarmNode::generation));
 // clang-format on
 
 }  // namespace

@@ -1,0 +1,174 @@
+#include "core/warm/assign.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::core::warm {
+namespace {
+
+/// Changed records of one commit: a cloud's part is no larger than what a node has of pods.
+constexpr std::size_t kMarksMax = 100;
+
+/// Since when a pod could have had it.
+WallTime idle_since(const WarmAddress& address) {
+  return address.cooling ? address.cooling->released_at.wall : address.since;
+}
+
+bool is_longer_idle(const WarmAddress* a, const WarmAddress* b) {
+  const WallTime since_a = idle_since(*a), since_b = idle_since(*b);
+  return since_a != since_b ? since_a < since_b : a->address < b->address;
+}
+
+/// Of the same pod, in a sandbox before this one, for the same interface.
+bool is_superseded(const WarmAddress& address, const Request& request) {
+  const bool is_same_pod = !request.pod.uid.empty() && address.pod.uid == request.pod.uid &&
+                           address.pod.namespace_name == request.pod.namespace_name &&
+                           address.pod.name == request.pod.name;
+  const bool is_other_sandbox = address.owner.container_id != request.owner.container_id;
+  return address.state == WarmState::held && is_same_pod && is_other_sandbox &&
+         address.owner.interface_name == request.owner.interface_name && address.owner.network == request.owner.network;
+}
+
+bool is_pod_of(const WarmAddress& address, const PodIdentity& pod) {
+  const auto fits = [](const std::string& known, const std::string& said) {
+    return said.empty() || known.empty() || known == said;
+  };
+  return fits(address.pod.name, pod.name) && fits(address.pod.namespace_name, pod.namespace_name) &&
+         fits(address.pod.uid, pod.uid);
+}
+
+/// Whether a DEL means it.
+bool is_meant(const WarmAddress& address, const Release& release) {
+  if (address.state != WarmState::held) return false;
+  if (release.address && *release.address != address.address) return false;
+  if (!is_pod_of(address, release.pod)) return false;
+  if (!release.owner.container_id.empty()) {
+    // What was taken in from the pod's own status has no container (plan_reconcile).
+    const bool is_unnamed = address.owner.container_id.empty() && !release.pod.name.empty();
+    return is_holder(address, release.owner) || is_unnamed;
+  }
+  return release.address.has_value();
+}
+
+/// The witness of everybody who gives: WarmNode::generation.
+PlannedWrite put_generation(const Stock& stock) {
+  WarmNode node = stock.node() != nullptr ? *stock.node() : WarmNode{};
+  ++node.generation;
+  return to_put(warm_node_key(), std::move(node));
+}
+
+std::optional<WallTime> next_cooled(const Stock& stock, const std::string& subnet, const Instant& now) {
+  std::optional<WallTime> first;
+  for (const WarmAddress* address : stock.addresses()) {
+    if (address->state != WarmState::cooling || !is_of_subnet(*address, subnet)) continue;
+    const WallTime end = cooldown_end(*address->cooling, address->cooling->cooldown, now);
+    first = first ? std::min(*first, end) : end;
+  }
+  return first;
+}
+
+}  // namespace
+
+Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    if (request.owner.container_id.empty()) return fail(invalid_argument("the container ID is empty"));
+    TRY(const Stock stock, Stock::read(reader));
+    const WarmAddress* chosen = nullptr;
+    Assigned answer;
+    std::vector<PlannedWrite> writes;
+    for (const WarmAddress* address : stock.addresses()) {
+      if (is_holder(*address, request.owner)) return Plan<Answer>{Assigned{*address, true, {}}, {}};
+      if (is_superseded(*address, request)) {
+        answer.superseded.push_back(address->address);
+        writes.push_back(put_of(let_go(*address, request.cooldown, now)));
+        continue;
+      }
+      const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address->mac == stock.node()->mac;
+      if (!is_free_at(*address, now) || !address->verified || !is_ours) continue;
+      if (!is_of_subnet(*address, request.subnet)) continue;
+      if (request.address && *request.address != address->address) continue;
+      if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
+    }
+    if (chosen == nullptr) {
+      return Plan<Answer>{Empty{stock.counts(now), next_cooled(stock, request.subnet, now)}, {}};
+    }
+    answer.address = entered(*chosen, WarmState::held, now);
+    answer.address.owner = request.owner;
+    answer.address.pod = request.pod;
+    answer.address.netns = request.netns;
+    answer.address.extra = request.extra;
+    writes.push_back(put_of(answer.address));
+    writes.push_back(put_generation(stock));
+    return Plan<Answer>{std::move(answer), std::move(writes)};
+  });
+}
+
+Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<WarmAddress>>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::vector<WarmAddress>> plan;
+    for (const WarmAddress* address : stock.addresses()) {
+      if (!is_meant(*address, release)) continue;
+      plan.answer.push_back(let_go(*address, release.cooldown, now));
+      plan.writes.push_back(put_of(plan.answer.back()));
+    }
+    return plan;
+  });
+}
+
+Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<WarmAddress>> {
+    if (!told.address.is_valid()) return fail(invalid_argument("VPCIP is no address"));
+    if (told.owner.container_id.empty()) return fail(invalid_argument("SandboxID is empty"));
+    reader.ask(warm_address_key(told.address));
+    TRY(const Stock stock, Stock::read(reader));
+    const WarmAddress* known = stock.find(told.address);
+    if (stock.is_damaged(told.address)) {
+      return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", told.address.to_string()));
+    }
+    WarmAddress after = known != nullptr ? *known : told;
+    if (known == nullptr) {
+      after.created = now.wall;
+      after.verified = now.wall;  // the client probed it before it told
+    } else if (known->state != WarmState::quarantined && !is_holder(*known, told.owner)) {
+      const std::string who = known->state == WarmState::held
+                                  ? fmt::format("held by {}/{}, container {}", known->pod.namespace_name,
+                                                known->pod.name, known->owner.container_id)
+                                  : std::string("in the stock and nobody's");
+      return fail(ErrorCode::already_exists, fmt::format("{} is {}", told.address.to_string(), who));
+    }
+    const bool is_new = known == nullptr || known->state != WarmState::held;
+    after = is_new ? entered(std::move(after), WarmState::held, now) : std::move(after);
+    after.owner = is_new ? told.owner : after.owner;
+    const auto fill = [](std::string& into, const std::string& from) {
+      if (into.empty()) into = from;
+    };
+    fill(after.pod.name, told.pod.name);
+    fill(after.pod.namespace_name, told.pod.namespace_name);
+    fill(after.pod.uid, told.pod.uid);
+    fill(after.netns, told.netns);
+    for (const auto& [name, text] : told.extra) after.extra.insert_or_assign(name, text);
+    if (known != nullptr && *known == after) return Plan<WarmAddress>{std::move(after), {}};
+    return Plan<WarmAddress>{after, {put_of(after), put_generation(stock)}};
+  });
+}
+
+Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::size_t> plan{0, {}};
+    for (const WarmAddress* address : stock.addresses()) {
+      if (address->state != WarmState::cooling || plan.answer == kMarksMax) continue;
+      WarmAddress marked = *address;
+      marked.cooling = with_clock_mark(*std::move(marked.cooling), now);
+      if (marked == *address) continue;
+      ++plan.answer;
+      plan.writes.push_back(put_of(std::move(marked)));
+    }
+    return plan;
+  });
+}
+
+}  // namespace croft::core::warm

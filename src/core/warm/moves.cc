@@ -1,0 +1,214 @@
+#include "core/warm/moves.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::core::warm {
+namespace {
+
+/// A plan that grows by one changed record after the other.
+void add(Plan<Moved>& plan, WarmAddress after) {
+  plan.answer.addresses.push_back(after);
+  plan.writes.push_back(put_of(std::move(after)));
+}
+
+WarmAddress taken_in(const Given& given, const Instant& now) {
+  WarmAddress address;
+  address.address = given.address;
+  address.prefix_length = given.prefix_length;
+  address.gateway = given.gateway;
+  address.mac = given.mac;
+  address.vpc = given.vpc;
+  address.subnet = given.subnet;
+  address.object = given.object;
+  address.created = now.wall;
+  address.peer = given.from;
+  if (given.verified) address.verified = now.wall;
+  return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
+}
+
+/// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more.
+bool may_come_back(const WarmAddress& known) {
+  return known.state == WarmState::lent || known.state == WarmState::releasing;
+}
+
+const WarmAddress* in_state(const Stock& stock, const net::Address& address, WarmState state) {
+  const WarmAddress* found = stock.find(address);
+  return found != nullptr && found->state == state ? found : nullptr;
+}
+
+}  // namespace
+
+Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+    const auto key = warm_intent_key(intent.id);
+    const WarmIntent* known = reader.get(key);
+    TRY_VOID(reader.ready());
+    if (known != nullptr) return Plan<bool>{false, {}};
+    return Plan<bool>{true, {to_put(key, intent)}};
+  });
+}
+
+Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id, const std::vector<Given>& given,
+                      const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    for (const Given& one : given) reader.ask(warm_address_key(one.address));
+    TRY_VOID(reader.ready());
+    Plan<Moved> plan;
+    for (const Given& one : given) {
+      const WarmAddress* known = stock.find(one.address);
+      if (stock.is_damaged(one.address) || (known != nullptr && !may_come_back(*known))) continue;
+      add(plan, taken_in(one, now));
+    }
+    if (stock.intent(intent_id) != nullptr) plan.writes.push_back(to_delete(warm_intent_key(intent_id)));
+    return plan;
+  });
+}
+
+Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+    const auto key = warm_intent_key(intent_id);
+    const bool is_there = reader.get(key) != nullptr;
+    TRY_VOID(reader.ready());
+    if (!is_there) return Plan<bool>{false, {}};
+    return Plan<bool>{true, {to_delete(key)}};
+  });
+}
+
+Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const Probed& one : probed) {
+      const WarmAddress* known = in_state(stock, one.address, WarmState::probing);
+      if (known == nullptr || plan.writes.size() == kMovesMax) continue;
+      WarmAddress after = entered(*known, one.other ? WarmState::quarantined : WarmState::free, now);
+      after.other_mac = one.other;
+      if (one.other) {
+        after.why = fmt::format("{} answers for it on the wire", one.other->to_string());
+      } else {
+        after.verified = now.wall;
+      }
+      add(plan, std::move(after));
+    }
+    return plan;
+  });
+}
+
+Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    const bool is_named = !what.addresses.empty();
+    std::vector<const WarmAddress*> chosen;
+    for (const WarmAddress* address : stock.addresses()) {
+      const bool is_wanted = is_named ? std::ranges::find(what.addresses, address->address) != what.addresses.end()
+                                      : is_of_subnet(*address, what.subnet);
+      const bool may_go = is_free_at(*address, now) || (is_named && address->state == WarmState::probing) ||
+                          (what.quarantined && address->state == WarmState::quarantined);
+      if (is_wanted && may_go) chosen.push_back(address);
+    }
+    std::ranges::stable_sort(chosen, std::greater{}, [](const WarmAddress* address) { return address->since; });
+    const std::size_t most = is_named ? kMovesMax : std::min<std::size_t>(what.count, kMovesMax);
+    if (chosen.size() > most) chosen.resize(most);
+    Plan<Moved> plan;
+    for (const WarmAddress* address : chosen) add(plan, entered(*address, WarmState::releasing, now));
+    return plan;
+  });
+}
+
+Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const net::Address& address : addresses) {
+      const WarmAddress* known = in_state(stock, address, WarmState::releasing);
+      if (known == nullptr) continue;
+      plan.answer.addresses.push_back(*known);
+      plan.writes.push_back(to_delete(warm_address_key(address)));
+    }
+    return plan;
+  });
+}
+
+Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    for (const net::Address& address : addresses) {
+      const WarmAddress* known = in_state(stock, address, WarmState::releasing);
+      if (known == nullptr) continue;
+      // What somebody else answers for is not given to a pod, whatever else is known of it.
+      const bool is_good = known->verified.has_value() && !known->other_mac;
+      WarmAddress after = entered(*known, is_good ? WarmState::free : WarmState::quarantined, now);
+      if (!is_good) after.why = "it was to go back to the cloud, which refused it";
+      add(plan, std::move(after));
+    }
+    return plan;
+  });
+}
+
+Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
+    TRY(const Stock stock, Stock::read(reader));
+    const WarmAddress* chosen = nullptr;
+    for (const WarmAddress* address : stock.addresses()) {
+      const bool is_same_request =
+          !lend.request.empty() && address->request == lend.request && address->peer == lend.to.to_string();
+      if (is_same_request) return Plan<std::optional<WarmAddress>>{*address, {}};
+      if (!is_free_at(*address, now) || !address->verified || !is_of_subnet(*address, lend.subnet)) continue;
+      if (chosen == nullptr || address->since < chosen->since) chosen = address;
+    }
+    if (chosen == nullptr) return Plan<std::optional<WarmAddress>>{std::nullopt, {}};
+    WarmAddress after = entered(*chosen, WarmState::lending, now);
+    after.request = lend.request;
+    after.peer = lend.to.to_string();
+    return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};
+  });
+}
+
+Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                      const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    const WarmAddress* known = in_state(stock, address, WarmState::lending);
+    if (known == nullptr || known->request != request) return plan;
+    WarmAddress after = entered(*known, WarmState::lent, now);
+    after.mac = net::Mac::parse(known->peer).value_or(known->mac);
+    add(plan, std::move(after));
+    return plan;
+  });
+}
+
+Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                          const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    const WarmAddress* known = in_state(stock, address, WarmState::lending);
+    if (known == nullptr || known->request != request) return plan;
+    WarmAddress after = entered(*known, WarmState::free, now);
+    after.peer.clear();
+    add(plan, std::move(after));
+    return plan;
+  });
+}
+
+Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, std::chrono::seconds age, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<std::size_t> plan{0, {}};
+    for (const WarmAddress* address : stock.addresses()) {
+      const bool is_old = address->state == WarmState::lent && now.wall - address->since >= age;
+      if (!is_old || plan.answer == kMovesMax) continue;
+      ++plan.answer;
+      plan.writes.push_back(to_delete(warm_address_key(address->address)));
+    }
+    return plan;
+  });
+}
+
+}  // namespace croft::core::warm

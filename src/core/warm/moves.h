@@ -1,0 +1,105 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/register/snapshot.h"
+#include "core/register/warm.h"
+#include "core/warm/stock.h"
+#include "net/address.h"
+#include "net/mac.h"
+
+// How addresses come into the stock and leave it. Each step outside (a call of the cloud, a probe, a request of a peer)
+// lies between two of these decisions: the first writes what is about to be done, the second what came of it. A crash
+// between them leaves the first one's record, and who looks next asks the cloud (reconcile.h).
+
+namespace croft::core::warm {
+
+/// An address as the cloud, or a peer, gave it.
+struct Given {
+  net::Address address;
+  std::uint32_t prefix_length = 0;
+  std::optional<net::Address> gateway;
+  net::Mac mac;
+  std::string vpc;
+  std::string subnet;
+  std::string object;
+  std::string from;       ///< the node that lent it; empty: the cloud
+  bool verified = false;  ///< its wire was asked before it came here
+};
+
+/// What came of a decision that may find nothing to do.
+struct Moved {
+  std::vector<WarmAddress> addresses;  ///< as they are now
+};
+
+// ---- in
+
+/// Writes that addresses are asked for. False: there is an intent of this id already.
+[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent);
+/// What an intent has brought: into the stock as `probing` (free, where verified); the intent goes. Addresses that have
+/// a record are left as they are, but for one that is `lent`, or `releasing`, and has come back. An intent that is gone
+/// is no error: the addresses are taken in all the same.
+[[nodiscard]] Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id,
+                                    const std::vector<Given>& given, const Instant& now);
+/// Nothing came of it, for sure.
+[[nodiscard]] Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id);
+
+/// What a probe found.
+struct Probed {
+  net::Address address;
+  std::optional<net::Mac> other;
+};
+/// Those that nobody has become free, the others quarantined with the MAC. Addresses that are not `probing` any more
+/// are left alone.
+[[nodiscard]] Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now);
+
+// ---- out
+
+/// What is to go back to the cloud: `count` free ones, those that became free last; or the named ones.
+struct GiveBack {
+  std::uint32_t count = 0;
+  std::string subnet{};  ///< empty: any
+  std::vector<net::Address> addresses{};
+  /// Also those that are quarantined; else they are left where they are.
+  bool quarantined = false;
+};
+/// To `releasing`, at most kMovesMax at once. Held and cooling ones are left alone, and so are those that are on their
+/// way elsewhere.
+[[nodiscard]] Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now);
+/// The cloud has taken them back, or they were never there: their records go.
+[[nodiscard]] Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses);
+/// The cloud has surely not taken them back: free again, where they were verified; else quarantined.
+[[nodiscard]] Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
+                                    const Instant& now);
+
+// ---- to and from other nodes
+
+/// A borrower's request.
+struct Lend {
+  std::string request;  ///< names it; asked again it gets the same address
+  net::Mac to;
+  std::string subnet;  ///< empty: any
+};
+/// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend.
+[[nodiscard]] Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
+                                                         const Instant& now);
+/// The cloud has moved it.
+[[nodiscard]] Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                                    const Instant& now);
+/// It surely has not: free again.
+[[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
+                                        const std::string& request, const Instant& now);
+/// Forgets what was lent longer ago than this: nobody asks again.
+[[nodiscard]] Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, std::chrono::seconds age,
+                                                 const Instant& now);
+
+/// Addresses that one decision moves at most; a commit has room for as many.
+inline constexpr std::size_t kMovesMax = 100;
+
+}  // namespace croft::core::warm

@@ -1,0 +1,153 @@
+#include "core/warm/moves.h"
+
+#include <gtest/gtest.h>
+
+#include "core/warm/test_stock.h"
+
+namespace croft::core::warm {
+namespace {
+
+using namespace std::chrono_literals;
+
+net::Address address_of(const char* text) { return net::Address::parse(text).value(); }
+
+class WarmMoves : public testing::Test {
+ protected:
+  template <class Answer, class Plan>
+  Answer decide(Plan plan) {
+    auto answer = stock_.records.decide<Answer>(plan);
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? *std::move(answer) : Answer{};
+  }
+  bool begin(const std::string& id, std::uint32_t count) {
+    WarmIntent intent;
+    intent.id = id;
+    intent.count = count;
+    return decide<bool>([&](const Snapshot& snapshot) { return plan_begin(snapshot, intent); });
+  }
+  std::size_t take(const std::string& id, const std::vector<Given>& given) {
+    return decide<Moved>([&](const Snapshot& snapshot) { return plan_take(snapshot, id, given, stock_.clock.now()); })
+        .addresses.size();
+  }
+  std::size_t probed(const std::vector<Probed>& probed) {
+    return decide<Moved>([&](const Snapshot& snapshot) { return plan_probed(snapshot, probed, stock_.clock.now()); })
+        .addresses.size();
+  }
+  std::vector<WarmAddress> give_back(const GiveBack& what) {
+    return decide<Moved>([&](const Snapshot& snapshot) { return plan_give_back(snapshot, what, stock_.clock.now()); })
+        .addresses;
+  }
+  std::optional<WarmAddress> lend(const std::string& request) {
+    return decide<std::optional<WarmAddress>>([&](const Snapshot& snapshot) {
+      return plan_lend(snapshot, {request, kOtherMac, "subnet-1"}, stock_.clock.now());
+    });
+  }
+  TestStock stock_;
+};
+
+TEST_F(WarmMoves, FromTheIntentToTheStock) {
+  EXPECT_TRUE(begin("i1", 2));
+  EXPECT_FALSE(begin("i1", 2));
+  EXPECT_EQ(stock_.counts().asked, 2U);
+  EXPECT_EQ(take("i1", {given("10.9.0.7"), given("10.9.0.8")}), 2U);
+  EXPECT_EQ(stock_.counts().asked, 0U);
+  EXPECT_EQ(take("i1", {given("10.9.0.7"), given("10.9.0.8")}), 0U) << "a second time";
+  EXPECT_EQ(probed({{address_of("10.9.0.7"), {}}, {address_of("10.9.0.8"), kOtherMac}}), 2U);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::free);
+  EXPECT_TRUE(stock_.find("10.9.0.7")->verified);
+  const WarmAddress* taken = stock_.find("10.9.0.8");
+  EXPECT_EQ(taken->state, WarmState::quarantined);
+  EXPECT_EQ(taken->other_mac, kOtherMac);
+  EXPECT_NE(taken->why.find(kOtherMac.to_string()), std::string::npos);
+  EXPECT_EQ(probed({{address_of("10.9.0.8"), {}}}), 0U) << "it is not asked about again";
+}
+
+TEST_F(WarmMoves, WhatIsHeldIsNeverTakenInAnew) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  EXPECT_EQ(take("", {given("10.9.0.7", true)}), 0U);
+  EXPECT_EQ(stock_.find("10.9.0.7")->owner.container_id, "c1");
+}
+
+TEST_F(WarmMoves, ADamagedRecordsAddressIsNotTakenInAnew) {
+  const auto key = warm_address_key(address_of("10.9.0.7"));
+  stock_.records.put(key, Damaged{Kind::warm_address, {ErrorCode::corrupt, "damaged", {}}});
+  EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.8", true)}), 1U);
+}
+
+TEST_F(WarmMoves, OnlyFreeOnesGoBackTheNewestFirst) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  stock_.take({given("10.9.0.8", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c2")), "10.9.0.8");
+  stock_.release("c2");
+  stock_.clock.advance(1s);
+  stock_.take({given("10.9.0.9", true)});
+  stock_.clock.advance(1s);
+  stock_.take({given("10.9.0.10", true)});
+  const auto going = give_back({.count = 1});
+  ASSERT_EQ(going.size(), 1U);
+  EXPECT_EQ(going[0].address, address_of("10.9.0.10"));
+  EXPECT_EQ(give_back({.count = 5}).size(), 1U) << "held and cooling ones stay";
+  EXPECT_TRUE(give_back({.addresses = {address_of("10.9.0.7"), address_of("10.9.0.8")}}).empty());
+  const auto keep = decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.10")}, stock_.clock.now()); });
+  EXPECT_EQ(keep.addresses.size(), 1U);
+  EXPECT_EQ(stock_.find("10.9.0.10")->state, WarmState::free);
+  const auto gone = decide<Moved>([&](const Snapshot& snapshot) {
+    return plan_gone(snapshot, {address_of("10.9.0.9"), address_of("10.9.0.7")});
+  });
+  EXPECT_EQ(gone.addresses.size(), 1U);
+  EXPECT_EQ(stock_.find("10.9.0.9"), nullptr);
+  EXPECT_NE(stock_.find("10.9.0.7"), nullptr);
+}
+
+TEST_F(WarmMoves, WhatSomebodyElseAnswersForNeverGetsFree) {
+  take("", {given("10.9.0.7")});
+  probed({{address_of("10.9.0.7"), kOtherMac}});
+  ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .quarantined = true}).size(), 1U);
+  decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.7")}, stock_.clock.now()); });
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
+}
+
+TEST_F(WarmMoves, TheSameRequestIsLentTheSameAddress) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  const auto first = lend("r1");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(lend("r1")->address, first->address);
+  decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_lent(snapshot, first->address, "r1", stock_.clock.now()); });
+  const auto again = lend("r1");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->address, first->address);
+  EXPECT_EQ(again->state, WarmState::lent);
+  EXPECT_EQ(again->mac, kOtherMac);
+  EXPECT_NE(lend("r2")->address, first->address);
+  EXPECT_FALSE(lend("r3")) << "nothing is left";
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "") << "what goes to another is nobody's here";
+  decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_not_lent(snapshot, first->address, "r1", stock_.clock.now()); });
+  EXPECT_EQ(stock_.find(first->address.to_string())->state, WarmState::lent) << "it was";
+  // It comes back one day.
+  EXPECT_EQ(take("", {given(first->address.to_string(), true)}), 1U);
+  EXPECT_EQ(stock_.find(first->address.to_string())->state, WarmState::free);
+}
+
+TEST_F(WarmMoves, WhatWasLentLongAgoIsForgotten) {
+  stock_.take({given("10.9.0.7", true)});
+  const auto lent = lend("r1");
+  ASSERT_TRUE(lent);
+  decide<Moved>([&](const Snapshot& snapshot) { return plan_lent(snapshot, lent->address, "r1", stock_.clock.now()); });
+  const auto forget = [&] {
+    return decide<std::size_t>(
+        [&](const Snapshot& snapshot) { return plan_forget_lent(snapshot, 3600s, stock_.clock.now()); });
+  };
+  EXPECT_EQ(forget(), 0U);
+  stock_.clock.advance(3600s);
+  EXPECT_EQ(forget(), 1U);
+  EXPECT_EQ(stock_.find("10.9.0.7"), nullptr);
+}
+
+}  // namespace
+}  // namespace croft::core::warm

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "core/warm/stock.h"
+
+// How large the stock should be, and when: between two water marks (docs/reference/warm-pool.md#loop). Pure arithmetic
+// on counts; the stock's scenarios are in core/testdata/warm.
+
+namespace croft::core::warm {
+
+/// What an operator asks for.
+struct Marks {
+  std::uint32_t low = 3;    ///< as many free ones should there be at least
+  std::uint32_t high = 50;  ///< and no more than this
+  /// What a node may hold of all sorts together; 0: no limit. More pods than this it can't run.
+  std::uint32_t node_max = 0;
+  std::uint32_t batch_max = 32;  ///< asked of the cloud in one call
+  std::chrono::seconds shrink_every{30};
+  std::uint32_t shrink_max = 8;  ///< given back in one round
+  std::chrono::seconds exhausted_rest{120};
+  std::chrono::seconds trouble_rest_first{1};  ///< doubled with each failure in a row
+  std::chrono::seconds trouble_rest_max{60};
+  friend bool operator==(const Marks&, const Marks&) = default;
+};
+/// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.
+[[nodiscard]] Result<void> check_marks(const Marks& marks);
+inline constexpr std::uint32_t kMarkMax = 10'000;
+
+/// What became of the last question to the cloud.
+enum class Outcome : std::uint8_t { done, exhausted, throttled, away, refused };
+
+/// What the planner remembers from one round to the next; times are since boot, which nobody sets. Begins empty: what
+/// it would remember from before a restart costs at the worst one call of the cloud.
+struct PlannerMemory {
+  std::chrono::nanoseconds grow_not_before{};
+  std::chrono::nanoseconds shrink_not_before{};
+  std::uint32_t failures = 0;  ///< in a row
+  bool is_exhausted = false;   ///< the subnet has none, as was said last
+  Outcome last = Outcome::done;
+};
+
+/// What is to be done now. Never both.
+struct Wish {
+  std::uint32_t grow = 0;
+  std::uint32_t shrink = 0;
+  /// When to look again if nothing else happens.
+  std::chrono::nanoseconds look_again{};
+  std::string why;  ///< for people: one line
+};
+
+/// `waiting`: attachments that wait for an address because there is none. They are served beside the marks, with both
+/// marks 0 too.
+[[nodiscard]] Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
+                              const PlannerMemory& memory, const Instant& now);
+
+/// The memory after a question to the cloud for more. `jitter`: 0 to 1, by which rests of many nodes drift apart.
+[[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
+                                          const Instant& now);
+/// The same after something was given back.
+[[nodiscard]] PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
+                                            const Instant& now);
+/// An address came back into the subnet as far as anybody knows: asking is worth while again.
+[[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
+
+/// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#loop).
+[[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);
+
+}  // namespace croft::core::warm

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "core/register/owner.h"
+#include "core/register/snapshot.h"
+#include "core/register/warm.h"
+#include "core/warm/moves.h"
+#include "net/address.h"
+
+// What the stock's records, the cloud, the pods and the host say of the same addresses, and what follows where they
+// differ (docs/reference/warm-pool.md#reconcile). Nothing is concluded from the word of one source, from one look, or
+// from a list that is not known to be whole; nothing is ever given back to the cloud by this.
+
+namespace croft::core::warm {
+
+/// A pod of this node, as the cluster says.
+struct LivePod {
+  PodIdentity pod;
+  std::vector<net::Address> addresses;
+  bool ended = false;
+};
+
+/// One look at the world. Each part was asked for after `begun`, and is whole, or it is absent.
+struct Look {
+  Instant begun;
+  std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
+  std::optional<std::vector<LivePod>> pods;
+  std::optional<std::set<net::Address>> host;  ///< what interfaces and routes of the host use
+};
+
+struct ReconcilePolicy {
+  std::chrono::seconds grace{60};       ///< between the first look that shows something and the one that acts by it
+  std::chrono::seconds young{120};      ///< a record that was changed more recently than this is nobody's business
+  double share_max = 0.5;               ///< of the held addresses: a pass that would let more go than this lets none go
+  std::uint32_t share_of_at_least = 5;  ///< but for as few as this
+};
+
+/// What is wrong with an address.
+enum class Odd : std::uint8_t {
+  pod_gone,           ///< held by a pod that is not there, and the host does not use it
+  not_in_cloud,       ///< in the stock, and the cloud does not have it on this node's interface
+  held_not_in_cloud,  ///< the same of one that a pod holds: told, and left to people
+  unknown,            ///< the cloud has it on this node's interface, and there is no record
+  pod_unrecorded,     ///< the same, and a live pod of this node says that it has it
+};
+[[nodiscard]] std::string_view name_of(Odd odd);
+
+/// What looks have shown so far: since when, by the clock that nobody sets.
+struct Seen {
+  std::map<std::pair<net::Address, Odd>, std::chrono::nanoseconds> since_boot;
+};
+
+struct Finding {
+  net::Address address;
+  Odd odd = Odd::unknown;
+  std::string detail;   ///< for people: what says so
+  bool is_due = false;  ///< seen for the grace: it is acted on
+  /// As the record was, for `plan_act`; absent where there is none.
+  std::optional<WarmAddress> record{};
+  std::optional<Given> given{};
+  std::optional<PodIdentity> pod{};
+};
+
+struct Judgement {
+  std::vector<Finding> findings;
+  Seen seen;                           ///< for the next look
+  std::optional<std::string> brake{};  ///< why none of the pods that seem gone is let go
+};
+
+/// `records` and `intents` were read after the look. What an open intent may have brought is nobody's finding.
+[[nodiscard]] Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents,
+                              const Look& look, const Seen& before, const ReconcilePolicy& policy, const Instant& now);
+
+/// Does what follows from a due finding, if the record still is as it was judged: what a gone pod held cools, what the
+/// cloud does not have goes from the stock, what is unknown is quarantined, a live pod's address is recorded as held.
+/// False: something has changed, or nothing follows.
+[[nodiscard]] Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,
+                                  const Instant& now);
+
+/// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host
+/// uses, at most as many as were asked for. Empty where a part of the look is absent that could tell: `cloud`, or
+/// `host`.
+[[nodiscard]] std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAddress>& records,
+                                            const Look& look);
+
+}  // namespace croft::core::warm

@@ -1,0 +1,187 @@
+#include "core/warm/reconcile.h"
+
+#include <gtest/gtest.h>
+
+#include "core/warm/test_stock.h"
+
+namespace croft::core::warm {
+namespace {
+
+using namespace std::chrono_literals;
+
+net::Address address_of(const std::string& text) { return net::Address::parse(text).value(); }
+
+class WarmReconcile : public testing::Test {
+ protected:
+  WarmReconcile() { look_.emplace(); }
+  /// A look at the world as it is set up, judged.
+  Judgement judge_now() {
+    Look look = *look_;
+    look.begun = stock_.clock.now();
+    std::vector<WarmIntent> intents;
+    for (const auto& [key, value] : stock_.records.records()) {
+      if (const auto* intent = std::get_if<WarmIntent>(&value)) intents.push_back(*intent);
+    }
+    Judgement judged = judge(stock_.all(), intents, look, seen_, policy_, stock_.clock.now());
+    seen_ = judged.seen;
+    return judged;
+  }
+  /// Looks twice, the grace apart, and does what is due.
+  Judgement settle() {
+    stock_.clock.advance(policy_.young + 1s);
+    judge_now();
+    stock_.clock.advance(policy_.grace);
+    Judgement judged = judge_now();
+    for (const Finding& finding : judged.findings) {
+      const auto acted = stock_.records.decide<bool>(
+          [&](const Snapshot& snapshot) { return plan_act(snapshot, finding, kCooldown, stock_.clock.now()); });
+      EXPECT_TRUE(acted) << acted.error().message;
+    }
+    return judged;
+  }
+  void cloud(const std::vector<std::string>& addresses) {
+    look_->cloud.emplace();
+    for (const auto& text : addresses) look_->cloud->push_back(given(text));
+  }
+  void pod(const std::string& name, std::vector<net::Address> addresses = {}, bool ended = false) {
+    if (!look_->pods) look_->pods.emplace();
+    look_->pods->push_back({{name, "shop", ""}, std::move(addresses), ended});
+  }
+  void host(const std::vector<std::string>& addresses) {
+    look_->host.emplace();
+    for (const auto& text : addresses) look_->host->insert(address_of(text));
+  }
+  TestStock stock_;
+  std::optional<Look> look_;
+  Seen seen_;
+  ReconcilePolicy policy_;
+};
+
+TEST_F(WarmReconcile, ThePodIsGoneAndTheHostAgrees) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  ASSERT_EQ(stock_.address_for(request_of("c2")), "10.9.0.8");
+  cloud({"10.9.0.7", "10.9.0.8"});
+  pod("c1");
+  host({"10.9.0.7"});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held);
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::cooling)
+      << "it goes through its cooldown, and stays in the stock";
+}
+
+TEST_F(WarmReconcile, OneSourceIsNotEnough) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  pod("another");
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held) << "the host was not looked at";
+  look_.emplace();
+  host({});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held) << "the pods are not known";
+  look_->pods.emplace();
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held) << "no pod at all is no list";
+  pod("another", {address_of("10.9.0.7")});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held) << "a pod says that it has it";
+}
+
+TEST_F(WarmReconcile, OneLookIsNotEnough) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  pod("another");
+  host({});
+  stock_.clock.advance(policy_.young + 1s);
+  Judgement judged = judge_now();
+  ASSERT_EQ(judged.findings.size(), 1U);
+  EXPECT_FALSE(judged.findings[0].is_due);
+  stock_.clock.advance(policy_.grace - 1s);
+  EXPECT_FALSE(judge_now().findings[0].is_due);
+  look_->pods->clear();
+  pod("c1");
+  EXPECT_TRUE(judge_now().findings.empty()) << "it was there all the time";
+  look_->pods->clear();
+  pod("another");
+  stock_.clock.advance(2s);
+  EXPECT_FALSE(judge_now().findings[0].is_due) << "it begins anew";
+}
+
+TEST_F(WarmReconcile, ASuccessorIsNotTouched) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  pod("another");
+  host({});
+  stock_.clock.advance(policy_.young + 1s);
+  judge_now();
+  stock_.clock.advance(policy_.grace);
+  const Judgement judged = judge_now();
+  ASSERT_TRUE(judged.findings.at(0).is_due);
+  stock_.release({{"net", "c1", "eth0"}, {}, {}, 0s});
+  ASSERT_EQ(stock_.address_for(request_of("c2")), "10.9.0.7");
+  const auto acted = stock_.records.decide<bool>(
+      [&](const Snapshot& snapshot) { return plan_act(snapshot, judged.findings[0], kCooldown, stock_.clock.now()); });
+  ASSERT_TRUE(acted);
+  EXPECT_FALSE(*acted);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held);
+}
+
+TEST_F(WarmReconcile, TheBrake) {
+  std::vector<Given> all;
+  for (int i = 10; i < 20; ++i) all.push_back(given("10.9.0." + std::to_string(i), true));
+  stock_.take(all);
+  for (int i = 0; i < 10; ++i) EXPECT_NE(stock_.address_for(request_of("c" + std::to_string(i))), "");
+  pod("another");
+  host({});
+  const Judgement judged = settle();
+  ASSERT_TRUE(judged.brake);
+  EXPECT_EQ(stock_.counts().held, 10U);
+}
+
+TEST_F(WarmReconcile, WhatTheCloudDoesNotHaveLeavesTheStock) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  cloud({});
+  const Judgement judged = settle();
+  EXPECT_EQ(stock_.find("10.9.0.8"), nullptr);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held) << "a pod lives by it: told, no more";
+  EXPECT_EQ(judged.findings.size(), 2U);
+}
+
+TEST_F(WarmReconcile, WhatNobodyKnowsIsQuarantinedOrItsPods) {
+  cloud({"10.9.0.7", "10.9.0.8"});
+  pod("web", {address_of("10.9.0.8")});
+  host({"10.9.0.8"});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
+  ASSERT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
+  EXPECT_EQ(stock_.find("10.9.0.8")->pod.name, "web");
+  // Its DEL finds it by the pod.
+  EXPECT_EQ(stock_.release({{"net", "c9", "eth0"}, {"web", "shop", ""}, {}, kCooldown}), 1U);
+}
+
+TEST_F(WarmReconcile, AnOpenIntentExplainsWhatIsUnknown) {
+  WarmIntent intent;
+  intent.id = "i1";
+  intent.count = 1;
+  stock_.records.put(warm_intent_key("i1"), intent);
+  cloud({"10.9.0.7", "10.9.0.8", "10.9.0.9"});
+  host({"10.9.0.7"});
+  EXPECT_TRUE(settle().findings.empty());
+  Look look = *look_;
+  const auto brought = brought_by(intent, stock_.all(), look);
+  ASSERT_EQ(brought.size(), 1U);
+  EXPECT_EQ(brought[0].address, address_of("10.9.0.8")) << "not what the host uses";
+  look.host.reset();
+  EXPECT_TRUE(brought_by(intent, stock_.all(), look).empty()) << "nobody knows what the host uses";
+}
+
+TEST_F(WarmReconcile, YoungRecordsAreNobodysBusiness) {
+  stock_.take({given("10.9.0.7", true)});
+  cloud({});
+  EXPECT_TRUE(judge_now().findings.empty());
+}
+
+}  // namespace
+}  // namespace croft::core::warm
