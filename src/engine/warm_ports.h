@@ -19,7 +19,7 @@
 namespace croft::engine {
 
 /// Asks the wire whether somebody uses an address: RFC 5227 probes for IPv4, RFC 4862 duplicate address detection for
-/// IPv6 (docs/reference/warm-pool.md#probe).
+/// IPv6 (docs/reference/warm-pool.md#arp-probe).
 class AddressProbe {
  public:
   virtual ~AddressProbe() = default;
@@ -65,7 +65,7 @@ class StockBoard {
 
   struct Status {
     std::uint32_t free = 0, low = 0, high = 0;
-    /// "dry", "hungry", "normal" or "overflow" (docs/reference/warm-pool.md#loop).
+    /// "dry", "hungry", "normal" or "overflow" (docs/reference/warm-pool.md#control-loop).
     std::string status;
   };
   /// Errors as a store has them; the next call says it anew.

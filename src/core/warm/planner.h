@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "core/warm/stock.h"
 
-// How large the stock should be, and when: between two water marks (docs/reference/warm-pool.md#loop). Pure arithmetic
-// on counts; the stock's scenarios are in core/testdata/warm.
+// How large the stock should be, and when: between two water marks (docs/reference/warm-pool.md#control-loop). Pure
+// arithmetic on counts; the stock's scenarios are in core/testdata/warm.
 
 namespace croft::core::warm {
 
@@ -68,7 +68,7 @@ struct Wish {
 /// An address came back into the subnet as far as anybody knows: asking is worth while again.
 [[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
 
-/// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#loop).
+/// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/reference/warm-pool.md#control-loop).
 [[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);
 
 }  // namespace croft::core::warm

@@ -51,31 +51,33 @@ const WarmIntent* Stock::intent(const std::string& id) const {
 
 Counts Stock::counts(const Instant& now) const {
   Counts counts;
-  for (const WarmAddress* address : addresses_) {
-    switch (address->state) {
-      case WarmState::free:
-      case WarmState::cooling:
-        ++(is_free_at(*address, now) ? counts.free : counts.cooling);
-        break;
-      case WarmState::held:
-        ++counts.held;
-        break;
-      case WarmState::probing:
-        ++counts.probing;
-        break;
-      case WarmState::releasing:
-      case WarmState::lending:
-        ++counts.leaving;
-        break;
-      case WarmState::quarantined:
-        ++counts.quarantined;
-        break;
-      case WarmState::lent:
-        break;
-    }
-  }
+  for (const WarmAddress* address : addresses_) count(counts, *address, now);
   for (const WarmIntent* intent : intents_) counts.asked += intent->count;
   return counts;
+}
+
+void count(Counts& counts, const WarmAddress& address, const Instant& now) {
+  switch (address.state) {
+    case WarmState::free:
+    case WarmState::cooling:
+      ++(is_free_at(address, now) ? counts.free : counts.cooling);
+      break;
+    case WarmState::held:
+      ++counts.held;
+      break;
+    case WarmState::probing:
+      ++counts.probing;
+      break;
+    case WarmState::releasing:
+    case WarmState::lending:
+      ++counts.leaving;
+      break;
+    case WarmState::quarantined:
+      ++counts.quarantined;
+      break;
+    case WarmState::lent:
+      break;
+  }
 }
 
 bool is_holder(const WarmAddress& address, const Owner& owner) {

@@ -33,6 +33,9 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
+/// Counts one more.
+void count(Counts& counts, const WarmAddress& address, const Instant& now);
+
 /// More records than any node has: a list that is longer is refused, not sorted.
 inline constexpr std::size_t kStockMax = 65'536;
 

@@ -1,0 +1,171 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cloud/provider.h"
+#include "core/warm/moves.h"
+#include "core/warm/planner.h"
+#include "core/warm/reconcile.h"
+#include "engine/transact.h"
+#include "engine/warm_ports.h"
+#include "engine/warm_stock.h"
+
+// Keeps a node's stock of cloud addresses between its water marks: asks the cloud and the wire, gives back, lends and
+// borrows, and settles what crashes and lost replies left (docs/reference/warm-pool.md). No ADD or DEL waits for it but
+// one that finds the stock empty.
+
+namespace croft::engine {
+
+struct KeeperOptions {
+  core::warm::Marks marks;
+  core::warm::ReconcilePolicy reconcile;
+  std::string node;
+  std::string subnet;  ///< empty: that of the interface
+  std::chrono::seconds cooldown{30};
+  std::chrono::seconds reconcile_every{60};
+  /// How long a call whose reply was lost may still be done by the cloud: for so long nothing is concluded from its not
+  /// having been done.
+  std::chrono::seconds doubt{60};
+  std::chrono::seconds cloud_limit{30};  ///< for one call of the cloud
+  std::chrono::seconds borrow_limit{10};
+  std::chrono::seconds publish_every{60};
+  /// Quarantined addresses that no source knows a use of go back to the cloud after so long; 0: when an operator says
+  /// so.
+  std::chrono::seconds release_unknown_after{0};
+  std::uint32_t process = 0;  ///< this one, for its intents
+  std::uint64_t process_started = 0;
+};
+
+/// What the keeper works with. References and pointers outlive it; null: there is no such thing here.
+struct KeeperWorld {
+  store::Store& store;
+  const Clock& clock;
+  Random& random;  ///< safe to call from several threads
+  cloud::Provider& cloud;
+  AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
+  PeerAgents* peers = nullptr;
+  StockBoard* board = nullptr;
+  NodePods* pods = nullptr;
+  HostAddresses* host = nullptr;
+  /// Whether a process of this machine that began then still runs.
+  std::function<bool(std::uint32_t process, std::uint64_t started)> is_alive = nullptr;
+  /// One line for each thing that happens, without newline; never fails. From several threads.
+  std::function<void(const std::string& line)> log = nullptr;
+  /// Something came into the stock: who waits may look again. Never blocks.
+  std::function<void()> stocked = nullptr;
+};
+
+/// How often what happened, since it began.
+struct KeeperTally {
+  std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
+  std::uint64_t collected = 0;  ///< of pods that were gone
+  std::uint64_t lost = 0;       ///< of the stock, and the cloud did not have them
+  std::uint64_t store_failures = 0;
+  std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
+};
+
+class StockKeeper {
+ public:
+  StockKeeper(const KeeperWorld& world, KeeperOptions options);
+
+  /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
+  /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
+  /// The answer is when the next round is due, since boot.
+  [[nodiscard]] std::chrono::nanoseconds step();
+  /// Waits until a round is due, somebody waits, or `stop()`; false: stop.
+  [[nodiscard]] bool wait_until(std::chrono::nanoseconds since_boot);
+  void stop();
+
+  /// How many attachments wait because the stock is empty. The next round is due at once when there are more.
+  void set_waiting(std::uint32_t waiting);
+  /// What kept the last attempt to get more from bringing any; for those that wait. Empty: nothing did.
+  [[nodiscard]] std::optional<Error> trouble() const;
+  [[nodiscard]] KeeperTally tally() const;
+  /// The interface, once it was found.
+  [[nodiscard]] std::optional<cloud::Interface> interface() const;
+  [[nodiscard]] const KeeperOptions& options() const { return options_; }
+
+  // An operator's and the peers' calls; from any thread. They take as long as the cloud takes, no longer than
+  // `deadline`.
+
+  /// Puts one more address into the stock: this one, or any. One that is there already is the answer.
+  [[nodiscard]] Result<core::WarmAddress> push(const std::optional<net::Address>& address, Deadline deadline);
+  /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
+  /// is); those of the cloud, the address is free again then.
+  [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
+  /// What the cloud has on this node's interface and nothing here uses: quarantined ones, and unknown ones that no
+  /// intent explains. Asks the cloud.
+  [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
+  /// Gives such back. Errors: refused_for_safety when one of them is in use (then nothing is done); those of the cloud
+  /// (those before it have gone).
+  [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
+  /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud.
+  [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
+
+ private:
+  class InFlight;
+
+  [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
+  [[nodiscard]] Deadline cloud_deadline() const { return Deadline::after(world_.clock.now(), options_.cloud_limit); }
+  [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const;
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide(Plan plan);
+  void log(const std::string& line) const { world_.log(line); }
+
+  [[nodiscard]] bool find_interface();
+  [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
+  [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
+
+  void grow(std::uint32_t count);
+  [[nodiscard]] Result<std::size_t> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
+                                         bool verified, const std::string& from);
+  void shrink(std::uint32_t count);
+  [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
+  void probe_all(const std::vector<core::WarmAddress>& addresses);
+  void borrow();
+  void settle(const StockView& view);
+  void settle_intents(StockView& view);
+  void settle_lending(const core::WarmAddress& address);
+  void reconcile();
+  void publish(const core::warm::Counts& counts);
+  void note_trouble(const Error& error);
+
+  const KeeperWorld world_;
+  const KeeperOptions options_;
+
+  // Of step() alone.
+  core::warm::PlannerMemory memory_;
+  core::warm::Seen seen_;
+  std::chrono::nanoseconds next_reconcile_{};
+  std::chrono::nanoseconds next_publish_{};
+  std::optional<StockBoard::Status> published_;
+  std::string told_wish_;
+  bool has_begun_ = false;
+
+  /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half
+  /// done while nobody holds it was left by one that ended.
+  std::timed_mutex leaving_;
+
+  mutable std::mutex mutex_;  ///< guards all below
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool is_due_ = true;
+  std::uint32_t waiting_ = 0;
+  std::optional<Error> trouble_;
+  KeeperTally tally_;
+  std::optional<cloud::Interface> interface_;
+  std::set<std::string> in_flight_;  ///< intents whose call this process is making at this moment
+};
+
+}  // namespace croft::engine

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/register/warm.h"
+#include "core/warm/assign.h"
+#include "core/warm/moves.h"
+#include "core/warm/reconcile.h"
+#include "engine/batch.h"
+#include "engine/transact.h"
+
+// Use cases on a node's stock of cloud addresses that need the store alone: what an ADD or a DEL does, be it by the
+// agent or by a plugin that works without it. Who keeps the stock filled is engine/stock_keeper.h.
+
+namespace croft::engine {
+
+/// An ADD (core::warm::plan_assign). An empty stock is an answer, not an error.
+[[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request);
+/// The same as a call of a batch. What finds its address held already, or none, goes alone, by assign_from_stock().
+/// `request` must outlive the call, and so must `answer`, which is set when it is done.
+[[nodiscard]] BatchedCall assign_from_stock_in_batch(const core::warm::Request& request, Deadline not_after,
+                                                     core::warm::Assigned& answer);
+
+/// A DEL (core::warm::plan_release): what was let go. Nothing held is a success.
+[[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,
+                                                                      const core::warm::Release& release);
+/// The same as a call of a batch; what holds nothing goes alone.
+[[nodiscard]] BatchedCall release_to_stock_in_batch(const core::warm::Release& release, Deadline not_after,
+                                                    std::vector<core::WarmAddress>& answer);
+
+/// What an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
+[[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told);
+
+/// All of the stock, as of one moment.
+struct StockView {
+  std::vector<core::WarmAddress> addresses;
+  std::vector<core::WarmIntent> intents;
+  std::optional<core::WarmNode> node;
+  std::vector<Error> damaged;  ///< records that were set aside
+};
+[[nodiscard]] Result<StockView> view_stock(const Context& context);
+
+/// Writes what the node is to its cloud, but for the generation, which stays. Nothing is written where it is so.
+[[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node);
+
+}  // namespace croft::engine
