@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "edge/vpc/api_pods.h"
 #include "edge/vpc/host_view.h"
 #include "edge/vpc/ip_bytes.h"
 #include "edge/vpc/wire_probe.h"
@@ -64,6 +65,41 @@ TEST(Vpc, TheWireAndTheHostThroughTheirPorts) {
     EXPECT_EQ(std::ranges::count(*in_use, "10.1.0.9"_ip), 0);
     EXPECT_EQ(host.in_use(Deadline{std::chrono::nanoseconds(0)}).error().code, ErrorCode::deadline_exceeded);
   });
+}
+
+TEST(Vpc, PodsAsAListTellsOfThem) {
+  core::collect::PodFact fact;
+  fact.name = "web-0";
+  fact.namespace_name = "shop";
+  fact.uid = "u1";
+  fact.addresses = {"10.1.0.7"_ip, "fd00:1::7"_ip};
+  std::size_t copies = 1;
+  ApiPods pods([&](Deadline, const std::function<void()>& begin, const auto& take) -> Result<void> {
+    begin();
+    core::collect::PodFact torn;
+    torn.name = "torn";
+    for (std::size_t i = 0; i <= ApiPods::kPodsMax; ++i) take(torn);
+    begin();  // the list had to be read anew
+    for (std::size_t i = 0; i < copies; ++i) take(fact);
+    return {};
+  });
+  const auto all = pods.pods({});
+  ASSERT_TRUE(all) << all.error().message;
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->front().pod, (core::PodIdentity{"web-0", "shop", "u1"}));
+  EXPECT_EQ(all->front().addresses, fact.addresses);
+  EXPECT_FALSE(all->front().ended || all->front().host_network);
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    fact.phase = phase;
+    EXPECT_TRUE(pods.pods({})->front().ended);
+  }
+  fact.phase = "Running";
+  fact.is_in_node_network = true;
+  EXPECT_TRUE(pods.pods({})->front().host_network && !pods.pods({})->front().ended);
+  copies = ApiPods::kPodsMax + 1;
+  EXPECT_EQ(pods.pods({}).error().code, ErrorCode::corrupt);
+  ApiPods away([](Deadline, const auto&, const auto&) -> Result<void> { return fail(ErrorCode::unavailable, "away"); });
+  EXPECT_EQ(away.pods({}).error().code, ErrorCode::unavailable);
 }
 
 }  // namespace
