@@ -34,6 +34,8 @@ struct PodFact {
   std::vector<net::Address> addresses;  ///< all it reports, of all its networks; empty: none reported yet
   /// It reports something that is no address: then nothing is concluded from those that were understood.
   bool has_unreadable_address = false;
+  /// It uses its node's network: the addresses that it reports are the node's.
+  bool is_in_node_network = false;
 };
 
 /// What is known about nodes and pods at one moment, from outside the register: the second source without which no

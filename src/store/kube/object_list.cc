@@ -1,5 +1,6 @@
 #include "store/kube/object_list.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "store/kube/list_walk.h"
@@ -19,8 +20,10 @@ constexpr std::chrono::seconds kPageTime{15};
 
 Result<void> for_each_page(Api& api, const Clock& clock, const std::string& collection, std::string_view accept,
                            std::string_view what, const std::function<void()>& begin,
-                           const std::function<Result<std::string>(const std::string& body)>& take) {
+                           const std::function<Result<std::string>(const std::string& body)>& take,
+                           const ListLimits& limits) {
   wire::kube::ApiListQuery query;
+  query.select = limits.select;
   query.limit = kPageObjects;
   ListWalk walk(query, clock);
   begin();
@@ -28,7 +31,12 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
     Request request;
     request.path = wire::kube::list_path(collection, query);
     request.accept = std::string(accept);
-    const Answer answer = api.call(request, Deadline::after(clock.now(), kPageTime));
+    const Instant now = clock.now();
+    if (limits.deadline.passed(now)) {
+      return fail(ErrorCode::deadline_exceeded, std::string(what) + ": the API server took longer than there was time");
+    }
+    const Deadline of_page{std::min(limits.deadline.at_since_boot, Deadline::after(now, kPageTime).at_since_boot)};
+    const Answer answer = api.call(request, of_page);
     const bool is_lost = answer.outcome == Outcome::refused && answer.status.code == 410;
     if (is_lost && tries++ < kListTries) {
       query.continue_token.clear();
@@ -39,7 +47,7 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
     if (answer.outcome != Outcome::done) {
       Error error = Error(answer.error).in(what);
       if (error.code == ErrorCode::permission_denied) {
-        error.message += "; the controller needs the rights of deploy/kubernetes/access.yaml";
+        error.message += "; " + std::string(limits.remedy);
       }
       return fail(std::move(error));
     }

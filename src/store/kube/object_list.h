@@ -6,8 +6,17 @@
 
 #include "base/clock.h"
 #include "store/kube/api.h"
+#include "wire/kube/requests.h"
 
 namespace croft::store::kube {
+
+/// Which objects of a list, and how long it may take.
+struct ListLimits {
+  wire::kube::ApiSelection select;  ///< empty: all
+  Deadline deadline;                ///< of the whole list; each page has 15 s besides
+  /// What to allow where the API does not permit the list.
+  std::string_view remedy = "the controller needs the rights of deploy/kubernetes/access.yaml";
+};
 
 /// Reads all objects of a collection (wire::kube::collection_path), as new as can be, page by page, so that no more
 /// than a page of their text is in memory; `take` gets each page, in one of the forms that `accept` names, and returns
@@ -18,7 +27,8 @@ namespace croft::store::kube {
 [[nodiscard]] Result<void> for_each_page(Api& api, const Clock& clock, const std::string& collection,
                                          std::string_view accept, std::string_view what,
                                          const std::function<void()>& begin,
-                                         const std::function<Result<std::string>(const std::string& body)>& take);
+                                         const std::function<Result<std::string>(const std::string& body)>& take,
+                                         const ListLimits& limits = {});
 
 /// The same of each object, in JSON.
 [[nodiscard]] Result<void> for_each_object(

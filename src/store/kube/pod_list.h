@@ -15,4 +15,11 @@ namespace croft::store::kube {
 [[nodiscard]] Result<void> for_each_pod(Api& api, const Clock& clock, const std::function<void()>& begin,
                                         const std::function<void(const core::collect::PodFact&)>& take);
 
+/// The same of the pods that are bound to one node, by a field selector; of another node's pods, which only a server
+/// that passes over the selector tells of, none is taken. Errors also: invalid_argument for a name that no node can
+/// have; deadline_exceeded.
+[[nodiscard]] Result<void> for_each_pod_of_node(Api& api, const Clock& clock, const std::string& node,
+                                                Deadline deadline, const std::function<void()>& begin,
+                                                const std::function<void(const core::collect::PodFact&)>& take);
+
 }  // namespace croft::store::kube

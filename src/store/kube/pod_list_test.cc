@@ -120,6 +120,40 @@ TEST_F(PodList, AListWithoutAnEndIsGivenUp) {
   EXPECT_EQ(pages, ListWalk::kPagesMax);
 }
 
+TEST_F(PodList, OfOneNodeByASelectorAndAsNewAsCanBe) {
+  Answer answer;
+  answer.outcome = Answer::Outcome::done;
+  answer.http_status = 200;
+  const auto pod = [](const std::string& name, const std::string& spec) {
+    return R"({"metadata":{"name":")" + name + R"(","namespace":"d","uid":"u","resourceVersion":"3"},"spec":)" + spec +
+           "}";
+  };
+  answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" +
+                pod("a", R"({"nodeName":"n1"})") + "," + pod("h", R"({"nodeName":"n1","hostNetwork":true})") + "," +
+                pod("of-another", R"({"nodeName":"n2"})") + "," + pod("bound-to-none", "{}") + "]}";
+  api.answers.push_back(answer);
+  std::vector<core::collect::PodFact> pods;
+  const auto list_of = [&](const std::string& node, Deadline deadline) {
+    return for_each_pod_of_node(
+        api, clock, node, deadline, [&] { pods.clear(); }, [&](const auto& one) { pods.push_back(one); });
+  };
+  ASSERT_TRUE(list_of("n1", Deadline::after(clock.now(), std::chrono::seconds(30))));
+  ASSERT_THAT(pods, SizeIs(2));
+  EXPECT_EQ(pods[0].name, "a");
+  EXPECT_FALSE(pods[0].is_in_node_network);
+  EXPECT_TRUE(pods[1].is_in_node_network);
+  EXPECT_THAT(api.asked[0], testing::AllOf(HasSubstr("fieldSelector=spec.nodeName%3Dn1"),
+                                           testing::Not(HasSubstr("resourceVersion"))));
+  // Nothing is asked where there is no time, or no node.
+  EXPECT_EQ(list_of("n1", Deadline{std::chrono::nanoseconds(0)}).error().code, ErrorCode::deadline_exceeded);
+  for (const char* none : {"", "n1,status.phase=Running", "a/b", "n1=", "!n"}) {
+    EXPECT_EQ(list_of(none, {}).error().code, ErrorCode::invalid_argument) << none;
+  }
+  EXPECT_THAT(api.asked, SizeIs(1));
+  api.refusal(403, ErrorCode::permission_denied);
+  EXPECT_THAT(list_of("n1", {}).error().message, HasSubstr("the agent of this node"));
+}
+
 TEST_F(PodList, WhoMayNotIsToldWhatToAllow) {
   api.refusal(403, ErrorCode::permission_denied);
   const auto listed = list();

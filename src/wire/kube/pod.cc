@@ -56,6 +56,7 @@ struct Said {
   std::string name_space, name, uid, node, phase, reason, pod_ip;
   std::vector<std::string> pod_ips;
   bool has_unreadable_ips = false;
+  bool host_network = false;
   std::map<std::string_view, std::string> annotations;  ///< those that tell of addresses
 };
 
@@ -110,6 +111,7 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   pod.phase = std::move(said.phase);
   pod.reason = std::move(said.reason);
   pod.has_unreadable_address = said.has_unreadable_ips;
+  pod.is_in_node_network = said.host_network;
   if (!said.pod_ip.empty()) add(said.pod_ip, pod);
   for (const std::string& ip : said.pod_ips) add(ip, pod);
   for (const std::string_view name : kCalicosAddresses) add_of_list(said.annotations[name], pod);
@@ -143,6 +145,7 @@ void add_of_networks(const std::string& text, PodFact& pod) {
     return fail(ErrorCode::corrupt, "a pod in a list has no name or no resourceVersion");
   }
   said.node = message.spec().node_name();
+  said.host_network = message.spec().host_network();
   said.phase = message.status().phase();
   said.reason = message.status().reason();
   said.pod_ip = message.status().pod_ip();
@@ -160,7 +163,10 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
   said.name_space = meta.name_space;
   said.name = meta.name;
   said.uid = meta.uid;
-  said.node = text_of(member_of(member_of(object, "spec"), "nodeName"));
+  const auto spec = member_of(object, "spec");
+  said.node = text_of(member_of(spec, "nodeName"));
+  const auto host_network = member_of(spec, "hostNetwork");
+  said.host_network = host_network && host_network->kind() == JsonKind::boolean && host_network->boolean();
   read_status(member_of(object, "status"), said);
   const auto annotations = member_of(member_of(object, "metadata"), "annotations");
   for (const auto& names : {kCalicosAddresses, kNetworkStatuses}) {

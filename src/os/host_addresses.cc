@@ -1,0 +1,155 @@
+#include "os/host_addresses.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "os/file_descriptor.h"
+#include "os/interfaces.h"
+#include "os/network_namespaces.h"
+#include "os/system_error.h"
+
+namespace croft::os {
+namespace {
+
+constexpr std::size_t kNamespacesMax = 65'536;
+/// Who makes a namespace makes the file before the mount, who removes it the other way round.
+constexpr int kLooksAtUnmounted = 10;
+constexpr std::chrono::milliseconds kBetweenLooks{20};
+
+Error of_namespace(const std::string& path, int error_number) {
+  Error error = system_error("enter network namespace", printable(path, Printed::line), error_number);
+  if (error.code != ErrorCode::permission_denied) error.code = ErrorCode::unavailable;
+  return error;
+}
+
+class HostSurvey {
+ public:
+  HostSurvey(const Clock& clock, Deadline deadline) : clock_(clock), deadline_(deadline) {}
+
+  [[nodiscard]] Result<void> read_addresses() {
+    TRY(const auto found, list_addresses(clock_, deadline_));
+    for (const auto& one : found) all_.insert(one.address);
+    return check_room();
+  }
+
+  [[nodiscard]] Result<void> read_routes() {
+    TRY(const auto found, list_host_routes(clock_, deadline_));
+    all_.insert(found.begin(), found.end());
+    return check_room();
+  }
+
+  /// The calling thread ends up in one of the namespaces.
+  [[nodiscard]] Result<void> read_namespaces(const std::string& directory) {
+    TRY(const auto names, names_in(directory));
+    for (const std::string& name : names) {
+      if (deadline_.passed(clock_.now())) {
+        return fail(ErrorCode::deadline_exceeded,
+                    fmt::format("the network namespaces in {} took longer than there was time", directory));
+      }
+      TRY_VOID(read_namespace(directory + "/" + name));
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::vector<IpBytes> take() { return {all_.begin(), all_.end()}; }
+
+ private:
+  [[nodiscard]] Result<void> check_room() const {
+    if (all_.size() <= kHostAddressesMax) return {};
+    return fail(ErrorCode::unavailable, fmt::format("this host has more than {} addresses", kHostAddressesMax));
+  }
+
+  [[nodiscard]] static Result<std::vector<std::string>> names_in(const std::string& directory) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), &::closedir);
+    if (!opened && errno == ENOENT) return std::vector<std::string>{};
+    if (!opened) return fail(of_namespace(directory, errno));
+    std::vector<std::string> names;
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(opened.get());
+      if (entry == nullptr && errno != 0) return fail(of_namespace(directory, errno));
+      if (entry == nullptr) return names;
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      if (names.size() == kNamespacesMax) {
+        return fail(ErrorCode::unavailable, fmt::format("{} has more than {} entries", directory, kNamespacesMax));
+      }
+      names.emplace_back(name);
+    }
+  }
+
+  [[nodiscard]] Result<void> read_namespace(const std::string& path) {
+    NamespacePath what = look_at_namespace_path(path);
+    for (int looks = 1; what == NamespacePath::unmounted && looks < kLooksAtUnmounted; ++looks) {
+      std::this_thread::sleep_for(kBetweenLooks);
+      what = look_at_namespace_path(path);
+    }
+    const std::string shown = printable(path, Printed::line);
+    if (what == NamespacePath::gone) return {};
+    if (what == NamespacePath::unmounted) {
+      return fail(ErrorCode::unavailable,
+                  fmt::format("{} is a file without a network namespace, as this process sees it: mount its directory "
+                              "into the container with mountPropagation HostToContainer, or remove what is left over",
+                              shown));
+    }
+    if (what == NamespacePath::unclear) {
+      return fail(ErrorCode::unavailable, fmt::format("{} is no network namespace that can be entered", shown));
+    }
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open()) {
+      if (errno == ENOENT) return {};
+      return fail(of_namespace(path, errno));
+    }
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0) return fail(of_namespace(path, errno));
+    if (!seen_.insert({status.st_dev, status.st_ino}).second) return {};
+    if (::setns(file.get(), CLONE_NEWNET) != 0) {
+      const int why = errno;
+      // A file that was unmounted between the look and now is nobody's namespace any more.
+      if (why == EINVAL && look_at_namespace_path(path) == NamespacePath::gone) return {};
+      return fail(of_namespace(path, why));
+    }
+    const auto read = read_addresses();
+    if (!read) return fail(Error(read.error()).in(shown));
+    return {};
+  }
+
+  const Clock& clock_;
+  const Deadline deadline_;
+  std::set<IpBytes> all_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
+};
+
+}  // namespace
+
+Result<std::vector<IpBytes>> host_addresses(const std::string& namespaces_directory, const Clock& clock,
+                                            Deadline deadline) {
+  HostSurvey survey(clock, deadline);
+  TRY_VOID(survey.read_addresses());
+  TRY_VOID(survey.read_routes());
+  Result<void> read;
+  try {
+    std::thread([&] { read = survey.read_namespaces(namespaces_directory); }).join();
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::unavailable, fmt::format("no thread to enter network namespaces in: {}", error.what()));
+  }
+  TRY_VOID(std::move(read));
+  return survey.take();
+}
+
+}  // namespace croft::os

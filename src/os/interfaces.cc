@@ -1,0 +1,213 @@
+#include "os/interfaces.h"
+
+#include <linux/if.h>
+#include <linux/if_arp.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/printable.h"
+#include "os/route_netlink.h"
+
+namespace croft::os {
+namespace {
+
+using Payload = std::span<const std::uint8_t>;
+
+constexpr std::size_t kObjectsMax = 65'536;
+constexpr std::size_t kNamesShown = 8;
+
+template <class T>
+std::optional<T> read(Payload payload) {
+  T value{};
+  if (payload.size() < sizeof value) return std::nullopt;
+  std::memcpy(&value, payload.data(), sizeof value);
+  return value;
+}
+
+std::optional<IpBytes> ip_of(std::uint8_t family, Payload value) {
+  const bool is_v6 = family == AF_INET6;
+  if ((!is_v6 && family != AF_INET) || value.size() != (is_v6 ? 16U : 4U)) return std::nullopt;
+  IpBytes ip;
+  ip.is_v6 = is_v6;
+  std::ranges::copy(value, ip.bytes.begin());
+  return ip;
+}
+
+[[nodiscard]] Result<void> check_room(std::size_t size, std::string_view what) {
+  if (size < kObjectsMax) return {};
+  return fail(ErrorCode::unavailable, fmt::format("this network namespace has more than {} {}", kObjectsMax, what));
+}
+
+std::string names_of(const std::vector<NetworkInterface>& interfaces) {
+  std::vector<std::string> names;
+  for (const auto& one : interfaces) {
+    if (names.size() == kNamesShown) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(printable(one.name, Printed::line));
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string text_of(const MacBytes& mac) { return fmt::format("{:02x}", fmt::join(mac, ":")); }
+
+NetworkInterface interface_of(const ifinfomsg& header, Payload payload) {
+  NetworkInterface found;
+  found.index = header.ifi_index;
+  found.is_up = (header.ifi_flags & static_cast<unsigned>(IFF_UP)) != 0;
+  found.has_carrier = (header.ifi_flags & static_cast<unsigned>(IFF_LOWER_UP)) != 0;
+  bool is_linked = false, is_linked_elsewhere = false, is_in_vrf = false;
+  for_each_attribute(payload, sizeof(ifinfomsg), [&](std::uint16_t type, Payload value) {
+    if (type == IFLA_IFNAME) {
+      found.name.assign(value.begin(), std::find(value.begin(), value.end(), 0));
+    } else if (type == IFLA_ADDRESS && header.ifi_type == ARPHRD_ETHER && value.size() == 6) {
+      MacBytes mac{};
+      std::ranges::copy(value, mac.begin());
+      if (mac != MacBytes{}) found.mac = mac;
+    } else if (type == IFLA_MASTER) {
+      found.is_part = true;
+    } else if (type == IFLA_LINK) {
+      const auto other = read<int>(value);
+      is_linked = other && *other != 0 && *other != header.ifi_index;
+    } else if (type == IFLA_LINK_NETNSID) {
+      is_linked_elsewhere = true;  // a veth whose other end is in another namespace
+    } else if (type == IFLA_LINKINFO) {
+      for_each_attribute(value, 0, [&](std::uint16_t part, Payload text) {
+        const std::string kind(text.begin(), std::find(text.begin(), text.end(), 0));
+        if (part == IFLA_INFO_SLAVE_KIND) is_in_vrf = kind == "vrf";
+        // The ends of a veth are linked, and neither is upon the other.
+        if (part == IFLA_INFO_KIND && kind == "veth") is_linked_elsewhere = true;
+      });
+    }
+  });
+  found.is_part = found.is_part && !is_in_vrf;
+  found.is_upon_another = is_linked && !is_linked_elsewhere;
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<NetworkInterface>> list_interfaces(const Clock& clock, Deadline deadline) {
+  std::vector<NetworkInterface> all;
+  TRY_VOID(dump_routes(
+      RTM_GETLINK, RTM_NEWLINK, AF_UNSPEC, clock, deadline, [&] { all.clear(); },
+      [&](Payload payload) -> Result<void> {
+        const auto header = read<ifinfomsg>(payload);
+        if (!header) return {};
+        TRY_VOID(check_room(all.size(), "interfaces"));
+        all.push_back(interface_of(*header, payload));
+        return {};
+      }));
+  return all;
+}
+
+Result<NetworkInterface> find_interface(const std::string& name, const Clock& clock, Deadline deadline) {
+  TRY(const auto all, list_interfaces(clock, deadline));
+  const auto found = std::ranges::find(all, name, &NetworkInterface::name);
+  if (found != all.end()) return *found;
+  return fail(ErrorCode::not_found,
+              fmt::format("there is no interface {}; there are: {}", printable(name, Printed::line), names_of(all)));
+}
+
+Result<NetworkInterface> find_interface(const MacBytes& mac, const Clock& clock, Deadline deadline) {
+  TRY(const auto all, list_interfaces(clock, deadline));
+  std::vector<NetworkInterface> same;
+  std::ranges::copy_if(all, std::back_inserter(same), [&](const auto& one) { return one.mac == mac; });
+  if (same.empty()) {
+    return fail(ErrorCode::not_found,
+                fmt::format("no interface has the MAC {}; there are: {}", text_of(mac), names_of(all)));
+  }
+  if (same.size() == 1) return same.front();
+  std::vector<NetworkInterface> own;
+  std::ranges::copy_if(same, std::back_inserter(own),
+                       [](const auto& one) { return !one.is_part && !one.is_upon_another; });
+  if (own.size() == 1) return own.front();
+  return fail(
+      ErrorCode::refused_by_configuration,
+      fmt::format("several interfaces have the MAC {}: {}; name the interface instead", text_of(mac), names_of(same)));
+}
+
+Result<std::vector<AddressOnInterface>> list_addresses(const Clock& clock, Deadline deadline) {
+  std::vector<AddressOnInterface> all;
+  TRY_VOID(dump_routes(
+      RTM_GETADDR, RTM_NEWADDR, AF_UNSPEC, clock, deadline, [&] { all.clear(); },
+      [&](Payload payload) -> Result<void> {
+        const auto header = read<ifaddrmsg>(payload);
+        if (!header) return {};
+        // IFA_ADDRESS is the other side of a point-to-point link; IFA_LOCAL, where it is said, the own one.
+        std::optional<IpBytes> local, address;
+        for_each_attribute(payload, sizeof(ifaddrmsg), [&](std::uint16_t type, Payload value) {
+          if (type == IFA_LOCAL) local = ip_of(header->ifa_family, value);
+          if (type == IFA_ADDRESS) address = ip_of(header->ifa_family, value);
+        });
+        if (!local) local = address;
+        if (!local) return {};
+        TRY_VOID(check_room(all.size(), "addresses"));
+        all.push_back({static_cast<int>(header->ifa_index), *local, header->ifa_prefixlen});
+        return {};
+      }));
+  return all;
+}
+
+Result<std::optional<int>> default_route_interface(bool is_v6, const Clock& clock, Deadline deadline) {
+  std::optional<std::pair<std::uint32_t, int>> best;
+  TRY_VOID(dump_routes(
+      RTM_GETROUTE, RTM_NEWROUTE, is_v6 ? AF_INET6 : AF_INET, clock, deadline, [&] { best.reset(); },
+      [&](Payload payload) -> Result<void> {
+        const auto header = read<rtmsg>(payload);
+        if (!header || header->rtm_dst_len != 0 || header->rtm_type != RTN_UNICAST) return {};
+        if ((header->rtm_flags & RTM_F_CLONED) != 0) return {};
+        std::uint32_t table = header->rtm_table, metric = 0;
+        std::optional<int> interface;
+        for_each_attribute(payload, sizeof(rtmsg), [&](std::uint16_t type, Payload value) {
+          if (type == RTA_TABLE) table = read<std::uint32_t>(value).value_or(table);
+          if (type == RTA_PRIORITY) metric = read<std::uint32_t>(value).value_or(metric);
+          if (type == RTA_OIF) interface = read<int>(value);
+          if (type == RTA_MULTIPATH && !interface) {
+            if (const auto hop = read<rtnexthop>(value)) interface = hop->rtnh_ifindex;
+          }
+        });
+        if (table != RT_TABLE_MAIN || !interface) return {};
+        if (!best || metric < best->first) best = {metric, *interface};
+        return {};
+      }));
+  return best ? std::optional(best->second) : std::nullopt;
+}
+
+Result<std::vector<IpBytes>> list_host_routes(const Clock& clock, Deadline deadline) {
+  std::vector<IpBytes> all;
+  for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
+    const std::size_t before = all.size();
+    TRY_VOID(dump_routes(
+        RTM_GETROUTE, RTM_NEWROUTE, family, clock, deadline, [&] { all.resize(before); },
+        [&](Payload payload) -> Result<void> {
+          const auto header = read<rtmsg>(payload);
+          if (!header || header->rtm_family != family) return {};
+          if (header->rtm_dst_len != (family == AF_INET ? 32 : 128)) return {};
+          const auto type = header->rtm_type;
+          if (type == RTN_BROADCAST || type == RTN_MULTICAST || type == RTN_ANYCAST) return {};
+          if ((header->rtm_flags & RTM_F_CLONED) != 0) return {};
+          std::optional<IpBytes> to;
+          for_each_attribute(payload, sizeof(rtmsg), [&](std::uint16_t kind, Payload value) {
+            if (kind == RTA_DST) to = ip_of(family, value);
+          });
+          if (!to) return {};
+          TRY_VOID(check_room(all.size(), "routes to single addresses"));
+          all.push_back(*to);
+          return {};
+        }));
+  }
+  return all;
+}
+
+}  // namespace croft::os

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/ip_bytes.h"
+
+// The network interfaces of this thread's network namespace, as the kernel's rtnetlink tells of them. Safe to call from
+// several threads. Errors of all: those of dump_routes() (os/route_netlink.h).
+
+namespace croft::os {
+
+struct NetworkInterface {
+  int index = 0;
+  std::string name;
+  std::optional<MacBytes> mac;   ///< absent: it is no Ethernet, or all zero
+  bool is_up = false;            ///< IFF_UP
+  bool has_carrier = false;      ///< IFF_LOWER_UP: what is sent goes somewhere
+  bool is_part = false;          ///< of a bond or bridge, which gets what comes in; not of a VRF
+  bool is_upon_another = false;  ///< a VLAN, macvlan or the like of this namespace, which may share the other's MAC
+};
+
+/// All of them, 65,536 at most (more: unavailable).
+[[nodiscard]] Result<std::vector<NetworkInterface>> list_interfaces(const Clock& clock, Deadline deadline);
+/// Errors: not_found, naming those that are there.
+[[nodiscard]] Result<NetworkInterface> find_interface(const std::string& name, const Clock& clock, Deadline deadline);
+/// The one with this MAC. Where several have it, the one that is no part of another and upon no other: the bond, not
+/// its ports nor its VLANs. Errors: not_found; refused_by_configuration when that leaves several, naming them.
+[[nodiscard]] Result<NetworkInterface> find_interface(const MacBytes& mac, const Clock& clock, Deadline deadline);
+
+struct AddressOnInterface {
+  int interface_index = 0;
+  IpBytes address;
+  std::uint8_t prefix_length = 0;
+};
+/// Every address of every interface, 65,536 at most (more: unavailable). Of a point-to-point link the own side.
+[[nodiscard]] Result<std::vector<AddressOnInterface>> list_addresses(const Clock& clock, Deadline deadline);
+
+/// The index of the interface that the default route of the main table leads to, the one with the lowest metric; of a
+/// route with several next hops the first. Absent: there is none.
+[[nodiscard]] Result<std::optional<int>> default_route_interface(bool is_v6, const Clock& clock, Deadline deadline);
+
+/// Every destination that a route leads to by itself (/32, /128), in all tables: those that leave it unreachable too,
+/// but no broadcast, multicast and anycast address and no exception of a destination (a path's MTU). 65,536 at most.
+[[nodiscard]] Result<std::vector<IpBytes>> list_host_routes(const Clock& clock, Deadline deadline);
+
+}  // namespace croft::os

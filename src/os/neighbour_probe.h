@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/ip_bytes.h"
+
+namespace croft::os {
+
+/// RFC 5227 §1.1's constants, for both families. Each span is 0 or more and at most a minute.
+struct ProbeTiming {
+  std::chrono::nanoseconds probe_wait =
+      std::chrono::seconds(1);  ///< the first probe of an address: within it, by chance
+  int probe_num = 3;            ///< 1 to 10
+  std::chrono::nanoseconds probe_min = std::chrono::seconds(1);      ///< from one probe to the next, by chance
+  std::chrono::nanoseconds probe_max = std::chrono::seconds(2);      ///< not below probe_min
+  std::chrono::nanoseconds announce_wait = std::chrono::seconds(2);  ///< after the last probe nobody answers later
+  int announce_num = 2;                                              ///< 1 to 10
+  std::chrono::nanoseconds announce_interval = std::chrono::seconds(2);
+
+  /// How long a window takes at most: 7 s as RFC 5227 has it.
+  [[nodiscard]] std::chrono::nanoseconds window_max() const {
+    return probe_wait + (probe_num - 1) * probe_max + announce_wait;
+  }
+};
+
+/// More at once are refused.
+inline constexpr std::size_t kProbedMax = 4096;
+
+/// Asks the Ethernet of an interface whether somebody has any of these addresses, all in one window: RFC 5227 §2.1 for
+/// IPv4, RFC 4862 §5.4 for IPv6, whose solicitations go out as often as the ARP probes. Answers in the order of
+/// `addresses`: the MAC of who has it or means to have it too, the first one seen; absent: nobody said a word. What the
+/// host's own kernel has is not seen here. Ends early when somebody has each of
+/// them. Two who ask at the same time both hear of it, unless one of them has only just begun when the other has asked
+/// for the last time: then the one that began first does. Never does none of the two.
+///
+/// Safe to call from several threads, each of which asks for itself. Needs CAP_NET_RAW. `interface_name` is looked up
+/// in the calling thread's network namespace, and the sockets stay with that very interface.
+///
+/// Errors, by which nothing is known of any address: invalid_argument (more than kProbedMax, an address that none can
+/// have, a timing out of its bounds, an interface that
+/// is no Ethernet or a port of a bridge or bond); not_found (the interface); permission_denied
+/// with the remedy; unavailable (the interface is down, has no carrier, went away or changed its MAC meanwhile; the
+/// kernel dropped packets because too many came); deadline_exceeded (at once when the window would not fit).
+[[nodiscard]] Result<std::vector<std::optional<MacBytes>>> probe_neighbours(const std::string& interface_name,
+                                                                            std::span<const IpBytes> addresses,
+                                                                            const ProbeTiming& timing,
+                                                                            const Clock& clock, Random& random,
+                                                                            Deadline deadline);
+
+/// Says announce_num times that this host has them (RFC 5227 §2.3; unsolicited neighbour advertisements, RFC 4861
+/// §7.2.6). Takes (announce_num - 1) * announce_interval. Errors: as above; then some were maybe not said.
+[[nodiscard]] Result<void> announce_neighbours(const std::string& interface_name, std::span<const IpBytes> addresses,
+                                               const ProbeTiming& timing, const Clock& clock, Deadline deadline);
+
+}  // namespace croft::os
