@@ -34,7 +34,7 @@ bool is_ours(std::string_view service) { return service.empty() || service == wi
 
 }  // namespace
 
-os::GrpcAnswer Health::check(os::GrpcCallId call, std::string_view message) const {
+os::GrpcAnswer GrpcHealth::check(os::GrpcCallId call, std::string_view message) const {
   const auto service = asked_for(message);
   if (!service) return {call, os::GrpcCode::invalid_argument, service.error().message, {}};
   if (!is_ours(*service)) return {call, os::GrpcCode::not_found, "there is no such service", {}};
@@ -42,7 +42,7 @@ os::GrpcAnswer Health::check(os::GrpcCallId call, std::string_view message) cons
   return {call, os::GrpcCode::ok, {}, told(serving_)};
 }
 
-Result<Health::News> Health::watch(os::GrpcCallId call, std::string_view message) {
+Result<GrpcHealth::News> GrpcHealth::watch(os::GrpcCallId call, std::string_view message) {
   TRY(const std::string service, asked_for(message));
   const bool ours = is_ours(service);
   const std::lock_guard lock(mutex_);
@@ -50,12 +50,12 @@ Result<Health::News> Health::watch(os::GrpcCallId call, std::string_view message
   return News{call, ours ? told(serving_) : told(health_pb::HealthCheckResponse::SERVICE_UNKNOWN)};
 }
 
-void Health::forget(os::GrpcCallId call) {
+void GrpcHealth::forget(os::GrpcCallId call) {
   const std::lock_guard lock(mutex_);
   watching_.erase(call);
 }
 
-std::vector<Health::News> Health::set_serving(bool serving) {
+std::vector<GrpcHealth::News> GrpcHealth::set_serving(bool serving) {
   std::vector<News> news;
   const std::lock_guard lock(mutex_);
   if (std::exchange(serving_, serving) == serving) return news;

@@ -13,7 +13,7 @@ namespace croft::edge {
 
 /// gRPC's service of health: whether the agent serves, as a whole ("") and by the name of its service. Calls come as
 /// bytes. Safe to use from several threads.
-class Health {
+class GrpcHealth {
  public:
   static constexpr std::string_view kServiceName = "grpc.health.v1.Health";
   static constexpr std::string_view kCheckMethod = "/grpc.health.v1.Health/Check";

@@ -47,7 +47,7 @@ void answer_file(const FileDescriptor* file, reflection_pb::ServerReflectionResp
 
 void list_services(reflection_pb::ListServiceResponse& to) {
   to.add_service()->set_name(wire::agent::kServiceName);
-  to.add_service()->set_name(std::string(Health::kServiceName));
+  to.add_service()->set_name(std::string(GrpcHealth::kServiceName));
   for (const std::string_view name : kReflectionServices) to.add_service()->set_name(std::string(name));
 }
 

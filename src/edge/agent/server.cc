@@ -27,8 +27,8 @@ class Door final : public os::GrpcHandler {
       : service_(service), lanes_(lanes), server_(server), reflection_(reflection) {}
 
   [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
-    if (agent_method_of(method) || method == Health::kCheckMethod) return os::GrpcMethodKind::unary;
-    const bool streams = method == Health::kWatchMethod || (reflection_ && is_reflection(method));
+    if (agent_method_of(method) || method == GrpcHealth::kCheckMethod) return os::GrpcMethodKind::unary;
+    const bool streams = method == GrpcHealth::kWatchMethod || (reflection_ && is_reflection(method));
     return streams ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
   }
 
@@ -59,7 +59,7 @@ class Door final : public os::GrpcHandler {
       return answers_.push_back({call, os::GrpcCode::resource_exhausted, "too many calls of this kind at once", {}});
     }
     streams_.insert(call);
-    if (method != Health::kWatchMethod) reflecting_.insert(call);
+    if (method != GrpcHealth::kWatchMethod) reflecting_.insert(call);
   }
   void on_message(os::GrpcCallId call, std::string message) override {
     {
@@ -88,7 +88,7 @@ class Door final : public os::GrpcHandler {
 
   /// From any thread.
   void set_serving(bool serving) {
-    for (Health::News& news : health_.set_serving(serving)) server_.send(news.call, std::move(news.message));
+    for (GrpcHealth::News& news : health_.set_serving(serving)) server_.send(news.call, std::move(news.message));
   }
   /// Ends the calls that would not end by themselves; from any thread.
   void end_streams() {
@@ -125,7 +125,7 @@ class Door final : public os::GrpcHandler {
   Lanes& lanes_;
   os::GrpcServer& server_;
   const bool reflection_;
-  Health health_;
+  GrpcHealth health_;
   // Of this round.
   std::vector<AgentCall> calls_;
   std::vector<os::GrpcAnswer> answers_;
