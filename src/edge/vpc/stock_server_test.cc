@@ -1,0 +1,295 @@
+#include "edge/vpc/stock_server.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/test_cloud.h"
+#include "os/clock.h"
+#include "os/grpc_channel.h"
+#include "os/random.h"
+#include "os/scratch_directory.h"
+#include "store/cached/cached_store.h"
+#include "store/memory/memory_store.h"
+#include "wire/vpc/messages.h"
+
+namespace croft::edge {
+namespace {
+
+using namespace std::chrono_literals;
+namespace vpc = wire::vpc;
+using vpc::Method;
+
+/// An agent with a keeper of its own, on a store in memory, behind a real socket.
+class StockServerTest : public testing::Test {
+ protected:
+  void begin(core::warm::Marks marks, std::chrono::seconds cooldown = 30s, bool keeps = true) {
+    engine::KeeperOptions options;
+    options.marks = marks;
+    options.node = "node-1";
+    options.cooldown = cooldown;
+    engine::KeeperWorld keeper_world{store_, clock_, random_, provider_};
+    keeper_world.probe = &wire_;
+    keeper_world.host = &host_;
+    keeper_world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
+    keeper_world.log = [](const std::string&) {};
+    keeper_world.stocked = [this] {
+      if (server_) server_->service().stocked();
+    };
+    keeper_ = std::make_unique<engine::StockKeeper>(keeper_world, options);
+    cached_ = std::make_unique<store::CachedStore>(
+        store_, core::AffinityOwner{core::AffinityOwner::Type::host, "node-1"}, clock_, cached_options());
+    follower_ = std::make_unique<store::CacheFollower>(*cached_, clock_);
+    server_ =
+        std::make_unique<StockServer>(StockWorld{*cached_, cached_->uncached(), clock_, random_, *keeper_}, clock_);
+    socket_ = scratch_.file("ipamd.sock");
+    auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
+    ASSERT_TRUE(listener) << listener.error().message;
+    ASSERT_TRUE(server_->open_door(*std::move(listener), {}));
+    static_cast<void>(keeper_->step());
+    if (keeps) {
+      thread_ = std::thread([this] {
+        auto next = clock_.now().since_boot;
+        while (keeper_->wait_until(next)) next = keeper_->step();
+      });
+    }
+  }
+  void end() {
+    if (keeper_) keeper_->stop();
+    if (thread_.joinable()) thread_.join();
+    if (server_) server_->stop(soon());
+  }
+  ~StockServerTest() override {
+    end();
+    server_.reset();
+  }
+  static store::CachedStoreOptions cached_options() {
+    store::CachedStoreOptions options;
+    options.follower = core::Follower::stock;
+    return options;
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 20s); }
+  [[nodiscard]] std::shared_ptr<os::GrpcChannel> connect(const std::string& path) const {
+    os::Endpoint endpoint;
+    endpoint.kind = os::Endpoint::Kind::unix_socket;
+    endpoint.path = path;
+    auto channel = os::GrpcChannel::connect(endpoint, nullptr, {}, clock_, soon());
+    EXPECT_TRUE(channel) << channel.error().message;
+    return *channel;
+  }
+  os::GrpcReply call(Method method, const std::string& message, std::chrono::nanoseconds limit = 20s) {
+    return connect(socket_)->call(vpc::path_of(method), message, Deadline::after(clock_.now(), limit));
+  }
+  static std::string add_of(const std::string& container) {
+    vpc::AddPodNetworkRequest request;
+    request.pod_name = container;
+    request.pod_namespace = "shop";
+    request.sandbox_id = container;
+    request.netns = "/run/netns/" + container;
+    request.interface_name = "eth0";
+    return vpc::encode(request);
+  }
+  /// The address that an ADD gets.
+  std::string add(const std::string& container) {
+    const auto reply = call(Method::add_pod_network, add_of(container));
+    EXPECT_TRUE(reply.status.ok()) << reply.status.message;
+    const auto answer = vpc::decode_network_answer(reply.message);
+    return answer && answer->network ? answer->network->ip : "";
+  }
+  os::GrpcReply del(const std::string& container) {
+    vpc::DelPodNetworkRequest request;
+    request.pod_network.emplace();
+    request.pod_network->pod_name = container;
+    request.pod_network->pod_namespace = "shop";
+    request.pod_network->sandbox_id = container;
+    return call(Method::del_pod_network, vpc::encode(request));
+  }
+  vpc::StockAnswer describe() {
+    const auto reply = call(Method::describe_pool, "");
+    const auto answer = vpc::decode_stock_answer(reply.message);
+    EXPECT_TRUE(answer);
+    return answer ? *answer : vpc::StockAnswer{};
+  }
+
+  os::SystemClock clock_;
+  os::SystemRandom random_;
+  os::ScratchDirectory scratch_;
+  engine::TestCloud cloud_{200};
+  engine::Life life_;
+  net::Mac mac_ = net::Mac::parse("52:54:00:00:00:01").value();
+  engine::TestProvider provider_{cloud_, mac_, life_};
+  engine::TestWire wire_{life_};
+  engine::TestHost host_;
+  store::MemoryStore store_;
+  std::unique_ptr<engine::StockKeeper> keeper_;
+  std::unique_ptr<store::CachedStore> cached_;
+  std::unique_ptr<store::CacheFollower> follower_;
+  std::unique_ptr<StockServer> server_;
+  std::thread thread_;
+  std::string socket_;
+};
+
+TEST_F(StockServerTest, AConversationOfAnOldClient) {
+  begin({.low = 3, .high = 50});
+  EXPECT_TRUE(call(Method::ping, "").status.ok());
+  const std::string address = add("c1");
+  ASSERT_NE(address, "");
+  EXPECT_EQ(add("c1"), address) << "asked again";
+  // It sets the pod's network up, and tells that it did.
+  const auto got = vpc::decode_network_answer(call(Method::add_pod_network, add_of("c1")).message);
+  ASSERT_TRUE(got && got->network);
+  vpc::RecordRequest record{got->network};
+  record.pod_network->pod_uid = "uid-1";
+  record.pod_network->netns = "/proc/4711/ns/net";
+  EXPECT_TRUE(call(Method::add_pod_network_record, vpc::encode(record)).status.ok());
+  const auto read = vpc::decode_network_answer(
+      call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).message);
+  ASSERT_TRUE(read && read->network);
+  EXPECT_EQ(read->network->ip, address);
+  EXPECT_EQ(read->network->pod_uid, "uid-1");
+  EXPECT_EQ(vpc::decode_networks_answer(call(Method::list_pod_network_record, "").message)->networks.size(), 1U);
+  // And takes it down: with the record as it read it.
+  vpc::DelPodNetworkRequest del{read->network, "", ""};
+  EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok()) << "again";
+  EXPECT_EQ(describe().cooldown.size(), 1U);
+  const auto absent = call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}));
+  EXPECT_TRUE(absent.status.ok());
+  EXPECT_FALSE(vpc::decode_network_answer(absent.message)->network);
+}
+
+TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
+  begin({.low = 110, .high = 110, .batch_max = 110}, 30s, false);
+  while (describe().pool.size() < 110) static_cast<void>(keeper_->step());
+  const auto channel = connect(socket_);
+  ASSERT_TRUE(channel->wait_until_ready(soon()));
+  const auto before = store_.counts().commit;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::set<std::string> addresses;
+  std::vector<std::shared_ptr<os::GrpcChannel>> channels;
+  for (int i = 0; i < 110; ++i) channels.push_back(connect(socket_));
+  for (int i = 0; i < 110; ++i) {
+    threads.emplace_back([&, i] {
+      const auto reply = channels[static_cast<std::size_t>(i)]->call(vpc::path_of(Method::add_pod_network),
+                                                                     add_of("c" + std::to_string(i)), soon());
+      const auto answer = vpc::decode_network_answer(reply.message);
+      const std::lock_guard lock(mutex);
+      if (reply.status.ok() && answer && answer->network) addresses.insert(answer->network->ip);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(addresses.size(), 110U);
+  // In memory a commit takes no time, so hardly two calls meet; on a disk they do (bench).
+  EXPECT_LE(store_.counts().commit - before, 110U);
+  EXPECT_EQ(cloud_.of(mac_).size(), 110U) << "no call of the cloud on the way";
+}
+
+TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
+  begin({.low = 0, .high = 0});
+  EXPECT_TRUE(describe().pool.empty());
+  EXPECT_NE(add("c1"), "");
+  EXPECT_EQ(server_->service().tally().waited, 1U);
+}
+
+TEST_F(StockServerTest, AnAddThatWaitsIsServedByWhatCoolsOff) {
+  begin({.low = 1, .high = 1, .node_max = 1}, 1s);
+  const std::string address = add("c1");
+  ASSERT_TRUE(del("c1").status.ok());
+  EXPECT_EQ(add("c2"), address);
+}
+
+TEST_F(StockServerTest, WhoWaitsInVainIsToldWhy) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  const auto reply = call(Method::add_pod_network, add_of("c1"), 2s);
+  EXPECT_EQ(reply.status.code, os::GrpcCode::internal) << "as the protocol has it";
+  EXPECT_NE(reply.status.message.find("does not answer"), std::string::npos) << reply.status.message;
+}
+
+TEST_F(StockServerTest, ADelEndsTheAddThatWaits) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  os::GrpcReply reply;
+  std::thread waiter([&] { reply = call(Method::add_pod_network, add_of("c1")); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  EXPECT_TRUE(del("c1").status.ok());
+  waiter.join();
+  EXPECT_EQ(reply.status.code, os::GrpcCode::aborted);
+  EXPECT_EQ(server_->service().tally().waiting, 0U);
+}
+
+TEST_F(StockServerTest, WhoWaitsWhenItEndsIsToldSo) {
+  cloud_.fate = [] { return engine::CallFate::away; };
+  begin({.low = 0, .high = 0});
+  os::GrpcReply reply;
+  std::thread waiter([&] { reply = call(Method::add_pod_network, add_of("c1")); });
+  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  end();
+  waiter.join();
+  EXPECT_EQ(reply.status.code, os::GrpcCode::unavailable);
+  EXPECT_NE(::access(socket_.c_str(), F_OK), 0) << "the socket's file is gone";
+}
+
+TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
+  begin({.low = 2, .high = 50});
+  const std::string path = scratch_.file("peers.sock");
+  auto listener = os::UnixListener::listen(path, {{::geteuid()}}, clock_);
+  ASSERT_TRUE(listener);
+  ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  const auto channel = connect(path);
+  const auto ask = [&](Method method, const std::string& message) {
+    return channel->call(vpc::path_of(method), message, soon());
+  };
+  EXPECT_TRUE(ask(Method::ping, "").status.ok());
+  EXPECT_EQ(ask(Method::add_pod_network, add_of("c1")).status.code, os::GrpcCode::unimplemented);
+  EXPECT_EQ(ask(Method::pop_pool, "").status.code, os::GrpcCode::unimplemented);
+  EXPECT_EQ(ask(Method::borrow_ip, "").status.code, os::GrpcCode::invalid_argument) << "no MAC address";
+  const vpc::BorrowRequest request{"52:54:00:00:00:02", "subnet-1", "r1"};
+  const auto first = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
+  ASSERT_TRUE(first && first->network);
+  const auto again = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
+  ASSERT_TRUE(again && again->network);
+  EXPECT_EQ(again->network->ip, first->network->ip) << "the same request";
+  EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
+}
+
+TEST_F(StockServerTest, WhatOperatorsDo) {
+  begin({.low = 2, .high = 50});
+  const auto popped = vpc::decode_network_answer(call(Method::pop_pool, "").message);
+  ASSERT_TRUE(popped && popped->network);
+  const vpc::StockRequest that{popped->network->ip};
+  EXPECT_EQ(call(Method::pop_pool, vpc::encode(that)).status.code, os::GrpcCode::internal);
+  const auto pushed = vpc::decode_network_answer(call(Method::push_pool, vpc::encode(that)).message);
+  ASSERT_TRUE(pushed && pushed->network);
+  EXPECT_EQ(pushed->network->ip, that.ip);
+  EXPECT_TRUE(vpc::decode_networks_answer(call(Method::list_unuse, "").message)->networks.empty());
+  const std::string address = add("c1");
+  EXPECT_FALSE(call(Method::release_ip, vpc::encode(vpc::ReleaseRequest{{address}})).status.ok()) << "in use";
+  EXPECT_EQ(call(Method::push_pool, vpc::encode(vpc::StockRequest{"no address"})).status.code,
+            os::GrpcCode::invalid_argument);
+}
+
+TEST_F(StockServerTest, GarbageIsAnsweredAsSuch) {
+  begin({.low = 1, .high = 50});
+  for (const Method method : vpc::all_methods()) {
+    const auto reply = call(method, std::string("\xff\xff\xff\xff garbage"));
+    if (method == Method::ping || method == Method::support_multi_subnet || method == Method::list_unuse ||
+        method == Method::describe_pool || method == Method::list_pod_network_record) {
+      continue;  // nothing of the message is read
+    }
+    EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << vpc::name_of(method);
+  }
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,626 @@
+#include "edge/vpc/stock_service.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hex.h"
+#include "engine/warm_stock.h"
+
+namespace croft::edge {
+namespace {
+
+namespace vpc = wire::vpc;
+namespace warm = core::warm;
+using std::chrono::nanoseconds;
+
+constexpr std::size_t kQueueMax = 4096;
+constexpr std::size_t kErrandsMax = 256;
+constexpr std::size_t kErrandThreads = 4;
+constexpr std::size_t kBatchMax = 128;
+// docs/reference/warm-pool.md#deadlines
+constexpr nanoseconds kDelMax = std::chrono::seconds{5};
+constexpr nanoseconds kLookMax = std::chrono::seconds{10};
+constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
+/// Waiting ADDs are looked at this often whatever happens: an address may have cooled off.
+constexpr nanoseconds kLookAgain = std::chrono::seconds{1};
+
+os::GrpcCode code_of(vpc::RpcStatus status) { return static_cast<os::GrpcCode>(status); }
+
+template <class Message>
+os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
+  return {call, os::GrpcCode::ok, {}, vpc::encode(message)};
+}
+
+/// As the protocol answers a failure. What is only not now is said as gRPC says it, so that a caller may try again.
+os::GrpcAnswer answer_of(os::GrpcCallId call, vpc::Method method, vpc::Failure failure, const Error& error) {
+  const auto row = vpc::answer_of(method, failure);
+  os::GrpcCode code = row ? code_of(row->status) : os::GrpcCode::internal;
+  if (code == os::GrpcCode::internal && error.code == ErrorCode::deadline_exceeded) {
+    code = os::GrpcCode::deadline_exceeded;
+  }
+  std::string text = error.message;
+  if (!error.details.empty()) text += "\n" + error.details;
+  return {call, code, std::move(text), {}};
+}
+
+os::GrpcAnswer malformed(os::GrpcCallId call, const Error& error) {
+  return {call, os::GrpcCode::invalid_argument, error.message, {}};
+}
+
+std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
+  return fmt::format("pod={}/{} container={} ifname={}", pod.namespace_name, pod.name, owner.container_id,
+                     owner.interface_name);
+}
+
+std::size_t bucket_of(nanoseconds delay) {
+  std::size_t bucket = 0;
+  for (nanoseconds limit = kDelayFirst; delay > limit && bucket + 1 < kDelayBuckets; limit *= 2) ++bucket;
+  return bucket;
+}
+
+Result<std::optional<net::Address>> address_of(const std::string& text) {
+  if (text.empty()) return std::optional<net::Address>();
+  TRY(const net::Address address, net::Address::parse(text));
+  return std::optional(address);
+}
+
+Error ends() { return {ErrorCode::unavailable, "the agent ends", {}}; }
+
+}  // namespace
+
+StockService::StockService(const StockWorld& world, Sink sink) : world_(world), sink_(std::move(sink)) {
+  threads_.emplace_back([this] { move_on(); });
+  for (std::size_t i = 0; i < kErrandThreads; ++i) threads_.emplace_back([this] { run_errands(); });
+}
+
+void StockService::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  moving_comes_.notify_all();
+  errand_comes_.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+StockServiceTally StockService::tally() const {
+  const std::lock_guard lock(mutex_);
+  StockServiceTally tally = tally_;
+  tally.waiting = static_cast<std::uint32_t>(waiting_.size());
+  return tally;
+}
+
+engine::Context StockService::direct(Deadline limit) const {
+  engine::Context context{world_.direct, world_.clock, world_.random};
+  context.not_after = limit;
+  return context;
+}
+
+Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span) const {
+  const Deadline own = Deadline::after(world_.clock.now(), span);
+  return {std::min(own.at_since_boot, request.deadline.at_since_boot)};
+}
+
+// ---------------------------------------------------------------- coming in
+
+std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcRequest request) {
+  const os::GrpcCallId call = request.call;
+  switch (method) {
+    case vpc::Method::ping:
+      return ok(call, vpc::Nothing{});
+    case vpc::Method::support_multi_subnet:
+      return ok(call, vpc::SupportAnswer{vpc::CniCode::success, false});
+    case vpc::Method::add_pod_network:
+      return take_add(std::move(request));
+    case vpc::Method::del_pod_network:
+      return take_del(std::move(request));
+    case vpc::Method::del_pod_network_record:
+      return take_del_record(std::move(request));
+    case vpc::Method::add_pod_network_record: {
+      const auto read = vpc::decode_record_request(request.message);
+      if (!read) return malformed(call, read.error());
+      if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
+      auto told = vpc::warm_address_of(*read->pod_network);
+      if (!told) return malformed(call, told.error());
+      return queue(call, [this, call, told = *std::move(told)] { return record(call, told); });
+    }
+    case vpc::Method::get_pod_network_record: {
+      auto key = vpc::decode_record_key(request.message);
+      if (!key) return malformed(call, key.error());
+      return queue(call, [this, call, key = *std::move(key)] { return get_record(call, key); });
+    }
+    case vpc::Method::list_pod_network_record:
+      return queue(call, [this, call] { return list_records(call); });
+    case vpc::Method::describe_pool:
+      return queue(call, [this, call] { return describe(call); });
+    case vpc::Method::borrow_ip: {
+      auto read = vpc::decode_borrow_request(request.message);
+      if (!read) return malformed(call, read.error());
+      const Deadline limit = limit_of(request, kLookMax);
+      return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
+    }
+    case vpc::Method::push_pool:
+    case vpc::Method::pop_pool: {
+      auto read = vpc::decode_stock_request(request.message);
+      if (!read) return malformed(call, read.error());
+      const Deadline limit = limit_of(request, kLookMax);
+      const bool is_push = method == vpc::Method::push_pool;
+      return queue(call, [this, call, limit, is_push, ip = std::move(read->ip)] {
+        return is_push ? push(call, ip, limit) : pop(call, ip, limit);
+      });
+    }
+    case vpc::Method::list_unuse: {
+      const Deadline limit = limit_of(request, kLookMax);
+      return queue(call, [this, call, limit] { return list_unused(call, limit); });
+    }
+    case vpc::Method::release_ip: {
+      auto read = vpc::decode_release_request(request.message);
+      if (!read) return malformed(call, read.error());
+      const Deadline limit = limit_of(request, kLookMax);
+      return queue(call, [this, call, limit, ips = std::move(read->ips)] { return release(call, ips, limit); });
+    }
+  }
+  return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
+}
+
+std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
+  auto read = vpc::decode_add_pod_network_request(request.message);
+  if (!read) return malformed(request.call, read.error());
+  if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
+  StockAdd add;
+  add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
+  add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
+  add.request.netns = std::move(read->netns);
+  add.request.subnet = std::move(read->subnet);
+  if (!read->interface_id.empty()) add.request.extra["interfaceID"] = std::move(read->interface_id);
+  add.request.cooldown = world_.keeper.options().cooldown;
+  Moving moving;
+  moving.id = request.call;
+  moving.limit = limit_of(request, world_.wait_max);
+  // What the caller is told has to reach it before it has stopped listening.
+  const nanoseconds left = moving.limit.at_since_boot - world_.clock.now().since_boot;
+  moving.limit.at_since_boot -= std::clamp<nanoseconds>(left / 10, nanoseconds{0}, kTellingTime);
+  moving.hung_up = std::move(request.hung_up);
+  moving.what = std::move(add);
+  return queue(std::move(moving));
+}
+
+std::optional<os::GrpcAnswer> StockService::take_del(os::GrpcRequest request) {
+  auto read = vpc::decode_del_pod_network_request(request.message);
+  if (!read) return malformed(request.call, read.error());
+  // Nothing is named: nothing is to be released.
+  if (!read->pod_network) return ok(request.call, vpc::CodeAnswer{});
+  const vpc::PodNetwork& named = *read->pod_network;
+  StockDel del;
+  del.release.owner = {read->network, named.sandbox_id, read->interface_name};
+  del.release.pod = {named.pod_name, named.pod_namespace, named.pod_uid};
+  del.release.cooldown = world_.keeper.options().cooldown;
+  if (!named.ip.empty()) {
+    del.release.address = vpc::parsed_ip(named);
+    if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
+  }
+  if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::CodeAnswer{});
+  Moving moving;
+  moving.id = request.call;
+  moving.limit = limit_of(request, kDelMax);
+  moving.hung_up = std::move(request.hung_up);
+  moving.what = std::move(del);
+  return queue(std::move(moving));
+}
+
+/// Upstream's plugin releases, and then deletes the record; ours went with the release. One that was not released is.
+std::optional<os::GrpcAnswer> StockService::take_del_record(os::GrpcRequest request) {
+  auto read = vpc::decode_record_key(request.message);
+  if (!read) return malformed(request.call, read.error());
+  if (read->sandbox_id.empty()) return ok(request.call, vpc::CodeAnswer{});
+  StockDel del;
+  del.is_record = true;
+  del.release.owner = {"", std::move(read->sandbox_id), ""};
+  del.release.pod = {std::move(read->pod_name), std::move(read->pod_namespace), ""};
+  del.release.cooldown = world_.keeper.options().cooldown;
+  Moving moving;
+  moving.id = request.call;
+  moving.limit = limit_of(request, kDelMax);
+  moving.hung_up = std::move(request.hung_up);
+  moving.what = std::move(del);
+  return queue(std::move(moving));
+}
+
+std::optional<os::GrpcAnswer> StockService::queue(Moving moving) {
+  moving.since = world_.clock.now().since_boot;
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return os::GrpcAnswer{moving.id, os::GrpcCode::unavailable, ends().message, {}};
+  if (queue_.size() + waiting_.size() >= kQueueMax) {
+    return os::GrpcAnswer{moving.id, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
+  }
+  queue_.push_back(std::make_unique<Moving>(std::move(moving)));
+  return std::nullopt;
+}
+
+std::optional<os::GrpcAnswer> StockService::queue(os::GrpcCallId call, std::function<os::GrpcAnswer()> run) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, ends().message, {}};
+  if (errands_.size() >= kErrandsMax) {
+    return os::GrpcAnswer{call, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
+  }
+  errands_.push_back({std::move(run)});
+  return std::nullopt;
+}
+
+void StockService::go() {
+  bool moving = false, errand = false;
+  {
+    const std::lock_guard lock(mutex_);
+    moving = !queue_.empty() && !is_serving_;
+    errand = !errands_.empty();
+  }
+  if (moving) moving_comes_.notify_one();
+  if (errand) errand_comes_.notify_all();
+}
+
+void StockService::stocked() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return;
+    stocked_ = true;
+  }
+  moving_comes_.notify_one();
+}
+
+// ---------------------------------------------------------------- ADD and DEL
+
+/// With mutex_ held: what may go now, in the order of arrival. A DEL ends the ADD of its container that waits.
+std::vector<std::unique_ptr<StockService::Moving>> StockService::next_batch() {
+  std::vector<std::unique_ptr<Moving>> batch;
+  const nanoseconds now = world_.clock.now().since_boot;
+  if (stocked_ || now >= look_again_ || stopping_) {
+    stocked_ = false;
+    look_again_ = nanoseconds::max();
+    for (auto it = waiting_.rbegin(); it != waiting_.rend(); ++it) queue_.push_front(std::move(*it));
+    waiting_.clear();
+  }
+  while (!queue_.empty() && batch.size() < kBatchMax) {
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return batch;
+}
+
+void StockService::move_on() {
+  for (;;) {
+    std::vector<std::unique_ptr<Moving>> batch;
+    {
+      std::unique_lock lock(mutex_);
+      while (queue_.empty() && !stocked_ && !stopping_) {
+        const nanoseconds now = world_.clock.now().since_boot;
+        if (now >= look_again_) break;
+        if (look_again_ == nanoseconds::max()) {
+          moving_comes_.wait(lock);
+        } else {
+          moving_comes_.wait_for(lock, look_again_ - now);
+        }
+      }
+      batch = next_batch();
+      if (batch.empty() && stopping_) return;
+      is_serving_ = true;
+    }
+    serve(std::move(batch));
+    const std::lock_guard lock(mutex_);
+    is_serving_ = false;
+  }
+}
+
+void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
+  std::vector<os::GrpcAnswer> answers;
+  const Instant now = world_.clock.now();
+  bool is_stopping = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping = stopping_;
+  }
+  std::erase_if(batch, [&](std::unique_ptr<Moving>& moving) {
+    // Whose caller is gone is not begun: for an ADD that waited, a DEL has come or will.
+    const bool is_gone =
+        moving->hung_up != nullptr && *moving->hung_up && std::holds_alternative<StockAdd>(moving->what);
+    if (!is_gone && !moving->limit.passed(now)) return false;
+    const auto trouble = moving->has_waited ? world_.keeper.trouble() : std::nullopt;
+    answers.push_back(
+        failed(*moving,
+               trouble.value_or(Error{ErrorCode::deadline_exceeded,
+                                      moving->has_waited ? "no address came into the stock in time" : "it is too late",
+                                      {}})));
+    return true;
+  });
+
+  std::vector<engine::BatchedCall> calls;
+  calls.reserve(batch.size());
+  for (const auto& moving : batch) {
+    if (auto* add = std::get_if<StockAdd>(&moving->what)) {
+      calls.push_back(engine::assign_from_stock_in_batch(add->request, moving->limit, add->answer));
+    } else {
+      auto& del = std::get<StockDel>(moving->what);
+      calls.push_back(engine::release_to_stock_in_batch(del.release, moving->limit, del.answer));
+    }
+  }
+  engine::BatchDone did;
+  if (!calls.empty()) {
+    const engine::Context context{world_.direct, world_.clock, world_.random};
+    did = engine::commit_together(context, world_.cached, calls);
+  }
+  std::vector<std::unique_ptr<Moving>> again, empty_handed;
+  // A DEL of the container, done or still to come, ends the ADD before it: nobody waits for that any more.
+  const auto is_deleted_behind = [&](std::size_t i, const std::string& container) {
+    return std::any_of(batch.begin() + static_cast<std::ptrdiff_t>(i), batch.end(), [&](const auto& other) {
+      const auto* del = other != nullptr ? std::get_if<StockDel>(&other->what) : nullptr;
+      return del != nullptr && del->release.owner.container_id == container;
+    });
+  };
+  const auto deleted = [](const Moving& add) {
+    return os::GrpcAnswer{add.id, os::GrpcCode::aborted, "the container was deleted meanwhile", {}};
+  };
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    switch (calls[i].fate) {
+      case engine::BatchFate::done:
+        answers.push_back(done(*batch[i]));
+        break;
+      case engine::BatchFate::failed:
+        answers.push_back(failed(*batch[i], *calls[i].error));
+        break;
+      case engine::BatchFate::waits:
+        again.push_back(std::move(batch[i]));
+        break;
+      case engine::BatchFate::alone:
+        if (auto answer = serve_alone(batch[i])) {
+          answers.push_back(*std::move(answer));
+        } else if (is_stopping) {
+          answers.push_back(failed(*batch[i], ends()));
+        } else if (is_deleted_behind(i, std::get<StockAdd>(batch[i]->what).request.owner.container_id)) {
+          answers.push_back(deleted(*batch[i]));
+        } else {
+          empty_handed.push_back(std::move(batch[i]));
+        }
+        break;
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    tally_.commits += did.commits;
+    for (auto it = again.rbegin(); it != again.rend(); ++it) queue_.push_front(std::move(*it));
+    std::erase_if(waiting_, [&](std::unique_ptr<Moving>& add) {
+      if (!is_deleted_behind(0, std::get<StockAdd>(add->what).request.owner.container_id)) return false;
+      answers.push_back(deleted(*add));
+      return true;
+    });
+    for (auto& add : empty_handed) {
+      tally_.waited += add->has_waited ? 0U : 1U;
+      add->has_waited = true;
+      waiting_.push_back(std::move(add));
+    }
+    tally_.waiting_max = std::max(tally_.waiting_max, static_cast<std::uint32_t>(waiting_.size()));
+    if (!waiting_.empty()) look_again_ = std::min(look_again_, world_.clock.now().since_boot + kLookAgain);
+  }
+  if (!answers.empty()) sink_(std::move(answers));
+  tell_waiting();
+}
+
+void StockService::tell_waiting() {
+  std::uint32_t waiting = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = static_cast<std::uint32_t>(waiting_.size());
+  }
+  world_.keeper.set_waiting(waiting);
+}
+
+/// Nothing when it has to wait for the stock.
+std::optional<os::GrpcAnswer> StockService::serve_alone(std::unique_ptr<Moving>& moving) {
+  const engine::Context context = direct(moving->limit);
+  if (auto* del = std::get_if<StockDel>(&moving->what)) {
+    auto let_go = engine::release_to_stock(context, del->release);
+    if (!let_go) return failed(*moving, let_go.error());
+    del->answer = *std::move(let_go);
+    return done(*moving);
+  }
+  auto& add = std::get<StockAdd>(moving->what);
+  auto answer = engine::assign_from_stock(context, add.request);
+  if (!answer) return failed(*moving, answer.error());
+  auto* assigned = std::get_if<warm::Assigned>(&*answer);
+  if (assigned == nullptr) return std::nullopt;
+  add.answer = std::move(*assigned);
+  return done(*moving);
+}
+
+os::GrpcAnswer StockService::done(Moving& moving) {
+  if (const auto* del = std::get_if<StockDel>(&moving.what)) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++tally_.dels;
+    }
+    std::string addresses;
+    for (const core::WarmAddress& one : del->answer) addresses += " " + one.address.to_string();
+    if (world_.log && (!del->is_record || !addresses.empty())) {
+      world_.log(fmt::format("DEL {} ok{}", owner_text(del->release.owner, del->release.pod),
+                             addresses.empty() ? " nothing held" : " released" + addresses));
+    }
+    return ok(moving.id, vpc::CodeAnswer{});
+  }
+  const auto& add = std::get<StockAdd>(moving.what);
+  const core::WarmAddress& address = add.answer.address;
+  const nanoseconds took = world_.clock.now().since_boot - moving.since;
+  {
+    const std::lock_guard lock(mutex_);
+    ++tally_.adds;
+    ++tally_.add_delays.at(bucket_of(took));
+    tally_.add_delay_sum += took;
+  }
+  if (world_.log) {
+    world_.log(fmt::format("ADD {} ok {} ms={:.1f}{}{}", owner_text(add.request.owner, add.request.pod),
+                           address.address.to_string(), static_cast<double>(took.count()) / 1e6,
+                           add.answer.was_held ? " held-already" : "", moving.has_waited ? " waited" : ""));
+  }
+  if (world_.assigned) world_.assigned(add.request.pod, address.address);
+  return ok(moving.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
+}
+
+os::GrpcAnswer StockService::failed(const Moving& moving, const Error& error) {
+  const auto* del = std::get_if<StockDel>(&moving.what);
+  {
+    const std::lock_guard lock(mutex_);
+    ++(del != nullptr ? tally_.dels_failed : tally_.adds_failed);
+  }
+  const core::Owner& owner = del != nullptr ? del->release.owner : std::get<StockAdd>(moving.what).request.owner;
+  const core::PodIdentity& pod = del != nullptr ? del->release.pod : std::get<StockAdd>(moving.what).request.pod;
+  if (world_.log) {
+    world_.log(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), error.message));
+  }
+  if (del == nullptr && world_.refused) world_.refused(pod, error);
+  if (error.code == ErrorCode::unavailable) return {moving.id, os::GrpcCode::unavailable, error.message, {}};
+  if (del != nullptr && del->is_record) {
+    return answer_of(moving.id, vpc::Method::del_pod_network_record, vpc::Failure::record_not_written, error);
+  }
+  if (del != nullptr) return answer_of(moving.id, vpc::Method::del_pod_network, vpc::Failure::not_released, error);
+  return answer_of(moving.id, vpc::Method::add_pod_network, vpc::Failure::no_address, error);
+}
+
+// ---------------------------------------------------------------- the rest
+
+void StockService::run_errands() {
+  for (;;) {
+    Errand errand;
+    {
+      std::unique_lock lock(mutex_);
+      errand_comes_.wait(lock, [&] { return stopping_ || !errands_.empty(); });
+      if (errands_.empty()) return;
+      errand = std::move(errands_.front());
+      errands_.pop_front();
+    }
+    std::vector<os::GrpcAnswer> answers;
+    answers.push_back(errand.run());
+    sink_(std::move(answers));
+  }
+}
+
+os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress& told) {
+  core::WarmAddress whole = told;
+  if (const auto interface = world_.keeper.interface(); interface && whole.mac == net::Mac{})
+    whole.mac = interface->mac;
+  const auto recorded = engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kDelMax)), whole);
+  if (!recorded) {
+    return answer_of(call, vpc::Method::add_pod_network_record, vpc::Failure::record_not_written, recorded.error());
+  }
+  return ok(call, vpc::CodeAnswer{});
+}
+
+os::GrpcAnswer StockService::get_record(os::GrpcCallId call, const vpc::RecordKey& key) {
+  const auto view = engine::view_stock(cached());
+  if (!view) return answer_of(call, vpc::Method::get_pod_network_record, vpc::Failure::record_unreadable, view.error());
+  const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
+    return one.state == core::WarmState::held && one.owner.container_id == key.sandbox_id &&
+           one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
+  });
+  vpc::NetworkAnswer answer;
+  if (found != view->addresses.end()) answer.network = vpc::pod_network_of(*found);
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::list_records(os::GrpcCallId call) {
+  const auto view = engine::view_stock(cached());
+  if (!view)
+    return answer_of(call, vpc::Method::list_pod_network_record, vpc::Failure::record_unreadable, view.error());
+  vpc::NetworksAnswer answer;
+  for (const core::WarmAddress& one : view->addresses) {
+    if (one.state == core::WarmState::held) answer.networks.push_back(vpc::pod_network_of(one));
+  }
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::describe(os::GrpcCallId call) {
+  const auto view = engine::view_stock(cached());
+  if (!view) return answer_of(call, vpc::Method::describe_pool, vpc::Failure::stock_unreadable, view.error());
+  const Instant now = world_.clock.now();
+  vpc::StockAnswer answer;
+  for (const core::WarmAddress& one : view->addresses) {
+    if (core::is_free_at(one, now)) {
+      answer.pool.push_back(vpc::pod_network_of(one));
+    } else if (one.state == core::WarmState::cooling) {
+      answer.cooldown.push_back(vpc::pod_network_of(one));
+    }
+  }
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request, Deadline limit) {
+  const auto mac = net::Mac::parse(request.mac);
+  if (!mac) {
+    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
+                     request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
+  }
+  warm::Lend lend{request.request, *mac, request.subnet};
+  if (lend.request.empty()) {
+    // An older borrower has no name for its request: each is another one.
+    std::array<std::uint8_t, 8> bytes{};
+    const std::uint64_t number = world_.random.next();
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
+    lend.request = hex_of(bytes);
+  }
+  const auto lent = world_.keeper.lend(lend, limit);
+  if (!lent) {
+    // The borrower has to know whether it may be his already.
+    if (lent.error().code == ErrorCode::unknown_outcome) {
+      return {call, os::GrpcCode::deadline_exceeded, lent.error().message, {}};
+    }
+    if (lent.error().code == ErrorCode::exhausted) {
+      return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
+    }
+    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::not_lent, lent.error());
+  }
+  vpc::PodNetwork network = vpc::pod_network_of(*lent);
+  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, std::move(network)});
+}
+
+os::GrpcAnswer StockService::push(os::GrpcCallId call, const std::string& ip, Deadline limit) {
+  const auto address = address_of(ip);
+  if (!address) return malformed(call, address.error());
+  const auto pushed = world_.keeper.push(*address, limit);
+  if (!pushed) return answer_of(call, vpc::Method::push_pool, vpc::Failure::cloud_failed, pushed.error());
+  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*pushed)});
+}
+
+os::GrpcAnswer StockService::pop(os::GrpcCallId call, const std::string& ip, Deadline limit) {
+  const auto address = address_of(ip);
+  if (!address) return malformed(call, address.error());
+  const auto popped = world_.keeper.pop(*address, limit);
+  if (!popped) {
+    const bool is_absent = popped.error().code == ErrorCode::not_found;
+    return answer_of(call, vpc::Method::pop_pool, is_absent ? vpc::Failure::not_in_stock : vpc::Failure::not_given_back,
+                     popped.error());
+  }
+  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*popped)});
+}
+
+os::GrpcAnswer StockService::list_unused(os::GrpcCallId call, Deadline limit) {
+  const auto unused = world_.keeper.unused(limit);
+  if (!unused) return answer_of(call, vpc::Method::list_unuse, vpc::Failure::cloud_failed, unused.error());
+  vpc::NetworksAnswer answer;
+  for (const core::WarmAddress& one : *unused) answer.networks.push_back(vpc::pod_network_of(one));
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::release(os::GrpcCallId call, const std::vector<std::string>& ips, Deadline limit) {
+  std::vector<net::Address> addresses;
+  for (const std::string& ip : ips) {
+    const auto address = net::Address::parse(ip);
+    if (!address) return malformed(call, address.error());
+    addresses.push_back(*address);
+  }
+  const auto released = world_.keeper.release_unused(addresses, limit);
+  if (!released) return answer_of(call, vpc::Method::release_ip, vpc::Failure::in_use, released.error());
+  return ok(call, vpc::CodeAnswer{});
+}
+
+}  // namespace croft::edge
