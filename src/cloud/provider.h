@@ -13,7 +13,7 @@
 #include "net/mac.h"
 
 // What Croft needs of a cloud that gives addresses to the interfaces of its machines
-// (docs/reference/warm-pool.md#ucloud). One folder beside this a cloud; cloud/conformance holds all of them to this
+// (docs/reference/warm-pool.md#ucloud-api). One folder beside this a cloud; cloud/conformance holds all of them to this
 // page.
 
 namespace croft::cloud {
