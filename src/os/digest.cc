@@ -20,5 +20,6 @@ std::string digest(std::string_view bytes, const EVP_MD* kind) {
 
 std::string sha256(std::string_view bytes) { return digest(bytes, EVP_sha256()); }
 std::string sha3_256(std::string_view bytes) { return digest(bytes, EVP_sha3_256()); }
+std::string sha1(std::string_view bytes) { return digest(bytes, EVP_sha1()); }
 
 }  // namespace croft::os

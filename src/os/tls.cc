@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 constexpr std::array<unsigned char, 3> kAlpn = {2, 'h', '2'};
+constexpr std::array<unsigned char, 9> kAlpnHttp1 = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
 template <auto function>
 struct Free {
@@ -278,7 +279,8 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
 // ---------------------------------------------------------------- the handshake
 
 [[nodiscard]] Result<Connection> make_connection(SSL_CTX* context, const std::string& server_name,
-                                                 const Endpoint& endpoint, Pipe& pipe) {
+                                                 std::span<const unsigned char> alpn, const Endpoint& endpoint,
+                                                 Pipe& pipe) {
   Connection connection(SSL_new(context));
   Bio bio(BIO_new(transport_bio()));
   if (!connection || !bio) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
@@ -288,7 +290,8 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
   SSL_set_bio(connection.get(), one, one);
   X509_VERIFY_PARAM* verify = SSL_get0_param(connection.get());
   X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-  bool set = SSL_set_alpn_protos(connection.get(), kAlpn.data(), kAlpn.size()) == 0;  // 0 is its success
+  bool set =
+      SSL_set_alpn_protos(connection.get(), alpn.data(), static_cast<unsigned>(alpn.size())) == 0;  // its success
   if (server_name.empty()) {
     set = set && X509_VERIFY_PARAM_set1_ip_asc(verify, endpoint.host.c_str()) == 1;
   } else {
@@ -325,8 +328,10 @@ class Tls final : public TransportSecurity {
   [[nodiscard]] Result<std::unique_ptr<Transport>> secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,
                                                           const Clock& clock, Deadline deadline) const override {
     TRY(const Context context, make_context(files_));
+    const std::span<const unsigned char> alpn =
+        files_.http1 ? std::span<const unsigned char>(kAlpnHttp1) : std::span<const unsigned char>(kAlpn);
     auto pipe = std::make_unique<Pipe>(Pipe{plain.get(), 0});
-    TRY(Connection connection, make_connection(context.get(), files_.server_name, endpoint, *pipe));
+    TRY(Connection connection, make_connection(context.get(), files_.server_name, alpn, endpoint, *pipe));
     for (;;) {
       ERR_clear_error();
       pipe->readable = kReadableAtOnce;
@@ -346,8 +351,10 @@ class Tls final : public TransportSecurity {
     const unsigned char* protocol = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(connection.get(), &protocol, &size);
-    if (size != 2 || !std::equal(protocol, protocol + size, kAlpn.begin() + 1)) {
-      return fail(ErrorCode::unavailable, fmt::format("{} does not offer HTTP/2 (ALPN h2)", endpoint.text()));
+    if (files_.http1 ? size != 0 && !std::equal(protocol, protocol + size, alpn.begin() + 1, alpn.end())
+                     : size != 2 || !std::equal(protocol, protocol + size, kAlpn.begin() + 1)) {
+      return fail(ErrorCode::unavailable, fmt::format("{} does not offer {}", endpoint.text(),
+                                                      files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)"));
     }
     return std::make_unique<TlsTransport>(std::move(plain), std::move(pipe), std::move(connection), endpoint.text());
   }
