@@ -14,6 +14,9 @@ struct TlsFiles {
   std::string key_file;          ///< belongs to certificate_file; not encrypted; not for others to read (mode 0600)
   /// The name the server's certificate must have. Empty: the endpoint's own address, as IP SAN.
   std::string server_name;
+  /// Every certificate that the CA signed will do, whatever its name: where the CA signs for nobody else, and who
+  /// exactly answers does not matter. Wins over `server_name`.
+  bool any_name = false;
 
   /// The same as text, for who has no files; each wins over its file.
   std::string ca_pem;
