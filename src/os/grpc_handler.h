@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "os/grpc_frame.h"
+#include "os/grpc_listener.h"
 
 namespace croft::os {
 
@@ -29,6 +30,8 @@ struct GrpcRequest {
   Deadline deadline;  ///< when the caller stops waiting, as it said
   /// Whether the caller took the call back, or is gone. Readable from any thread.
   std::shared_ptr<const std::atomic<bool>> hung_up;
+  /// Who called over a listener that knows its callers by certificates (TlsListener); null: over a Unix socket.
+  std::shared_ptr<const GrpcPeer> peer;
 };
 
 /// The end of a call.
@@ -44,6 +47,10 @@ class GrpcHandler {
  public:
   virtual ~GrpcHandler() = default;
   [[nodiscard]] virtual GrpcMethodKind kind_of(std::string_view method) = 0;
+  /// The same for a peer that was let in by its certificate. A handler that says nothing here serves none of them.
+  [[nodiscard]] virtual GrpcMethodKind kind_for_peer(const GrpcPeer& /*peer*/, std::string_view /*method*/) {
+    return GrpcMethodKind::unknown;
+  }
   /// A unary call. It is to be answered, now or later, in this thread or another; who has hung up may be left without.
   virtual void on_request(GrpcRequest request) = 0;
   /// A streaming call begins.

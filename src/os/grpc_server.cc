@@ -37,23 +37,42 @@ constexpr int kAcceptsInARound = 128;
 /// Before another attempt to accept when there is no descriptor at all.
 constexpr Nanos kStuckPause = std::chrono::milliseconds{50};
 
-// What an event is about: these two, or the number of a connection.
+// What an event is about: the alarm, a listener, or the number of a connection.
 constexpr std::uint64_t kAlarm = 0;
-constexpr std::uint64_t kListener = 1;
-constexpr std::uint64_t kFirstConnection = 2;
+constexpr std::uint64_t kFirstListener = 1;
+constexpr std::size_t kListenersMax = 4;
+constexpr std::uint64_t kFirstConnection = kFirstListener + kListenersMax;
 
 struct Connection {
-  Connection(std::uint64_t its_number, FileDescriptor its_socket, GrpcHandler& handler,
+  Connection(std::uint64_t its_number, std::size_t its_door, Accepted accepted, GrpcHandler& handler,
              const GrpcSessionOptions& options, GrpcMemory& memory, const Clock& clock)
-      : number(its_number), socket(std::move(its_socket)), session(its_number, handler, options, memory, clock) {}
+      : number(its_number),
+        door(its_door),
+        socket(std::move(accepted.socket)),
+        guarded(std::move(accepted.guarded)),
+        session(its_number, handler, options, memory, clock) {}
   const std::uint64_t number;
-  FileDescriptor socket;
+  const std::size_t door;                     ///< which of the listeners it came through
+  FileDescriptor socket;                      ///< one of
+  std::unique_ptr<GuardedTransport> guarded;  ///< the two
+  bool proven = false;                        ///< with `guarded`
   GrpcSession session;
   bool waits_for_room = false;  ///< epoll tells when it can be written
   bool touched = false;         ///< is in Loop::touched_
   bool greeted = false;         ///< `due` counts by it, and by
   std::uint64_t answered = 0;   ///< how many calls there were
   Nanos due = kNever;           ///< when it is too old
+
+  [[nodiscard]] int descriptor() const { return guarded ? guarded->descriptor() : socket.get(); }
+};
+
+/// A listener, and what is known of those who came through it.
+struct Door {
+  std::unique_ptr<GrpcListener> listener;  ///< null: closed
+  std::optional<Nanos> stuck_until;
+  GrpcListener::Counts counts;
+  std::size_t open = 0;
+  std::set<std::uint64_t> unproven;  ///< connections, the oldest first
 };
 
 }  // namespace
@@ -61,8 +80,13 @@ struct Connection {
 /// Everything. What other threads do passes through `mutex_`; the rest belongs to the thread that serves.
 class GrpcServer::Loop {
  public:
-  Loop(std::unique_ptr<UnixListener> listener, const GrpcServerOptions& options, const Clock& clock)
-      : options_(options), clock_(clock), listener_(std::move(listener)), remove_file_(listener_->file_remover()) {
+  Loop(std::vector<std::unique_ptr<GrpcListener>> listeners, const GrpcServerOptions& options, const Clock& clock)
+      : options_(options), clock_(clock) {
+    CROFT_ASSERT(!listeners.empty() && listeners.size() <= kListenersMax);
+    for (std::unique_ptr<GrpcListener>& listener : listeners) {
+      closers_.push_back(listener->closer());
+      doors_.emplace_back().listener = std::move(listener);
+    }
     memory_.bytes_max = options.memory_bytes_max;
   }
 
@@ -70,10 +94,11 @@ class GrpcServer::Loop {
     epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     alarm_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     // By the edge: each ring is an event of its own, and nobody has to read the counter.
-    if (!epoll_.is_open() || !alarm_.is_open() || !watch(EPOLL_CTL_ADD, alarm_.get(), kAlarm, EPOLLIN | EPOLLET) ||
-        !watch(EPOLL_CTL_ADD, listener_->descriptor(), kListener, EPOLLIN)) {
-      return fail(system_error("serve", listener_->path(), errno));
+    bool opened = epoll_.is_open() && alarm_.is_open() && watch(EPOLL_CTL_ADD, alarm_.get(), kAlarm, EPOLLIN | EPOLLET);
+    for (std::size_t i = 0; opened && i < doors_.size(); ++i) {
+      opened = watch(EPOLL_CTL_ADD, doors_[i].listener->descriptor(), kFirstListener + i, EPOLLIN);
     }
+    if (!opened) return fail(system_error("serve", doors_.front().listener->where(), errno));
     return {};
   }
 
@@ -96,7 +121,7 @@ class GrpcServer::Loop {
   }
 
   void stop_listening() {
-    remove_file_();
+    for (const auto& close_it : closers_) close_it();
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
@@ -110,7 +135,7 @@ class GrpcServer::Loop {
     }
     stop_listening();
     if (thread_.joinable()) thread_.join();
-    listener_.reset();
+    for (Door& door : doors_) door.listener.reset();
   }
 
   [[nodiscard]] Counts counts() const {
@@ -173,7 +198,10 @@ class GrpcServer::Loop {
   [[nodiscard]] int patience() const {
     Nanos due = due_.empty() ? kNever : due_.begin()->first;
     if (stop_by_seen_) due = std::min(due, *stop_by_seen_);
-    if (stuck_until_) due = std::min(due, *stuck_until_);
+    for (const Door& door : doors_) {
+      if (door.stuck_until) due = std::min(due, *door.stuck_until);
+    }
+    if (!unread_.empty()) return 0;
     if (due == kNever) return -1;
     const Nanos left = std::max(due - clock_.now().since_boot, Nanos{0});
     return static_cast<int>(
@@ -183,43 +211,60 @@ class GrpcServer::Loop {
   void read_all(std::span<const epoll_event> events) {
     for (const epoll_event& event : events) {
       if (event.data.u64 == kAlarm) continue;
-      if (event.data.u64 == kListener) {
-        accept_all();
+      if (event.data.u64 < kFirstConnection) {
+        accept_all(event.data.u64 - kFirstListener);
       } else if (Connection* connection = find(event.data.u64)) {
         if ((event.events & EPOLLOUT) != 0) touch(*connection);
-        if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read(*connection);
+        const bool to_read = (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0;
+        if (to_read || (connection->guarded && connection->guarded->read_waits_for_write())) read(*connection);
       }
     }
-    if (!events.empty()) handler_->on_batch_end();
+    const bool rest = !unread_.empty();
+    for (const std::uint64_t number : std::exchange(unread_, {})) {
+      if (Connection* connection = find(number)) read(*connection);
+    }
+    if (rest || !events.empty()) handler_->on_batch_end();
   }
 
-  void accept_all() {
-    for (int i = 0; listener_ && i < kAcceptsInARound; ++i) {
-      auto socket = listener_->accept();
-      if (!socket) break;
-      take(*std::move(socket));
+  void accept_all(std::size_t place) {
+    Door& door = doors_[place];
+    for (int i = 0; door.listener && i < kAcceptsInARound; ++i) {
+      auto accepted = door.listener->next();
+      if (!accepted) break;
+      take(place, *std::move(accepted));
     }
-    if (listener_ && listener_->is_stuck()) {
+    if (door.listener && door.listener->is_stuck()) {
       // Readable all the time: not to be watched for a while.
-      if (watch(EPOLL_CTL_MOD, listener_->descriptor(), kListener, 0)) stuck_until_ = now_ + kStuckPause;
+      if (watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + place, 0)) {
+        door.stuck_until = now_ + kStuckPause;
+      }
     }
     publish();
   }
 
-  void take(FileDescriptor socket) {
-    if (connections_.size() >= options_.connections_max) {
-      ++too_many_;
-      return;
+  void take(std::size_t place, Accepted accepted) {
+    Door& door = doors_[place];
+    if (door.open >= options_.connections_max) {
+      if (door.unproven.empty()) {
+        ++too_many_;
+        return;
+      }
+      // Who holds places without a proof keeps nobody out who has one: those need moments.
+      ++unproven_;
+      close(*find(*door.unproven.begin()));
     }
     const std::uint64_t number = next_number();
-    const int descriptor = socket.get();
+    const int descriptor = accepted.guarded ? accepted.guarded->descriptor() : accepted.socket.get();
     if (!watch(EPOLL_CTL_ADD, descriptor, number, EPOLLIN | EPOLLRDHUP)) {
       ++no_descriptors_;
       return;
     }
-    auto made = std::make_unique<Connection>(number, std::move(socket), *handler_, options_.session, memory_, clock_);
+    auto made =
+        std::make_unique<Connection>(number, place, std::move(accepted), *handler_, options_.session, memory_, clock_);
     Connection& connection = *made;
     connections_.emplace(number, std::move(made));
+    ++door.open;
+    if (connection.guarded) door.unproven.insert(number);
     set_due(connection, now_ + options_.greeting_max);
     // Who connects has something to say, mostly.
     read(connection);
@@ -234,6 +279,7 @@ class GrpcServer::Loop {
   }
 
   void read(Connection& connection) {
+    if (connection.guarded) return read_guarded(connection);
     for (int i = 0; i < kReadsInARound; ++i) {
       const ssize_t size = ::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
       if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) break;
@@ -242,6 +288,39 @@ class GrpcServer::Loop {
       if (connection.session.is_over() || static_cast<std::size_t>(size) < buffer_.size()) break;
     }
     touch(connection);
+  }
+
+  void read_guarded(Connection& connection) {
+    if (!connection.proven && !is_proven(connection)) return;
+    bool all = false;
+    for (int i = 0; !all && i < kReadsInARound; ++i) {
+      const auto moved = connection.guarded->read(std::as_writable_bytes(std::span(buffer_)));
+      if (!moved || moved->ended) return close(connection);
+      if (moved->bytes > 0) connection.session.receive(std::as_bytes(std::span(buffer_)).first(moved->bytes));
+      all = moved->would_block || connection.session.is_over();
+    }
+    // What it has decrypted already wakes nobody.
+    if (!all) unread_.push_back(connection.number);
+    touch(connection);
+  }
+
+  /// Closes a connection that will never be.
+  [[nodiscard]] bool is_proven(Connection& connection) {
+    switch (connection.guarded->prove()) {
+      case GuardedTransport::Proof::given:
+        connection.proven = true;
+        doors_[connection.door].unproven.erase(connection.number);
+        connection.session.set_peer(connection.guarded->peer());
+        return true;
+      case GuardedTransport::Proof::awaited:
+        touch(connection);  // it may wait for room
+        return false;
+      case GuardedTransport::Proof::withheld:
+        ++unproven_;
+        close(connection);
+        return false;
+    }
+    return false;
   }
 
   /// What the handler and other threads want to be said, and to be ended.
@@ -266,7 +345,9 @@ class GrpcServer::Loop {
       }
       touch(*connection);
     }
-    if (closed) listener_.reset();  // takes its place in epoll along
+    for (Door& door : doors_) {
+      if (closed) door.listener.reset();  // takes its place in epoll along
+    }
     if (!stop_by || stop_by_seen_) return;
     stop_by_seen_ = stop_by;
     for (const auto& [number, connection] : connections_) {
@@ -276,9 +357,13 @@ class GrpcServer::Loop {
   }
 
   void look_at_the_time() {
-    if (stuck_until_ && now_ >= *stuck_until_) {
-      stuck_until_.reset();
-      if (listener_) static_cast<void>(watch(EPOLL_CTL_MOD, listener_->descriptor(), kListener, EPOLLIN));
+    for (std::size_t i = 0; i < doors_.size(); ++i) {
+      Door& door = doors_[i];
+      if (!door.stuck_until || now_ < *door.stuck_until) continue;
+      door.stuck_until.reset();
+      if (door.listener) {
+        static_cast<void>(watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + i, EPOLLIN));
+      }
     }
     while (!due_.empty() && due_.begin()->first <= now_) {
       Connection& connection = *find(due_.begin()->second);
@@ -286,6 +371,7 @@ class GrpcServer::Loop {
         set_due(connection, kNever);
         continue;
       }
+      if (connection.guarded && !connection.proven) ++unproven_;
       connection.session.go_away();
       static_cast<void>(write(connection));
       close(connection);
@@ -320,6 +406,7 @@ class GrpcServer::Loop {
 
   /// False: nobody is there any more.
   [[nodiscard]] bool write(Connection& connection) {
+    if (connection.guarded) return write_guarded(connection);
     for (;;) {
       const std::string_view bytes = connection.session.unsent();
       if (bytes.empty()) return wait_for_room(connection, false);
@@ -330,15 +417,33 @@ class GrpcServer::Loop {
       connection.session.sent(static_cast<std::size_t>(size));
     }
   }
+  [[nodiscard]] bool write_guarded(Connection& connection) {
+    GuardedTransport& transport = *connection.guarded;
+    bool wait = false;
+    while (connection.proven && !wait) {
+      const std::string_view bytes = connection.session.unsent();
+      if (bytes.empty()) break;
+      const auto moved = transport.write(std::as_bytes(std::span(bytes)));
+      if (!moved) return false;
+      connection.session.sent(moved->bytes);
+      if (!moved->would_block) continue;
+      wait = !transport.write_waits_for_read();
+      if (!wait) break;
+    }
+    return wait_for_room(connection, wait || transport.read_waits_for_write());
+  }
   [[nodiscard]] bool wait_for_room(Connection& connection, bool wait) {
     if (std::exchange(connection.waits_for_room, wait) == wait) return true;
-    return watch(EPOLL_CTL_MOD, connection.socket.get(), connection.number,
+    return watch(EPOLL_CTL_MOD, connection.descriptor(), connection.number,
                  EPOLLIN | EPOLLRDHUP | (wait ? static_cast<std::uint32_t>(EPOLLOUT) : 0U));
   }
 
   void close(Connection& connection) {
     set_due(connection, kNever);
     connection.session.hang_up();
+    Door& door = doors_[connection.door];
+    --door.open;
+    door.unproven.erase(connection.number);
     connections_.erase(connection.number);  // the descriptor leaves epoll with its closing
     publish();
   }
@@ -368,17 +473,22 @@ class GrpcServer::Loop {
     const std::lock_guard lock(counts_mutex_);
     counts_.open = connections_.size();
     counts_.too_many = too_many_;
-    if (!listener_) return;
-    const UnixListener::Counts& of_listener = listener_->counts();
-    counts_.accepted = of_listener.accepted - too_many_ - no_descriptors_;
-    counts_.foreign_users = of_listener.foreign_users;
-    counts_.no_descriptors = of_listener.no_descriptors + no_descriptors_;
+    counts_.unproven = unproven_;
+    GrpcListener::Counts sum;
+    for (Door& door : doors_) {
+      if (door.listener) door.counts = door.listener->counts();
+      sum.accepted += door.counts.accepted;
+      sum.foreign_users += door.counts.foreign_users;
+      sum.no_descriptors += door.counts.no_descriptors;
+    }
+    counts_.accepted = sum.accepted - too_many_ - no_descriptors_;
+    counts_.foreign_users = sum.foreign_users;
+    counts_.no_descriptors = sum.no_descriptors + no_descriptors_;
   }
 
   const GrpcServerOptions options_;
   const Clock& clock_;
-  std::unique_ptr<UnixListener> listener_;
-  const std::function<void()> remove_file_;
+  std::vector<std::function<void()>> closers_;
   FileDescriptor epoll_;
   FileDescriptor alarm_;  ///< eventfd
   GrpcHandler* handler_ = nullptr;
@@ -397,15 +507,17 @@ class GrpcServer::Loop {
   Nanos now_{};
   std::vector<Order> own_;  ///< by the handler
   GrpcMemory memory_;       ///< before the sessions, which count in it
+  std::vector<Door> doors_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t number_ = kFirstConnection;
   std::vector<std::uint64_t> touched_;  ///< connections with something to be sent, or to be looked at
+  std::vector<std::uint64_t> unread_;   ///< guarded connections that may have more than epoll knows of
   std::set<std::pair<Nanos, std::uint64_t>> due_;
-  std::optional<Nanos> stuck_until_;
   std::optional<Nanos> stop_by_seen_;
   bool done_ = false;
   std::uint64_t too_many_ = 0;
   std::uint64_t no_descriptors_ = 0;
+  std::uint64_t unproven_ = 0;
   std::array<char, kReadBuffer> buffer_{};
 };
 
@@ -413,9 +525,16 @@ GrpcServer::GrpcServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 
 GrpcServer::~GrpcServer() { loop_->stop(Deadline{Nanos{0}}); }
 
-Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::unique_ptr<UnixListener> listener,
+Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::unique_ptr<GrpcListener> listener,
                                                      const GrpcServerOptions& options, const Clock& clock) {
-  auto loop = std::make_unique<Loop>(std::move(listener), options, clock);
+  std::vector<std::unique_ptr<GrpcListener>> listeners;
+  listeners.push_back(std::move(listener));
+  return make(std::move(listeners), options, clock);
+}
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::vector<std::unique_ptr<GrpcListener>> listeners,
+                                                     const GrpcServerOptions& options, const Clock& clock) {
+  auto loop = std::make_unique<Loop>(std::move(listeners), options, clock);
   TRY_VOID(loop->open());
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(loop)));
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/grpc_handler.h"
+#include "os/grpc_listener.h"
 #include "os/grpc_session.h"
 #include "os/unix_listener.h"
 
@@ -17,20 +18,25 @@ namespace croft::os {
 
 struct GrpcServerOptions {
   GrpcSessionOptions session;
-  std::size_t connections_max = 512;                                ///< open at once; further ones are closed at once
-  std::size_t memory_bytes_max = GrpcMemory{}.bytes_max;            ///< GrpcMemory
-  std::chrono::nanoseconds greeting_max = std::chrono::seconds{5};  ///< for the peer to show that it speaks HTTP/2
+  std::size_t connections_max = 512;  ///< open at once, of each listener; further ones are closed at once
+  std::size_t memory_bytes_max = GrpcMemory{}.bytes_max;  ///< GrpcMemory
+  /// For the peer to prove itself, where the listener asks for that, and to show that it speaks HTTP/2.
+  std::chrono::nanoseconds greeting_max = std::chrono::seconds{5};
   /// A connection of which the handler has no call for so long is closed, also while a request is half there or an
   /// answer half gone.
   std::chrono::nanoseconds idle_max = std::chrono::seconds{30};
 };
 
-/// A gRPC server on a Unix socket: one thread moves the bytes of all connections, and sleeps without a timer unless a
+/// A gRPC server on a Unix socket (UnixListener), on TCP for peers with certificates (TlsListener), or on several of
+/// them: one thread moves the bytes of all connections, and sleeps without a timer unless a
 /// connection may become too old. It knows no protocol above gRPC; see GrpcSession for what a peer may do to it.
 class GrpcServer {
  public:
   /// Listens, and serves nobody yet. `clock` must outlive it. Error: unavailable when descriptors are missing.
-  [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::unique_ptr<UnixListener> listener,
+  [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::unique_ptr<GrpcListener> listener,
+                                                                const GrpcServerOptions& options, const Clock& clock);
+  /// With one to four listeners. Who floods one of them with connections takes none from the others.
+  [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::vector<std::unique_ptr<GrpcListener>> listeners,
                                                                 const GrpcServerOptions& options, const Clock& clock);
   /// As stop() with no patience.
   ~GrpcServer();
@@ -46,7 +52,7 @@ class GrpcServer {
   /// A message of a streaming call; likewise.
   void send(GrpcCallId call, std::string message);
 
-  /// Takes no more connections; the socket's file is gone when it returns.
+  /// Takes no more connections; the files of Unix sockets are gone when it returns.
   void stop_listening();
   /// As stop_listening(), and takes no more calls. Those that are there may be answered until the deadline; then their
   /// callers count as gone, and everything is closed. Returns when that has happened. Not from the handler.
@@ -58,6 +64,7 @@ class GrpcServer {
     std::uint64_t foreign_users = 0;   ///< refused: may not connect
     std::uint64_t too_many = 0;        ///< refused: over connections_max
     std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
+    std::uint64_t unproven = 0;        ///< closed: gave no proof of who they are (of TLS), or not in time
   };
   [[nodiscard]] Counts counts() const;
 

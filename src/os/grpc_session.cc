@@ -306,7 +306,7 @@ void GrpcSession::headers_complete(Call& call) {
     return refuse(call, GrpcCode::invalid_argument, "the content-type is not application/grpc", kUnsupportedMediaType);
   }
   if (!call.takes_trailers) return refuse(call, GrpcCode::internal, "the request lacks `te: trailers`");
-  call.kind = handler_.kind_of(call.path);
+  call.kind = peer_ ? handler_.kind_for_peer(*peer_, call.path) : handler_.kind_of(call.path);
   if (call.kind == GrpcMethodKind::unknown) {
     return refuse(call, GrpcCode::unimplemented,
                   fmt::format("there is no method {}", std::string_view(call.path).substr(0, kShownPathMax)));
@@ -385,7 +385,8 @@ void GrpcSession::half_closed(Call& call) {
   call.in_hand = true;
   ++in_hand_;
   call.hung_up = std::make_shared<std::atomic<bool>>(false);
-  handler_.on_request({call.id, std::move(call.path), *std::exchange(call.message, {}), call.deadline, call.hung_up});
+  handler_.on_request(
+      {call.id, std::move(call.path), *std::exchange(call.message, {}), call.deadline, call.hung_up, peer_});
 }
 
 void GrpcSession::hang_up() {

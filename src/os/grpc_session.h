@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "os/grpc_handler.h"
@@ -51,6 +52,9 @@ class GrpcSession {
   ~GrpcSession();
   GrpcSession(const GrpcSession&) = delete;
   GrpcSession& operator=(const GrpcSession&) = delete;
+
+  /// Whose session it is (GrpcRequest::peer). Before the first receive(); else it is nobody's.
+  void set_peer(std::shared_ptr<const GrpcPeer> peer) { peer_ = std::move(peer); }
 
   /// Numbers of connections are below this.
   static constexpr std::uint64_t kConnectionEnd = std::uint64_t{1} << 33U;
@@ -110,6 +114,7 @@ class GrpcSession {
   const GrpcSessionOptions& options_;
   GrpcMemory& memory_;
   const Clock& clock_;
+  std::shared_ptr<const GrpcPeer> peer_;
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, std::unique_ptr<Call>> calls_;
   std::size_t in_hand_ = 0;

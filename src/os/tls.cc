@@ -2,297 +2,57 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
-#include <mutex>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
-#include <openssl/bio.h>
-#include <openssl/crypto.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include "os/files.h"
-#include "os/secret_file.h"
+#include "os/tls_parts.h"
 
 namespace croft::os {
 namespace {
 
-constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
+using tls::ca_of;
+using tls::Connection;
+using tls::Context;
+using tls::kReadableAtOnce;
+using tls::openssl_reason;
+using tls::Pipe;
+using tls::TlsTransport;
+
 constexpr std::array<unsigned char, 3> kAlpn = {2, 'h', '2'};
 constexpr std::array<unsigned char, 9> kAlpnHttp1 = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
-template <auto function>
-struct Free {
-  template <class T>
-  void operator()(T* object) const {
-    function(object);
-  }
-};
-using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
-using Connection = std::unique_ptr<SSL, Free<SSL_free>>;
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-
-/// What OpenSSL noted last, and nothing of it is left.
-std::string openssl_reason() {
-  const unsigned long code = ERR_peek_last_error();
-  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  ERR_clear_error();
-  return reason == nullptr ? "unknown reason" : reason;
+std::span<const unsigned char> alpn_of(const TlsFiles& files) {
+  return files.http1 ? std::span<const unsigned char>(kAlpnHttp1) : std::span<const unsigned char>(kAlpn);
 }
 
-// ---------------------------------------------------------------- a BIO on a Transport
-
-/// OpenSSL's own socket BIO writes with write(2), which ends the process when the peer has gone.
-struct Pipe {
-  Transport* transport = nullptr;
-  std::size_t readable = 0;  ///< bytes until the next look at the time
-};
-/// One call of OpenSSL goes on for as long as it gets records that are no data; so it does not get all of them.
-constexpr std::size_t kReadableAtOnce = std::size_t{256} << 10;
-
-int bio_write(BIO* bio, const char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
-  const auto moved = pipe->transport->write(std::as_bytes(std::span(bytes, static_cast<std::size_t>(size))));
-  if (!moved) return -1;
-  if (moved->would_block) {
-    BIO_set_retry_write(bio);
-    return -1;
-  }
-  return static_cast<int>(moved->bytes);
-}
-
-int bio_read(BIO* bio, char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
-  const std::size_t room = std::min(static_cast<std::size_t>(size), pipe->readable);
-  if (room == 0) {
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  const auto moved = pipe->transport->read(std::as_writable_bytes(std::span(bytes, room)));
-  if (!moved) return -1;
-  pipe->readable -= moved->bytes;
-  if (moved->would_block) {
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  return static_cast<int>(moved->bytes);  // 0: the end
-}
-
-long bio_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
-
-const BIO_METHOD* transport_bio() {
-  static BIO_METHOD* const kMethod = [] {
-    BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "transport");
-    BIO_meth_set_write(method, bio_write);
-    BIO_meth_set_read(method, bio_read);
-    BIO_meth_set_ctrl(method, bio_control);
-    return method;
-  }();
-  return kMethod;
-}
-
-// ---------------------------------------------------------------- the transport
-
-class TlsTransport final : public Transport {
- public:
-  TlsTransport(std::unique_ptr<Transport> plain, std::unique_ptr<Pipe> pipe, Connection connection, std::string peer)
-      : plain_(std::move(plain)), pipe_(std::move(pipe)), connection_(std::move(connection)), peer_(std::move(peer)) {}
-
-  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
-    std::size_t bytes = 0;
-    ERR_clear_error();
-    pipe_->readable = kReadableAtOnce;
-    const int result = SSL_read_ex(connection_.get(), into.data(), into.size(), &bytes);
-    read_waits_for_write_ = false;
-    if (result == 1) return Moved{bytes, false, false};
-    switch (SSL_get_error(connection_.get(), result)) {
-      case SSL_ERROR_WANT_WRITE:
-        read_waits_for_write_ = true;
-        [[fallthrough]];
-      case SSL_ERROR_WANT_READ:
-        return Moved{0, true, false};
-      case SSL_ERROR_ZERO_RETURN:
-        return Moved{0, false, true};
-      default:
-        return broken("read from");
-    }
-  }
-
-  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
-    std::size_t bytes = 0;
-    ERR_clear_error();
-    pipe_->readable = kReadableAtOnce;
-    const int result = SSL_write_ex(connection_.get(), from.data(), from.size(), &bytes);
-    write_waits_for_read_ = false;
-    if (result == 1) return Moved{bytes, false, false};
-    switch (SSL_get_error(connection_.get(), result)) {
-      case SSL_ERROR_WANT_READ:
-        write_waits_for_read_ = true;
-        [[fallthrough]];
-      case SSL_ERROR_WANT_WRITE:
-        return Moved{0, true, false};
-      default:
-        return broken("write to");
-    }
-  }
-
-  [[nodiscard]] int descriptor() const override { return plain_->descriptor(); }
-  [[nodiscard]] bool write_waits_for_read() const override { return write_waits_for_read_; }
-  [[nodiscard]] bool read_waits_for_write() const override { return read_waits_for_write_; }
-
- private:
-  /// In TLS 1.3 a server refuses our certificate only after our side of the handshake is complete: the alert arrives
-  /// with the first read.
-  [[nodiscard]] Result<Moved> broken(std::string_view doing) const {
-    const unsigned long code = ERR_peek_last_error();
-    if (code == 0) {
-      return fail(ErrorCode::unavailable, fmt::format("cannot {} {}: the connection was cut", doing, peer_));
-    }
-    const int reason = ERR_GET_REASON(code);
-    const bool alert = reason > SSL_AD_REASON_OFFSET;
-    return fail(alert ? ErrorCode::permission_denied : ErrorCode::unavailable,
-                fmt::format("cannot {} {}: TLS: {}", doing, peer_, openssl_reason()));
-  }
-
-  std::unique_ptr<Transport> plain_;
-  std::unique_ptr<Pipe> pipe_;  ///< what connection_ reads from and writes to
-  Connection connection_;
-  std::string peer_;
-  bool write_waits_for_read_ = false;
-  bool read_waits_for_write_ = false;
-};
-
-// ---------------------------------------------------------------- files
-
-/// PEM that is given as a text, or in a file.
-struct Pem {
-  const std::string& text;
-  const std::string& file;
-  std::string_view what;  ///< "CA"
-  [[nodiscard]] bool is_set() const { return !text.empty() || !file.empty(); }
-  [[nodiscard]] std::string name() const {
-    return text.empty() ? file : fmt::format("({} in the configuration)", what);
-  }
-};
-Pem ca_of(const TlsFiles& files) { return {files.ca_pem, files.ca_file, "CA"}; }
-Pem certificate_of(const TlsFiles& files) { return {files.certificate_pem, files.certificate_file, "certificate"}; }
-Pem key_of(const TlsFiles& files) { return {files.key_pem, files.key_file, "key"}; }
-
-Error bad_file(const Pem& pem, std::string_view what) {
-  return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", pem.name(), what, openssl_reason()), {}};
-}
-
-using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
-
-[[nodiscard]] Result<Bio> open_pem(const Pem& pem, std::string& content, ReadFile how = read_file) {
-  if (pem.text.empty()) {
-    auto read = how(pem.file, kPemBytesMax);
-    if (!read) return fail(read.error().in("TLS file"));
-    content = *std::move(read);
-  } else {
-    if (pem.text.size() > kPemBytesMax) return fail(ErrorCode::invalid_argument, pem.name() + " is too long");
-    content = pem.text;
-  }
-  return Bio(BIO_new_mem_buf(content.data(), static_cast<int>(content.size())));
-}
-
-/// All certificates of a file. Error when there is none.
-[[nodiscard]] Result<std::vector<Certificate>> read_certificates(const Pem& pem) {
-  std::string content;
-  TRY(const Bio bio, open_pem(pem, content));
-  ERR_clear_error();
-  std::vector<Certificate> certificates;
-  while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) certificates.emplace_back(one);
-  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-  if (certificates.empty() || !at_end) return fail(bad_file(pem, "has no certificate that can be read"));
-  ERR_clear_error();
-  return certificates;
-}
-
-[[nodiscard]] Result<void> use_ca(SSL_CTX* context, const Pem& pem) {
-  TRY(const auto certificates, read_certificates(pem));
-  X509_STORE* store = SSL_CTX_get_cert_store(context);
-  for (const Certificate& one : certificates) {
-    if (X509_STORE_add_cert(store, one.get()) != 1) return fail(bad_file(pem, "can not be used as CA"));
-  }
-  return {};
-}
-
-[[nodiscard]] Result<void> use_certificate(SSL_CTX* context, const TlsFiles& files) {
-  const Pem certificate = certificate_of(files);
-  const Pem key_pem = key_of(files);
-  TRY(const auto certificates, read_certificates(certificate));
-  if (SSL_CTX_use_certificate(context, certificates.front().get()) != 1) {
-    return fail(bad_file(certificate, "can not be used"));
-  }
-  for (std::size_t i = 1; i < certificates.size(); ++i) {
-    if (SSL_CTX_add1_chain_cert(context, certificates[i].get()) != 1) {
-      return fail(bad_file(certificate, "can not be used"));
-    }
-  }
-  std::string content;
-  TRY(const Bio bio, open_pem(key_pem, content, read_secret_file));
-  // Without a callback OpenSSL would ask the terminal for the password of an encrypted key.
-  const auto no_password = [](char*, int, int, void*) { return 0; };
-  const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
-  OPENSSL_cleanse(content.data(), content.size());
-  if (!key) return fail(bad_file(key_pem, "has no key that can be read"));
-  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
-    return fail(bad_file(key_pem, fmt::format("does not belong to {}", certificate.name())));
-  }
-  return {};
-}
-
-[[nodiscard]] Result<Context> make_context(const TlsFiles& files) {
-  static std::once_flag once;
-  // The machine's configuration file of OpenSSL may name libraries to load.
-  std::call_once(once, [] { OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr); });
-  Context context(SSL_CTX_new(TLS_client_method()));
-  if (!context) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  // For TLS 1.2: a key of its own for each connection, and no padding for anybody to ask about (CBC). What etcd's and
-  // Kubernetes' own servers offer has these.
-  if (SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
-    return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
-  }
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  // The same bytes are offered again after a write that would block, from a buffer that may have moved.
-  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_read_ahead(context.get(), 1);  // one recv for all there is, instead of two a record
-  if (!ca_of(files).is_set()) return fail(ErrorCode::invalid_argument, "TLS needs the file of a CA");
-  TRY_VOID(use_ca(context.get(), ca_of(files)));
-  if (certificate_of(files).is_set() != key_of(files).is_set()) {
-    return fail(ErrorCode::invalid_argument, "TLS needs a certificate and its key, or neither");
-  }
-  if (certificate_of(files).is_set()) TRY_VOID(use_certificate(context.get(), files));
-  return context;
+/// Whether what both sides agreed on will do.
+bool speaks_as_asked(const SSL* connection, const TlsFiles& files) {
+  if (!files.http1) return tls::speaks_http2(connection);
+  const unsigned char* protocol = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(connection, &protocol, &size);
+  return size == 0 || std::equal(protocol, protocol + size, kAlpnHttp1.begin() + 1, kAlpnHttp1.end());
 }
 
 // ---------------------------------------------------------------- the handshake
 
-[[nodiscard]] Result<Connection> make_connection(SSL_CTX* context, const std::string& server_name,
-                                                 std::span<const unsigned char> alpn, const Endpoint& endpoint,
-                                                 Pipe& pipe) {
-  Connection connection(SSL_new(context));
-  Bio bio(BIO_new(transport_bio()));
-  if (!connection || !bio) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
-  BIO_set_data(bio.get(), &pipe);
-  BIO_set_init(bio.get(), 1);
-  BIO* const one = bio.release();  // the connection owns it from here on, for both directions
-  SSL_set_bio(connection.get(), one, one);
+[[nodiscard]] Result<Connection> connection_to(SSL_CTX* context, const TlsFiles& files, const Endpoint& endpoint,
+                                               Pipe& pipe) {
+  TRY(Connection connection, tls::make_connection(context, pipe));
   X509_VERIFY_PARAM* verify = SSL_get0_param(connection.get());
   X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+  const std::span<const unsigned char> alpn = alpn_of(files);
   bool set =
       SSL_set_alpn_protos(connection.get(), alpn.data(), static_cast<unsigned>(alpn.size())) == 0;  // its success
-  if (server_name.empty()) {
+  const std::string& server_name = files.server_name;
+  if (files.any_name) {
+    // The CA's signature alone decides.
+  } else if (server_name.empty()) {
     set = set && X509_VERIFY_PARAM_set1_ip_asc(verify, endpoint.host.c_str()) == 1;
   } else {
     set = set && X509_VERIFY_PARAM_set1_host(verify, server_name.c_str(), server_name.size()) == 1 &&
@@ -327,11 +87,9 @@ class Tls final : public TransportSecurity {
 
   [[nodiscard]] Result<std::unique_ptr<Transport>> secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,
                                                           const Clock& clock, Deadline deadline) const override {
-    TRY(const Context context, make_context(files_));
-    const std::span<const unsigned char> alpn =
-        files_.http1 ? std::span<const unsigned char>(kAlpnHttp1) : std::span<const unsigned char>(kAlpn);
+    TRY(const Context context, tls::make_context(files_, TLS_client_method()));
     auto pipe = std::make_unique<Pipe>(Pipe{plain.get(), 0});
-    TRY(Connection connection, make_connection(context.get(), files_.server_name, alpn, endpoint, *pipe));
+    TRY(Connection connection, connection_to(context.get(), files_, endpoint, *pipe));
     for (;;) {
       ERR_clear_error();
       pipe->readable = kReadableAtOnce;
@@ -348,11 +106,7 @@ class Tls final : public TransportSecurity {
         return fail(ErrorCode::deadline_exceeded, fmt::format("no TLS with {}: no answer in time", endpoint.text()));
       }
     }
-    const unsigned char* protocol = nullptr;
-    unsigned size = 0;
-    SSL_get0_alpn_selected(connection.get(), &protocol, &size);
-    if (files_.http1 ? size != 0 && !std::equal(protocol, protocol + size, alpn.begin() + 1, alpn.end())
-                     : size != 2 || !std::equal(protocol, protocol + size, kAlpn.begin() + 1)) {
+    if (!speaks_as_asked(connection.get(), files_)) {
       return fail(ErrorCode::unavailable, fmt::format("{} does not offer {}", endpoint.text(),
                                                       files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)"));
     }

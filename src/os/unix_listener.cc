@@ -19,8 +19,6 @@ namespace croft::os {
 namespace {
 
 constexpr int kBacklog = 512;
-/// Who is refused again and again must not keep the loop from its other work.
-constexpr int kRefusedAtOnce = 64;
 
 Error not_ours(const std::string& path, std::string_view why) {
   return {ErrorCode::already_exists, fmt::format("cannot listen on {}: {}", path, why), {}};
@@ -40,10 +38,6 @@ bool somebody_listens(const sockaddr_un& address, socklen_t size) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the interface of sockets
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return true;
   return errno != ECONNREFUSED && errno != ENOENT;
-}
-
-bool is_out_of_descriptors(int error_number) {
-  return error_number == EMFILE || error_number == ENFILE || error_number == ENOBUFS || error_number == ENOMEM;
 }
 
 }  // namespace
@@ -102,13 +96,13 @@ Result<void> UnixListener::open() {
     if (somebody_listens(address, size)) return fail(not_ours(path_, "another program listens there"));
     if (::unlink(path_.c_str()) != 0) return fail(system_error("replace", path_, errno));
   }
-  socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.is_open()) return fail(system_error("make a socket for", path_, errno));
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return fail(system_error("make a socket for", path_, errno));
   const FileAccess access = file_access();
   // Before bind: Linux takes the mode of the socket for the file, so that it is never open to others.
-  if (::fchmod(socket_.get(), 0600) != 0) return fail(system_error("restrict", path_, errno));
+  if (::fchmod(socket.get(), 0600) != 0) return fail(system_error("restrict", path_, errno));
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the interface of sockets
-  if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     return fail(system_error("listen on", path_, errno));
   }
   if (::lstat(path_.c_str(), &status) != 0) return fail(system_error("look at", path_, errno));
@@ -120,10 +114,8 @@ Result<void> UnixListener::open() {
   if (access.mode != 0600 && ::chmod(path_.c_str(), access.mode) != 0) {
     return fail(system_error("change the mode of", path_, errno));
   }
-  spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!spare_.is_open()) return fail(system_error("serve", path_, errno));
-  if (::listen(socket_.get(), kBacklog) != 0) return fail(system_error("listen on", path_, errno));
-  return {};
+  if (::listen(socket.get(), kBacklog) != 0) return fail(system_error("listen on", path_, errno));
+  return gate_.open(std::move(socket));
 }
 
 bool UnixListener::may_connect(int connection) const {
@@ -131,35 +123,14 @@ bool UnixListener::may_connect(int connection) const {
   return peer && std::find(options_.users.begin(), options_.users.end(), peer->uid) != options_.users.end();
 }
 
-/// Somebody waits whom we can't serve: with the spare descriptor he is told so at once, and looks for himself.
-void UnixListener::refuse_without_descriptor() {
-  ++counts_.no_descriptors;
-  spare_ = FileDescriptor();
-  { const FileDescriptor refused(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
-  spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  stuck_ = !spare_.is_open();  // somebody else took it
+std::optional<FileDescriptor> UnixListener::accept() {
+  return gate_.accept([this](int connection) { return may_connect(connection); });
 }
 
-std::optional<FileDescriptor> UnixListener::accept() {
-  stuck_ = false;
-  if (!spare_.is_open()) spare_ = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  for (int refused = 0; refused < kRefusedAtOnce && !stuck_; ++refused) {
-    FileDescriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection.is_open()) {
-      if (may_connect(connection.get())) {
-        ++counts_.accepted;
-        return connection;
-      }
-      ++counts_.foreign_users;
-    } else if (is_out_of_descriptors(errno)) {
-      refuse_without_descriptor();
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return {};
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      stuck_ = true;
-    }
-  }
-  return {};
+std::optional<Accepted> UnixListener::next() {
+  auto socket = accept();
+  if (!socket) return {};
+  return Accepted{*std::move(socket), nullptr};
 }
 
 Result<std::unique_ptr<Transport>> OwnPeer::secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,

@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/accept_gate.h"
 #include "os/file_descriptor.h"
 #include "os/file_lock.h"
+#include "os/grpc_listener.h"
 #include "os/transport.h"
 
 namespace croft::os {
@@ -25,7 +27,7 @@ struct UnixListenerOptions {
 /// A Unix socket with a gate, for a loop that waits for many descriptors: who connects is checked before a byte is
 /// read, and running out of descriptors refuses connections instead of ending the service. It never blocks. Not
 /// synchronised.
-class UnixListener {
+class UnixListener final : public GrpcListener {
  public:
   /// Makes the socket, and its directory (0755) when that is missing. A socket that a dead process left is
   /// replaced. Errors: already_exists when another process listens there or holds `<path>.lock`, or the path is
@@ -34,34 +36,26 @@ class UnixListener {
                                                                     const UnixListenerOptions& options,
                                                                     const Clock& clock);
   /// Removes the socket's file, if it is this one's still.
-  ~UnixListener();
-  UnixListener(const UnixListener&) = delete;
-  UnixListener& operator=(const UnixListener&) = delete;
+  ~UnixListener() override;
 
-  /// Readable when somebody waits to be accepted.
-  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
   /// The next connection, not blocking, of somebody who may connect; nothing when nobody else waits. Whoever may not is
   /// closed at once. After many of those it returns as well: descriptor() is readable still, then.
   [[nodiscard]] std::optional<FileDescriptor> accept();
-  /// After accept(): somebody waits who can be neither accepted nor refused, as there is no descriptor at all. To be
-  /// tried again after a pause: descriptor() stays readable.
-  [[nodiscard]] bool is_stuck() const { return stuck_; }
+  /// The same for a server: without a guard, the look at the user has been enough.
+  [[nodiscard]] std::optional<Accepted> next() override;
+  [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
   /// What removes the socket's file, if it is this one's still, so that nobody finds the way any more; from any thread,
   /// also after this object.
   [[nodiscard]] std::function<void()> file_remover() const;
-
-  struct Counts {
-    std::uint64_t accepted = 0;
-    std::uint64_t foreign_users = 0;   ///< refused: not among `users`
-    std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
-  };
-  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] std::function<void()> closer() const override { return file_remover(); }
+  [[nodiscard]] std::string where() const override { return path_; }
+  [[nodiscard]] const Counts& counts() const override { return gate_.counts(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock);
   [[nodiscard]] Result<void> open();
-  void refuse_without_descriptor();
   struct FileAccess {
     std::uint32_t mode = 0600;
     std::uint32_t owner = 0;
@@ -73,12 +67,9 @@ class UnixListener {
   const UnixListenerOptions options_;
   const Clock& clock_;
   FileLock lock_;
-  FileDescriptor socket_;
-  FileDescriptor spare_;  ///< given up for a moment when there are no others
-  bool stuck_ = false;
+  AcceptGate gate_;
   std::uint64_t inode_ = 0;
   std::uint64_t device_ = 0;
-  Counts counts_;
 };
 
 /// No TLS, but a look at who listens on a Unix socket: the process must belong to root or to this process's user.

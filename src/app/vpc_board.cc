@@ -1,0 +1,89 @@
+#include "app/vpc_board.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace croft::app {
+namespace {
+
+constexpr std::chrono::nanoseconds kLookAgain = std::chrono::minutes{10};
+/// Each of which somebody else was faster.
+constexpr int kTries = 4;
+
+}  // namespace
+
+Result<void> VpcBoard::publish(const cloud::Interface& interface, const Status& status, Deadline deadline) {
+  const wire::kube::IpamdRecord record{node_,       address_,   interface.subnet, status.free,
+                                       status.high, status.low, status.status};
+  if (own_ && own_->record == record && clock_.now().since_boot - own_at_ < kLookAgain) return {};
+  // With what was read before the first try needs one request; after a conflict it is read again.
+  const bool is_new = own_ && own_->record != record;
+  std::optional<wire::kube::Ipamd> before = std::exchange(own_, std::nullopt);
+  if (!is_new) before.reset();
+  for (int tries = 1;; ++tries) {
+    if (!before) {
+      TRY(before, objects_.ipamd(node_, deadline));
+    }
+    if (before && before->record == record) {
+      own_ = std::move(before);
+      break;
+    }
+    auto written = before ? objects_.update(*before, record, deadline) : objects_.create(node_, record, deadline);
+    if (written) {
+      own_ = *std::move(written);
+      break;
+    }
+    const ErrorCode code = written.error().code;
+    const bool again = code == ErrorCode::conflict || code == ErrorCode::already_exists || code == ErrorCode::not_found;
+    if (!again || tries == kTries) return fail(std::move(written).error());
+    before.reset();
+  }
+  own_at_ = clock_.now().since_boot;
+  return {};
+}
+
+Result<void> VpcBoard::clean_up(Deadline deadline) {
+  // The objects first: whose node comes in between is in the list of nodes.
+  TRY(const auto all, objects_.ipamds(deadline));
+  TRY(const std::set<std::string> nodes, objects_.node_names(deadline));
+  std::map<std::string, std::string> absent;
+  if (!nodes.contains(node_)) {
+    absent_.clear();
+    return {};
+  }
+  std::optional<Error> failed;
+  for (const auto& one : all) {
+    const std::string& node = one.record.node;
+    if (node.empty() || nodes.contains(node)) continue;
+    const auto before = absent_.find(one.meta.uid);
+    if (before == absent_.end() || before->second != node) {
+      absent.emplace(one.meta.uid, node);
+      continue;
+    }
+    const auto removed = objects_.remove_ipamd(one.meta, deadline);
+    // Changed meanwhile: it is looked at anew.
+    if (!removed && removed.error().code != ErrorCode::conflict && !failed) failed = removed.error();
+    if (!removed) absent.emplace(one.meta.uid, node);
+  }
+  absent_ = std::move(absent);
+  if (failed) return fail(*std::move(failed));
+  return {};
+}
+
+Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
+  TRY(const auto all, objects_.ipamds(deadline));
+  std::vector<engine::PeerAgents::Peer> peers;
+  for (const auto& one : all) {
+    const wire::kube::IpamdRecord& record = one.record;
+    if (record.node == node_ || record.node.empty() || record.address.empty()) continue;
+    if (record.subnet != subnet || record.status == "dry" || record.current <= 0) continue;
+    const auto free = std::min<std::int64_t>(record.current, std::numeric_limits<std::uint32_t>::max());
+    peers.push_back({record.node, record.address, record.subnet, static_cast<std::uint32_t>(free)});
+  }
+  std::stable_sort(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.free > b.free; });
+  return peers;
+}
+
+}  // namespace croft::app

@@ -1,0 +1,143 @@
+#include "app/vpc_board.h"
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "os/clock.h"
+#include "store/kube/fake_api_fixture.h"
+
+namespace croft::app {
+namespace {
+
+using store::kube::FakeApi;
+using store::kube::FakeCluster;
+using wire::kube::VpcIpClaimRecord;
+using Json = nlohmann::json;
+using namespace std::chrono_literals;
+
+const std::string kStocks = "/apis/vpc.uk8s.ucloud.cn/v1beta1/namespaces/kube-system/ipamds";
+
+class VpcBoardTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* node : {"node-a", "node-b"}) make_node(node);
+  }
+  void make_node(const std::string& name) { cluster_->make("/api/v1/nodes/" + name, {{"metadata", {{"name", name}}}}); }
+  void make_stock(const std::string& node, const std::string& subnet, int current, const std::string& status) {
+    cluster_->make(kStocks + "/" + node, {{"metadata", {{"name", node}, {"namespace", "kube-system"}}},
+                                          {"spec", {{"node", node}, {"addr", "10.0.0.3:7312"}, {"subnet", subnet}}},
+                                          {"status", {{"current", current}, {"status", status}}}});
+  }
+  [[nodiscard]] bool is_there(const std::string& node) const {
+    return !cluster_->object(kStocks + "/" + node).is_null();
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
+
+  os::SystemClock clock_;
+  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
+  FakeApi api_{cluster_, clock_};
+  VpcBoard board_{api_, clock_, "node-a", "10.0.0.2:7312"};
+  cloud::Interface interface_ = [] {
+    cloud::Interface made;
+    made.subnet = "subnet-1";
+    return made;
+  }();
+};
+
+TEST_F(VpcBoardTest, SaysHowTheStockIs) {
+  ASSERT_TRUE(board_.publish(interface_, {4, 3, 50, "normal"}, soon()));
+  Json object = cluster_->object(kStocks + "/node-a");
+  EXPECT_EQ(object["spec"], (Json{{"node", "node-a"}, {"addr", "10.0.0.2:7312"}, {"subnet", "subnet-1"}}));
+  EXPECT_EQ(object["status"], (Json{{"current", 4}, {"high", 50}, {"low", 3}, {"status", "normal"}}));
+  // Unchanged: not written again. Changed by another: overwritten with what is so now, and what he added stays.
+  ASSERT_TRUE(board_.publish(interface_, {4, 3, 50, "normal"}, soon()));
+  EXPECT_EQ(cluster_->object(kStocks + "/node-a"), object);
+  cluster_->edit(kStocks + "/node-a", [](Json& changed) {
+    changed["spec"]["addr"] = "wrong";
+    changed["more"] = 1;
+  });
+  ASSERT_TRUE(board_.publish(interface_, {1, 3, 50, "hungry"}, soon()));
+  object = cluster_->object(kStocks + "/node-a");
+  EXPECT_EQ(object["spec"]["addr"], "10.0.0.2:7312");
+  EXPECT_EQ(object["status"]["status"], "hungry");
+  EXPECT_EQ(object["more"], 1);
+}
+
+TEST_F(VpcBoardTest, FindsPeersOfTheSubnetTheRichestFirst) {
+  ASSERT_TRUE(board_.publish(interface_, {40, 3, 50, "normal"}, soon()));
+  make_stock("node-b", "subnet-1", 4, "normal");
+  make_stock("node-c", "subnet-1", 9, "normal");
+  make_stock("node-d", "subnet-2", 20, "normal");
+  make_stock("node-e", "subnet-1", 0, "dry");
+  cluster_->make(kStocks + "/nonsense", {{"metadata", {{"name", "nonsense"}}}, {"spec", 7}});
+  const auto peers = board_.peers("subnet-1", soon());
+  ASSERT_TRUE(peers) << peers.error().message;
+  ASSERT_EQ(peers->size(), 2U);
+  EXPECT_EQ((*peers)[0].node, "node-c");
+  EXPECT_EQ((*peers)[0].free, 9U);
+  EXPECT_EQ((*peers)[1].node, "node-b");
+  EXPECT_EQ((*peers)[1].address, "10.0.0.3:7312");
+}
+
+TEST_F(VpcBoardTest, CleansUpAtTheSecondLook) {
+  make_stock("node-b", "subnet-1", 4, "normal");
+  make_stock("gone", "subnet-1", 4, "normal");
+  make_stock("back", "subnet-1", 4, "normal");
+  ASSERT_TRUE(board_.clean_up(soon()));
+  EXPECT_TRUE(is_there("gone")) << "one look is not enough";
+  make_node("back");
+  make_stock("late", "subnet-1", 4, "normal");
+  ASSERT_TRUE(board_.clean_up(soon()));
+  EXPECT_FALSE(is_there("gone"));
+  EXPECT_TRUE(is_there("late"));
+  EXPECT_TRUE(is_there("back"));
+  EXPECT_TRUE(is_there("node-b"));
+  ASSERT_TRUE(board_.clean_up(soon()));
+  EXPECT_FALSE(is_there("late"));
+}
+
+TEST_F(VpcBoardTest, DoesNotBelieveAListOfNodesWithoutItself) {
+  VpcBoard stranger(api_, clock_, "stranger", "10.0.0.9:7312");
+  make_stock("gone", "subnet-1", 4, "normal");
+  ASSERT_TRUE(stranger.clean_up(soon()));
+  ASSERT_TRUE(stranger.clean_up(soon()));
+  EXPECT_TRUE(is_there("gone"));
+}
+
+TEST_F(VpcBoardTest, AMissingKindIsNamed) {
+  cluster_->do_not_serve(kStocks);
+  const auto published = board_.publish(interface_, {4, 3, 50, "normal"}, soon());
+  ASSERT_FALSE(published);
+  EXPECT_NE(published.error().message.find("ipamds.vpc.uk8s.ucloud.cn"), std::string::npos)
+      << published.error().message;
+  EXPECT_NE(published.error().message.find("crds-vpc.yaml"), std::string::npos) << published.error().message;
+}
+
+TEST_F(VpcBoardTest, FixedAddressesAreAttachedAndDetached) {
+  store::kube::VpcObjects objects(api_);
+  EXPECT_FALSE(objects.claim("default", "web-0", soon()).value());
+  VpcIpClaimRecord record;
+  record.ip = "10.0.0.9";
+  record.attached = true;
+  record.owner_stateful_set = "web";
+  const auto made = objects.create("default", "web-0", record, soon());
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(objects.create("default", "web-0", record, soon()).error().code, ErrorCode::already_exists);
+  EXPECT_EQ(objects.claims("default", soon()).value().size(), 1U);
+  record.attached = false;
+  const auto detached = objects.update(*made, record, soon());
+  ASSERT_TRUE(detached) << detached.error().message;
+  EXPECT_EQ(detached->record, record);
+  EXPECT_EQ(objects.update(*made, record, soon()).error().code, ErrorCode::conflict) << "of an older version";
+}
+
+TEST_F(VpcBoardTest, PodsAreTold) {
+  store::kube::VpcObjects objects(api_);
+  const std::vector<net::Address> addresses = {net::Address::parse("10.0.0.5").value()};
+  EXPECT_EQ(objects.annotate_pod("default", "web-0", "u", addresses, soon()).error().code, ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace croft::app

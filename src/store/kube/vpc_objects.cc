@@ -1,0 +1,220 @@
+#include "store/kube/vpc_objects.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+#include "wire/kube/requests.h"
+
+namespace croft::store::kube {
+namespace {
+
+using Outcome = Answer::Outcome;
+using wire::kube::ApiResource;
+
+constexpr ApiResource kVpcNodes{"", "v1", "nodes"};
+constexpr ApiResource kVpcPods{"", "v1", "pods"};
+constexpr std::int64_t kVpcPage = 500;
+/// How often a list is begun anew when its place is lost (410) or it is too large at once.
+constexpr int kVpcListTries = 4;
+constexpr int kHttpUnprocessable = 422;
+
+std::string full_name(const ApiResource& resource) {
+  return resource.group.empty() ? std::string(resource.resource)
+                                : fmt::format("{}.{}", resource.resource, resource.group);
+}
+
+Error vpc_error(const Answer& answer, const ApiResource& resource, std::string_view name) {
+  const std::string what =
+      name.empty() ? full_name(resource) : fmt::format("{} {}", full_name(resource), net::echo(name));
+  Error error = Error(answer.error).in(what);
+  if (error.code == ErrorCode::permission_denied) {
+    error.message += "; kubectl apply -f deploy/kubernetes/cni-vpc-ipamd.yml allows it";
+  } else if (answer.http_status == 404 && !resource.group.empty() && answer.status.name.empty()) {
+    error.message += fmt::format(
+        "; is the CustomResourceDefinition {} missing? kubectl apply -f "
+        "deploy/kubernetes/crds-vpc.yaml makes it",
+        full_name(resource));
+  }
+  return error;
+}
+
+/// There is no such object, though the cluster knows the kind.
+bool is_vpc_absent(const Answer& answer) {
+  return answer.outcome == Outcome::refused && answer.http_status == 404 && !answer.status.name.empty();
+}
+
+struct Place {
+  const ApiResource& resource;
+  std::string_view name_space, name;
+};
+
+[[nodiscard]] Result<std::optional<std::string>> read_one(Api& api, const Place& place, Deadline deadline) {
+  Request request;
+  TRY(request.path, wire::kube::object_path(place.resource, place.name_space, place.name));
+  Answer answer = api.call(request, deadline);
+  if (is_vpc_absent(answer)) return std::optional<std::string>();
+  if (answer.outcome != Outcome::done) return fail(vpc_error(answer, place.resource, place.name));
+  return std::optional(std::move(answer.body));
+}
+
+[[nodiscard]] Result<std::string> write_one(Api& api, Request::Method method, const Place& place, std::string body,
+                                            Deadline deadline) {
+  Request request;
+  request.method = method;
+  request.body = std::move(body);
+  if (method == Request::Method::post) {
+    TRY(request.path, wire::kube::collection_path(place.resource, place.name_space));
+  } else {
+    TRY(request.path, wire::kube::object_path(place.resource, place.name_space, place.name));
+  }
+  Answer answer = api.call(request, deadline);
+  if (answer.outcome != Outcome::done) return fail(vpc_error(answer, place.resource, place.name));
+  return std::move(answer.body);
+}
+
+}  // namespace
+
+Result<void> VpcObjects::each(const ApiResource& resource, const std::string& name_space,
+                              const std::function<Result<void>(const wire::kube::ApiListPage::Item&)>& take,
+                              const std::function<void()>& begin, Deadline deadline) {
+  TRY(const std::string collection, wire::kube::collection_path(resource, name_space));
+  wire::kube::ApiListQuery query;
+  query.limit = kVpcPage;
+  begin();
+  for (int tries = 1;;) {
+    Request request;
+    request.path = wire::kube::list_path(collection, query);
+    const Answer answer = api_.call(request, deadline);
+    if (answer.outcome != Outcome::done) {
+      if (answer.error.code != ErrorCode::too_old || ++tries > kVpcListTries) {
+        return fail(vpc_error(answer, resource, {}));
+      }
+      query.continue_token.clear();
+      begin();
+      continue;
+    }
+    TRY(const wire::kube::ApiListPage page, wire::kube::decode_list(answer.body));
+    for (const auto& item : page.items) TRY_VOID(take(item));
+    if (page.continue_token.empty()) return {};
+    query.continue_token = page.continue_token;
+  }
+}
+
+Result<std::vector<VpcObjects::NamedIpamd>> VpcObjects::ipamds(Deadline deadline) {
+  std::vector<NamedIpamd> all;
+  TRY_VOID(each(
+      wire::kube::kIpamds, std::string(wire::kube::kIpamdNamespace),
+      [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
+        auto record = wire::kube::decode_ipamd_record(item.value);
+        if (record) all.push_back({item.meta, *std::move(record)});
+        return {};
+      },
+      [&] { all.clear(); }, deadline));
+  return all;
+}
+
+Result<std::optional<wire::kube::Ipamd>> VpcObjects::ipamd(const std::string& name, Deadline deadline) {
+  TRY(auto body, read_one(api_, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, name}, deadline));
+  if (!body) return std::optional<wire::kube::Ipamd>();
+  TRY(wire::kube::Ipamd one, wire::kube::decode_ipamd(*std::move(body)));
+  return std::optional(std::move(one));
+}
+
+Result<wire::kube::Ipamd> VpcObjects::create(const std::string& name, const wire::kube::IpamdRecord& record,
+                                             Deadline deadline) {
+  TRY(std::string body, write_one(api_, Request::Method::post, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, name},
+                                  wire::kube::encode_new(name, record), deadline));
+  return wire::kube::decode_ipamd(std::move(body));
+}
+
+Result<wire::kube::Ipamd> VpcObjects::update(const wire::kube::Ipamd& before, const wire::kube::IpamdRecord& record,
+                                             Deadline deadline) {
+  TRY(std::string changed, wire::kube::encode_changed(before, record));
+  TRY(std::string body,
+      write_one(api_, Request::Method::put, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, before.meta.name},
+                std::move(changed), deadline));
+  return wire::kube::decode_ipamd(std::move(body));
+}
+
+Result<void> VpcObjects::remove_ipamd(const wire::kube::ApiMeta& seen, Deadline deadline) {
+  Request request;
+  request.method = Request::Method::delete_object;
+  TRY(request.path, wire::kube::object_path(wire::kube::kIpamds, wire::kube::kIpamdNamespace, seen.name));
+  request.body = wire::kube::encode_delete_options({seen.uid, seen.resource_version});
+  const Answer answer = api_.call(request, deadline);
+  if (answer.outcome == Outcome::done || is_vpc_absent(answer)) return {};
+  return fail(vpc_error(answer, wire::kube::kIpamds, seen.name));
+}
+
+Result<std::set<std::string>> VpcObjects::node_names(Deadline deadline) {
+  std::set<std::string> names;
+  TRY_VOID(each(
+      kVpcNodes, {},
+      [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
+        names.insert(item.meta.name);
+        return {};
+      },
+      [&] { names.clear(); }, deadline));
+  return names;
+}
+
+Result<std::vector<VpcObjects::NamedClaim>> VpcObjects::claims(const std::string& name_space, Deadline deadline) {
+  std::vector<NamedClaim> all;
+  TRY_VOID(each(
+      wire::kube::kVpcIpClaims, name_space,
+      [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
+        TRY(wire::kube::VpcIpClaimRecord record, wire::kube::decode_vpc_ip_claim_record(item.value));
+        all.push_back({item.meta, std::move(record)});
+        return {};
+      },
+      [&] { all.clear(); }, deadline));
+  return all;
+}
+
+Result<std::optional<wire::kube::VpcIpClaim>> VpcObjects::claim(const std::string& name_space, const std::string& pod,
+                                                                Deadline deadline) {
+  TRY(auto body, read_one(api_, {wire::kube::kVpcIpClaims, name_space, pod}, deadline));
+  if (!body) return std::optional<wire::kube::VpcIpClaim>();
+  TRY(wire::kube::VpcIpClaim one, wire::kube::decode_vpc_ip_claim(*std::move(body)));
+  return std::optional(std::move(one));
+}
+
+Result<wire::kube::VpcIpClaim> VpcObjects::create(const std::string& name_space, const std::string& pod,
+                                                  const wire::kube::VpcIpClaimRecord& record, Deadline deadline) {
+  TRY(std::string body, write_one(api_, Request::Method::post, {wire::kube::kVpcIpClaims, name_space, pod},
+                                  wire::kube::encode_new(name_space, pod, record), deadline));
+  return wire::kube::decode_vpc_ip_claim(std::move(body));
+}
+
+Result<wire::kube::VpcIpClaim> VpcObjects::update(const wire::kube::VpcIpClaim& before,
+                                                  const wire::kube::VpcIpClaimRecord& record, Deadline deadline) {
+  TRY(std::string changed, wire::kube::encode_changed(before, record));
+  TRY(std::string body,
+      write_one(api_, Request::Method::put, {wire::kube::kVpcIpClaims, before.meta.name_space, before.meta.name},
+                std::move(changed), deadline));
+  return wire::kube::decode_vpc_ip_claim(std::move(body));
+}
+
+Result<void> VpcObjects::annotate_pod(const std::string& name_space, const std::string& pod, const std::string& uid,
+                                      const std::vector<net::Address>& addresses, Deadline deadline) {
+  Request request;
+  request.method = Request::Method::patch;
+  request.content_type = "application/merge-patch+json";
+  TRY(request.path, wire::kube::object_path(kVpcPods, name_space, pod));
+  request.body = wire::kube::encode_pod_addresses_patch(uid, addresses);
+  const Answer answer = api_.call(request, deadline);
+  if (answer.outcome == Outcome::done) return {};
+  // A UID does not change: the server refuses the patch of another pod as invalid.
+  if (answer.http_status == kHttpUnprocessable) {
+    for (const auto& cause : answer.status.causes) {
+      if (cause.field != "metadata.uid") continue;
+      return fail(ErrorCode::conflict,
+                  fmt::format("pod {}/{}: it is another one by now", net::echo(name_space), net::echo(pod)));
+    }
+  }
+  return fail(vpc_error(answer, kVpcPods, fmt::format("{}/{}", name_space, pod)));
+}
+
+}  // namespace croft::store::kube
