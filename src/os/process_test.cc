@@ -38,5 +38,15 @@ TEST(StandardStreams, ThatAreMissingAreNobodyElses) {
   }
 }
 
+TEST(Process, IsKnownByItsNumberAndItsBeginning) {
+  const ProcessName own = own_process();
+  EXPECT_NE(own.id, 0U);
+  EXPECT_NE(own.began, 0U);
+  EXPECT_TRUE(is_running(own));
+  EXPECT_FALSE(is_running({own.id, own.began + 1})) << "one of the same number, later";
+  EXPECT_FALSE(is_running({4'000'000'000U, own.began}));
+  EXPECT_FALSE(is_running({}));
+}
+
 }  // namespace
 }  // namespace croft::os

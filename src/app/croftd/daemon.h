@@ -24,6 +24,7 @@ struct Daemon {
 void add_controller_command(CLI::App& app, Daemon& daemon);
 void add_agent_command(CLI::App& app, Daemon& daemon);
 void add_install_command(CLI::App& app, Daemon& daemon);
+void add_vpc_agent_command(CLI::App& app, Daemon& daemon);
 
 struct PluginKubeconfigOptions;
 /// For who writes it first, and for who keeps it.

@@ -3,6 +3,7 @@
 //   controller   one or several in a cluster: collects what is left over        controller.cc
 //   agent        one on each node: serves the plugins of the node                agent.cc
 //   install      on each node, once: the plugin and its configuration             install.cc
+//   vpc-agent    one on each node of a cloud: a stock of its addresses            vpc_agent.cc
 //   completion, man   what a shell and man(1) read of it                         app/cli/program.cc
 
 #include <algorithm>
@@ -35,6 +36,7 @@ constexpr void (*kSubcommands[])(CLI::App&, Daemon&) = {
     add_controller_command,
     add_agent_command,
     add_install_command,
+    add_vpc_agent_command,
 };
 
 std::vector<std::string> examples_of(std::string_view path) {
@@ -48,6 +50,8 @@ std::vector<std::string> examples_of(std::string_view path) {
       {"install", "croftd install --main-plugin ptp --store kube:"},
       {"install", "croftd install --main-plugin bridge --store sqlite:/var/lib/croft/croft.db"},
       {"install", "croftd install --uninstall"},
+      {"vpc-agent", "croftd vpc-agent --low-water-mark 110 --high-water-mark 110"},
+      {"vpc-agent", "cni-vpc-ipamd -availablePodIPLowWatermark=3 -availablePodIPHighWatermark=50"},
       {"completion", "source <(croftd completion bash)"},
       {"man", "croftd man /usr/local/share/man/man8"},
   };
@@ -56,6 +60,19 @@ std::vector<std::string> examples_of(std::string_view path) {
     if (command == path) lines.emplace_back(line);
   }
   return lines;
+}
+
+/// Called as UK8S' agent, with flags as Go's package takes them: `-name=value`, `-name value` of a switch without
+/// value.
+std::vector<std::string> as_vpc_agent(int argc, char** argv) {
+  std::vector<std::string> arguments = {argv[0], "vpc-agent"};
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    const bool is_long = argument.size() > 2 && argument[0] == '-' && argument[1] != '-';
+    arguments.push_back(is_long ? "-" + argument : std::move(argument));
+  }
+  if (argc == 2 && arguments[2] == "version") arguments = {argv[0], "--version"};
+  return arguments;
 }
 
 int run(int argc, char** argv) {
@@ -71,6 +88,16 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   for (const auto add : kSubcommands) add(app, daemon);
   add_page_commands(app, examples_of, 8, [&daemon](std::function<Result<int>()> run) { daemon.run = std::move(run); });
+  const std::string_view called_as = argc > 0 ? argv[0] : "";
+  std::vector<std::string> agents;
+  std::vector<char*> agents_argv;
+  if (called_as.substr(called_as.rfind('/') + 1) == "cni-vpc-ipamd") {
+    agents = as_vpc_agent(argc, argv);
+    for (std::string& argument : agents) agents_argv.push_back(argument.data());
+    argc = static_cast<int>(agents_argv.size());
+    agents_argv.push_back(nullptr);
+    argv = agents_argv.data();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -172,6 +172,8 @@ class AgentServer::Parts {
   Door door_;
 };
 
+void silence_protobuf() { google::protobuf::SetLogHandler(nullptr); }
+
 AgentServer::AgentServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 AgentServer::~AgentServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}); }
@@ -179,8 +181,7 @@ AgentServer::~AgentServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}
 Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
                                                         std::unique_ptr<os::UnixListener> listener,
                                                         const AgentServerOptions& options, const Clock& clock) {
-  // What it says is of a peer's faults, who is told himself, and may quote him.
-  google::protobuf::SetLogHandler(nullptr);
+  silence_protobuf();
   os::GrpcServerOptions server_options;
   server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
   TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));

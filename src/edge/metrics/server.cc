@@ -111,6 +111,16 @@ MetricsServer::~MetricsServer() = default;
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metrics, const MetricsAddress& address,
                                                             const Health* health) {
+  return start_with(metrics.collectable(), address, health);
+}
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const StockMetrics& metrics, const MetricsAddress& address,
+                                                            const Health* health) {
+  return start_with(metrics.collectable(), address, health);
+}
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::start_with(const std::weak_ptr<prometheus::Collectable>& metrics,
+                                                                 const MetricsAddress& address, const Health* health) {
   if (address.host.is_v6() && mg_check_feature(MG_FEATURES_IPV6) == 0) {
     return fail(
         ErrorCode::refused_by_configuration,
@@ -140,7 +150,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const Metrics& metri
     told_health = nullptr;
     return fail(ErrorCode::already_exists, fmt::format("metrics can't be served at {}: {}", address.text(), complaint));
   }
-  parts->exposer().RegisterCollectable(metrics.collectable());
+  parts->exposer().RegisterCollectable(metrics);
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(parts)));
 }
 

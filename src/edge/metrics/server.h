@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "edge/metrics/health.h"
 #include "edge/metrics/metrics.h"
+#include "edge/metrics/stock_metrics.h"
 #include "net/address.h"
 
 namespace croft::edge {
@@ -34,6 +35,10 @@ class MetricsServer {
   [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> start(const Metrics& metrics,
                                                                     const MetricsAddress& address,
                                                                     const Health* health = nullptr);
+  /// The same of a stock of cloud addresses.
+  [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> start(const StockMetrics& metrics,
+                                                                    const MetricsAddress& address,
+                                                                    const Health* health = nullptr);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
@@ -41,6 +46,8 @@ class MetricsServer {
  private:
   class Parts;
   explicit MetricsServer(std::unique_ptr<Parts> parts);
+  [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> start_with(
+      const std::weak_ptr<prometheus::Collectable>& metrics, const MetricsAddress& address, const Health* health);
   std::unique_ptr<Parts> parts_;
 };
 

@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <google/protobuf/stubs/logging.h>
-
 #include "edge/agent/health.h"
+#include "edge/agent/server.h"
 #include "wire/vpc/messages.h"
 
 namespace croft::edge {
@@ -140,7 +139,7 @@ class StockServer::Parts {
   Parts(const StockWorld& world, const Clock& clock)
       : clock_(clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {}
 
-  [[nodiscard]] Result<void> open_door(std::unique_ptr<os::UnixListener> listener, const DoorRules& rules) {
+  [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules) {
     os::GrpcServerOptions options;
     options.session.message_bytes_max = vpc::kRequestBytesMax;
     options.idle_max = std::chrono::minutes{5};
@@ -193,14 +192,13 @@ class StockServer::Parts {
 };
 
 StockServer::StockServer(const StockWorld& world, const Clock& clock) {
-  // What it says is of a peer's faults, who is told himself, and may quote him.
-  google::protobuf::SetLogHandler(nullptr);
+  silence_protobuf();
   parts_ = std::make_unique<Parts>(world, clock);
 }
 
 StockServer::~StockServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}); }
 
-Result<void> StockServer::open_door(std::unique_ptr<os::UnixListener> listener, const DoorRules& rules) {
+Result<void> StockServer::open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules) {
   return parts_->open_door(std::move(listener), rules);
 }
 

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "edge/vpc/stock_service.h"
+#include "os/grpc_listener.h"
 #include "os/grpc_server.h"
-#include "os/unix_listener.h"
 
 namespace croft::edge {
 
@@ -29,7 +29,7 @@ class StockServer {
   StockServer& operator=(const StockServer&) = delete;
 
   /// Serves on this listener too, from now on.
-  [[nodiscard]] Result<void> open_door(std::unique_ptr<os::UnixListener> listener, const DoorRules& rules);
+  [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules);
 
   [[nodiscard]] StockService& service();
   /// What gRPC's service of health says from now on: "not serving" at first.

@@ -17,6 +17,7 @@
 #include "os/grpc_channel.h"
 #include "os/random.h"
 #include "os/scratch_directory.h"
+#include "os/unix_listener.h"
 #include "store/cached/cached_store.h"
 #include "store/memory/memory_store.h"
 #include "wire/vpc/messages.h"

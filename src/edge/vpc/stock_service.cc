@@ -61,7 +61,7 @@ std::size_t bucket_of(nanoseconds delay) {
   return bucket;
 }
 
-Result<std::optional<net::Address>> address_of(const std::string& text) {
+[[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
   if (text.empty()) return std::optional<net::Address>();
   TRY(const net::Address address, net::Address::parse(text));
   return std::optional(address);

@@ -1,0 +1,72 @@
+#include "edge/vpc/peer_agents.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "os/endpoint.h"
+#include "os/grpc_channel.h"
+#include "wire/vpc/messages.h"
+
+namespace croft::edge {
+namespace {
+
+namespace vpc = wire::vpc;
+
+/// docs/reference/warm-pool.md#borrowing: a dead peer costs no more than this.
+constexpr std::chrono::seconds kConnectMax{1};
+
+[[nodiscard]] Result<os::Endpoint> endpoint_of(const std::string& address) {
+  const bool has_scheme = address.starts_with("unix:") || address.find("://") != std::string::npos;
+  return os::Endpoint::parse(has_scheme ? address : "https://" + address);
+}
+
+Deadline sooner(Deadline a, Deadline b) { return {std::min(a.at_since_boot, b.at_since_boot)}; }
+
+}  // namespace
+
+Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
+                                              const std::string& request, Deadline deadline) {
+  TRY(const os::Endpoint endpoint, endpoint_of(peer.address));
+  const bool is_tcp = endpoint.kind == os::Endpoint::Kind::tcp;
+  if (is_tcp && (security_ == nullptr || !endpoint.secure)) {
+    return fail(ErrorCode::refused_by_configuration,
+                "peers are spoken to with certificates only: give --tls-ca, --tls-certificate and --tls-key");
+  }
+  os::GrpcOptions options;
+  options.message_bytes_max = vpc::kRequestBytesMax;
+  const Deadline first = sooner(deadline, Deadline::after(clock_.now(), kConnectMax));
+  TRY(const auto channel,
+      os::GrpcChannel::connect(endpoint, is_tcp ? security_.get() : nullptr, options, clock_, first));
+  TRY_VOID(channel->wait_until_ready(first));
+  // Upper case, as its own protocol has it.
+  std::string text = mac.to_string();
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c; });
+  const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip),
+                                            vpc::encode(vpc::BorrowRequest{text, subnet, request}), deadline);
+  if (!reply.status.ok()) {
+    const std::string why = peer.node + ": " + reply.status.message;
+    if (reply.status.surely_not_processed) return fail(ErrorCode::unavailable, why);
+    // A lender of before this protocol says INTERNAL whatever became of its move; one that says nothing, or that it
+    // does not know, leaves the cloud to be asked.
+    const bool is_known = reply.status.from_server && reply.status.code != os::GrpcCode::deadline_exceeded &&
+                          reply.status.code != os::GrpcCode::internal && reply.status.code != os::GrpcCode::unavailable;
+    if (!is_known) return fail(ErrorCode::unknown_outcome, why);
+    return fail(reply.status.code == os::GrpcCode::resource_exhausted ? ErrorCode::exhausted : ErrorCode::unavailable,
+                why);
+  }
+  const auto answer = vpc::decode_network_answer(reply.message);
+  if (!answer || !answer->network) return fail(ErrorCode::unknown_outcome, peer.node + " answered without an address");
+  const auto lent = vpc::warm_address_of(*answer->network);
+  if (!lent) return fail(ErrorCode::unknown_outcome, peer.node + ": " + lent.error().message);
+  cloud::CloudAddress address;
+  address.address = lent->address;
+  address.prefix_length = lent->prefix_length;
+  address.gateway = lent->gateway;
+  address.mac = mac;
+  address.vpc = lent->vpc;
+  address.subnet = lent->subnet.empty() ? subnet : lent->subnet;
+  return address;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/warm_ports.h"
+#include "os/transport.h"
+
+namespace croft::edge {
+
+/// The agents of other nodes by gRPC: over TCP with certificates on both sides, or a Unix socket (`unix:/path`) where
+/// several agents share a machine. Who they are `directory` tells.
+class GrpcPeers final : public engine::PeerAgents {
+ public:
+  using Directory = std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)>;
+  /// `security` may be null: then TCP is spoken to nobody. `clock` outlives it.
+  GrpcPeers(Directory directory, std::shared_ptr<const os::TransportSecurity> security, const Clock& clock)
+      : directory_(std::move(directory)), security_(std::move(security)), clock_(clock) {}
+
+  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) override {
+    return directory_(subnet, deadline);
+  }
+  /// Connects within a second, or it did not answer at all. Errors also: permission_denied (a certificate is refused).
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
+                                                   const std::string& request, Deadline deadline) override;
+
+ private:
+  const Directory directory_;
+  const std::shared_ptr<const os::TransportSecurity> security_;
+  const Clock& clock_;
+};
+
+}  // namespace croft::edge
