@@ -56,7 +56,7 @@ TEST(Certificates, RefuseWhatIsNone) {
   EXPECT_FALSE(make_node_certificate(*authority, std::string(254, 'a'), kYear));
   EXPECT_FALSE(make_node_certificate(*authority, "node-1", {kYear.until, kYear.from}));
   for (const std::string& pem : {std::string(), std::string("garbage"), authority->key,
-                                authority->certificate.substr(0, authority->certificate.size() / 2)}) {
+                                 authority->certificate.substr(0, authority->certificate.size() / 2)}) {
     EXPECT_FALSE(certificate_facts(pem));
     EXPECT_FALSE(is_signed_by(pem, authority->certificate));
     EXPECT_FALSE(make_node_certificate({pem, authority->key}, "node-1", kYear));
