@@ -82,7 +82,9 @@ class TlsListenerTest : public testing::Test {
   [[nodiscard]] TlsListenerOptions options() {
     TlsListenerOptions made;
     made.host = "127.0.0.1";
-    made.files = {path("ca.crt"), path("server.crt"), path("server.key"), {}, false, {}, {}, {}};
+    made.files.ca_file = path("ca.crt");
+    made.files.certificate_file = path("server.crt");
+    made.files.key_file = path("server.key");
     made.tell = [this](const std::string& text) {
       const std::lock_guard lock(mutex_);
       told_ += text + "\n";
