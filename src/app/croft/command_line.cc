@@ -121,6 +121,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_service_commands(app, line);
   add_store_commands(app, line);
   add_record_commands(app, line);
+  add_vpc_certificates_command(app, line);
   add_self_commands(app, line);
 }
 

@@ -1,0 +1,148 @@
+"""The kinds and the manifest of the agents of VPC addresses, on a real API server.
+
+usage: kube_vpc.py BIN_DIR VERSION
+
+The CustomResourceDefinitions are taken and serve what the agents write, and keep members that they do not know; every
+object of the manifest is taken (dry run); its account may do what an agent does and no more; a pod's addresses are
+written for the pod of that UID only.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+from kube_apiserver_lib import KubeApiserver, Refused
+from lib import Failure, World, main, require_programs, wait_for
+
+DEPLOY = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
+GROUP = "/apis/vpc.uk8s.ucloud.cn/v1beta1"
+STOCKS = f"{GROUP}/namespaces/kube-system/ipamds"
+CLAIMS = f"{GROUP}/namespaces/default/vpcipclaims"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+WHERE = {"CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+         "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
+         "ClusterRole": f"{RBAC}/clusterroles", "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+         "Role": f"{RBAC}/namespaces/kube-system/roles", "RoleBinding": f"{RBAC}/namespaces/kube-system/rolebindings",
+         "DaemonSet": "/apis/apps/v1/namespaces/kube-system/daemonsets"}
+# group, resource, namespace, verbs that are allowed, verbs that are not
+RIGHTS = [("", "nodes", "", ("get", "list"), ("update", "patch", "delete")),
+          ("", "pods", "default", ("get", "list", "watch", "patch"), ("create", "update", "delete")),
+          ("vpc.uk8s.ucloud.cn", "ipamds", "kube-system", ("get", "list", "create", "update", "delete"), ("patch",)),
+          ("vpc.uk8s.ucloud.cn", "ipamds", "default", (), ("get", "create")),
+          ("vpc.uk8s.ucloud.cn", "vpcipclaims", "default", ("get", "list", "watch", "create", "update"), ("delete",)),
+          ("", "secrets", "kube-system", (), ("get", "list"))]
+
+
+def check(is_so, what):
+    if not is_so:
+        raise Failure(what)
+
+
+def refused(code, call, *arguments):
+    try:
+        call(*arguments)
+    except Refused as why:
+        check(why.code == code, f"{arguments}: {why}")
+        return why
+    raise Failure(f"{arguments}: taken")
+
+
+def put_manifest(kube, name):
+    for document in re.split(r"^---$", (DEPLOY / name).read_text(), flags=re.MULTILINE):
+        kind = re.search(r"^kind: (\w+)$", document, re.MULTILINE)
+        if kind:
+            # Unknown or doubled members are an error, which the server passes over without the second parameter.
+            kube._send("POST", WHERE[kind[1]] + "?fieldValidation=Strict", document.encode(), media="application/yaml")
+
+
+def check_kinds(kube):
+    put_manifest(kube, "crds-vpc.yaml")
+    stock = {"apiVersion": "vpc.uk8s.ucloud.cn/v1beta1", "kind": "Ipamd",
+             "metadata": {"name": "node-a", "namespace": "kube-system"},
+             "spec": {"node": "node-a", "addr": "10.0.0.2:7312", "subnet": "subnet-1", "later": {"x": [1]}},
+             "status": {"current": 4, "high": 50, "low": 3, "status": "normal"}, "more": 7}
+
+    def made():
+        try:
+            return kube.call("POST", STOCKS, stock)
+        except Refused as why:
+            check(why.code == 404, str(why))
+            return None
+    got = wait_for(made, "the new kind is served", 60)
+    for member in ("spec", "status", "more"):
+        check(got[member] == stock[member], f"{member}: {got}")
+    old = got["metadata"]["resourceVersion"]
+    got["status"]["current"] = 5
+    kube.call("PUT", f"{STOCKS}/node-a", got)
+    refused(409, kube.call, "PUT", f"{STOCKS}/node-a", {**got, "metadata": {**got["metadata"], "resourceVersion": old}})
+    refused(422, kube.call, "POST", STOCKS, {**stock, "metadata": {"name": "b"}, "status": {"current": "many"}})
+    claim = {"apiVersion": "vpc.uk8s.ucloud.cn/v1beta1", "kind": "VpcIpClaim",
+             "metadata": {"name": "web-0", "labels": {"attached": "true", "owner-statefulset": "web"},
+                          "finalizers": ["cni-vpc-ipamd"]},
+             "spec": {"ip": "10.0.0.9", "mask": "255.255.0.0", "gateway": "10.0.0.1", "subnetId": "s", "vpcId": "v"},
+             "status": {"attached": True, "lastDetachtime": "", "releaseTime": "Never", "sandboxId": "x", "mac": "y",
+                        "zone": "z"}}
+
+    def claimed():
+        try:
+            return kube.call("POST", CLAIMS, claim)
+        except Refused as why:
+            check(why.code == 404, str(why))
+            return None
+    got = wait_for(claimed, "the kind of claims is served", 60)
+    check(got["metadata"]["finalizers"] == ["cni-vpc-ipamd"], f"{got}")
+    kube.call("DELETE", f"{CLAIMS}/web-0")
+    got = kube.call("GET", f"{CLAIMS}/web-0")
+    check("deletionTimestamp" in got["metadata"], "an attached claim is held by its finalizer")
+    got["metadata"]["finalizers"] = []
+    kube.call("PUT", f"{CLAIMS}/web-0", got)
+    refused(404, kube.call, "GET", f"{CLAIMS}/web-0")
+
+
+def check_manifest(kube):
+    put_manifest(kube, "cni-vpc-ipamd.yml")
+    made = kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")
+    template = made["spec"]["template"]
+    check(template["metadata"]["labels"] == {"app": "cni-vpc-ipamd"}, f"{template}")
+    check(template["spec"]["hostNetwork"] and template["spec"]["priorityClassName"] == "system-node-critical", "")
+    user = "system:serviceaccount:kube-system:cni-vpc-ipamd"
+    for group, resource, namespace, allowed, forbidden in RIGHTS:
+        for verb in allowed + forbidden:
+            answer = kube.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": user, "groups": ["system:serviceaccounts", "system:authenticated"],
+                         "resourceAttributes": {"group": group, "resource": resource, "namespace": namespace,
+                                                "verb": verb}}})
+            check(answer["status"]["allowed"] == (verb in allowed), f"{verb} {resource} in {namespace!r}: {answer}")
+
+
+def check_annotation(kube):
+    kube.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    pod = kube.call("POST", "/api/v1/namespaces/default/pods", {
+        "metadata": {"name": "web-0", "annotations": {"kept": "yes"}},
+        "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})
+
+    def patch(uid):
+        body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5/32",
+                                                         "cni.projectcalico.org/podIPs": "10.0.0.5/32"}}}
+        # As the agent sends it, byte for byte: wire_kube_vpc_test.
+        return json.loads(kube._send("PATCH", "/api/v1/namespaces/default/pods/web-0", json.dumps(body).encode(),
+                                     media="application/merge-patch+json"))
+    got = patch(pod["metadata"]["uid"])["metadata"]["annotations"]
+    check(got["cni.projectcalico.org/podIP"] == "10.0.0.5/32" and got["kept"] == "yes", f"{got}")
+    why = refused(422, patch, "00000000-0000-4000-8000-000000000001")
+    check("metadata.uid" in why.message, f"what annotate_pod() goes by: {why}")
+
+
+def test():
+    require_programs("etcd", "openssl")
+    with World("kube-vpc", sys.argv[1]) as world:
+        with KubeApiserver(world, sys.argv[2]) as kube:
+            check_kinds(kube)
+            check_manifest(kube)
+            check_annotation(kube)
+
+
+if __name__ == "__main__":
+    main(test, 300)
