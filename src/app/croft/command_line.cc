@@ -12,6 +12,7 @@
 
 #include "app/cli/command_model.h"
 #include "app/croft/examples.h"
+#include "app/croft/vpc_commands.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
 #include "edge/error_table.h"
@@ -121,6 +122,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_service_commands(app, line);
   add_store_commands(app, line);
   add_record_commands(app, line);
+  add_vpc_commands(app, line);
   add_vpc_certificates_command(app, line);
   add_self_commands(app, line);
 }

@@ -14,6 +14,7 @@
 #include "app/croft/command_line.h"
 #include "app/croft/examples.h"
 #include "app/croft/version.h"
+#include "app/croft/vpc_commands.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
 #include "os/clock.h"
@@ -26,6 +27,9 @@ namespace {
 
 int run(int argc, char** argv) {
   const os::SystemClock clock;
+  const std::string_view called = argc > 0 ? argv[0] : "";
+  const std::string_view name = called.substr(called.rfind('/') + 1);
+  if (name == "cnivpctl") return run_cnivpctl(argc, argv, clock);
   os::SystemRandom random;
   CommandLine line{"", CommandLine::Output::table, "auto", {}, clock, random, nullptr};
   CLI::App app("Croft hands out IP addresses and keeps the register of who holds them.", "croft");
@@ -36,8 +40,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
   }
-  const std::string_view called = argc > 0 ? argv[0] : "";
-  const bool is_kubectl_plugin = called.substr(called.rfind('/') + 1) == "kubectl-croft";
+  const bool is_kubectl_plugin = name == "kubectl-croft";
   const Result<void> chosen = line.choose_store(is_kubectl_plugin);
   const Result<int> code = chosen ? line.run(line) : Result<int>(fail(chosen.error()));
   if (code) return *code;

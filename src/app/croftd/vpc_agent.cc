@@ -55,8 +55,8 @@ using std::chrono::seconds;
 
 constexpr const char* kDefaultSocket = "/run/cni-vpc-ipamd.sock";
 constexpr const char* kDefaultStore = "sqlite:/var/lib/croft/vpc.db";
-constexpr seconds kDrain{10};
-constexpr seconds kApiTime{10};
+constexpr seconds kVpcDrain{10};
+constexpr seconds kVpcApiTime{10};
 constexpr std::size_t kAnnotationsMax = 4096;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
 constexpr std::size_t kLogFiles = 3;
@@ -191,7 +191,7 @@ class PodAnnotations {
       const Wanted wanted = queue_.front();
       lock.unlock();
       const auto done = objects_.annotate_pod(wanted.pod.namespace_name, wanted.pod.name, wanted.pod.uid,
-                                              {wanted.address}, Deadline::after(clock_.now(), kApiTime));
+                                              {wanted.address}, Deadline::after(clock_.now(), kVpcApiTime));
       lock.lock();
       const bool is_over =
           done || done.error().code == ErrorCode::not_found || done.error().code == ErrorCode::conflict;
@@ -269,9 +269,9 @@ class VpcAgentProgram {
         tend_board();
       }
     });
-    while (!daemon_.stop.wait_for(seconds{1})) look(server);
+    while (!daemon_.stop.wait_for(seconds{1})) look(server, keeper);
     log_.info("ending");
-    server.stop(Deadline::after(daemon_.clock.now(), kDrain));
+    server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
     keeper.stop();
     rounds.join();
     server_ = nullptr;
@@ -383,16 +383,16 @@ class VpcAgentProgram {
     const auto now = daemon_.clock.now().since_boot;
     if (cluster_.board == nullptr || now < next_clean_up_) return;
     next_clean_up_ = now + std::chrono::minutes{10};
-    const auto cleaned = cluster_.board->clean_up(Deadline::after(daemon_.clock.now(), kApiTime));
+    const auto cleaned = cluster_.board->clean_up(Deadline::after(daemon_.clock.now(), kVpcApiTime));
     if (!cleaned)
       log_.warn("the board of agents is not cleaned up: {}", printable(cleaned.error().message, Printed::line));
   }
 
   /// Once a second: what others ask about this agent.
-  void look(edge::StockServer& server) {
+  void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
     const auto figures = this->figures();
-    const auto trouble = keeper_->trouble();
-    const bool has_interface = keeper_->interface().has_value();
+    const auto trouble = keeper.trouble();
+    const bool has_interface = keeper.interface().has_value();
     const bool is_ready =
         figures && (figures->counts.free + figures->counts.held > 0 || options_.high == 0) && has_interface;
     health_.set("stock", is_ready ? "" : trouble ? trouble->message : "no address is in stock yet");
@@ -455,9 +455,9 @@ class VpcAgentProgram {
   if (store::scheme_of(options.kubernetes) != store::Scheme::kube) {
     return fail(invalid_argument("--kubernetes must be kube: or kube:/path/to/kubeconfig"));
   }
-  TRY(cluster.pods_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kApiTime));
-  TRY(cluster.board_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kApiTime));
-  TRY(cluster.annotations_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kApiTime));
+  TRY(cluster.pods_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
+  TRY(cluster.board_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
+  TRY(cluster.annotations_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
   cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.pods_api, &clock = daemon.clock, node = options.node](
                                                      Deadline deadline, const std::function<void()>& begin,
                                                      const std::function<void(const core::collect::PodFact&)>& take) {

@@ -57,6 +57,10 @@ class Door final : public os::GrpcHandler {
     if ((known && is_let_in(rules_, *known)) || method == GrpcHealth::kCheckMethod) return os::GrpcMethodKind::unary;
     return method == GrpcHealth::kWatchMethod ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
   }
+  /// Whoever has a certificate of the cluster's CA is another agent, or an operator where those are let in.
+  [[nodiscard]] os::GrpcMethodKind kind_for_peer(const os::GrpcPeer&, std::string_view method) override {
+    return kind_of(method);
+  }
   void on_request(os::GrpcRequest request) override {
     const auto method = vpc::method_of(request.method);
     if (!method) return answers_.push_back(health_.check(request.call, request.message));

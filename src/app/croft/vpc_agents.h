@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/transport.h"
+#include "wire/vpc/methods.h"
+
+// Where the node agents are, and what one is asked over gRPC.
+
+namespace croft::app {
+
+/// One node's agent.
+struct AgentPlace {
+  std::string node;
+  std::string address;               ///< "unix:/run/cni-vpc-ipamd.sock", "10.0.0.2:7312", "[fd00::2]:7312"
+  std::string subnet;                ///< as a directory says; empty: it does not
+  std::optional<std::int64_t> pool;  ///< free addresses as a directory says; absent: it does not
+};
+
+/// Knows the agents of a cluster.
+class AgentDirectory {
+ public:
+  virtual ~AgentDirectory() = default;
+  /// One for each node, in no order. Errors: as the directory has them.
+  [[nodiscard]] virtual Result<std::vector<AgentPlace>> agents(Deadline deadline) = 0;
+};
+
+/// The agents that a command line names: each text `NODE=ADDRESS`, or `ADDRESS` alone for that of `own_node`. Error of
+/// the factory: invalid_argument for an address that is none, for two agents of one node.
+[[nodiscard]] Result<std::unique_ptr<AgentDirectory>> static_agents(const std::vector<std::string>& texts,
+                                                                    const std::string& own_node);
+
+/// Asks agents, each call on a connection of its own. Safe to use from several threads.
+class AgentCaller {
+ public:
+  /// `security` may be null: then nothing is encrypted. A Unix socket never is.
+  AgentCaller(const Clock& clock, std::shared_ptr<const os::TransportSecurity> security)
+      : clock_(clock), security_(std::move(security)) {}
+
+  /// The bytes of the answer. Connecting takes at most kConnect, a call kCall. Errors: unavailable when the agent
+  /// cannot be reached or does not answer, internal with its own words when it answers that it failed; each message is
+  /// Go's `rpc error: code = Internal desc = …`, which operators know.
+  [[nodiscard]] Result<std::string> call(const AgentPlace& agent, wire::vpc::Method method,
+                                         std::string_view request) const;
+
+  static constexpr std::chrono::seconds kConnect{1};
+  static constexpr std::chrono::seconds kCall{10};
+
+ private:
+  const Clock& clock_;
+  std::shared_ptr<const os::TransportSecurity> security_;
+};
+
+}  // namespace croft::app
