@@ -286,6 +286,22 @@ core::WarmIntent StockKeeper::new_intent(core::WarmIntent::What what, std::uint3
 
 // ---------------------------------------------------------------- in
 
+Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
+  TRY(auto interface, world_.cloud.interface(deadline));
+  {
+    const std::lock_guard lock(mutex_);
+    interface_ = std::move(interface);
+    trouble_.reset();
+  }
+  // What another left half done may be what is wanted here.
+  TRY(const auto view, view_stock(context()));
+  settle(view);
+  grow(count);
+  const std::lock_guard lock(mutex_);
+  if (trouble_) return fail(*trouble_);
+  return {};
+}
+
 void StockKeeper::grow(std::uint32_t count) {
   const cloud::Interface interface = *this->interface();
   const core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, count);

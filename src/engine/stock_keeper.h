@@ -87,6 +87,10 @@ class StockKeeper {
   [[nodiscard]] bool wait_until(std::chrono::nanoseconds since_boot);
   void stop();
 
+  /// For who has no thread of rounds, a plugin that works alone: asks the cloud for so many at once, and the wire, and
+  /// puts them into the stock. Errors: what kept any from coming. In the place of step(), never beside it.
+  [[nodiscard]] Result<void> fetch(std::uint32_t count, Deadline deadline);
+
   /// How many attachments wait because the stock is empty. The next round is due at once when there are more.
   void set_waiting(std::uint32_t waiting);
   /// What kept the last attempt to get more from bringing any; for those that wait. Empty: nothing did.

@@ -27,6 +27,7 @@ constexpr std::array kPersonalities = {
     Personality{"croft-ipam", app::serve_croft_ipam},
     Personality{"host-local", app::serve_host_local},
     Personality{"calico-ipam", app::serve_calico_ipam, app::answer_calico_options},
+    Personality{"croft-vpc", app::serve_croft_vpc},
 };
 
 std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
@@ -48,7 +49,7 @@ edge::NetnsAnswer compare_netns(const std::string& path) {
 int refuse_name(std::string_view name) {
   const wire::cni::Error error{wire::cni::Code::refused,
                                "this plugin has no personality \"" + std::string(name) +
-                                   "\": install it as croft-ipam, calico-ipam or host-local",
+                                   "\": install it as croft-ipam, calico-ipam, croft-vpc or host-local",
                                ""};
   static_cast<void>(os::write_json_to_standard_output(wire::cni::print_error(error)));
   return 1;

@@ -14,6 +14,9 @@ namespace croft::app {
 /// The drop-in replacement of the reference plugin host-local (docs/formats/host-local.md).
 [[nodiscard]] int serve_host_local(const edge::CniHost& host);
 
+/// Addresses of a cloud (docs/warm-pool.md).
+[[nodiscard]] int serve_croft_vpc(const edge::CniHost& host);
+
 /// The drop-in replacement of Calico's IPAM plugin (docs/formats/calico-ipam.md).
 [[nodiscard]] int serve_calico_ipam(const edge::CniHost& host);
 /// Its options: `-v` prints the version; any other, `-upgrade` above all, is refused: who calls it would take an exit

@@ -142,4 +142,52 @@ std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod) {
   return take_pod_text(args, kPodUidArg, pod.uid);
 }
 
+MaybeFault read_agent(const JsonAt& at, std::string& out) {
+  std::string path;
+  if (auto fault = read_plain_text(at, kSocketPathBytesMax, path)) return fault;
+  if (!path.empty() && path != "none" && path.front() != '/') {
+    return at.bad_value(net::echo(path) + " is neither an absolute path nor \"none\"");
+  }
+  out = std::move(path);
+  return {};
+}
+
+MaybeFault read_requested_address(const JsonAt& at, net::Address& out) {
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+  const auto address = parse_requested_address(at.value.text());
+  if (!address) return at.bad_value("invalid IP address " + net::echo(at.value.text()));
+  out = *address;
+  return {};
+}
+
+static MaybeFault read_destination(const JsonAt& at, net::AddressWithLength& out) {
+  if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
+  const auto destination = net::Prefix::parse(at.value.text());
+  if (!destination) return at.bad_value(destination.error().message);
+  out = {destination->address(), destination->length()};
+  return {};
+}
+
+static MaybeFault read_route_gateway(const JsonAt& at, std::optional<net::Address>& out) {
+  return at.value.is_null() ? MaybeFault() : read_requested_address(at, out.emplace());
+}
+
+MaybeFault read_route(const JsonAt& at, Route& out) {
+  constexpr std::int64_t kMtuMax = 65535;
+  static constexpr std::array<JsonMember<Route>, 4> kMembers = {
+      {{"dst", [](const JsonAt& a, Route& r) { return read_destination(a, r.destination); }},
+       {"gw", [](const JsonAt& a, Route& r) { return read_route_gateway(a, r.gateway); }},
+       {"mtu", [](const JsonAt& a, Route& r) { return read_integer(a, 0, kMtuMax, r.mtu); }},
+       {"priority", [](const JsonAt& a, Route& r) { return read_integer(a, 0, INT32_MAX, r.priority); }}}};
+  std::vector<std::string> names;
+  add_names<Route>(kMembers, names);
+  if (auto fault = refuse_unknown_members(at, names)) return fault;
+  if (auto fault = read_object<Route>(at, kMembers, out)) return fault;
+  if (!out.destination.address.is_valid()) return at.bad_value("dst is missing");
+  if (out.gateway && out.gateway->family() != out.destination.address.family()) {
+    return at.bad_value("gw is of another family than dst");
+  }
+  return {};
+}
+
 }  // namespace croft::wire::cni

@@ -31,6 +31,15 @@ namespace croft::wire::cni {
 /// means `fallback`. Null leaves `out`.
 [[nodiscard]] MaybeFault read_switch(const JsonAt& at, bool fallback, bool& out);
 
+/// Takes an IP address as runtimes write one they ask for: with or without a prefix length, IPv4-mapped ones unmapped.
+[[nodiscard]] MaybeFault read_requested_address(const JsonAt& at, net::Address& out);
+
+/// Takes a route for ADD's result: `dst`, `gw`, `mtu`, `priority`, and nothing else.
+[[nodiscard]] MaybeFault read_route(const JsonAt& at, Route& out);
+
+/// Takes the absolute path of a socket, no longer than the kernel takes, or "none"; null leaves `out`.
+[[nodiscard]] MaybeFault read_agent(const JsonAt& at, std::string& out);
+
 /// The fault as a runtime gets it: code 999 for a JSON type that does not fit, 7 for a value that is not allowed.
 [[nodiscard]] Error config_error_of(const JsonFault& fault);
 

@@ -1,0 +1,93 @@
+#include "edge/cni/croft_vpc.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "app/croft_ipam/log_place.h"
+#include "app/croft_ipam/personalities.h"
+#include "app/open_store.h"
+#include "app/ucloud_place.h"
+#include "edge/vpc/agent_client.h"
+#include "edge/vpc/wire_probe.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "os/interfaces.h"
+#include "os/log_file.h"
+#include "os/process.h"
+#include "os/random.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::chrono::seconds kMetadataTime{10};
+
+/// Where there is no such socket nobody is asked.
+template <class Answer, class Ask>
+Result<Answer> if_there(const std::string& socket, Ask ask) {
+  const auto status = os::file_status(socket);
+  if (!status || !*status) return fail(ErrorCode::unavailable, "there is no " + socket);
+  return ask();
+}
+
+[[nodiscard]] Result<edge::VpcCloud> open_cloud(const wire::cni::VpcConfig& config, const Clock& clock,
+                                                Random& random) {
+  UCloudPlace place;
+  place.api = config.api;
+  place.metadata = config.metadata;
+  place.subnet = config.subnet;
+  place.environment = ucloud_environment();
+  edge::VpcCloud cloud;
+  // A static program looks up no names: the API has a numeric address here.
+  TRY(cloud.provider, open_ucloud(place, {}, clock));
+  if (!config.probe) return cloud;
+  std::string name = config.interface;
+  if (name.empty()) {
+    const Deadline deadline = Deadline::after(clock.now(), kMetadataTime);
+    TRY(const cloud::Interface interface, cloud.provider->interface(deadline));
+    os::MacBytes mac{};
+    std::ranges::copy(interface.mac.bytes, mac.begin());
+    TRY(const auto one, os::find_interface(mac, clock, deadline));
+    name = one.name;
+  }
+  os::ProbeTiming timing;
+  const std::chrono::nanoseconds unit = std::chrono::milliseconds{config.probe_unit_milliseconds};
+  timing.probe_wait = unit;
+  timing.probe_min = unit;
+  timing.probe_max = unit * 2;
+  timing.announce_wait = unit * 2;
+  timing.announce_interval = unit * 2;
+  cloud.probe = std::make_unique<edge::WireProbe>(name, timing, clock, random);
+  return cloud;
+}
+
+}  // namespace
+
+int serve_croft_vpc(const edge::CniHost& host) {
+  os::make_files_private();
+  const os::SystemClock clock;
+  os::SystemRandom random;
+  const os::ProcessName self = os::own_process();
+  const edge::CroftVpcWorld world{
+      [&](const std::string& url, store::OpenMode mode) { return open_store(url, mode, clock, {}); },
+      clock,
+      random,
+      [](const std::string& file, const std::string& line) { os::append_log_line(log_place(file), line); },
+      [&](const std::string& socket, const core::warm::Request& request) {
+        return if_there<core::WarmAddress>(socket, [&] { return edge::assign_by_agent(socket, request, clock); });
+      },
+      [&](const std::string& socket, const core::warm::Release& release) {
+        return if_there<void>(socket, [&] { return edge::release_by_agent(socket, release, clock); });
+      },
+      [&](const wire::cni::VpcConfig& config) { return open_cloud(config, clock, random); },
+      self.id,
+      self.began,
+      [](std::uint32_t process, std::uint64_t began) {
+        return os::is_running({process, began});
+      },
+  };
+  return edge::serve_cni(edge::croft_vpc_plugin(world), host, os::write_json_to_standard_output,
+                         os::write_standard_error);
+}
+
+}  // namespace croft::app
