@@ -9,6 +9,7 @@
 #include "app/open_store.h"
 #include "app/ucloud_place.h"
 #include "edge/vpc/agent_client.h"
+#include "edge/vpc/ip_bytes.h"
 #include "edge/vpc/wire_probe.h"
 #include "os/clock.h"
 #include "os/files.h"
@@ -21,10 +22,11 @@ namespace croft::app {
 namespace {
 
 constexpr std::chrono::seconds kMetadataTime{10};
+constexpr std::chrono::seconds kHostTime{2};
 
 /// Where there is no such socket nobody is asked.
 template <class Answer, class Ask>
-Result<Answer> if_there(const std::string& socket, Ask ask) {
+[[nodiscard]] Result<Answer> if_there(const std::string& socket, Ask ask) {
   const auto status = os::file_status(socket);
   if (!status || !*status) return fail(ErrorCode::unavailable, "there is no " + socket);
   return ask();
@@ -61,6 +63,21 @@ Result<Answer> if_there(const std::string& socket, Ask ask) {
   return cloud;
 }
 
+[[nodiscard]] std::optional<net::Address> node_address(const core::WarmAddress& given, const Clock& clock) {
+  const Deadline deadline = Deadline::after(clock.now(), kHostTime);
+  os::MacBytes mac{};
+  std::ranges::copy(given.mac.bytes, mac.begin());
+  const auto interface = os::find_interface(mac, clock, deadline);
+  const auto addresses = interface ? os::list_addresses(clock, deadline) : fail(interface.error());
+  if (!addresses) return std::nullopt;
+  const auto subnet = net::Prefix::containing(given.address, static_cast<int>(given.prefix_length));
+  for (const os::AddressOnInterface& one : *addresses) {
+    const net::Address address = edge::from_bytes(one.address);
+    if (one.interface_index == interface->index && subnet.contains(address) && address != given.address) return address;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int serve_croft_vpc(const edge::CniHost& host) {
@@ -80,6 +97,7 @@ int serve_croft_vpc(const edge::CniHost& host) {
         return if_there<void>(socket, [&] { return edge::release_by_agent(socket, release, clock); });
       },
       [&](const wire::cni::VpcConfig& config) { return open_cloud(config, clock, random); },
+      [&](const core::WarmAddress& given) { return node_address(given, clock); },
       self.id,
       self.began,
       [](std::uint32_t process, std::uint64_t began) {

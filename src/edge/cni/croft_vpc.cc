@@ -25,15 +25,18 @@ constexpr std::chrono::seconds kCloudTime{30};
 /// Between two who race for the same new address the slower one asks again.
 constexpr int kFetchesMax = 3;
 
+/// Where the node has no address of the subnet: it takes a main plugin that makes a route to the gateway first.
 net::Address default_gateway(net::Family family) {
   return net::Address::parse(family == net::Family::v4 ? "169.254.1.1" : "fe80::1").value();
 }
 
-cni::AddResult result_of(const core::WarmAddress& given, const VpcConfig& config) {
+cni::AddResult result_of(const core::WarmAddress& given, const VpcConfig& config,
+                         const std::optional<net::Address>& node_address) {
   const net::Family family = given.address.family();
-  const net::Address gateway = config.gateways[family].value_or(default_gateway(family));
+  const net::Address gateway = config.gateways[family].value_or(node_address.value_or(default_gateway(family)));
   cni::AddResult result;
-  result.ips.push_back({{given.address, net::bit_length(family)}, gateway});
+  const int length = given.prefix_length > 0 ? static_cast<int>(given.prefix_length) : net::bit_length(family);
+  result.ips.push_back({{given.address, length}, gateway});
   for (const cni::Route& route : config.routes) {
     if (route.destination.address.family() == family) result.routes.push_back(route);
   }
@@ -79,6 +82,9 @@ class VpcCall final : public CniCall {
   [[nodiscard]] Result<std::chrono::seconds> cooldown(store::Store& store) const;
   [[nodiscard]] Result<core::WarmAddress> assign_alone(std::string& how) const;
   [[nodiscard]] Result<void> fetch_one(store::Store& store) const;
+  [[nodiscard]] cni::AddResult result(const core::WarmAddress& given) const {
+    return result_of(given, config_, world_.node_address ? world_.node_address(given) : std::nullopt);
+  }
 
   const CroftVpcWorld& world_;
   const VpcConfig config_;
@@ -138,12 +144,12 @@ Result<Added> VpcCall::add() const {
   std::string how;
   if (has_agent()) {
     const auto given = world_.ask_to_assign(config_.agent, request());
-    if (given) return Added{result_of(*given, config_), fmt::format("ips={} via=agent", given->address.to_string())};
+    if (given) return Added{result(*given), fmt::format("ips={} via=agent", given->address.to_string())};
     if (given.error().code != ErrorCode::unavailable) return fail(given.error());
     how = " agent=" + in_quotes(given.error().message);
   }
   TRY(const core::WarmAddress given, assign_alone(how));
-  return Added{result_of(given, config_), fmt::format("ips={}{}", given.address.to_string(), how)};
+  return Added{result(given), fmt::format("ips={}{}", given.address.to_string(), how)};
 }
 
 Result<std::string> VpcCall::del() const {

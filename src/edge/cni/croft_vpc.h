@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -36,16 +37,20 @@ struct CroftVpcWorld {
   std::function<Result<core::WarmAddress>(const std::string& socket, const core::warm::Request& request)> ask_to_assign;
   std::function<Result<void>(const std::string& socket, const core::warm::Release& release)> ask_to_release;
   std::function<Result<VpcCloud>(const wire::cni::VpcConfig& config)> open_cloud;
+  /// The node's own address on the interface that a cloud address came to, in the same subnet: the pod's gateway, which
+  /// `ptp` needs in the pod's own subnet. Nothing: it has none. May be null.
+  std::function<std::optional<net::Address>(const core::WarmAddress& given)> node_address = nullptr;
   std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
   std::uint64_t process_began = 0;
-  std::function<bool(std::uint32_t process, std::uint64_t began)> is_alive;
+  std::function<bool(std::uint32_t process, std::uint64_t began)> is_alive = nullptr;
 };
 
 /// The personality `croft-vpc`: a cloud's addresses for pods (docs/reference/warm-pool.md#cnivpc), as an IPAM plugin
 /// under `ptp`. `world` must outlive the plugin.
 /// - ADD asks the node's agent, and takes from the node's stock itself when none answers: the same records, so the same
 ///   answer. An empty stock makes it ask the cloud, and the wire.
-/// - The result is the address alone (/32 or /128), with a gateway on the link and a default route by it.
+/// - The result has the subnet's prefix length and, where none is configured, the node's own address as gateway, as
+///   UK8S' plugin has it: the cloud's gateway belongs to the cloud. A default route leads there.
 /// - DEL of who holds nothing is a success. What is released rests in the stock.
 /// - CHECK looks into the stock; STATUS tries whether it can be opened.
 [[nodiscard]] CniPlugin croft_vpc_plugin(const CroftVpcWorld& world);
