@@ -75,7 +75,7 @@ class JointPlan {
       }
       size += Size::of(write);
     }
-    return size.records <= store::kCommitWritesMax && size.block_bytes <= loader_.snapshot().commit_bytes_max() &&
+    return size.records < store::kCommitWritesMax && size.block_bytes <= loader_.snapshot().commit_bytes_max() &&
            size.other_bytes <= kOtherBytesMax;
   }
 

@@ -45,7 +45,7 @@ bool in_a_pool(const std::vector<core::Pool>& pools, const net::Address& address
 struct Group {
   MovedHolder moved;
   std::vector<Reservation> reservations;
-  bool nobodys = false;  ///< a file without content: whoever made it never answered
+  bool nobodys = false;  ///< a file without content: whoever made it never answered; or of a holder that is gone
 
   void leave(std::string reason) {
     moved.outcome = Outcome::left;
@@ -100,6 +100,13 @@ std::string reason_of(const core::Refusal& refusal) {
 /// Decides what can be decided from the directory and the pools; true when the group is to be moved.
 bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequest& request) {
   if (group.reservations.empty()) return false;
+  // All of a holder's or none: one that lives in part lives.
+  const auto gone = [&](const net::Address& address) { return request.gone.contains(address); };
+  if (std::ranges::all_of(group.moved.addresses, gone)) {
+    group.nobodys = true;
+    group.leave(request.gone.at(group.moved.addresses.front()));
+    return false;
+  }
   Holder& holder = group.moved.holder;
   if (holder.interface_name.empty()) holder.interface_name = request.interface_name;
   if (holder.interface_name.empty()) {
@@ -107,6 +114,11 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
     return false;
   }
   for (const net::Address& address : group.moved.addresses) {
+    const auto contains = [&](const net::Prefix& prefix) { return prefix.contains(address); };
+    if (!request.only_in.empty() && std::ranges::none_of(request.only_in, contains)) {
+      group.leave(fmt::format("{} is not in the range of this node", address.to_string()));
+      return false;
+    }
     if (in_a_pool(pools, address)) continue;
     group.leave(fmt::format("{} is in none of the pools", address.to_string()));
     return false;

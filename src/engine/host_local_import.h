@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "core/register/affinity.h"
 #include "engine/transact.h"
 #include "net/address.h"
+#include "net/prefix.h"
 #include "store/reservations.h"
 
 // Moving the reservations of a host-local network into a pool and back: the way from node-local ranges to cluster IPAM.
@@ -20,6 +22,10 @@ struct MoveRequest {
   std::vector<std::string> pools;  ///< names; only addresses inside one of them are moved; at least one
   std::string interface_name;      ///< for reservations of an old plugin, which name none; empty: they are left
   bool dry_run = false;            ///< says what would happen and changes nothing
+  /// Into pools: addresses that are left where they are, and why. Nobody lives by one of them: it is not at risk.
+  std::map<net::Address, std::string> gone = {};
+  /// Into pools: only addresses in one of these; empty: all. For a node whose directory must have its own range's only.
+  std::vector<net::Prefix> only_in = {};
 };
 
 /// What became of the addresses of one holder.

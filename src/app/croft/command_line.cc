@@ -26,14 +26,19 @@
 
 namespace croft::app {
 
-Result<engine::Context> CommandLine::open(bool create) {
-  auto opened = open_store(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
+Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock) {
+  auto opened = open_store(url, mode, clock,
                            {kubernetes_registry, wire::kubeconfig_json, os::look_up_host,
                             store::kube::make_service_forms, store::kube::lists_in_protobuf});
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message);
   }
+  return opened;
+}
+
+Result<engine::Context> CommandLine::open(bool create) {
+  auto opened = open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock);
   if (!opened) return fail(opened.error());
   // What is left out of an answer is named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
@@ -121,6 +126,7 @@ void add_nouns(CLI::App& app, CommandLine& line) {
   add_host_local_commands(app, line);
   add_service_commands(app, line);
   add_store_commands(app, line);
+  add_migrate_commands(app, line);
   add_record_commands(app, line);
   add_vpc_commands(app, line);
   add_vpc_certificates_command(app, line);

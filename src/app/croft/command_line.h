@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "base/result.h"
 #include "engine/transact.h"
+#include "store/open_mode.h"
 #include "store/store.h"
 
 namespace croft::app {
@@ -52,6 +53,11 @@ struct CommandLine {
   [[nodiscard]] std::string data(const Data& data) const;
 };
 
+/// Opens a store as open_store does, with all parts that this program has. Error also: unavailable for one that is not
+/// there.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode,
+                                                                const Clock& clock);
+
 /// Prints to standard output; a closed pipe ends the program quietly.
 void print(const std::string& text, Printed how = Printed::text);
 /// A line on standard error.
@@ -73,6 +79,7 @@ void add_explain_command(CLI::App& app, CommandLine& line);
 void add_host_local_commands(CLI::App& app, CommandLine& line);
 void add_service_commands(CLI::App& app, CommandLine& line);
 void add_store_commands(CLI::App& app, CommandLine& line);
+void add_migrate_commands(CLI::App& app, CommandLine& line);
 void add_record_commands(CLI::App& app, CommandLine& line);
 /// `certificates`, a verb of the noun vpc, which it adds where it is not there yet: makes a CA that is not there, and
 /// the certificates of nodes that are not there, are another CA's or have less than a third of their time left. A CA
@@ -92,6 +99,9 @@ void add_pool_split_command(CLI::App& pool, CommandLine& line);
 void add_pool_defaults_command(CLI::App& pool, CommandLine& line);
 /// A verb of the noun host-local.
 void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
+/// Verbs of the noun migrate.
+void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line);
+void add_migrate_calico_command(CLI::App& migrate, CommandLine& line);
 
 /// Reads an address or prefix of the command line; the error names the argument.
 [[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);

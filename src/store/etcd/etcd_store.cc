@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "store/etcd/looks.h"
@@ -18,7 +20,7 @@ namespace {
 /// etcd takes 1.5 MiB a request, unless it is told otherwise: the rest is for keys, conditions and small records.
 constexpr std::size_t kBlockBytesMax = (std::size_t{1536} - 256) << 10;
 
-class EtcdStore final : public Store {
+class EtcdStore final : public Store, public Sealable {
  public:
   EtcdStore(std::unique_ptr<etcd::Kv> kv, const Clock& clock, Random& random, std::unique_ptr<etcd::Registry> registry)
       : kv_(std::move(kv)), clock_(clock), random_(random), registry_(std::move(registry)), places_(registry_.get()) {}
@@ -33,7 +35,7 @@ class EtcdStore final : public Store {
 
   [[nodiscard]] Result<Revision> commit_as_of(std::optional<Revision> as_of, std::span<const Write> writes,
                                               const WriteToken& token, Deadline deadline) override {
-    return etcd::commit_writes(*kv_, places_, clock_, as_of, writes, token, deadline);
+    return etcd::commit_writes(*kv_, places_, clock_, as_of, writes, token, worker(), deadline);
   }
 
   [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
@@ -72,7 +74,29 @@ class EtcdStore final : public Store {
     return history();
   }
 
+  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
+    return etcd::read_seal(*kv_, deadline);
+  }
+  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
+                                      Deadline deadline) override {
+    return etcd::change_seal(*kv_, there, seal, deadline);
+  }
+  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override {
+    return etcd::change_seal(*kv_, there, std::nullopt, deadline);
+  }
+  void work_under(std::string move) override {
+    const std::lock_guard lock(worker_mutex_);
+    worker_ = std::move(move);
+  }
+  /// The look at the seal is part of each transaction.
+  [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
+
  private:
+  [[nodiscard]] std::string worker() const {
+    const std::lock_guard lock(worker_mutex_);
+    return worker_;
+  }
+
   const std::unique_ptr<etcd::Kv> kv_;
   const Clock& clock_;
   Random& random_;
@@ -80,6 +104,8 @@ class EtcdStore final : public Store {
   const etcd::Places places_;
   etcd::Looks looks_{random_};
   std::atomic<std::uint64_t> marks_gone_{0};
+  mutable std::mutex worker_mutex_;
+  std::string worker_;  ///< guarded by worker_mutex_: Sealable::work_under
 };
 
 }  // namespace

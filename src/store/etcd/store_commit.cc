@@ -19,6 +19,7 @@
 #include "store/etcd/revisions.h"
 #include "store/etcd/store_read.h"
 #include "store/etcd/verdict.h"
+#include "wire/seal/seal.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -141,15 +142,68 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
               "etcd's space quota is used up: compact, defragment and disarm its alarm (etcdctl)");
 }
 
+/// Last in the transaction: that nobody has sealed the register, or that the worker's seal is what it was.
+void add_seal_condition(const std::optional<StoredSeal>& mine, Transaction& txn) {
+  txn.request.compares.push_back(mine ? Compare::unchanged(kSealPlace, static_cast<Revision>(mine->revision))
+                                      : Compare::absent(kSealPlace));
+  txn.request.failure.emplace_back(RangeRequest::one(kSealPlace));
+}
+
+[[nodiscard]] Result<std::optional<StoredSeal>> seal_in(const KeyValue* kv) {
+  if (kv == nullptr) return std::optional<StoredSeal>();
+  auto seal = wire::decode_seal(kv->value);
+  if (!seal) return fail(seal.error().in(kSealPlace));
+  return std::optional(StoredSeal{*std::move(seal), static_cast<std::uint64_t>(kv->mod_revision)});
+}
+
+/// Why the seal stood in the way, if it did. Its answer is the last one.
+[[nodiscard]] Result<void> check_seal_in(const TxnResponse& response, const std::optional<StoredSeal>& mine,
+                                         const std::string& worker) {
+  if (response.responses.empty()) return {};
+  const KeyValue* kv = only_one(response.responses.back());
+  const bool is_mine = mine && kv != nullptr && static_cast<std::uint64_t>(kv->mod_revision) == mine->revision;
+  if (is_mine || (!mine && kv == nullptr)) return {};
+  TRY(const auto seal, seal_in(kv));
+  TRY_VOID(check_seal(seal ? std::optional(seal->seal) : std::nullopt, worker));
+  return fail(ErrorCode::conflict, "the register's seal was changed meanwhile; try again");
+}
+
 }  // namespace
+
+Result<std::optional<StoredSeal>> read_seal(Kv& kv, Deadline deadline) {
+  TRY(const RangeResponse found, kv.range(RangeRequest::one(kSealPlace), deadline));
+  return seal_in(found.kvs.empty() ? nullptr : &found.kvs.front());
+}
+
+Result<void> change_seal(Kv& kv, const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal,
+                         Deadline deadline) {
+  TxnRequest request;
+  request.compares = {there ? Compare::unchanged(kSealPlace, static_cast<Revision>(there->revision))
+                            : Compare::absent(kSealPlace)};
+  if (seal) {
+    request.success.emplace_back(PutRequest{kSealPlace, wire::encode_seal(*seal)});
+  } else {
+    request.success.emplace_back(DeleteRequest{kSealPlace, {}, false});
+  }
+  TRY(const auto done, kv.txn(request, deadline));
+  if (done.succeeded) return {};
+  return fail(ErrorCode::conflict,
+              "the register's seal was changed by somebody else; look with `croft migrate status`");
+}
 
 Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock& clock,
                                       std::optional<store::Revision> as_of, std::span<const Write> writes,
-                                      const WriteToken& token, Deadline deadline) {
+                                      const WriteToken& token, const std::string& worker, Deadline deadline) {
   TRY_VOID(check_writes(writes));
+  std::optional<StoredSeal> mine;
+  if (!worker.empty()) {
+    TRY(mine, read_seal(kv, deadline));
+    TRY_VOID(check_seal(mine ? std::optional(mine->seal) : std::nullopt, worker));
+  }
   TRY(const std::optional<Line> line, line_read_over(as_of, writes));
   Transaction txn;
   for (const Write& write : writes) TRY_VOID(add_write(places, clock, write, token, txn));
+  add_seal_condition(mine, txn);
   if (txn.request.success.size() > kOpsMax || txn.request.compares.size() > kOpsMax) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("commit of {} writes is more than etcd takes at once", writes.size()));
@@ -160,7 +214,10 @@ Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock&
     if (!is_no_space(response.error())) return fail(response.error());
     return settle_full(kv, places, writes, token, response.error(), deadline);
   }
-  if (!response->succeeded) return fail(conflict_in(*response, txn));
+  if (!response->succeeded) {
+    TRY_VOID(check_seal_in(*response, mine, worker));
+    return fail(conflict_in(*response, txn));
+  }
   return on_line(response->line, response->revision);
 }
 

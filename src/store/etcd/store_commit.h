@@ -7,15 +7,25 @@
 #include "base/result.h"
 #include "store/etcd/kv.h"
 #include "store/etcd/place.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 namespace croft::store::etcd {
 
-/// One transaction that writes all or nothing, as Store::commit_as_of. A commit whose conditions, and what it rests on
-/// besides, were read over one connection goes over that one only.
+/// The seal's key, beside the roots of Croft's own records.
+inline constexpr const char* kSealPlace = "/croft/v1/seal";
+/// What Sealable says of it; its revision is etcd's mod_revision.
+[[nodiscard]] Result<std::optional<StoredSeal>> read_seal(Kv& kv, Deadline deadline);
+/// Put in the place of `there`, or taken away.
+[[nodiscard]] Result<void> change_seal(Kv& kv, const std::optional<StoredSeal>& there,
+                                       const std::optional<core::Seal>& seal, Deadline deadline);
+
+/// One transaction that writes all or nothing, as Store::commit_as_of, by `worker` (Sealable::work_under). A commit
+/// whose conditions, and what it rests on besides, were read over one connection goes over that one only.
 [[nodiscard]] Result<store::Revision> commit_writes(Kv& kv, const Places& places, const Clock& clock,
                                                     std::optional<store::Revision> as_of, std::span<const Write> writes,
-                                                    const WriteToken& token, Deadline deadline);
+                                                    const WriteToken& token, const std::string& worker,
+                                                    Deadline deadline);
 
 /// As Store::fate_of: told by the one of the commit's writes that names it best.
 [[nodiscard]] Result<Fate> fate_of_commit(Kv& kv, const Places& places, std::span<const Write> writes,

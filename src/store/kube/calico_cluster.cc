@@ -2,49 +2,95 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "wire/json/writer.h"
+#include "wire/seal/seal.h"
+
 namespace croft::store::kube {
 namespace {
 
 using wire::calico::ApiGroup;
 
-constexpr std::chrono::seconds kReadyFor{10};
+constexpr std::string_view kSealAnnotation = "ipam.croft.dev/seal";
 
 bool is_known(const Objects& objects, CalicoReadiness& readiness, std::chrono::nanoseconds age_max) {
   const std::chrono::nanoseconds now = objects.clock().now().since_boot;
   const std::lock_guard lock(readiness.mutex);
-  return readiness.ready_at && now - *readiness.ready_at < age_max;
+  // Who works under a seal looks each time: once that is gone others may write.
+  return readiness.worker.empty() && readiness.ready_at && now - *readiness.ready_at < age_max;
 }
 
-[[nodiscard]] Result<Request> request_of_readiness(const Objects& objects) {
+[[nodiscard]] Result<wire::kube::ApiResource> resource_of_readiness(const Objects& objects) {
   TRY(const Form* form, objects.form_of(Kind::block));
   auto resource = form->resource_of(Kind::block);
   resource.resource = "clusterinformations";
+  return resource;
+}
+
+[[nodiscard]] Result<Request> request_of_readiness(const Objects& objects) {
+  TRY(const auto resource, resource_of_readiness(objects));
   Request request;
   TRY(request.path, wire::kube::object_path(resource, {}, "default"));
   return request;
+}
+
+/// What the object says; without one nobody is kept from writing.
+struct Said {
+  bool is_ready = true;
+  std::optional<core::Seal> seal;
+  std::string resource_version;  ///< empty: there is no object
+};
+
+[[nodiscard]] Result<Said> said_in(const Answer& answer) {
+  Said said;
+  const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiObjectBytesMax});
+  if (!document) return said;
+  const auto spec = member_of(document->root(), "spec");
+  const auto ready = spec ? member_of(*spec, "datastoreReady") : std::nullopt;
+  said.is_ready = !(ready && ready->kind() == wire::JsonKind::boolean && !ready->boolean());
+  const auto meta = member_of(document->root(), "metadata");
+  const auto version = meta ? member_of(*meta, "resourceVersion") : std::nullopt;
+  if (version) said.resource_version = version->text();
+  const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
+  const auto text = annotations ? member_of(*annotations, kSealAnnotation) : std::nullopt;
+  if (text) {
+    auto seal = wire::decode_seal(text->text());
+    if (!seal) return fail(seal.error().in(fmt::format("ClusterInformation default, {}", kSealAnnotation)));
+    said.seal = *std::move(seal);
+  }
+  return said;
+}
+
+[[nodiscard]] Result<Said> look(Objects& objects, Deadline deadline) {
+  TRY(const Request request, request_of_readiness(objects));
+  const Answer answer = objects.api().call(request, deadline);
+  if (answer.outcome == Answer::Outcome::refused && answer.status.code == 404) return Said{};
+  if (answer.outcome != Answer::Outcome::done) return fail(answer.error.in("ClusterInformation default"));
+  return said_in(answer);
 }
 
 [[nodiscard]] Result<void> note_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer) {
   // Neither the object nor its kind has to be there; who may not read it is told so by its first write.
   const bool is_unknown =
       answer.outcome == Answer::Outcome::refused && (answer.status.code == 404 || answer.status.code == 403);
+  Said said;
   if (!is_unknown) {
     if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
-    const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiObjectBytesMax});
-    const auto spec = document ? member_of(document->root(), "spec") : std::nullopt;
-    const auto ready = spec ? member_of(*spec, "datastoreReady") : std::nullopt;
-    if (ready && ready->kind() == wire::JsonKind::boolean && !ready->boolean()) {
-      const std::lock_guard lock(readiness.mutex);
-      readiness.ready_at.reset();
-      return fail(
-          ErrorCode::unavailable,
-          "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
-          "data is moved; nothing is written until that is over. A migration to projectcalico.org/v3 leaves the "
-          "older group so for good: name the new one then (CALICO_API_GROUP, or ?group=projectcalico.org/v3 in "
-          "the store's URL)");
-    }
+    TRY(said, said_in(answer));
   }
   const std::lock_guard lock(readiness.mutex);
+  if (said.seal || !readiness.worker.empty()) {
+    readiness.ready_at.reset();
+    TRY_VOID(check_seal(said.seal, readiness.worker));
+  } else if (!said.is_ready) {
+    readiness.ready_at.reset();
+    return fail(ErrorCode::unavailable,
+                "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
+                "data is moved; nothing is written until that is over. A migration to projectcalico.org/v3 leaves the "
+                "older group so for good: name the new one then (CALICO_API_GROUP, or ?group=projectcalico.org/v3 in "
+                "the store's URL)");
+  }
   readiness.ready_at = objects.clock().now().since_boot;
   return {};
 }
@@ -83,6 +129,83 @@ Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness,
   if (is_known(objects, readiness, kReadyFor)) return {};
   TRY(const Request request, request_of_readiness(objects));
   return note_readiness(objects, readiness, objects.api().call(request, deadline));
+}
+
+Result<std::optional<StoredSeal>> read_seal(Objects& objects, Deadline deadline) {
+  TRY(Said said, look(objects, deadline));
+  if (!said.seal) return std::optional<StoredSeal>();
+  TRY(const Revision revision, revision_of(said.resource_version));
+  return std::optional(StoredSeal{*std::move(said.seal), revision.value});
+}
+
+Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& there,
+                         const std::optional<core::Seal>& seal, Deadline deadline) {
+  TRY(const Said said, look(objects, deadline));
+  TRY(const Revision now,
+      said.resource_version.empty() ? Result<Revision>(Revision()) : revision_of(said.resource_version));
+  const bool is_as_said = there ? said.seal && now.value == there->revision : !said.seal;
+  if (!is_as_said) {
+    return fail(ErrorCode::conflict,
+                "the register's seal was changed by somebody else; look with `croft migrate status`");
+  }
+  if (!there && !said.is_ready) {
+    return fail(
+        ErrorCode::unavailable,
+        "Calico's ClusterInformation default says datastoreReady: false: somebody is upgrading Calico or moving "
+        "its data; try again when that is over");
+  }
+  TRY(const auto resource, resource_of_readiness(objects));
+  Request request;
+  wire::JsonWriter out(wire::JsonWriter::Layout::compact);
+  out.begin_object();
+  if (said.resource_version.empty()) {
+    request.method = Request::Method::post;
+    TRY(request.path, wire::kube::collection_path(resource));
+    out.key("apiVersion");
+    out.text(fmt::format("{}/{}", resource.group, resource.version));
+    out.key("kind");
+    out.text("ClusterInformation");
+  } else {
+    request.method = Request::Method::patch;
+    request.content_type = "application/merge-patch+json";
+    TRY(request.path, wire::kube::object_path(resource, {}, "default"));
+  }
+  out.key("metadata");
+  out.begin_object();
+  if (said.resource_version.empty()) {
+    out.key("name");
+    out.text("default");
+  } else {
+    out.key("resourceVersion");
+    out.text(said.resource_version);
+  }
+  out.key("annotations");
+  out.begin_object();
+  out.key(kSealAnnotation);
+  if (seal) {
+    out.text(wire::encode_seal(*seal));
+  } else {
+    out.null();
+  }
+  out.end_object();
+  out.end_object();
+  out.key("spec");
+  out.begin_object();
+  out.key("datastoreReady");
+  out.boolean(!seal);
+  out.end_object();
+  out.end_object();
+  request.body = std::move(out).take();
+  const Answer answer = objects.api().call(request, deadline);
+  if (answer.outcome == Answer::Outcome::done) return {};
+  Error error = answer.error.in("ClusterInformation default");
+  if (error.code == ErrorCode::not_found) {
+    return fail(
+        ErrorCode::refused_by_configuration,
+        error.message + ": the API does not know Calico's kinds; `croft store crds --calico-kinds` prints them");
+  }
+  if (error.code == ErrorCode::already_exists) error.code = ErrorCode::conflict;
+  return fail(std::move(error));
 }
 
 }  // namespace croft::store::kube

@@ -6,6 +6,7 @@
 
 #include "store/kube/api.h"
 #include "store/kube/objects.h"
+#include "store/seal.h"
 #include "wire/calico/crd.h"
 
 // What a cluster says of its Calico (docs/reference/calico-ipam.md).
@@ -20,7 +21,10 @@ namespace croft::store::kube {
 struct CalicoReadiness {
   std::mutex mutex;
   std::optional<std::chrono::nanoseconds> ready_at;  ///< guarded by mutex: since boot; nothing: never, or not any more
+  std::string worker;                                ///< guarded by mutex: Sealable::work_under
 };
+/// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
+inline constexpr std::chrono::seconds kReadyFor{10};
 
 /// Asks for Calico's ClusterInformation, unless what is known is younger than five seconds; and takes in the answer: an
 /// answer that is none leaves what was known. For who has other requests to send along.
@@ -28,8 +32,17 @@ struct CalicoReadiness {
 void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer);
 
 /// Looks at Calico's ClusterInformation, at most every ten seconds. Error: unavailable when it says
-/// `datastoreReady: false`, as while Calico is upgraded or its data moved: nothing may be written then. A cluster
-/// without one is ready.
+/// `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this worker:
+/// nothing may be written then. A cluster without one is ready, but for a worker.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
+
+// The seal (Sealable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own
+// programs and older ones of Croft's. What a cluster had there stays. The revision is the object's.
+
+[[nodiscard]] Result<std::optional<StoredSeal>> read_seal(Objects& objects, Deadline deadline);
+/// Errors beside Sealable's: unavailable when the object says datastoreReady: false and there is no seal, so that
+/// somebody else is at work; refused_by_configuration when the API has no such kind.
+[[nodiscard]] Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& there,
+                                       const std::optional<core::Seal>& seal, Deadline deadline);
 
 }  // namespace croft::store::kube

@@ -38,7 +38,7 @@ std::span<const Key> within(const core::KeyWindow& window, const std::vector<Key
 
 Objects::Glance glance_of(const core::KeyWindow& window) { return {window.listing, window.but_length, window.may_lag}; }
 
-class KubeStore final : public Store {
+class KubeStore final : public Store, public Sealable {
  public:
   KubeStore(std::unique_ptr<kube::Api> api, LayoutOf lay_out, const Clock& clock, KubeStoreOptions options)
       : api_(std::move(api)), lay_out_(std::move(lay_out)), clock_(clock), options_(options) {}
@@ -244,7 +244,31 @@ class KubeStore final : public Store {
     return objects->history();
   }
 
+  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
+    TRY(Objects * objects, laid_out(deadline));
+    return kube::read_seal(*objects, deadline);
+  }
+  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
+                                      Deadline deadline) override {
+    TRY(Objects * objects, laid_out(deadline));
+    return kube::change_seal(*objects, there, seal, deadline);
+  }
+  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override {
+    TRY(Objects * objects, laid_out(deadline));
+    return kube::change_seal(*objects, there, std::nullopt, deadline);
+  }
+  void work_under(std::string move) override {
+    const std::lock_guard lock(ready_.mutex);
+    ready_.worker = std::move(move);
+    ready_.ready_at.reset();
+  }
+  /// A writer may have seen it ready just before, and an API server goes on with a request for a minute.
+  [[nodiscard]] std::chrono::seconds settling() const override { return kube::kReadyFor + kRequestMax; }
+
  private:
+  /// kube-apiserver's --request-timeout, and a little.
+  static constexpr std::chrono::seconds kRequestMax{65};
+
   [[nodiscard]] static Result<std::optional<kube::Request>> first_request(const Objects& objects, const Write& write,
                                                                           const WriteToken& token) {
     TRY_VOID(check_writes({&write, 1}));

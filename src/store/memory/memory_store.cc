@@ -45,8 +45,10 @@ Error after_fault(Fault fault) {
 
 class MemoryData {
  public:
-  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token) {
+  [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
+                                        const std::string& worker) {
     const std::lock_guard lock(mutex_);
+    TRY_VOID(check_seal(seal_ ? std::optional(seal_->seal) : std::nullopt, worker));
     for (const Write& write : writes) {
       if (!holds(write)) return fail(conflict_on(write.key));
     }
@@ -77,6 +79,21 @@ class MemoryData {
       });
     }
     return answer;
+  }
+
+  std::optional<StoredSeal> seal() const {
+    const std::lock_guard lock(mutex_);
+    return seal_;
+  }
+
+  [[nodiscard]] Result<void> change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& to) {
+    const std::lock_guard lock(mutex_);
+    if ((there ? there->revision : 0) != (seal_ ? seal_->revision : 0)) {
+      return fail(ErrorCode::conflict, "the seal was changed by somebody else");
+    }
+    ++last_revision_.value;
+    seal_ = to ? std::optional(StoredSeal{*to, last_revision_.value}) : std::nullopt;
+    return {};
   }
 
   Revision last_revision() const {
@@ -203,6 +220,7 @@ class MemoryData {
   mutable std::mutex mutex_;  ///< guards all below
   mutable std::condition_variable changed_;
   Entries entries_;
+  std::optional<StoredSeal> seal_;
   Revision last_revision_;
   std::deque<Change> history_;
   Revision forgotten_;  ///< changes up to this one may be missing in history_
@@ -295,16 +313,43 @@ Result<Revision> MemoryStore::commit_as_of(std::optional<Revision>, std::span<co
   if (writes.size() > 1 && !capabilities().atomic_commit) {
     return fail(ErrorCode::invalid_argument, "this store commits one write at a time");
   }
-  std::optional<Fault> fault;
+  const std::optional<Fault> fault = next_fault();
+  if (fault && *fault != Fault::lose_reply) return fail(after_fault(*fault));
+  std::string worker;
   {
     const std::lock_guard lock(mutex_);
-    const Fault* scripted = faults_.fault_of(++counts_.commit);
-    if (scripted != nullptr) fault = *scripted;
+    worker = worker_;
   }
-  if (fault && *fault != Fault::lose_reply) return fail(after_fault(*fault));
-  auto committed = data_->commit(writes, token);
+  auto committed = data_->commit(writes, token, worker);
   if (fault) return fail(after_fault(*fault));  // the caller can't tell whether its conditions held either
   return committed;
+}
+
+std::optional<Fault> MemoryStore::next_fault() {
+  const std::lock_guard lock(mutex_);
+  const Fault* scripted = faults_.fault_of(++counts_.commit);
+  return scripted != nullptr ? std::optional(*scripted) : std::nullopt;
+}
+
+Result<std::optional<StoredSeal>> MemoryStore::seal(Deadline) { return data_->seal(); }
+
+Result<void> MemoryStore::change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal) {
+  const std::optional<Fault> fault = next_fault();
+  if (fault && *fault != Fault::lose_reply) return fail(after_fault(*fault));
+  auto changed = data_->change_seal(there, seal);
+  if (fault) return fail(after_fault(*fault));
+  return changed;
+}
+
+Result<void> MemoryStore::put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal, Deadline) {
+  return change_seal(there, seal);
+}
+
+Result<void> MemoryStore::remove_seal(const StoredSeal& there, Deadline) { return change_seal(there, std::nullopt); }
+
+void MemoryStore::work_under(std::string move) {
+  const std::lock_guard lock(mutex_);
+  worker_ = std::move(move);
 }
 
 Result<std::unique_ptr<Store::Turn>> MemoryStore::take_turn(Deadline) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/memory/fault_script.h"
+#include "store/seal.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -15,7 +16,7 @@ namespace croft::store {
 /// turns are empty. Safe to call from several threads. Tests derive from it to act between two reads.
 class MemoryData;
 
-class MemoryStore : public Store {
+class MemoryStore : public Store, public Sealable {
  public:
   MemoryStore();
   /// One more client of the store that `data` is.
@@ -52,17 +53,30 @@ class MemoryStore : public Store {
   [[nodiscard]] Result<std::uint64_t> prove_history(Deadline /*deadline*/) override {
     return history_ += unnoticed_.exchange(0);
   }
+
+  [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override;
+  /// Counts as a commit, with its faults.
+  [[nodiscard]] Result<void> put_seal(const std::optional<StoredSeal>& there, const core::Seal& seal,
+                                      Deadline deadline) override;
+  [[nodiscard]] Result<void> remove_seal(const StoredSeal& there, Deadline deadline) override;
+  void work_under(std::string move) override;
+  [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
+
   /// As if the register had been put back to an older state, which the caller makes.
   void begin_history() { ++history_; }
   /// The same where only prove_history() finds it.
   void begin_history_unnoticed() { ++unnoticed_; }
 
  private:
+  [[nodiscard]] std::optional<Fault> next_fault();
+  [[nodiscard]] Result<void> change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal);
+
   std::shared_ptr<MemoryData> data_;
   mutable std::mutex mutex_;  ///< guards all below
   FaultScript faults_;
   CallCounts counts_;
   Capabilities capabilities_{.atomic_commit = true};
+  std::string worker_;  ///< of work_under()
   std::atomic<std::uint64_t> history_{0};
   std::atomic<std::uint64_t> unnoticed_{0};
 };

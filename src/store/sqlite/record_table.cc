@@ -8,6 +8,7 @@
 #include "store/sqlite/change_table.h"
 #include "store/sqlite/checksum.h"
 #include "wire/records/records.h"
+#include "wire/seal/seal.h"
 
 namespace croft::store {
 namespace {
@@ -136,7 +137,8 @@ std::int64_t overhead_of(const Key& key) {
   statement->bind(1, write.kind).bind_text(2, write.key->name);
   if (write.bytes) {
     statement->bind(3, revision).bind_blob(4, token).bind_blob(6, *write.bytes);
-    statement->bind(5, checksum_of(*write.key, revision, token, *write.bytes));
+    statement->bind(
+        5, row_checksum(static_cast<std::uint8_t>(write.kind), write.key->name, revision, token, *write.bytes));
   }
   TRY_VOID(statement->step());
   return {};
@@ -161,6 +163,28 @@ Result<std::optional<Record>> read_record(Database& database, const Key& key) {
   TRY(const bool found, row->step());
   if (!found) return std::optional<Record>();
   return std::optional(record_from(database, *row, key, 0));
+}
+
+const Key& seal_row() {
+  static const Key kRow{Kind::pool, "seal"};  // of the kind only the name counts
+  return kRow;
+}
+
+Result<std::optional<StoredSeal>> read_seal(Database& database) {
+  const std::string& name = seal_row().name;
+  TRY(const auto row, database.prepare(Sql::get));
+  row->bind(1, kSealKind).bind_text(2, name);
+  TRY(const bool found, row->step());
+  if (!found) return std::optional<StoredSeal>();
+  const std::int64_t revision = row->number(0);
+  const std::string_view token = row->bytes(1), bytes = row->bytes(3);
+  if (revision <= 0 || row->number(2) != row_checksum(kSealKind, name, revision, token, bytes)) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("{}: the seal has a wrong checksum; restore the store from a backup", database.path()));
+  }
+  auto seal = wire::decode_seal(bytes);
+  if (!seal) return fail(seal.error().in(database.path()));
+  return std::optional(StoredSeal{*std::move(seal), database.told(revision).value});
 }
 
 Result<Page> read_page(Database& database, const ListRequest& request) {

@@ -61,6 +61,13 @@ class Group {
   }
 
   [[nodiscard]] Result<void> add(const PendingCommit& commit) {
+    if (!commit.changes_seal) {
+      TRY(const auto seal, read_seal(database_));
+      if (auto open = check_seal(seal ? std::optional(seal->seal) : std::nullopt, commit.worker); !open) {
+        results_.push_back(fail(open.error()));
+        return {};
+      }
+    }
     TRY(const Effect effect, effect_of(database_, commit.writes));
     if (effect.failed_condition != nullptr) {
       results_.push_back(fail(conflict_on(database_, *effect.failed_condition)));

@@ -1,0 +1,192 @@
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/croft/command_line.h"
+#include "app/croft/filters.h"
+#include "app/croft/json_output.h"
+#include "app/croft/table.h"
+#include "edge/error_table.h"
+#include "engine/audit.h"
+#include "os/files.h"
+#include "wire/calico/conflist_switch.h"
+
+namespace croft::app {
+namespace {
+
+struct CalicoOptions {
+  std::string conflist, plugin_store;
+  bool apply = false, back = false, force = false;
+};
+
+/// Runtimes read names that end in .conf, .conflist and .json only.
+constexpr const char* kConflistBackupSuffix = ".before-croft";
+constexpr std::chrono::minutes kAuditLimit{10};
+
+[[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
+  auto text = os::read_file(path, wire::cni::kConflistBytesMax);
+  if (!text) return fail(text.error().in(path));
+  return text;
+}
+
+/// What is in the file now, what it would become, and what an earlier call put aside.
+struct ConflistFiles {
+  std::string path, backup_path;
+  std::string now;
+  wire::cni::SwitchedConflist next;
+  std::optional<std::string> backup;
+};
+
+[[nodiscard]] Result<ConflistFiles> look_at_files(const CalicoOptions& options) {
+  ConflistFiles files;
+  TRY(files.path, os::resolved_path(options.conflist));
+  files.backup_path = files.path + kConflistBackupSuffix;
+  TRY(files.now, read_conflist(files.path));
+  auto next = wire::cni::switch_to_croft(files.now, options.plugin_store);
+  if (!next) return fail(next.error().in(files.path));
+  files.next = *std::move(next);
+  TRY(const auto status, os::file_status(files.backup_path));
+  if (status) {
+    TRY(files.backup, read_conflist(files.backup_path));
+  }
+  return files;
+}
+
+[[nodiscard]] Result<int> go_back(const CalicoOptions& options) {
+  TRY(const std::string path, os::resolved_path(options.conflist));
+  const std::string backup_path = path + kConflistBackupSuffix;
+  TRY(const auto status, os::file_status(backup_path));
+  if (!status) {
+    return fail(ErrorCode::not_found,
+                fmt::format("{} is not there: nothing was switched, or it was taken back", backup_path));
+  }
+  TRY(const std::string backup, read_conflist(backup_path));
+  TRY(const std::string now, read_conflist(path));
+  if (!options.apply) {
+    print(fmt::format("{} would become what {} has; --apply does it\n", path, backup_path));
+    return static_cast<int>(edge::ExitCode::fine);
+  }
+  // The store that was given then is not known any more: what was switched has nothing of Calico's IPAM.
+  const auto was_switched = wire::cni::switch_to_croft(now, "sqlite:/");
+  const bool is_as_switched = now == backup || (was_switched && was_switched->plugins == 0);
+  if (!is_as_switched && !options.force) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} names calico-ipam again: somebody wrote it since; --force puts {} in its place", path,
+                            backup_path));
+  }
+  TRY_VOID(os::replace_file_durably(path, backup));
+  TRY_VOID(os::remove_file_durably(backup_path));
+  print(fmt::format("{} is as it was\n", path));
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
+[[nodiscard]] Result<void> switch_file(const ConflistFiles& files) {
+  if (!files.backup) {
+    TRY_VOID(os::replace_file_durably(files.backup_path, files.now));
+  } else if (*files.backup != files.now) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("{} is there and has something else than {}: Calico's installer wrote the file anew; remove "
+                    "the older one when it is not needed",
+                    files.backup_path, files.path));
+  }
+  return os::replace_file_durably(files.path, files.next.text);
+}
+
+std::string calico_nodes_text(const engine::AuditReport& report) {
+  Table table({"NODE", "HELD", "BLOCKS"});
+  for (const auto& node : report.nodes) {
+    table.add({node.node, std::to_string(node.held), std::to_string(node.blocks)});
+  }
+  return report.nodes.empty() ? "" : table.to_string();
+}
+
+std::string calico_findings_text(const std::vector<core::audit::Finding>& findings) {
+  std::string text;
+  for (const core::audit::Finding& finding : findings) {
+    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind), finding.subject,
+                        finding.what, finding.remedy);
+  }
+  return text;
+}
+
+[[nodiscard]] Result<int> migrate_calico(CommandLine& line, const CalicoOptions& options) {
+  if (options.back) return go_back(options);
+  std::optional<ConflistFiles> files;
+  if (!options.conflist.empty()) {
+    TRY(files, look_at_files(options));
+  }
+  TRY(engine::Context context, line.open());
+  if (!context.store.capabilities().foreign_writers) {
+    return fail(ErrorCode::invalid_argument, "--store: Calico's records are in an etcd or in a Kubernetes API");
+  }
+  context.time_limit = kAuditLimit;
+  TRY(const engine::AuditReport report, engine::audit(context, std::nullopt));
+  const bool is_sound = report.findings.empty();
+  std::string text = calico_findings_text(report.findings) + calico_nodes_text(report);
+  text += fmt::format("{} pools, {} blocks, {} handles, {} addresses held: {}\n", report.pools, report.blocks,
+                      report.handles, report.held,
+                      is_sound ? "nothing found" : fmt::format("{} findings", report.findings.size()));
+  if (!files) {
+    text += "On each node: croftd install, then croft migrate calico --conflist FILE --apply there.\n";
+    print(line.json() ? line.data(json_of(report.findings)) : text);
+    return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
+  }
+  const bool may_switch = is_sound || options.force;
+  if (files->next.plugins == 0) {
+    text += fmt::format("{}: no plugin has the IPAM calico-ipam: nothing to switch\n", files->path);
+  } else {
+    text +=
+        fmt::format("{}: {} plugin{} to croft-ipam on {}; the old file is kept as {}\n", files->path,
+                    files->next.plugins, files->next.plugins == 1 ? "" : "s", files->next.store, files->backup_path);
+    if (!files->next.dropped.empty()) {
+      text +=
+          fmt::format("left out, as croft-ipam does not have it: ipam.{}\n", fmt::join(files->next.dropped, ", ipam."));
+    }
+  }
+  print(line.json() ? line.data(json_of(report.findings)) : text);
+  if (files->next.plugins == 0) return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
+  if (!options.apply) {
+    if (!line.json()) print("--apply switches the file\n");
+    return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
+  }
+  if (!may_switch) {
+    return fail(ErrorCode::refused_for_safety, "nothing was switched: mend what was found first, or --force");
+  }
+  TRY_VOID(switch_file(*files));
+  if (!line.json())
+    print(fmt::format("switched; croft migrate calico --conflist {} --back --apply takes it back\n", files->path));
+  return static_cast<int>(edge::ExitCode::fine);
+}
+
+}  // namespace
+
+void add_migrate_calico_command(CLI::App& migrate, CommandLine& line) {
+  const auto options = std::make_shared<CalicoOptions>();
+  CLI::App* command = migrate.add_subcommand(
+      "calico", "Check what Calico's IPAM wrote, and switch this node's network from calico-ipam to croft-ipam");
+  command->add_option("--conflist", options->conflist,
+                      "The node's network configuration, e.g. /etc/cni/net.d/10-calico.conflist");
+  command->add_option("--plugin-store", options->plugin_store,
+                      "URL of the register as the plugin on the node is to name it (default: the API of Calico's own "
+                      "kubeconfig, or its etcd)");
+  command->add_flag("--apply", options->apply, "Switch the file; without, only show what would be done");
+  command->add_flag("--back", options->back, "Put the old file back in its place");
+  command->add_flag("--force", options->force, "Switch although something was found, or take back what others wrote");
+  command->footer(
+      "The records stay where they are: Croft works on Calico's own. Without --conflist only the register is checked. "
+      "The "
+      "exit code is 3 if something was found.");
+  command->callback([&line, options] {
+    line.run = [options](CommandLine& l) -> Result<int> {
+      if (options->back && options->conflist.empty()) {
+        return fail(ErrorCode::invalid_argument, "--back: give the file with --conflist");
+      }
+      return migrate_calico(l, *options);
+    };
+  });
+}
+
+}  // namespace croft::app

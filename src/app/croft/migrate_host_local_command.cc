@@ -1,0 +1,234 @@
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/croft/command_line.h"
+#include "app/croft/filters.h"
+#include "app/croft/host_local_place.h"
+#include "app/croft/json_text.h"
+#include "app/croft/table.h"
+#include "core/host_local/audit.h"
+#include "edge/error_table.h"
+#include "edge/facts/host_local_facts.h"
+#include "engine/host_local_import.h"
+#include "os/process.h"
+#include "store/hostlocal/open_reservations.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using engine::MovedHolder;
+using Outcome = MovedHolder::Outcome;
+
+struct MigrateHostLocalOptions {
+  std::vector<std::string> directories, caches, ranges;
+  std::int64_t grace_seconds = 60;
+  bool in_container = false, apply = false, force = false;
+  engine::MoveRequest request;
+};
+
+/// One directory, locked, and what became, or would become, of it.
+struct MovedDirectory {
+  std::string path;
+  std::vector<MovedHolder> holders;
+  [[nodiscard]] std::size_t count(Outcome outcome) const {
+    std::size_t count = 0;
+    for (const MovedHolder& holder : holders) count += holder.outcome == outcome ? holder.addresses.size() : 0;
+    return count;
+  }
+  [[nodiscard]] std::size_t at_risk() const {
+    std::size_t count = 0;
+    for (const MovedHolder& holder : holders) count += holder.at_risk ? holder.addresses.size() : 0;
+    return count;
+  }
+};
+
+[[nodiscard]] Result<core::host_local::SignsOfLife> look_for_life(const MigrateHostLocalOptions& options) {
+  static const std::vector<std::string> kUsual = {"/var/lib/cni", "/var/lib/cni/cache"};
+  core::host_local::SignsOfLife life;
+  for (const std::string& directory : options.caches.empty() ? kUsual : options.caches) {
+    const auto read = edge::read_cached_attachments(directory, life);
+    if (!read && !options.caches.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--cni-cache: {}; name the directory that has `results`", read.error().message));
+    }
+  }
+  edge::look_at_namespaces(options.in_container, life);
+  return life;
+}
+
+/// The addresses whose holders are proven to be gone, and why.
+[[nodiscard]] Result<std::vector<core::host_local::Finding>> proven_leaks(const CommandLine& line,
+                                                                          const MigrateHostLocalOptions& options,
+                                                                          const HostLocalPlace& place,
+                                                                          store::Reservations& reservations) {
+  core::host_local::Directory directory;
+  TRY(directory.reservations, reservations.list());
+  TRY(const core::host_local::SignsOfLife life, look_for_life(options));
+  auto findings = core::host_local::audit_host_local(
+      {place.network, directory, life, {}, line.clock.now(), std::chrono::seconds(options.grace_seconds)});
+  std::erase_if(findings, [](const auto& finding) {
+    return !finding.proven || finding.kind != core::host_local::Finding::Kind::leak;
+  });
+  return findings;
+}
+
+[[nodiscard]] Result<MovedDirectory> move_directory(CommandLine& line, const engine::Context& context,
+                                                    const MigrateHostLocalOptions& options,
+                                                    const std::string& directory, bool dry_run) {
+  engine::MoveRequest request = options.request;
+  TRY(const HostLocalPlace place, host_local_place(directory, request.network));
+  request.network = place.network;
+  request.dry_run = dry_run;
+  TRY(const auto reservations,
+      store::hostlocal::open_reservations(place.data_dir, place.directory_name, store::OpenMode::existing, line.clock));
+  // Both looks are made under the lock: no ADD of the old plugin comes in between.
+  TRY(const auto first, proven_leaks(line, options, place, *reservations));
+  TRY(const auto second, proven_leaks(line, options, place, *reservations));
+  for (const auto& finding : core::host_local::proven_by_both(first, second)) {
+    request.gone.emplace(finding.reservation->address,
+                         "its holder is proven to be gone: not imported; croft host-local repair removes it");
+  }
+  TRY(auto holders, engine::move_into_pools(context, *reservations, request));
+  return MovedDirectory{place.path, std::move(holders)};
+}
+
+std::string moved_directories_text(const std::vector<MovedDirectory>& all, bool is_done) {
+  std::string text;
+  for (const MovedDirectory& one : all) {
+    Table table({"ADDRESSES", "CONTAINER", "IFNAME", "OUTCOME", "REASON"});
+    for (const MovedHolder& holder : one.holders) {
+      std::string addresses;
+      for (const net::Address& address : holder.addresses) {
+        addresses += (addresses.empty() ? "" : ",") + address.to_string();
+      }
+      table.add({addresses, holder.holder.container_id.substr(0, 13), holder.holder.interface_name,
+                 std::string(engine::name_of(holder.outcome)), holder.reason});
+    }
+    text += one.path + "\n" + (one.holders.empty() ? "" : table.to_string());
+    text += fmt::format("{} {} addresses into the pools, {} left, {} clash\n", is_done ? "moved" : "would move",
+                        one.count(Outcome::moved), one.count(Outcome::left), one.count(Outcome::clashes));
+  }
+  return text;
+}
+
+Data moved_directories_json(const std::vector<MovedDirectory>& all) {
+  Json array = Json::array();
+  for (const MovedDirectory& one : all) {
+    for (const MovedHolder& holder : one.holders) {
+      Json addresses = Json::array();
+      for (const net::Address& address : holder.addresses) addresses.push_back(address.to_string());
+      array.push_back({{"directory", one.path},
+                       {"addresses", std::move(addresses)},
+                       {"containerId", holder.holder.container_id},
+                       {"ifname", holder.holder.interface_name},
+                       {"outcome", engine::name_of(holder.outcome)},
+                       {"reason", holder.reason},
+                       {"atRisk", holder.at_risk}});
+    }
+  }
+  return Data(std::move(array));
+}
+
+[[nodiscard]] Result<std::vector<MovedDirectory>> move_directories(CommandLine& line, const engine::Context& context,
+                                                                   const MigrateHostLocalOptions& options,
+                                                                   bool dry_run) {
+  std::vector<MovedDirectory> all;
+  for (const std::string& directory : options.directories) {
+    TRY(MovedDirectory moved, move_directory(line, context, options, directory, dry_run));
+    all.push_back(std::move(moved));
+  }
+  return all;
+}
+
+[[nodiscard]] Result<int> migrate_host_local(CommandLine& line, MigrateHostLocalOptions options) {
+  for (const std::string& range : options.ranges) {
+    TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
+    options.request.only_in.push_back(prefix);
+  }
+  if (options.directories.size() > 1 && !options.request.network.empty()) {
+    return fail(ErrorCode::invalid_argument, "--network: it is one directory's; give one --dir with it");
+  }
+  if (options.request.node.name.empty()) {
+    TRY(options.request.node.name, os::host_name());
+  }
+  TRY(const engine::Context context, line.open());
+  TRY(auto all, move_directories(line, context, options, true));
+  std::size_t at_risk = 0, to_move = 0, clashes = 0;
+  for (const MovedDirectory& one : all) {
+    at_risk += one.at_risk();
+    to_move += one.count(Outcome::moved);
+    clashes += one.count(Outcome::clashes);
+  }
+  const bool is_done = options.apply && (at_risk == 0 || options.force);
+  if (is_done) {
+    TRY(all, move_directories(line, context, options, false));
+  }
+  print(line.json() ? line.data(moved_directories_json(all)) : moved_directories_text(all, is_done));
+  if (options.apply && !is_done) {
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format("nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "
+                    "them to others; mend what REASON says, or --force when nobody uses them",
+                    at_risk));
+  }
+  if (!line.json()) {
+    if (!options.apply && to_move > 0) print("--apply moves them\n");
+    if (is_done && to_move > 0) {
+      print("host-local would hand these addresses out again: configure the network for croft-ipam.\n");
+    }
+  }
+  const bool is_fine = clashes == 0 && at_risk == 0;
+  return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
+}
+
+}  // namespace
+
+void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line) {
+  const auto options = std::make_shared<MigrateHostLocalOptions>();
+  options->request.node.type = core::AffinityOwner::Type::host;
+  CLI::App* command = migrate.add_subcommand(
+      "host-local", "Move this node's host-local directories, as of a podCIDR, into pools of the store");
+  command
+      ->add_option("--dir", options->directories,
+                   "A network's directory, e.g. /var/lib/cni/networks/cbr0; may be repeated")
+      ->required()
+      ->expected(1);
+  command->add_option("--pool", options->request.pools, "Pool to move into; may be repeated")->required()->expected(1);
+  command
+      ->add_option("--pod-cidr", options->ranges,
+                   "Move only addresses of this range, this node's podCIDR; may be repeated")
+      ->expected(1);
+  command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
+  command->add_option("--network", options->request.network,
+                      "Name of the CNI network in the store (default: the name of the directory)");
+  command->add_option("--interface", options->request.interface_name,
+                      "Interface of reservations without one (plugins before v0.8.0)");
+  command
+      ->add_option("--cni-cache", options->caches,
+                   "Cache directory of the runtime; may be repeated (default: /var/lib/cni and /var/lib/cni/cache)")
+      ->expected(1);
+  command->add_option("--grace", options->grace_seconds, "Call no file younger than this a leak (60s, 5m, 1h)")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, std::int64_t>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{7} * 86400))
+      ->type_name("DURATION")
+      ->default_str("60s");
+  command->add_flag(
+      "--in-container", options->in_container,
+      "This container is the node (kind, k3d): treat the processes visible here as all processes of the node");
+  command->add_flag("--apply", options->apply, "Move them; without, only show what would be moved");
+  command->add_flag("--force", options->force,
+                    "Move what can be moved, even if a pool could then give the rest to other pods");
+  command->footer(
+      "A reservation whose holder is proven to be gone (croft host-local check) is named and left. What was "
+      "interrupted "
+      "goes on with the same command. The exit code is 3 if something clashes or stays at risk.");
+  command->callback(
+      [&line, options] { line.run = [options](CommandLine& l) { return migrate_host_local(l, *options); }; });
+}
+
+}  // namespace croft::app

@@ -1,0 +1,139 @@
+#include "wire/calico/conflist_switch.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "net/echo.h"
+#include "wire/json/document.h"
+#include "wire/json/writer.h"
+
+namespace croft::wire::cni {
+namespace {
+
+constexpr std::size_t kDepthMax = 64;
+constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools"};
+
+[[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
+  if (object.kind() != JsonKind::object) return std::nullopt;
+  for (auto child = object.first_child(); child; child = child->next_sibling()) {
+    if (child->key() == name) return child;
+  }
+  return std::nullopt;
+}
+[[nodiscard]] std::string text(JsonRef object, std::string_view name) {
+  const auto found = member(object, name);
+  return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
+}
+
+[[nodiscard]] bool is_calicos(JsonRef plugin) {
+  const auto ipam = member(plugin, "ipam");
+  return ipam && text(*ipam, "type") == "calico-ipam";
+}
+
+/// Where the plugin's own configuration says that the register is.
+[[nodiscard]] Result<std::string> store_of(JsonRef plugin) {
+  const std::string endpoints = text(plugin, "etcd_endpoints");
+  const bool is_etcd = text(plugin, "datastore_type") == "etcdv3" || !endpoints.empty();
+  if (is_etcd) {
+    const bool has_files = !text(plugin, "etcd_key_file").empty() || !text(plugin, "etcd_ca_cert_file").empty();
+    if (!endpoints.empty() && !has_files) return "etcd:" + endpoints;
+    return fail(invalid_argument(
+        "the plugin's etcd needs files that a store's URL names in its own way: give the URL with --plugin-store"));
+  }
+  const auto kubernetes = member(plugin, "kubernetes");
+  const std::string kubeconfig = kubernetes ? text(*kubernetes, "kubeconfig") : std::string();
+  if (kubeconfig.starts_with('/')) return "kube:" + kubeconfig;
+  return fail(
+      invalid_argument("the configuration names no kubeconfig: give the URL of the register with --plugin-store"));
+}
+
+class Switch {
+ public:
+  explicit Switch(std::string store) : store_(std::move(store)) {}
+
+  [[nodiscard]] Result<void> write(JsonRef plugin) {
+    if (!is_calicos(plugin)) {
+      copy_json(out, plugin);
+      return {};
+    }
+    std::string store = store_;
+    if (store.empty()) {
+      TRY(store, store_of(plugin));
+    }
+    ++result.plugins;
+    result.store = store;
+    out.begin_object();
+    for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
+      out.key(child->key());
+      if (child->key() == "ipam") {
+        write_ipam(*child, store);
+      } else {
+        copy_json(out, *child);
+      }
+    }
+    out.end_object();
+    return {};
+  }
+
+  JsonWriter out;
+  SwitchedConflist result;
+
+ private:
+  void write_ipam(JsonRef ipam, const std::string& store) {
+    out.begin_object();
+    out.key("type");
+    out.text("croft-ipam");
+    out.key("store");
+    out.text(store);
+    for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
+      if (child->key() == "type" || child->key() == "store") continue;
+      if (std::ranges::count(kKept, child->key()) == 0) {
+        result.dropped.emplace_back(child->key());
+        continue;
+      }
+      out.key(child->key());
+      copy_json(out, *child);
+    }
+    out.end_object();
+  }
+
+  const std::string store_;
+};
+
+}  // namespace
+
+Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store) {
+  auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax});
+  if (!document) return fail(document.error());
+  const JsonRef root = document->root();
+  if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
+  Switch work(store);
+  const auto plugins = member(root, "plugins");
+  if (!plugins) {
+    TRY_VOID(work.write(root));
+  } else {
+    if (plugins->kind() != JsonKind::array) return fail(invalid_argument("plugins: it is no list"));
+    work.out.begin_object();
+    for (auto child = root.first_child(); child; child = child->next_sibling()) {
+      work.out.key(child->key());
+      if (child->key() != "plugins") {
+        copy_json(work.out, *child);
+        continue;
+      }
+      work.out.begin_array();
+      for (auto plugin = child->first_child(); plugin; plugin = plugin->next_sibling()) TRY_VOID(work.write(*plugin));
+      work.out.end_array();
+    }
+    work.out.end_object();
+  }
+  if (work.result.plugins == 0) {
+    work.result.text = conflist;
+    return std::move(work.result);
+  }
+  work.result.text = std::move(work.out).take() + "\n";
+  return std::move(work.result);
+}
+
+}  // namespace croft::wire::cni

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+// A node's network configuration, as Calico's installer writes it, made one for croft-ipam (docs/runbooks/migrate.md).
+
+namespace croft::wire::cni {
+
+inline constexpr std::size_t kConflistBytesMax = std::size_t{1} << 20;
+
+struct SwitchedConflist {
+  std::string text;         ///< of the new file
+  std::string store;        ///< that its plugin will ask
+  std::size_t plugins = 0;  ///< whose IPAM was calico-ipam; 0: the text is the old one
+  /// Members of `ipam` that croft-ipam does not have and would refuse: they are left out.
+  std::vector<std::string> dropped;
+};
+
+/// In each plugin of the list (or in the one of a .conf) whose `ipam.type` is `calico-ipam` that becomes `croft-ipam`
+/// with `ipam.store`; pools and families asked for stay, and everything outside `ipam`. `store`: the URL; empty: the
+/// Kubernetes API of the plugin's own kubeconfig, or its etcd where that needs no files. Errors: invalid_argument,
+/// naming what is wrong, for what is no configuration, or where no store was given and none is found.
+[[nodiscard]] Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store);
+
+}  // namespace croft::wire::cni
