@@ -5,11 +5,19 @@ include(GNUInstallDirs)
 set(CROFT_CNI_BIN_DIR /opt/cni/bin CACHE PATH "where the container runtime looks for CNI plugins")
 install(TARGETS croft-ipam RUNTIME DESTINATION ${CROFT_CNI_BIN_DIR} COMPONENT plugin)
 install(TARGETS croft croftd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
-# Pages and completions come out of the programs: there are none where those cannot run.
-if(NOT CMAKE_CROSSCOMPILING)
+# Pages and completions come out of the programs: where those cannot run, of the same programs of another build.
+set(CROFT_NATIVE_PROGRAMS "" CACHE PATH "where croft and croftd are that this machine can run, for a cross build's pages")
+if(NOT CMAKE_CROSSCOMPILING OR CROFT_NATIVE_PROGRAMS)
+  if(CMAKE_CROSSCOMPILING)
+    set(croft_program ${CROFT_NATIVE_PROGRAMS}/croft)
+    set(croftd_program ${CROFT_NATIVE_PROGRAMS}/croftd)
+  else()
+    set(croft_program $<TARGET_FILE:croft>)
+    set(croftd_program $<TARGET_FILE:croftd>)
+  endif()
   install(CODE "
-    set(croft_program \"$<TARGET_FILE:croft>\")
-    set(croftd_program \"$<TARGET_FILE:croftd>\")
+    set(croft_program \"${croft_program}\")
+    set(croftd_program \"${croftd_program}\")
     set(pages \"${CMAKE_BINARY_DIR}/made/pages\")
     set(man_directory \"${CMAKE_INSTALL_MANDIR}\")
     set(data_directory \"${CMAKE_INSTALL_DATADIR}\")"

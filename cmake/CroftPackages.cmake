@@ -17,7 +17,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_STRIP_FILES ON)
 # Units and pages go with the programs; each group is a package.
 set(CPACK_COMPONENTS_ALL programs documentation units plugin plugin_terms)
-if(CMAKE_CROSSCOMPILING)
+if(CMAKE_CROSSCOMPILING AND NOT CROFT_NATIVE_PROGRAMS)
   list(REMOVE_ITEM CPACK_COMPONENTS_ALL documentation)
 endif()
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)

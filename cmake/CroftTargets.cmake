@@ -14,6 +14,18 @@ function(croft_library name)
   endif()
 endfunction()
 
+# croft_static_twin(PROGRAM "SOURCES" "PARTS"): the target PROGRAM-static, not made by default: the same program as one file
+# that needs nothing of its machine, in static-programs. Debian has no static archives of civetweb and prometheus-cpp:
+# scripts/static-libraries makes them in CROFT_STATIC_LIBRARIES. glibc's resolver works in such a file by /etc/hosts and DNS;
+# it loads no other modules of nsswitch.conf, which is what the linker warns of.
+set(CROFT_STATIC_LIBRARIES ${CMAKE_BINARY_DIR}/static-libraries CACHE PATH "where scripts/static-libraries has made its archives")
+function(croft_static_twin program sources parts)
+  add_executable(${program}-static EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${program}-static PRIVATE ${parts})
+  target_link_options(${program}-static PRIVATE -static-pie -L${CROFT_STATIC_LIBRARIES} $<$<CONFIG:Release>:-s>)
+  set_target_properties(${program}-static PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/static-programs)
+endfunction()
+
 # croft_apart(file.cc...): compiled alone also with CROFT_TOGETHER. For dialects of one format, in which the same private
 # name means the same thing of another.
 function(croft_apart)

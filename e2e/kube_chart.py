@@ -95,4 +95,5 @@ def test():
         is_taken(world, tools)
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

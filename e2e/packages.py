@@ -1,14 +1,22 @@
 """scripts/package: Debian's packages and the tarball have what they should, say what they need, and are the same bytes when made
-again.
+again. The tarball's programs run where there is nothing but they.
 
-usage: packages.py BIN_DIR
+usage: packages.py BIN_DIR [static]
+
+`static` builds the tarball's programs first, for which it fetches sources from Debian's archive; without it the tarball is looked at
+only where they are built.
 """
 
+import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
+import urllib.request
 
-from lib import World, expect, expect_equal, main, require_programs, run, say
+from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, skip, wait_for
+from metrics import free_port
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 IN_CROFT = {"/usr/bin/croft", "/usr/bin/croftd", "/lib/systemd/system/croftd-agent.service",
@@ -31,8 +39,90 @@ def package(world, name):
     return out
 
 
+def tarball(world, out):
+    root = world.directory / "root"
+    root.mkdir()
+    packed, = out.glob("croft-*.tar.gz")
+    run("tar", "-C", root, "-xzf", packed)
+    top, = root.iterdir()
+    for name in ("croft", "croftd"):
+        needed = run("readelf", "--dynamic", "--program-headers", top / "usr" / "bin" / name).stdout
+        expect("NEEDED" not in needed and "INTERP" not in needed, f"{name} is static: {needed}")
+        said = run(top / "usr" / "bin" / name, "--version").stdout
+        expect(re.search(r"\(commit [0-9a-f]{12}", said), said)
+        # The libraries that it says are those of the build.
+        expect_equal(said, run(world.bin / name, "--version").stdout, f"version of {name}")
+    expect_equal((top / "opt" / "cni" / "bin" / "croft-ipam").stat().st_mode & 0o777, 0o755, "mode of the plugin")
+    if os.geteuid() != 0:
+        return say("not tried in an empty root: that takes root")
+    return in_an_empty_root(world, top)
+
+
+def in_an_empty_root(world, top):
+    """Nothing but what was packed: no library, no shell, no /etc but a file of hosts."""
+    for folder in ("proc", "tmp", "etc", "dev"):
+        (top / folder).mkdir()
+    (top / "etc" / "hosts").write_text("127.0.0.1 register.test\n")
+    (top / "etc" / "nsswitch.conf").write_text("hosts: files dns\n")
+    inside = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t proc proc "$1/proc" && shift && exec chroot "$@"', "sh",
+              top, top]
+
+    def there(*words, code=0, **more):
+        done = subprocess.run([*map(str, inside), *words], capture_output=True, text=True, timeout=60, check=False, **more)
+        expect_equal(done.returncode, code, f"{words} in an empty root: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    store = "sqlite:/tmp/croft.db"
+    there("/usr/bin/croft", "--store", store, "pool", "create", "a", "--cidr", "10.1.0.0/24", "--gateway", "none")
+    config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": store, "nodename": "oak"}}
+    env = {**own_environment(), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
+           "CNI_PATH": "/opt/cni/bin", "PATH": os.environ["PATH"]}
+    answer = json.loads(there("/opt/cni/bin/croft-ipam", input=json.dumps(config), env=env))
+    address = answer["ips"][0]["address"].split("/")[0]
+    expect(address in there("/usr/bin/croft", "--store", store, "ip", "list"), "the address is listed")
+    there("/usr/bin/croftd", "controller", "--store", store, "--once", "--grace", "0s", code=3)  # no node has a record
+    # Names are looked up by the file of hosts; nothing answers there.
+    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", top / "tmp" / "key", "-out",
+        top / "tmp" / "ca.pem", "-days", "2")
+    for name in ("register.test", "elsewhere.test"):
+        (top / "tmp" / name).write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": {"token": "t"}}],
+            "clusters": [{"name": "c", "cluster": {"server": f"https://{name}:1", "certificate-authority": "/tmp/ca.pem"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}))
+        (top / "tmp" / name).chmod(0o600)
+        said = there("/usr/bin/croft", "--store", f"kube:/tmp/{name}", "pool", "list", code=4)
+        expect_equal("looking up" in said, name == "elsewhere.test", f"the name {name}: {said}")
+    port = free_port()
+    with open(world.directory / "controller.log", "wb") as log:
+        controller = subprocess.Popen([*map(str, inside), "/usr/bin/croftd", "controller", "--store", store, "--metrics-bind-address",
+                                       f"127.0.0.1:{port}"], stdout=log, stderr=log)
+        world.stack.callback(controller.kill)
+
+        def answers():
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+                    return page.read().decode()
+            except OSError:
+                return ""
+        wait_for(lambda: "# TYPE" in answers(), "metrics of the static controller", 20)
+        controller.terminate()
+        expect_equal(controller.wait(20), 0, "the controller's end")
+    say("croft, croftd and croft-ipam work in a root that has nothing but the tarball")
+
+
+def build_static():
+    build = pathlib.Path(sys.argv[1]).resolve().parent
+    made = run(TREE / "scripts" / "static-libraries", build / "static-libraries", check=False, timeout=600)
+    if made.returncode != 0 and "could not be had" in made.stderr:
+        skip(made.stderr.strip().splitlines()[-1])
+    expect_equal(made.returncode, 0, made.stderr)
+    run("cmake", "--build", build, "--target", "croft-static", "croftd-static", timeout=1200)
+
+
 def test():
-    require_programs("dpkg-deb", "dpkg-shlibdeps", "cpack")
+    require_programs("dpkg-deb", "dpkg-shlibdeps", "cpack", "readelf")
+    if "static" in sys.argv[2:]:
+        build_static()
     with World("packages", sys.argv[1]) as world:
         out = package(world, "once")
         programs, = out.glob("croft_*.deb")
@@ -44,16 +134,12 @@ def test():
         for library in ("libc6", "libsqlite3-0", "libssl3", "libnghttp2-14"):
             expect(library in needs, f"{library} of {needs}")
         expect_equal(run("dpkg-deb", "-f", plugin, "Depends").stdout.strip(), "", "the static plugin needs nothing")
-        root = world.directory / "root"
-        root.mkdir()
-        tarball, = out.glob("croft-*.tar.gz")
-        run("tar", "-C", root, "-xzf", tarball)
-        top, = root.iterdir()
-        for name in ("croft", "croftd"):
-            said = run(top / "usr" / "bin" / name, "--version").stdout
-            expect_equal(said, run(world.bin / name, "--version").stdout, f"version of {name}")
-            expect(re.search(r"\(commit [0-9a-f]{12}", said), said)
-        expect_equal((top / "opt" / "cni" / "bin" / "croft-ipam").stat().st_mode & 0o777, 0o755, "mode of the plugin")
+        if list(out.glob("croft-*.tar.gz")):
+            tarball(world, out)
+        elif "static" in sys.argv[2:]:
+            expect(False, "no tarball was written")
+        else:
+            say("the tarball is not looked at: the targets croft-static and croftd-static are not built here")
         run("sh", "-c", f"cd {out} && sha256sum --check --strict SHA256SUMS")
         expect(list(out.glob("*.spdx.json")), "what they are made of")
         again = package(world, "again")
@@ -62,4 +148,4 @@ def test():
         say(f"{sizes}; needs {needs.strip()}")
 
 
-main(test)
+main(test, 1500 if "static" in sys.argv[2:] else 150)

@@ -28,6 +28,8 @@ class FakeCluster {
  public:
   using Json = nlohmann::json;
 
+  std::atomic<bool> watches_are_forbidden = false;
+
   struct Event {
     std::uint64_t revision = 0;
     std::string type;
@@ -429,6 +431,12 @@ class FakeApi : public Api {
 
   [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline /*deadline*/) override {
     WatchAnswer answer;
+    if (cluster_->watches_are_forbidden) {
+      answer.answer.outcome = Answer::Outcome::refused;
+      answer.answer.http_status = answer.answer.status.code = 403;
+      answer.answer.error = {ErrorCode::permission_denied, "cannot watch", {}};
+      return answer;
+    }
     answer.answer.outcome = Answer::Outcome::done;
     answer.answer.http_status = 200;
     const std::size_t at = path.find("resourceVersion=");

@@ -98,6 +98,23 @@ TEST(KubeStore, WhatIsRememberedOfBeforeAnApiWasPutBackIsNotWritten) {
   EXPECT_EQ(ours->get(key, soon()).value()->value, core::Value(core::PoolSet{3}));
 }
 
+/// Else an agent without the right would go on with pools that have changed since.
+TEST(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
+  os::SystemClock clock;
+  KubeBackend<ApiGroup::crd_v1> backend;
+  const auto ours = backend.open();
+  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+  const auto position = ours->position(soon());
+  ASSERT_TRUE(position);
+  backend.cluster().watches_are_forbidden = true;
+  const auto watch = ours->watch({{core::pool_set_key()}, {}}, *position, soon());
+  ASSERT_TRUE(watch);
+  Result<std::vector<Change>> told = (*watch)->next(soon());
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, ErrorCode::permission_denied);
+  EXPECT_EQ(told.error().message, "cannot watch");
+}
+
 TEST(KubeStore, WhatWasReadBeforeAnApiWasPutBackIsNotWrittenByWhoRemembersNothing) {
   os::SystemClock clock;
   KubeBackend<ApiGroup::crd_v1> backend;

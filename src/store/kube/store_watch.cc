@@ -137,6 +137,10 @@ class Feed {
       if (!path) return changes_.fail_with(path.error());
       WatchAnswer opened = objects_.api().watch(*path, in(std::chrono::seconds{10}));
       if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 410) return lost();
+      // Who may not follow would go on with what it remembers, and never hear that it has changed.
+      if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 403) {
+        return fail_with(opened.answer.error);
+      }
       if (opened.stream && follow(*opened.stream)) pause = kPauseMin;
       if (failed_) return;
       objects_.doubt();
