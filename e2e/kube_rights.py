@@ -1090,7 +1090,6 @@ LEADS = "this controller leads now"
 NOT_QUICK = {("croft-controller", "delete", "ipaddresses")}
 QUIET = {
     ("get", "clusterinformations"): "while datastoreReady was false",
-    # Its exit code is 0 then, which is a defect of the command.
     ("update", "ippools"): "a pool was left disabled",
     ("create", "croftpoolsets"): "a pool was left disabled",
     ("update", "croftpoolsets"): "a pool was left disabled",

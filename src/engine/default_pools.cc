@@ -44,9 +44,11 @@ namespace {
   if (created) {
     return DefaultPool{created->existed_before ? Outcome::there : Outcome::made, std::move(created->pool)};
   }
-  // Another one was first, maybe with another CIDR.
+  // Another one was first, maybe with another CIDR; or it is our own, which could not be enabled: that is no success.
   TRY(there, pool_of_family(context, family));
-  if (there) return DefaultPool{Outcome::there, *std::move(there)};
+  const bool is_lost_race =
+      created.error().code == ErrorCode::conflict || created.error().code == ErrorCode::already_exists;
+  if (there && (is_lost_race || !there->disabled)) return DefaultPool{Outcome::there, *std::move(there)};
   return fail(std::move(created.error()));
 }
 

@@ -60,6 +60,26 @@ TEST_F(DefaultPools, AnyPoolOfTheFamilyIsEnough) {
               ElementsAre("there mine 10.7.0.0/24", "made default-ipv6-ippool fd00::/48"));
 }
 
+// On a store that writes one record at a time a pool is made disabled and enabled last.
+TEST_F(DefaultPools, OneThatCouldNotBeEnabledIsNoSuccess) {
+  bool has_left_one_disabled = false;
+  for (std::uint64_t commit = 1; commit < 6; ++commit) {
+    store::MemoryStore one_by_one;
+    store::Capabilities can = one_by_one.capabilities();
+    can.atomic_commit = false;
+    one_by_one.set_capabilities(can);
+    one_by_one.set_faults(store::FaultScript().from_commit(commit, store::Fault::storage_full));
+    const Context there{one_by_one, clock, random};
+    const auto done = ensure_default_pools(there, {{kDefaultPoolV4, prefix("10.1.0.0/16"), {}, {}, {}, {}}}, {});
+    const auto pools = list_pools(there);
+    ASSERT_TRUE(pools);
+    const bool is_disabled = !pools->empty() && pools->front().disabled;
+    has_left_one_disabled |= is_disabled;
+    EXPECT_EQ(done.has_value(), !pools->empty() && !is_disabled) << "no commits from number " << commit;
+  }
+  EXPECT_TRUE(has_left_one_disabled);
+}
+
 TEST_F(DefaultPools, WhatIsTakenIsRefusedWithBothNames) {
   taken = {{"address 10.1.2.3 of node oak", prefix("10.1.2.3/32")}};
   EXPECT_THAT(ensured({"10.1.0.0/16"}),
