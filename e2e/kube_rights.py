@@ -1239,7 +1239,7 @@ def proves(rig, rights):
         for action in used[account, right]:
             try:
                 text = find_missing(action, user, right)
-            except (Failure, Refused, OSError) as failure:
+            except (Failure, Refused, OSError, subprocess.TimeoutExpired) as failure:
                 trouble.append(f"{account}: {action.name}, without {right}: {failure}")
                 return
             if text:
