@@ -5,8 +5,8 @@
 
 namespace croft::os {
 
-// Digests, of OpenSSL: any bytes to the 32 bytes of theirs (sha1: 20). For names that others make in the same way, not for
-// secrets. Safe to use from several threads.
+// Digests, of OpenSSL: any bytes to the 32 bytes of theirs (sha1: 20). For names that others make in the same way, not
+// for secrets. Safe to use from several threads.
 
 [[nodiscard]] std::string sha256(std::string_view bytes);
 [[nodiscard]] std::string sha3_256(std::string_view bytes);

@@ -80,8 +80,8 @@ struct WarmIntent {
   friend bool operator==(const WarmIntent&, const WarmIntent&) = default;
 };
 
-/// What the node's agent found out about the node and goes by, for who works without the agent. One record; a node where
-/// no agent has been has one that says nothing but its generation.
+/// What the node's agent found out about the node and goes by, for who works without the agent. One record; a node
+/// where no agent has been has one that says nothing but its generation.
 struct WarmNode {
   std::string node;
   net::Mac mac;
@@ -94,8 +94,8 @@ struct WarmNode {
   std::uint32_t low = 0;   ///< free addresses below which more are asked for
   std::uint32_t high = 0;  ///< free addresses above which some go back
   std::uint32_t cooldown_seconds = 0;
-  /// How often an address was given to a pod. Whoever gives one writes it, so that two who give at once, the agent and a
-  /// plugin that works without it, meet here: neither can miss what the other gave to the same owner.
+  /// How often an address was given to a pod. Whoever gives one writes it, so that two who give at once, the agent and
+  /// a plugin that works without it, meet here: neither can miss what the other gave to the same owner.
   std::uint64_t generation = 0;
   friend bool operator==(const WarmNode&, const WarmNode&) = default;
 };

@@ -7,7 +7,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/manual_clock.h"
 #include "engine/test_cloud.h"
@@ -56,12 +55,9 @@ class ForwardingProvider final : public cloud::Provider {
 
 class CroftVpcTest : public testing::Test {
  protected:
-  CniAnswer call(const std::string& command, const std::string& container, nlohmann::json ipam = {},
-                 nlohmann::json more = {}) {
-    nlohmann::json config = {{"cniVersion", "1.0.0"}, {"name", "vpc"}};
-    config["ipam"] = {{"type", "croft-vpc"}};
-    config["ipam"].update(ipam.is_null() ? nlohmann::json::object() : ipam);
-    if (!more.is_null()) config.update(more);
+  /// `ipam` and `more` are further members, each with a comma before it.
+  CniAnswer call(const std::string& command, const std::string& container, const std::string& ipam = "",
+                 const std::string& more = "") {
     CniHost host;
     host.environment.command = command;
     host.environment.container_id = container;
@@ -69,19 +65,21 @@ class CroftVpcTest : public testing::Test {
     host.environment.interface_name = "eth0";
     host.environment.path = "/opt/cni/bin";
     host.environment.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=" + container;
-    host.read_stdin = [text = config.dump()]() -> Result<std::string> { return text; };
+    host.read_stdin = [text = R"({"cniVersion": "1.0.0", "name": "vpc", "ipam": {"type": "croft-vpc")" + ipam + "}" +
+                              more + "}"]() -> Result<std::string> { return text; };
     host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
     return run_cni(croft_vpc_plugin(world_), host);
   }
-  std::string address_of(const CniAnswer& answer) {
-    const auto json = nlohmann::json::parse(answer.out, nullptr, false);
-    if (answer.exit_code != 0 || json.is_discarded()) return answer.out;
-    return json["ips"][0]["address"];
+  /// What stands behind a name in an answer, up to the comma or quote behind it.
+  static std::string member(const CniAnswer& answer, const std::string& name) {
+    const std::size_t at = answer.out.find("\"" + name + "\": ");
+    if (at == std::string::npos) return "";
+    std::size_t begin = at + name.size() + 4;
+    if (answer.out[begin] == '"') ++begin;
+    return answer.out.substr(begin, answer.out.find_first_of("\",\n", begin) - begin);
   }
-  static int code_of(const CniAnswer& answer) {
-    const auto json = nlohmann::json::parse(answer.out, nullptr, false);
-    return json.is_discarded() ? -1 : json.value("code", 0);
-  }
+  static std::string address_of(const CniAnswer& answer) { return member(answer, "address"); }
+  static std::string code_of(const CniAnswer& answer) { return member(answer, "code"); }
 
   ManualClock clock_;
   SeededRandom random_{1};
@@ -136,52 +134,52 @@ TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
   given.address = net::Address::parse("10.9.0.99").value();
   given.prefix_length = 24;
   agents_answer_ = given;
-  const CniAnswer answer = call("ADD", "c1", {{"gateway", "10.9.0.250"}});
+  const CniAnswer answer = call("ADD", "c1", R"(, "gateway": "10.9.0.250")");
   EXPECT_EQ(address_of(answer), "10.9.0.99/24");
   EXPECT_THAT(answer.out, HasSubstr("\"gateway\": \"10.9.0.250\""));
   EXPECT_THAT(answer.out, HasSubstr("\"dst\": \"0.0.0.0/0\""));
   EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty());
   agents_answer_ = fail(ErrorCode::exhausted, "subnet-1 has no addresses left");
   const CniAnswer refused = call("ADD", "c2");
-  EXPECT_EQ(code_of(refused), 100);
+  EXPECT_EQ(code_of(refused), "100");
   EXPECT_THAT(refused.out, HasSubstr("subnet-1 has no addresses left"));
   EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty()) << "the cloud is the agent's to ask";
 }
 
 TEST_F(CroftVpcTest, NoneMeansThatNoAgentIsAsked) {
-  EXPECT_EQ(call("ADD", "c1", {{"agent", "none"}}).exit_code, 0);
-  EXPECT_EQ(call("DEL", "c1", {{"agent", "none"}}).exit_code, 0);
+  EXPECT_EQ(call("ADD", "c1", R"(, "agent": "none")").exit_code, 0);
+  EXPECT_EQ(call("DEL", "c1", R"(, "agent": "none")").exit_code, 0);
   EXPECT_EQ(asked_, 0);
 }
 
 TEST_F(CroftVpcTest, AnExhaustedOrAbsentCloudIsToldAsSuch) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(call("ADD", "c" + std::to_string(i)).exit_code, 0);
   const CniAnswer full = call("ADD", "c9");
-  EXPECT_EQ(code_of(full), 100);
+  EXPECT_EQ(code_of(full), "100");
   cloud_.fate = [] { return engine::CallFate::away; };
-  EXPECT_EQ(code_of(call("ADD", "c10")), 11);
+  EXPECT_EQ(code_of(call("ADD", "c10")), "11");
   EXPECT_NE(address_of(call("ADD", "c1")).find("10.9.0."), std::string::npos) << "what is held needs no cloud";
 }
 
 TEST_F(CroftVpcTest, CheckKnowsTheHolder) {
   const CniAnswer answer = call("ADD", "c1");
-  const nlohmann::json previous = {{"prevResult", nlohmann::json::parse(answer.out)}};
-  EXPECT_EQ(call("CHECK", "c1", {}, previous).exit_code, 0);
-  EXPECT_NE(call("CHECK", "c2", {}, previous).exit_code, 0);
+  const std::string previous = ", \"prevResult\": " + answer.out;
+  EXPECT_EQ(call("CHECK", "c1", "", previous).exit_code, 0);
+  EXPECT_NE(call("CHECK", "c2", "", previous).exit_code, 0);
 }
 
 TEST_F(CroftVpcTest, FaultsOfTheConfigurationAreNamed) {
-  for (const auto& [member, value] :
-       std::vector<std::pair<std::string, nlohmann::json>>{{"agent", 5},
-                                                           {"agent", "relative/path"},
-                                                           {"gateway", "nonsense"},
-                                                           {"cooldownSeconds", -1},
-                                                           {"probeUnitMilliseconds", 1},
-                                                           {"rotes", nlohmann::json::array()}}) {
-    const CniAnswer answer = call("ADD", "c1", {{member, value}});
-    EXPECT_EQ(answer.exit_code, 1) << member;
-    EXPECT_THAT(answer.out, HasSubstr(member)) << member;
-    EXPECT_EQ(call("DEL", "c1", {{member, value}}).exit_code, 0) << "a DEL needs none of it: " << member;
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"agent", "5"},
+                                                                                    {"agent", R"("relative/path")"},
+                                                                                    {"gateway", R"("nonsense")"},
+                                                                                    {"cooldownSeconds", "-1"},
+                                                                                    {"probeUnitMilliseconds", "1"},
+                                                                                    {"rotes", "[]"}}) {
+    const std::string ipam = ", \"" + name + "\": " + value;
+    const CniAnswer answer = call("ADD", "c1", ipam);
+    EXPECT_EQ(answer.exit_code, 1) << name;
+    EXPECT_THAT(answer.out, HasSubstr(name)) << name;
+    EXPECT_EQ(call("DEL", "c1", ipam).exit_code, 0) << "a DEL needs none of it: " << name;
   }
 }
 

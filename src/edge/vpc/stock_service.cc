@@ -328,12 +328,13 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
     const bool is_gone =
         moving->hung_up != nullptr && *moving->hung_up && std::holds_alternative<StockAdd>(moving->what);
     if (!is_gone && !moving->limit.passed(now)) return false;
-    const auto trouble = moving->has_waited ? world_.keeper.trouble() : std::nullopt;
-    answers.push_back(
-        failed(*moving,
-               trouble.value_or(Error{ErrorCode::deadline_exceeded,
-                                      moving->has_waited ? "no address came into the stock in time" : "it is too late",
-                                      {}})));
+    Error why{ErrorCode::deadline_exceeded, "it is too late", {}};
+    if (moving->has_waited) {
+      // Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
+      why = world_.keeper.trouble().value_or(Error{{}, "no address came into the stock in time", {}});
+      why.code = ErrorCode::exhausted;
+    }
+    answers.push_back(failed(*moving, why));
     return true;
   });
 
@@ -403,6 +404,8 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
     }
     tally_.waiting_max = std::max(tally_.waiting_max, static_cast<std::uint32_t>(waiting_.size()));
     if (!waiting_.empty()) look_again_ = std::min(look_again_, world_.clock.now().since_boot + kLookAgain);
+    // Whose time is up is told so then, and not at the next look.
+    for (const auto& add : waiting_) look_again_ = std::min(look_again_, add->limit.at_since_boot);
   }
   if (!answers.empty()) sink_(std::move(answers));
   tell_waiting();

@@ -179,8 +179,7 @@ core::WarmNode golden_warm_node() {
           "uni-abc", "cn-bj2-04",
           "cn-bj2",  "org-test",
           3,         50,
-          30,
-          kAboveDouble};
+          30,        kAboveDouble};
 }
 
 struct Golden {

@@ -56,7 +56,8 @@ struct CoolingObject {
 constexpr std::uint32_t kPrefixLengthMax = 128;
 
 bool is_of_its_family(const WarmAddress& address) {
-  return address.address.is_valid() && std::cmp_less_equal(address.prefix_length, net::bit_length(address.address.family()));
+  return address.address.is_valid() &&
+         std::cmp_less_equal(address.prefix_length, net::bit_length(address.address.family()));
 }
 
 /// What a state says is there, and only that.
@@ -101,7 +102,7 @@ constexpr auto kWarmNode =
            field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
            field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
            field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
-    field("generation", &WarmNode::generation));
+           field("generation", &WarmNode::generation));
 // clang-format on
 
 }  // namespace
