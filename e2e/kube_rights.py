@@ -1087,7 +1087,10 @@ def defaults_refused(user):
 LEADS = "this controller leads now"
 # What breaks without saying which right is missing: (verb, resource) -> what is seen instead.
 # Shown by slow work alone.
-NOT_QUICK = {("croft-controller", "delete", "ipaddresses")}
+# What only a slow or rare way needs: of many who make a pool at once, one finds the reservation there and updates it
+# (kube_default_pools.py).
+NOT_QUICK = {("croft-controller", "delete", "ipaddresses"), ("croft-operator", "update", "ipreservations"),
+             ("croft-bootstrap", "update", "ipreservations")}
 QUIET = {
     ("get", "clusterinformations"): "while datastoreReady was false",
     ("update", "ippools"): "a pool was left disabled",
