@@ -26,6 +26,11 @@ Result<StockStore> open_stock_store(const std::string& path, bool was_lost, cons
     stock.aside = *std::move(aside);
     opened = store::open_sqlite_store(path, options, clock, soon());
   }
+  if (!opened && stock.aside) {
+    // Whoever mends what is in the way has to know where it went.
+    return fail(opened.error().in("the store was damaged and is set aside as " + stock.aside->path +
+                                  ", and no new one can be made"));
+  }
   if (!opened) return fail(opened.error());
   stock.store = *std::move(opened);
   bool may_have_been = was_lost;
