@@ -528,16 +528,27 @@ void StockKeeper::settle(const StockView& first) {
 
 void StockKeeper::settle_intents(StockView& view) {
   const std::vector<core::WarmIntent> intents = view.intents;
+  // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
+  const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
   for (const core::WarmIntent& intent : intents) {
+    if (warm::is_rebuild(intent)) {
+      settle_rebuild(intent);
+      auto after = view_stock(context());
+      if (!after) return;
+      view = *std::move(after);
+      continue;
+    }
+    if (is_rebuilding) continue;
     {
       const std::lock_guard lock(mutex_);
       if (in_flight_.contains(intent.id)) continue;
     }
     const bool is_own = intent.process == options_.process && intent.process_started == options_.process_started;
     if (!is_own && world_.is_alive(intent.process, intent.process_started)) continue;
-    const warm::Look look = this->look(true, cloud_deadline());
+    warm::Look look = this->look(true, cloud_deadline());
     auto now_there = view_stock(context());
     if (!now_there || !look.cloud || !look.host) return;
+    set_apart(look, *now_there, cloud_deadline());
     const auto brought = warm::brought_by(intent, now_there->addresses, look);
     const Instant now = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == now.boot;
@@ -558,6 +569,46 @@ void StockKeeper::settle_intents(StockView& view) {
     if (!after) return;
     view = *std::move(after);
   }
+}
+
+void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
+  if (world_.clock.now().since_boot < next_rebuild_look_) return;
+  warm::Look look = this->look(true, cloud_deadline());
+  const auto view = view_stock(context());
+  next_rebuild_look_ = world_.clock.now().since_boot + kSettleAgain;
+  if (!view) return note_trouble(view.error());
+  // One source that is silent may be the one that would say that somebody has it.
+  if (!look.cloud || !look.host || (world_.pods != nullptr && !look.pods)) return;
+  set_apart(look, *view, cloud_deadline());
+  const bool is_first = !rebuild_.begun;
+  const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
+  const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());
+  if (is_first) {
+    log(
+        fmt::format("the records of this stock are lost: of {} addresses that the cloud has on the interface, {} are "
+                    "used by pods, {} by the host and no pod known, {} by nobody so far",
+                    look.cloud->size(), step.of_pods, step.of_host, step.resting + step.take.size()));
+  }
+  for (std::size_t begin = 0; begin < step.take.size(); begin += warm::kMovesMax) {
+    const std::vector<warm::Given> part(
+        step.take.begin() + static_cast<std::ptrdiff_t>(begin),
+        step.take.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, step.take.size())));
+    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_take(snapshot, std::string(), part, now);
+    });
+    if (!moved) return note_trouble(moved.error());
+    log(fmt::format("{} addresses that nothing has used for {} s are taken in again", moved->addresses.size(),
+                    std::chrono::duration_cast<std::chrono::seconds>(rest).count()));
+    const std::lock_guard lock(mutex_);
+    tally_.rebuilt += moved->addresses.size();
+  }
+  if (!step.is_done) return;
+  const auto dropped = decide<bool>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
+  if (!dropped) return note_trouble(dropped.error());
+  rebuild_ = {};
+  log(fmt::format("the stock is known again; {} addresses are used by the host, and no pod says that it has them",
+                  step.of_host));
 }
 
 /// With leaving_ held.
@@ -611,11 +662,40 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
   return look;
 }
 
+/// Of what has no record, what nothing may be concluded of. Claims are asked for only where there is such an address:
+/// there seldom is one, and the list is the whole cluster's.
+void StockKeeper::set_apart(warm::Look& look, const StockView& view, Deadline deadline) {
+  if (!look.cloud) return;
+  std::set<net::Address> recorded, strays;
+  for (const core::WarmAddress& one : view.addresses) {
+    if (one.state != core::WarmState::lent) recorded.insert(one.address);
+  }
+  for (const warm::Given& given : *look.cloud) {
+    if (recorded.contains(given.address)) continue;
+    if (view.damaged_keys.contains(core::warm_address_key(given.address).name)) {
+      look.apart.insert(given.address);
+    } else {
+      strays.insert(given.address);
+    }
+  }
+  if (strays.empty() || world_.claims == nullptr) return;
+  const auto claimed = world_.claims->claimed(deadline);
+  if (!claimed) {
+    note_trouble(claimed.error().in("whether claims name addresses that have no record is not known"));
+    look.apart.merge(strays);
+    return;
+  }
+  for (const net::Address& address : *claimed) {
+    if (strays.contains(address)) look.apart.insert(address);
+  }
+}
+
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
-  const warm::Look look = this->look(true, cloud_deadline());
+  warm::Look look = this->look(true, cloud_deadline());
   const auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
+  set_apart(look, *view, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
   const Instant now = world_.clock.now();
   warm::Judgement judged = warm::judge(view->addresses, view->intents, look, seen_, options_.reconcile, now);
@@ -630,13 +710,18 @@ void StockKeeper::reconcile() {
     const auto acted = decide<bool>([&](const core::Snapshot& snapshot, const Instant& moment) {
       return warm::plan_act(snapshot, finding, options_.cooldown, moment);
     });
-    if (!acted) return note_trouble(acted.error());
+    if (!acted) {
+      note_trouble(acted.error());
+      if (acted.error().code == ErrorCode::corrupt) continue;  // one record: the others are as they are
+      return;
+    }
     if (!*acted) continue;
     log(fmt::format("{}: {}: {}", finding.address.to_string(), warm::name_of(finding.odd), finding.detail));
     const std::lock_guard lock(mutex_);
     tally_.collected += finding.odd == warm::Odd::pod_gone ? 1U : 0U;
     tally_.lost += finding.odd == warm::Odd::not_in_cloud ? 1U : 0U;
     tally_.quarantined += finding.odd == warm::Odd::unknown ? 1U : 0U;
+    tally_.rebuilt += finding.odd == warm::Odd::pod_unrecorded ? 1U : 0U;
   }
   if (options_.release_unknown_after.count() == 0 || !look.cloud || !look.host || !look.pods) return;
   std::vector<net::Address> unknown;
@@ -742,9 +827,10 @@ Result<core::WarmAddress> StockKeeper::pop(const std::optional<net::Address>& ad
 }
 
 Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
-  const warm::Look look = this->look(true, deadline);
+  warm::Look look = this->look(true, deadline);
   if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
   TRY(const auto view, view_stock(context()));
+  set_apart(look, view, deadline);
   std::vector<core::WarmAddress> unused;
   const auto is_used = [&](const net::Address& address) {
     if (look.host && look.host->contains(address)) return true;
@@ -757,7 +843,8 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
     const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
     if (is_recorded && known->state != core::WarmState::quarantined) continue;
     // What a call that is under way brings has no record yet.
-    if ((!is_recorded && !view.intents.empty()) || is_used(given.address)) continue;
+    if (!is_recorded && (!view.intents.empty() || look.apart.contains(given.address))) continue;
+    if (is_used(given.address)) continue;
     unused.push_back(is_recorded ? *known : unused_of(given));
   }
   return unused;

@@ -16,6 +16,7 @@
 #include "cloud/provider.h"
 #include "core/warm/moves.h"
 #include "core/warm/planner.h"
+#include "core/warm/rebuild.h"
 #include "core/warm/reconcile.h"
 #include "engine/transact.h"
 #include "engine/warm_ports.h"
@@ -58,6 +59,7 @@ struct KeeperWorld {
   StockBoard* board = nullptr;
   NodePods* pods = nullptr;
   HostAddresses* host = nullptr;
+  AddressClaims* claims = nullptr;
   /// Whether a process of this machine that began then still runs.
   std::function<bool(std::uint32_t process, std::uint64_t started)> is_alive = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
@@ -70,6 +72,7 @@ struct KeeperWorld {
 struct KeeperTally {
   std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
   std::uint64_t collected = 0;  ///< of pods that were gone
+  std::uint64_t rebuilt = 0;    ///< taken in, or recorded as a pod's, after the records were lost
   std::uint64_t lost = 0;       ///< of the stock, and the cloud did not have them
   std::uint64_t store_failures = 0;
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
@@ -129,6 +132,7 @@ class StockKeeper {
 
   [[nodiscard]] bool find_interface();
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
+  void set_apart(core::warm::Look& look, const StockView& view, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
   void grow(std::uint32_t count);
@@ -140,6 +144,7 @@ class StockKeeper {
   void borrow();
   void settle(const StockView& view);
   void settle_intents(StockView& view);
+  void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address);
   void reconcile();
   void publish(const core::warm::Counts& counts);
@@ -151,6 +156,8 @@ class StockKeeper {
   // Of step() alone.
   core::warm::PlannerMemory memory_;
   core::warm::Seen seen_;
+  core::warm::RebuildMemory rebuild_;
+  std::chrono::nanoseconds next_rebuild_look_{};
   std::chrono::nanoseconds next_reconcile_{};
   std::chrono::nanoseconds next_publish_{};
   std::optional<StockBoard::Status> published_;

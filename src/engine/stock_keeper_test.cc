@@ -71,6 +71,7 @@ class Node {
     world.peers = &peers;
     world.host = &host;
     world.pods = &pods;
+    world.claims = &claims;
     world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.stocked = [] {};
@@ -94,6 +95,7 @@ class Node {
   std::size_t del(const std::string& container) {
     warm::Release release;
     release.owner = {"net", container, "eth0"};
+    release.pod = {container, "shop", ""};
     release.cooldown = options.cooldown;
     const auto let_go = release_to_stock(context(), release);
     EXPECT_TRUE(let_go) << let_go.error().message;
@@ -119,6 +121,29 @@ class Node {
     }
     return addresses;
   }
+  /// As it is when a damaged store was set aside: all records are gone.
+  void lose_records() {
+    std::vector<store::Write> writes;
+    for (const auto& one : view().addresses) {
+      writes.push_back({core::warm_address_key(one.address), std::nullopt, store::Condition::always()});
+    }
+    for (const auto& one : view().intents) {
+      writes.push_back({core::warm_intent_key(one.id), std::nullopt, store::Condition::always()});
+    }
+    writes.push_back({core::warm_node_key(), std::nullopt, store::Condition::always()});
+    for (const store::Write& write : writes) {
+      const auto gone = store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s));
+      EXPECT_TRUE(gone) << gone.error().message;
+    }
+    const auto begun = begin_rebuild(context());
+    EXPECT_TRUE(begun) << begun.error().message;
+  }
+  [[nodiscard]] std::optional<core::WarmAddress> find(const net::Address& address) {
+    for (const auto& one : view().addresses) {
+      if (one.address == address) return one;
+    }
+    return std::nullopt;
+  }
   /// Rounds, with time between them, until whatever was left is settled.
   void settle(int rounds = 12) {
     for (int i = 0; i < rounds; ++i) {
@@ -132,6 +157,7 @@ class Node {
   KeeperOptions options;
   TestHost host;
   TestPods pods;
+  TestClaims claims;
   TestPeers peers;
   bool probes = true;
   std::unique_ptr<Life> life;
@@ -440,10 +466,161 @@ TEST_F(Borrowing, DeathOfEitherBeforeAnyCall) {
   }
 }
 
+// ---- records that are lost
+
+class LostRecordsTest : public StockKeeperTest {
+ protected:
+  /// Two pods, one that only the host knows of, and three that are free.
+  LostRecordsTest() {
+    node_.options.marks = {.low = 6, .high = 8};
+    node_.begin();
+    static_cast<void>(node_.keeper->step());
+    web_ = net::Address::parse(node_.add("web")).value();
+    db_ = net::Address::parse(node_.add("db")).value();
+    old_ = net::Address::parse(node_.add("old")).value();
+    std::erase_if(node_.pods.all, [](const NodePods::Pod& pod) { return pod.pod.name == "old"; });
+    before_ = cloud_.of(node_.mac());
+  }
+  void lose() {
+    node_.keeper.reset();
+    node_.lose_records();
+    node_.begin();
+  }
+  void pass(std::chrono::seconds span) {
+    for (auto left = span; left.count() > 0; left -= 5s) {
+      clock_.advance(5s);
+      static_cast<void>(node_.keeper->step());
+    }
+  }
+  net::Address web_, db_, old_;
+  std::set<net::Address> before_;
+};
+
+TEST_F(LostRecordsTest, AreKnownAgainFromTheCloudThePodsAndTheHost) {
+  lose();
+  static_cast<void>(node_.keeper->step());
+  pass(55s);
+  for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << address.to_string();
+  const std::string first = node_.add("new");
+  EXPECT_NE(first, "") << "pods are served meanwhile, from what the cloud gives anew";
+  EXPECT_FALSE(before_.contains(net::Address::parse(first).value()));
+  pass(180s);
+  ASSERT_TRUE(node_.find(web_));
+  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->pod.name, "web");
+  EXPECT_EQ(node_.find(db_)->state, WarmState::held);
+  ASSERT_TRUE(node_.find(old_));
+  EXPECT_EQ(node_.find(old_)->state, WarmState::quarantined) << "the host uses it, and nobody says for whom";
+  EXPECT_TRUE(node_.view().intents.empty());
+  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac())) << "nothing has leaked";
+  EXPECT_EQ(node_.keeper->tally().rebuilt, before_.size() - 1) << "all but what the host uses";
+  EXPECT_EQ(node_.del("web"), 1U) << "its DEL finds it by the pod";
+}
+
+TEST_F(LostRecordsTest, NoneIsTakenInWhileASourceIsSilent) {
+  lose();
+  node_.pods.is_away = true;
+  pass(300s);
+  for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << address.to_string();
+  EXPECT_EQ(node_.view().intents.size(), 1U);
+  node_.pods.is_away = false;
+  node_.host.is_away = true;
+  pass(300s);
+  EXPECT_FALSE(node_.find(*before_.rbegin())) << "the pods' are recorded, no more";
+  EXPECT_EQ(node_.view().intents.size(), 1U);
+  node_.host.is_away = false;
+  pass(300s);
+  EXPECT_TRUE(node_.view().intents.empty());
+  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
+}
+
+TEST_F(LostRecordsTest, APodThatEndsMeanwhileLeavesARest) {
+  node_.options.cooldown = 300s;
+  lose();
+  pass(30s);
+  EXPECT_EQ(node_.del("web"), 0U) << "there is no record yet";
+  node_.host.used.erase(web_);
+  const auto ended = clock_.now().since_boot;
+  while (!node_.find(web_) || node_.find(web_)->state != WarmState::free) {
+    pass(5s);
+    ASSERT_LT(clock_.now().since_boot - ended, 1000s);
+  }
+  EXPECT_GE(clock_.now().since_boot - ended, 300s) << "the cooldown";
+}
+
+TEST_F(LostRecordsTest, AnAgentThatDiesAnywhereBeginsAgain) {
+  lose();
+  for (int calls = 0; calls < 60; ++calls) {
+    node_.begin(calls);
+    pass(90s);
+  }
+  node_.begin();
+  pass(300s);
+  EXPECT_TRUE(node_.view().intents.empty());
+  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(db_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(old_)->state, WarmState::quarantined);
+  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
+}
+
+TEST_F(LostRecordsTest, AClaimedAddressIsTheClaims) {
+  const net::Address fixed = *before_.rbegin();
+  ASSERT_FALSE(node_.host.used.contains(fixed));
+  node_.claims.all = {fixed, web_};
+  lose();
+  node_.claims.is_away = true;
+  pass(300s);
+  for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << "claims are not known";
+  lose();
+  node_.claims.is_away = false;
+  pass(300s);
+  EXPECT_FALSE(node_.find(fixed)) << "its pod may come back";
+  EXPECT_FALSE(node_.find(web_));
+  EXPECT_EQ(node_.find(db_)->state, WarmState::held);
+  EXPECT_TRUE(node_.view().intents.empty());
+  const auto unused = node_.keeper->unused({});
+  ASSERT_TRUE(unused);
+  for (const auto& one : *unused) EXPECT_NE(one.address, fixed) << "no operator is shown it as nobody's";
+}
+
+TEST_F(StockKeeperTest, ClaimsAreAskedForOnlyWhereTheyCouldMatter) {
+  node_.settle(10);
+  node_.claims.asked = 0;
+  node_.settle(10);
+  EXPECT_EQ(node_.claims.asked, 0);
+}
+
+TEST_F(StockKeeperTest, ADamagedRecordsAddressIsNobodysToGive) {
+  node_.options.marks = {.low = 3, .high = 4};
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  const net::Address damaged = *node_.recorded().begin();
+  node_.store.damage(core::warm_address_key(damaged));
+  const net::Address stray = cloud_.unowned().back();
+  cloud_.set_owner(stray, node_.mac());
+  node_.settle(10);
+  const auto is_told = [&](const std::string& line) { return line.find(damaged.to_string()) != line.npos; };
+  EXPECT_TRUE(std::ranges::any_of(node_.log, is_told)) << "it is reported";
+  EXPECT_FALSE(node_.find(damaged));
+  ASSERT_TRUE(node_.find(stray)) << "the other differences are settled all the same";
+  EXPECT_EQ(node_.find(stray)->state, WarmState::quarantined);
+  const auto unused = node_.keeper->unused({});
+  ASSERT_TRUE(unused);
+  for (const auto& one : *unused) EXPECT_NE(one.address, damaged);
+  const auto released = node_.keeper->release_unused({damaged}, {});
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, ErrorCode::refused_for_safety);
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_NE(node_.add("c" + std::to_string(i)), damaged.to_string());
+    static_cast<void>(node_.keeper->step());
+  }
+  EXPECT_EQ(cloud_.owner_of(damaged), node_.mac());
+}
+
 // ---- everything together
 
 /// Three nodes, pods that come and go, a cloud that loses, throttles and is away, addresses that somebody deletes,
-/// agents that die anywhere, wall clocks that jump.
+/// agents that die anywhere, wall clocks that jump, records that are lost.
 void live(std::uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   SeededRandom random(seed);
@@ -470,6 +647,7 @@ void live(std::uint64_t seed) {
   std::map<std::string, std::pair<std::size_t, net::Address>> holders;
   std::map<net::Address, std::chrono::nanoseconds> rests_until;
   std::set<net::Address> stolen;
+  std::set<std::string> unrecorded;  ///< containers of before their node's records were lost
   for (int step = 0; step < 150; ++step) {
     const std::size_t which = below(nodes.size());
     Node& node = *nodes[which];
@@ -482,6 +660,7 @@ void live(std::uint64_t seed) {
     switch (below(8)) {
       case 0:
       case 1: {
+        if (unrecorded.contains(container)) break;  // no runtime adds one twice
         const std::string got = node.add(container);
         if (got.empty()) {
           node.keeper->set_waiting(1);
@@ -510,7 +689,12 @@ void live(std::uint64_t seed) {
       }
       case 2: {
         const auto held = holders.find(container);
-        ASSERT_EQ(node.del(container), held == holders.end() ? 0U : 1U) << "step " << step;
+        const bool may_be_unrecorded = unrecorded.erase(container) > 0;
+        const std::size_t let_go = node.del(container);
+        if (may_be_unrecorded && held != holders.end()) node.host.used.erase(held->second.second);
+        if (!may_be_unrecorded) {
+          ASSERT_EQ(let_go, held == holders.end() ? 0U : 1U) << "step " << step;
+        }
         if (held != holders.end()) {
           rests_until[held->second.second] = clock.now().since_boot + node.options.cooldown;
           holders.erase(held);
@@ -532,7 +716,14 @@ void live(std::uint64_t seed) {
         if (below(4) == 0) clock.jump_wall(std::chrono::minutes{static_cast<std::int64_t>(below(5))} - 2min);
         break;
       default:
-        if (below(10) == 0) {
+        if (below(12) == 0) {
+          node.keeper.reset();
+          node.lose_records();
+          for (const auto& [who, what] : holders) {
+            if (what.first == which) unrecorded.insert(who);
+          }
+          begin(node);
+        } else if (below(10) == 0) {
           // Somebody takes a free one away in the cloud's own console.
           const auto free = node.view().addresses;
           for (const auto& one : free) {

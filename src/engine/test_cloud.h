@@ -246,7 +246,9 @@ class TestWire final : public AddressProbe {
 class TestHost final : public HostAddresses {
  public:
   std::set<net::Address> used;
+  bool is_away = false;
   [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline) override {
+    if (is_away) return fail(ErrorCode::unavailable, "the host cannot be looked at");
     return std::vector<net::Address>(used.begin(), used.end());
   }
 };
@@ -254,7 +256,23 @@ class TestHost final : public HostAddresses {
 class TestPods final : public NodePods {
  public:
   std::vector<Pod> all;
-  [[nodiscard]] Result<std::vector<Pod>> pods(Deadline) override { return all; }
+  bool is_away = false;
+  [[nodiscard]] Result<std::vector<Pod>> pods(Deadline) override {
+    if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
+    return all;
+  }
+};
+
+class TestClaims final : public AddressClaims {
+ public:
+  std::vector<net::Address> all;
+  bool is_away = false;
+  int asked = 0;
+  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline) override {
+    ++asked;
+    if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
+    return all;
+  }
 };
 
 }  // namespace croft::engine

@@ -100,4 +100,13 @@ class HostAddresses {
   [[nodiscard]] virtual Result<std::vector<net::Address>> in_use(Deadline deadline) = 0;
 };
 
+/// The addresses that are promised to pods by name, whether these run or not (VpcIpClaims).
+class AddressClaims {
+ public:
+  virtual ~AddressClaims() = default;
+
+  /// Of the whole cluster. A cluster that knows no claims has none. An error: nothing is known.
+  [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
+};
+
 }  // namespace croft::engine

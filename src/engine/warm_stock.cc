@@ -3,6 +3,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/warm/rebuild.h"
+
 namespace croft::engine {
 namespace {
 
@@ -77,7 +79,10 @@ Result<StockView> view_stock(const Context& context) {
         if (const auto* address = std::get_if<core::WarmAddress>(&value)) view.addresses.push_back(*address);
         if (const auto* intent = std::get_if<core::WarmIntent>(&value)) view.intents.push_back(*intent);
       }
-      for (const auto& [key, value] : reader.damaged(listing)) view.damaged.push_back(*core::damage_of(value));
+      for (const auto& [key, value] : reader.damaged(listing)) {
+        view.damaged.push_back(*core::damage_of(value));
+        view.damaged_keys.insert(key.name);
+      }
     }
     if (const auto* node = reader.sound(core::warm_node_key())) view.node = *node;
   }));
@@ -98,6 +103,15 @@ Result<void> describe_node(const Context& context, core::WarmNode node) {
         });
       });
   if (!described) return fail(described.error());
+  return {};
+}
+
+Result<void> begin_rebuild(const Context& context) {
+  const auto begun =
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+        return warm::plan_begin(snapshot, warm::rebuild_intent(now));
+      });
+  if (!begun) return fail(begun.error());
   return {};
 }
 

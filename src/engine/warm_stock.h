@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,16 @@ struct StockView {
   std::vector<core::WarmAddress> addresses;
   std::vector<core::WarmIntent> intents;
   std::optional<core::WarmNode> node;
-  std::vector<Error> damaged;  ///< records that were set aside
+  std::vector<Error> damaged;            ///< records that were set aside
+  std::set<std::string> damaged_keys{};  ///< their names
 };
 [[nodiscard]] Result<StockView> view_stock(const Context& context);
 
 /// Writes what the node is to its cloud, but for the generation, which stays. Nothing is written where it is so.
 [[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node);
+
+/// Says that the records are lost: what the cloud has on this node's interface may be the stock's, and who keeps the
+/// stock finds out (core/warm/rebuild.h). Again it changes nothing.
+[[nodiscard]] Result<void> begin_rebuild(const Context& context);
 
 }  // namespace croft::engine

@@ -19,6 +19,7 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
+#include "app/croftd/stock_store.h"
 #include "app/croftd/store_parts.h"
 #include "app/environment.h"
 #include "app/open_store.h"
@@ -56,6 +57,9 @@ using std::chrono::seconds;
 constexpr const char* kDefaultSocket = "/run/cni-vpc-ipamd.sock";
 constexpr const char* kDefaultStore = "sqlite:/var/lib/croft/vpc.db";
 constexpr seconds kVpcDrain{10};
+constexpr seconds kLostTooOften{10};
+/// An operator who puts a file back by hand is not disturbed at the first look.
+constexpr int kLossesInARow = 3;
 constexpr seconds kVpcApiTime{10};
 constexpr std::size_t kAnnotationsMax = 4096;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -84,6 +88,10 @@ struct VpcAgentOptions {
   std::string log_directory = "/var/log/ucloud";
   std::vector<std::uint32_t> users = {0};
 };
+
+[[nodiscard]] std::string path_of_store(const VpcAgentOptions& options) {
+  return std::string(store::behind_scheme(options.store));
+}
 
 /// "node-b=10.0.0.2:7312": an agent that needs no board to be found.
 [[nodiscard]] Result<engine::PeerAgents::Peer> peer_of(const std::string& text) {
@@ -145,8 +153,9 @@ class InterfaceProbe final : public engine::AddressProbe {
 
 /// Where the agent finds its cluster; nothing where it has none.
 struct ClusterOfStock {
-  std::unique_ptr<store::kube::Api> pods_api, board_api, annotations_api;
+  std::unique_ptr<store::kube::Api> pods_api, board_api, annotations_api, claims_api;
   std::unique_ptr<edge::ApiPods> pods;
+  std::unique_ptr<engine::AddressClaims> claims;
   std::unique_ptr<VpcBoard> board;
 };
 
@@ -216,9 +225,33 @@ class PodAnnotations {
   std::thread thread_;
 };
 
+/// What VpcIpClaims promise to pods.
+class ClusterClaims final : public engine::AddressClaims {
+ public:
+  explicit ClusterClaims(store::kube::Api& api) : objects_(api) {}
+  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override {
+    const auto claims = objects_.claims("", deadline);
+    std::vector<net::Address> addresses;
+    // A cluster without the kind has none.
+    if (!claims && claims.error().code == ErrorCode::not_found) return addresses;
+    if (!claims) return fail(claims.error());
+    for (const auto& claim : *claims) {
+      // One without an address promises none yet; nonsense that could be one is not passed over.
+      if (claim.record.ip.empty()) continue;
+      auto address = net::Address::parse(claim.record.ip);
+      if (!address) return fail(address.error().in("VpcIpClaim " + claim.meta.name));
+      addresses.push_back(*address);
+    }
+    return addresses;
+  }
+
+ private:
+  store::kube::VpcObjects objects_;
+};
+
 class VpcAgentProgram {
  public:
-  VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, store::Store& opened, cloud::Provider& cloud,
+  VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, StockStore& opened, cloud::Provider& cloud,
                   const ClusterOfStock& cluster, std::vector<engine::PeerAgents::Peer> fixed_peers)
       : options_(options),
         daemon_(daemon),
@@ -226,7 +259,8 @@ class VpcAgentProgram {
         cluster_(cluster),
         fixed_peers_(std::move(fixed_peers)),
         log_("croftd"),
-        cached_(opened, {core::AffinityOwner::Type::host, options.node}, daemon.clock, memory_options()),
+        opened_(opened),
+        cached_(*opened.store, {core::AffinityOwner::Type::host, options.node}, daemon.clock, memory_options()),
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
@@ -239,7 +273,9 @@ class VpcAgentProgram {
     cloud_.on_call([this](const cloud::Provider::Call& call) { metrics_.count(call); });
   }
 
-  [[nodiscard]] Result<int> run() {
+  enum class End : std::uint8_t { stopped, store_lost };
+  /// Until the daemon is told to end, or the files of its store are damaged or gone.
+  [[nodiscard]] Result<End> run() {
     TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users}, daemon_.clock));
     os::make_files_private();
     if (options_.calico_policy && cluster_.annotations_api != nullptr) {
@@ -260,6 +296,7 @@ class VpcAgentProgram {
       TRY(const auto address, edge::MetricsAddress::parse(options_.metrics));
       TRY(metrics_server, edge::MetricsServer::start(metrics_, address, &health_));
     }
+    tell_of_store();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
     std::thread rounds([&] {
@@ -269,15 +306,26 @@ class VpcAgentProgram {
         tend_board();
       }
     });
-    while (!daemon_.stop.wait_for(seconds{1})) look(server, keeper);
-    log_.info("ending");
+    End end = End::stopped;
+    int losses = 0;
+    while (!daemon_.stop.wait_for(seconds{1})) {
+      look(server, keeper);
+      const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
+      losses = loss ? losses + 1 : 0;
+      if (losses < kLossesInARow) continue;
+      log_.error("the store is lost while it is in use, and is begun anew: {}",
+                 printable(loss->message, Printed::line));
+      end = End::store_lost;
+      break;
+    }
+    if (end == End::stopped) log_.info("ending");
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
     keeper.stop();
     rounds.join();
     server_ = nullptr;
     keeper_ = nullptr;
     annotations_.reset();
-    return 0;
+    return end;
   }
 
  private:
@@ -304,6 +352,18 @@ class VpcAgentProgram {
     } catch (const spdlog::spdlog_ex& error) {
       log_.warn("no log file: {}", printable(error.what(), Printed::line));
     }
+  }
+
+  void tell_of_store() {
+    if (opened_.aside) {
+      log_.error("the store was damaged and is set aside as {}: {}", printable(opened_.aside->path, Printed::line),
+                 printable(opened_.aside->why, Printed::line));
+    }
+    if (!opened_.begins_anew) return;
+    log_.warn(
+        "nothing is known of this node's addresses: what the cloud has on its interface is compared with the "
+        "pods and the host, and no address of before is given to a pod until nothing has used it for {} s",
+        std::max(options_.doubt_s, options_.cooldown_s));
   }
 
   void note(const std::string& line) { log_.info("{}", printable(line, Printed::line)); }
@@ -335,6 +395,7 @@ class VpcAgentProgram {
     world.board = cluster_.board.get();
     world.pods = cluster_.pods.get();
     world.host = &host_;
+    world.claims = cluster_.claims.get();
     world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
     world.log = [this](const std::string& line) { note(line); };
     world.stocked = [this] {
@@ -436,6 +497,7 @@ class VpcAgentProgram {
   const ClusterOfStock& cluster_;
   const std::vector<engine::PeerAgents::Peer> fixed_peers_;
   spdlog::logger log_;
+  const StockStore& opened_;
   store::CachedStore cached_;
   InterfaceProbe probe_;
   edge::HostView host_;
@@ -463,6 +525,8 @@ class VpcAgentProgram {
                                                      const std::function<void(const core::collect::PodFact&)>& take) {
     return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
   });
+  TRY(cluster.claims_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
+  cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api);
   cluster.board = std::make_unique<VpcBoard>(*cluster.board_api, daemon.clock, options.node, options.listen);
   return cluster;
 }
@@ -495,10 +559,24 @@ class VpcAgentProgram {
   }
   options.cloud.environment = ucloud_environment();
   TRY(const auto cloud, open_ucloud(options.cloud, os::look_up_host, daemon.clock));
-  TRY(const auto opened, open_store(options.store, store::OpenMode::create, daemon.clock, kDaemonParts));
   TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
-  VpcAgentProgram program(options, daemon, *opened, *cloud, cluster, std::move(peers));
-  return program.run();
+  const std::string path = path_of_store(options);
+  if (!path.starts_with('/')) {
+    return fail(invalid_argument("--store must be sqlite:/ and an absolute path"));
+  }
+  bool was_lost = false;
+  for (;;) {
+    const auto begun = daemon.clock.now().since_boot;
+    TRY(StockStore stock, open_stock_store(path, was_lost, daemon.clock, daemon.random));
+    VpcAgentProgram program(options, daemon, stock, *cloud, cluster, peers);
+    TRY(const auto end, program.run());
+    if (end == VpcAgentProgram::End::stopped) return 0;
+    if (was_lost && daemon.clock.now().since_boot - begun < kLostTooOften) {
+      // Who started this program waits longer each time.
+      return fail(ErrorCode::corrupt, fmt::format("the store {} is lost again and again; look at its disk", path));
+    }
+    was_lost = true;
+  }
 }
 
 }  // namespace

@@ -9,8 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-net::Address address_of(const char* text) { return net::Address::parse(text).value(); }
-
 class WarmMoves : public testing::Test {
  protected:
   template <class Answer, class Plan>

@@ -134,6 +134,8 @@ std::string_view name_of(Odd odd) {
   return "unknown";
 }
 
+bool is_used_by_pod(const Look& look, const net::Address& address) { return user_of(look.pods, address) != nullptr; }
+
 Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents, const Look& look,
                 const Seen& before, const ReconcilePolicy& policy, const Instant& now) {
   Judge judge(look, before, policy, now);
@@ -145,9 +147,10 @@ Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmI
     if (record.state != WarmState::lent) recorded.insert(record.address);
     judge.look_at(record);
   }
-  if (look.cloud && intents.empty()) {
+  if (look.cloud) {
     for (const Given& given : *look.cloud) {
-      if (!recorded.contains(given.address)) judge.look_at_unknown(given);
+      if (recorded.contains(given.address) || look.apart.contains(given.address)) continue;
+      if (intents.empty() || is_used_by_pod(look, given.address)) judge.look_at_unknown(given);
     }
   }
   return std::move(judge).done(held);
@@ -207,7 +210,8 @@ std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAd
     const bool is_recorded = record != records.end() && record->state != WarmState::lent;
     if (is_recorded || brought.size() == intent.count) continue;
     if (intent.address && *intent.address != given.address) continue;
-    if (look.host->contains(given.address) || user_of(look.pods, given.address) != nullptr) continue;
+    if (look.host->contains(given.address) || is_used_by_pod(look, given.address)) continue;
+    if (look.apart.contains(given.address)) continue;
     brought.push_back(given);
   }
   return brought;

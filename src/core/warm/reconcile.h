@@ -35,6 +35,9 @@ struct Look {
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
   std::optional<std::vector<LivePod>> pods;
   std::optional<std::set<net::Address>> host;  ///< what interfaces and routes of the host use
+  /// What nothing is concluded of where there is no record: its record is damaged, or a claim names it, or whether one
+  /// does is not known.
+  std::set<net::Address> apart{};
 };
 
 struct ReconcilePolicy {
@@ -76,7 +79,11 @@ struct Judgement {
   std::optional<std::string> brake{};  ///< why none of the pods that seem gone is let go
 };
 
-/// `records` and `intents` were read after the look. What an open intent may have brought is nobody's finding.
+/// Whether a live pod of this node says that it has an address.
+[[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);
+
+/// `records` and `intents` were read after the look. What an open intent may have brought is nobody's finding, unless a
+/// live pod has it: a pod has no address before the record that gives it says so.
 [[nodiscard]] Judgement judge(const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents,
                               const Look& look, const Seen& before, const ReconcilePolicy& policy, const Instant& now);
 

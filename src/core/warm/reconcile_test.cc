@@ -9,8 +9,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-net::Address address_of(const std::string& text) { return net::Address::parse(text).value(); }
-
 class WarmReconcile : public testing::Test {
  protected:
   WarmReconcile() { look_.emplace(); }
@@ -165,6 +163,7 @@ TEST_F(WarmReconcile, AnOpenIntentExplainsWhatIsUnknown) {
   WarmIntent intent;
   intent.id = "i1";
   intent.count = 1;
+  intent.process = 7;
   stock_.records.put(warm_intent_key("i1"), intent);
   cloud({"10.9.0.7", "10.9.0.8", "10.9.0.9"});
   host({"10.9.0.7"});
@@ -175,6 +174,30 @@ TEST_F(WarmReconcile, AnOpenIntentExplainsWhatIsUnknown) {
   EXPECT_EQ(brought[0].address, address_of("10.9.0.8")) << "not what the host uses";
   look.host.reset();
   EXPECT_TRUE(brought_by(intent, stock_.all(), look).empty()) << "nobody knows what the host uses";
+}
+
+TEST_F(WarmReconcile, APodsAddressIsFoundBesideAnOpenIntent) {
+  WarmIntent intent;
+  intent.id = "i1";
+  intent.count = 4;
+  stock_.records.put(warm_intent_key("i1"), intent);
+  cloud({"10.9.0.7", "10.9.0.8"});
+  pod("web", {address_of("10.9.0.8")});
+  host({});
+  const Judgement judged = settle();
+  ASSERT_EQ(judged.findings.size(), 1U) << "the other one may be what the intent brought";
+  EXPECT_EQ(judged.findings[0].odd, Odd::pod_unrecorded);
+  ASSERT_NE(stock_.find("10.9.0.8"), nullptr);
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
+  EXPECT_EQ(stock_.find("10.9.0.7"), nullptr);
+}
+
+TEST_F(WarmReconcile, WhatIsSetApartIsNobodysFinding) {
+  cloud({"10.9.0.7", "10.9.0.8"});
+  pod("web", {address_of("10.9.0.8")});
+  host({});
+  look_->apart = {address_of("10.9.0.7"), address_of("10.9.0.8")};
+  EXPECT_TRUE(settle().findings.empty());
 }
 
 TEST_F(WarmReconcile, YoungRecordsAreNobodysBusiness) {

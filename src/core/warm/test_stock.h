@@ -18,6 +18,8 @@ inline const net::Mac kOwnMac = net::Mac::parse("52:54:00:00:00:01").value();
 inline const net::Mac kOtherMac = net::Mac::parse("52:54:00:00:00:02").value();
 inline constexpr std::chrono::seconds kCooldown{30};
 
+[[nodiscard]] inline net::Address address_of(const std::string& text) { return net::Address::parse(text).value(); }
+
 [[nodiscard]] inline Given given(const std::string& text, bool verified = false, std::string subnet = "subnet-1") {
   Given given;
   given.address = net::Address::parse(text).value();

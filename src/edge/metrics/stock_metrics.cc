@@ -117,6 +117,7 @@ class StockMetrics::State final : public prometheus::Collectable {
                                        {"conflict", f.keeper.conflicts},
                                        {"quarantined", f.keeper.quarantined},
                                        {"collected", f.keeper.collected},
+                                       {"rebuilt", f.keeper.rebuilt},
                                        {"lost", f.keeper.lost}}) {
       add(moves, {{"what", what}}, static_cast<double>(number));
     }
