@@ -403,6 +403,8 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
     }
     tally_.waiting_max = std::max(tally_.waiting_max, static_cast<std::uint32_t>(waiting_.size()));
     if (!waiting_.empty()) look_again_ = std::min(look_again_, world_.clock.now().since_boot + kLookAgain);
+    // Whose time is over is told so then: a second later its caller has stopped listening.
+    for (const auto& add : waiting_) look_again_ = std::min(look_again_, add->limit.at_since_boot);
   }
   if (!answers.empty()) sink_(std::move(answers));
   tell_waiting();
