@@ -308,8 +308,8 @@ def refusal(call, *arguments, **more):
 
 
 def settled(cloud, agents, unused=frozenset(), seconds=SETTLED):
-    """Waits until the records of each agent are what the cloud gave to its node, and nothing but `unused` is left over;
-    then nothing may contradict itself."""
+    """Waits until the records of each agent are what the cloud gave to its node, and nothing but `unused` is left over
+    (None: whatever is); then nothing may contradict itself."""
     said = ""
 
     def is_settled():
@@ -327,7 +327,7 @@ def settled(cloud, agents, unused=frozenset(), seconds=SETTLED):
         over = set().union(*(agent.unused() for agent in agents))
         said = "; ".join(f"{node}: the cloud has {sorted(truth[node] - mine)}, the agent {sorted(mine - truth[node])} more"
                          for node, mine in known.items() if truth[node] != mine) + f"; unused {sorted(over)}"
-        return over == set(unused) and all(truth[node] == mine for node, mine in known.items()) and \
+        return (unused is None or over == set(unused)) and all(truth[node] == mine for node, mine in known.items()) and \
             all(not addresses for node, addresses in truth.items() if node not in known)
     try:
         wait_for(is_settled, "settled", seconds)
