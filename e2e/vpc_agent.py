@@ -1,0 +1,480 @@
+"""`cni-vpc-ipamd` on the simulated cloud: what UK8S promises of its node agent, and what becomes of addresses when calls,
+replies, agents and the cloud itself get lost. After each case the records are what the cloud has.
+
+usage: vpc_agent.py BIN_DIR [CASE ...]
+"""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
+from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, at_once, field, fields_of, grpc, make_peers,
+                     network_of, refusal, settled)
+
+BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
+QUICK = ("--doubt-seconds", "2", "--reconcile-seconds", "1", "--grace-seconds", "1", "--young-seconds", "1")
+BURST = 110
+COMMITS_MAX = 30  # 6 and fewer is what an idle machine shows
+
+
+# ---------------------------------------------------------------- what UK8S promises
+
+def water_marks(world):
+    cloud = Cloud(world, "water_marks")
+    agent = Agent(cloud)
+    for low, high, words in ((51, 50, ("51", "50")), (4, 3, ("4", "3")), (-1, 5, ("-1",)), ("x", 5, ("x",))):
+        done = subprocess.run([str(c) for c in agent.command(low, high)], capture_output=True, text=True, timeout=30,
+                              check=False)
+        expect(done.returncode != 0, f"low {low}, high {high}: taken")
+        expect(all(re.search(rf"(?<![\w-]){re.escape(w)}(?!\w)", done.stderr) for w in words),
+               f"low {low}, high {high}: {done.stderr}")
+    expect(not agent.socket.exists(), "a refused agent leaves no socket")
+    expect_equal(cloud.calls(), [], "and asks the cloud for nothing")
+
+    # From nothing to the low mark, exactly; one call.
+    agent.start()
+    agent.wait_for_free(3)
+    expect_equal([len(cloud.held()["node-a"]), len(cloud.calls(*ALLOCATIONS))], [3, 1], "addresses and calls")
+    ip = agent.add("one")
+    agent.wait_for_free(3)  # filled again
+    expect_equal(agent.add("one"), ip, "the same sandbox again")
+    settled(cloud, [agent])
+    expect_equal(len(cloud.held()["node-a"]), 4, "three free and one held")
+
+    # Above the high mark the surplus goes, and no more. What was just bought is kept for a minute: by another process.
+    agent.restart(low=9, high=9)
+    agent.wait_for_free(9)
+    agent.restart(low=2, high=4)
+    agent.wait_for_free(4)
+    time.sleep(1)
+    settled(cloud, [agent])
+    expect_equal(len(cloud.held()["node-a"]), 5, "four free and one held")
+    expect_equal(agent.records(), {ip: "one"}, "who holds one keeps it")
+
+    # A cloud that answers with a code that is not known: the address may be gone, so nobody gets it; it is asked again.
+    cloud.do("fault", kind="ret_code", action="DeleteSecondaryIp", value=99999, committed="false")
+    agent.restart(low=0, high=3, flags=QUICK)
+    wait_for(lambda: len(cloud.calls("DeleteSecondaryIp")) == 7, "it is asked again")
+    agent.wait_for_free(3)
+    settled(cloud, [agent])
+    expect_equal(len(cloud.held()["node-a"]), 4, "three free and one held")
+
+
+def no_marks(world):
+    cloud = Cloud(world, "no_marks")
+    agent = Agent(cloud, low=0, high=0).start()
+    wait_for(lambda: "interface" in agent.process.tail(), "it has found its interface")
+    time.sleep(1)
+    expect_equal((cloud.calls(*ALLOCATIONS), cloud.given()), ([], []), "nothing is asked for ahead")
+    begin = time.monotonic()
+    ips = [agent.add(f"s{i}") for i in range(3)]
+    expect(time.monotonic() - begin < 3 + BUSY, "pods start all the same")
+    expect_equal((len(set(ips)), len(cloud.given())), (3, 3), "one for each and no more")
+    settled(cloud, [agent])
+    agent.delete("s0")
+    settled(cloud, [agent])
+
+
+def cooldown(world):
+    """Not given before the time is over, and then at once; a kill and a restart do not change it. Nothing else is there
+    to be given: the subnet is exhausted."""
+    cloud, seconds = Cloud(world, "cooldown"), 4
+    agent = Agent(cloud, low=0, high=5, flags=["--cooldown-seconds", str(seconds)]).start()
+    ip = agent.add("first")
+    cloud.do("exhaust", subnet=SUBNET)
+    for number, is_killed in enumerate((False, True)):
+        begin = time.monotonic()
+        agent.delete("first" if number == 0 else f"next-{number - 1}")
+        told = time.monotonic()
+        expect_equal(agent.pool(), (set(), {ip}), "it cools")
+        if is_killed:
+            agent.kill()
+            agent.start()
+            expect_equal(agent.pool(), (set(), {ip}), "it cools behind a kill too")
+        expect_equal(agent.add(f"next-{number}"), ip, "the same one")
+        took = time.monotonic() - begin, time.monotonic() - told
+        say(f"cooldown of {seconds} s{' over a kill' if is_killed else ''}: {took[0]:.2f} s")
+        expect(took[0] >= seconds, f"given after {took[0]:.2f} s instead of {seconds}")
+        expect(took[1] <= seconds + 1 + BUSY, f"given after {took[1]:.2f} s only instead of {seconds}")
+    agent.delete("next-1")
+    agent.delete("next-1")
+    agent.delete("nobody")
+    settled(cloud, [agent])
+    agent.stop()
+    at_once_agent = Agent(cloud, low=0, high=5, flags=["--cooldownPeriodSeconds", "0"], name="cooldown-none").start()
+    # Its database is another: what the node has is unknown to it.
+    cloud.do("heal")
+    ip = at_once_agent.add("a")
+    at_once_agent.delete("a")
+    expect_equal(at_once_agent.add("b"), ip, "with a cooldown of 0 the next one gets it")
+
+
+def sockets(world):
+    cloud = Cloud(world, "sockets")
+    agent = Agent(cloud, low=0, high=5).start()
+    done = subprocess.run([str(c) for c in agent.command()], capture_output=True, text=True, timeout=30, check=False)
+    expect(done.returncode != 0 and str(agent.socket) in done.stderr, f"a second agent: {done.returncode} {done.stderr}")
+    agent.call("Ping")
+    agent.kill()
+    expect(agent.socket.is_socket(), "a kill leaves the file")
+    agent.start()
+
+    # SIGTERM while an ADD waits for a cloud that is silent.
+    cloud.do("outage", mode="hang")
+    waiting = agent.start_add("waits", timeout=60)
+    wait_for(lambda: agent.figures()["croft_stock_waiting_adds"] == 1, "the ADD waits")
+    begin = time.monotonic()
+    agent.process.child.send_signal(signal.SIGTERM)
+    error = waiting.exception(timeout=20)
+    expect_equal(error.code(), grpc.StatusCode.UNAVAILABLE, f"the ADD that waits: {error.details()}")
+    wait_for(lambda: not agent.socket.exists(), "the socket file is removed")
+    # A call of the cloud that takes too long is cut off, as by a crash: exit code 1 (os/stop_signal.h).
+    code, took = agent.process.child.wait(30), time.monotonic() - begin
+    expect(code in (0, 1), f"exit code {code}")
+    say(f"SIGTERM with a silent cloud: {took:.1f} s, exit code {code}")
+    expect(took < 4.5 + BUSY, f"took {took:.1f} s")
+    cloud.do("outage", mode="off")
+    agent.start()
+    agent.add("waits")
+    settled(cloud, [agent])
+
+
+def outage(world):
+    """Pods come and go from the stock while the cloud is away, also behind a restart; afterwards all is as it was."""
+    cloud = Cloud(world, "outage")
+    agent = Agent(cloud, low=12, high=50, flags=["--cooldown-seconds", "1"]).start()
+    agent.wait_for_free(12)
+    for mode in ("refuse", "hang"):
+        cloud.do("outage", mode=mode)
+        before = len(cloud.given())
+        for round_ in range(4):
+            names = [f"{mode}-{round_}-{i}" for i in range(10)]
+            begin = time.monotonic()
+            ips = [agent.add(name, timeout=5) for name in names]
+            expect_equal(len(set(ips)), 10, "addresses are different")
+            for name, ip in zip(names, ips):
+                agent.delete(name, ip, timeout=5)
+            expect(time.monotonic() - begin < 1 + BUSY, f"{mode}: pods wait for a cloud that is away")
+            if round_ == 1:
+                agent.kill()
+                agent.start()
+            wait_for(lambda: len(agent.free()) == 12, "what was released has cooled off")
+        expect_equal(len(cloud.given()), before, "nothing came from the cloud meanwhile")
+        cloud.do("outage", mode="off")
+        settled(cloud, [agent], seconds=45)  # a call that hangs is given 30 s
+
+
+def burst(world):
+    cloud = Cloud(world, "burst")
+    agent = Agent(cloud, low=BURST, high=BURST).start()
+    agent.wait_for_free(BURST)
+    expect_equal(len(cloud.calls(*ALLOCATIONS)), 1, "one call for all")
+    agent.restart(low=0, flags=["--reconcile-seconds", "86400"])
+    wait_for(lambda: "interface" in agent.process.tail(), "it has found its interface")
+    agent.add("warm")
+    agent.delete("warm")
+    time.sleep(0.5)
+    calls, commits, begin = cloud.calls(), agent.commits(), time.monotonic()
+    waiting = [agent.start_add(f"b{i}", timeout=60) for i in range(BURST)]
+    # One cools.
+    answers = [network_of(fields_of(one.result())[2][0]) for one in waiting[:BURST - 1]]
+    took = time.monotonic() - begin
+    commits = agent.commits() - commits
+    expect_equal(len({answer["ip"] for answer in answers}), BURST - 1, "addresses are different")
+    expect_equal([call for call in cloud.calls()[len(calls):] if call["action"] not in ALLOCATIONS], [], "calls of the cloud")
+    say(f"{BURST} ADDs at once: {took:.3f} s, {commits:.0f} commits")
+    expect(commits <= COMMITS_MAX, f"{commits} commits for {BURST} ADDs at once")
+    # And the last one from the cloud.
+    answers.append(network_of(fields_of(waiting[-1].result())[2][0]))
+    expect_equal(len({answer["ip"] for answer in answers}), BURST, "addresses are different")
+    expect_equal(agent.records(), {answer["ip"]: answer["sandbox"] for answer in answers}, "the records")
+    settled(cloud, [agent])
+
+
+# ---------------------------------------------------------------- what gets lost
+
+def lost_allocation(world, name, how):
+    """It was done, and not told: what came is found and taken in; nothing is asked for twice."""
+    cloud = Cloud(world, name)
+    cloud.do("fault", kind=how, action="AllocateBatchSecondaryIp", value=502)
+    agent = Agent(cloud, low=7, flags=QUICK).start()
+    agent.wait_for_free(7)
+    settled(cloud, [agent])
+    expect_equal(len(cloud.given()), 7, "addresses given")
+    # And when the agent is killed in between.
+    agent.kill()
+    agent.low = 12
+    cloud.do("latency", min_ms=2000, max_ms=2000)
+    agent.start()
+    wait_for(lambda: len(cloud.held()["node-a"]) == 12, "the cloud has given")
+    agent.kill()
+    cloud.do("latency", min_ms=0, max_ms=0)
+    agent.start()
+    agent.wait_for_free(12)
+    settled(cloud, [agent])
+    expect_equal(len(cloud.given()), 12, "addresses given, with a kill")
+
+
+def lost_nothing_done(world):
+    """The reply was lost and nothing was done: it is asked for again; a single one too."""
+    cloud = Cloud(world, "lost_nothing_done")
+    cloud.do("fault", kind="lose", action="AllocateBatchSecondaryIp", committed="false", count=2)
+    agent = Agent(cloud, low=4, flags=QUICK).start()
+    agent.wait_for_free(4)
+    cloud.do("fault", kind="lose", action="AllocateSecondaryIp")
+    agent.add("x")
+    agent.wait_for_free(4)
+    settled(cloud, [agent])
+    expect_equal(len(cloud.given()), 5, "addresses given")
+
+
+def lost_release(world):
+    cloud = Cloud(world, "lost_release")
+    agent = Agent(cloud, low=3, high=50, flags=QUICK).start()
+    agent.wait_for_free(3)
+    for committed in ("true", "false"):
+        ip = sorted(agent.free())[0]
+        cloud.do("fault", kind="lose", action="DeleteSecondaryIp", committed=committed)
+        code, why = refusal(agent.call, "PopPool", field(1, ip))
+        expect(code != grpc.StatusCode.OK and why, "an answer")
+        expect(ip not in agent.free(), "what may be gone is given to nobody")
+        wait_for(lambda: len(agent.free()) == 3, "the stock is full again")
+        settled(cloud, [agent])
+
+
+# ---------------------------------------------------------------- few addresses, and other nodes'
+
+def throttled(world):
+    cloud = Cloud(world, "throttled")
+    cloud.do("fault", kind="ret_code", action="AllocateBatchSecondaryIp", value=153, committed="false", count=3)
+    agent = Agent(cloud, low=6).start()
+    agent.wait_for_free(6)
+    refused = [call for call in cloud.calls(*ALLOCATIONS) if call["retCode"] == 153]
+    expect_equal((len(refused), len(cloud.calls(*ALLOCATIONS))), (3, 4), "calls until it was let in")
+    span = cloud.calls(*ALLOCATIONS)[-1]["atMs"] - refused[0]["atMs"]
+    expect(span > 1500, f"four calls within {span} ms")
+    expect(agent.figures()["croft_cloud_throttled_total"] >= 3, "counted")
+    settled(cloud, [agent])
+
+
+def make_cluster(world, name, nodes, length, certificates=None, low=(), high=20, flags=QUICK):
+    cloud = Cloud(world, name, nodes, length)
+    agents = [Agent(cloud, node, low=low[i], high=high, flags=flags) for i, node in enumerate(nodes)]
+    certificates = certificates or Certificates(world, f"{name}-tls", nodes)
+    make_peers(agents, certificates)
+    return cloud, agents, certificates
+
+
+def borrowing(world):
+    """Three agents and a subnet of 13 that is used up."""
+    nodes = ("node-a", "node-b", "node-c")
+    cloud, (a, b, c), certificates = make_cluster(world, "borrowing", nodes, 28, low=(0, 6, 7))
+    b.start()
+    c.start()
+    b.wait_for_free(6)
+    c.wait_for_free(7)
+    b.restart(low=0)
+    c.restart(low=0)
+    a.start()
+    begin = time.monotonic()
+    waiting = [a.start_add(f"a{i}", timeout=30) for i in range(5)]
+    mine = [network_of(fields_of(one.result())[2][0])["ip"] for one in waiting]
+    say(f"5 ADDs from other nodes' stocks: {time.monotonic() - begin:.1f} s")
+    expect_equal(len(set(mine)), 5, "addresses are different")
+    settled(cloud, [a, b, c])
+    expect_equal((a.figures()['croft_stock_moves_total{what="borrowed"}'],
+                  sum(x.figures()['croft_stock_moves_total{what="lent"}'] for x in (b, c))), (5, 5), "counted")
+    # The rest is used by the pods of those who have it.
+    rest = {x: [x.add(f"{x.node}-{i}") for i in range(len(x.free()))] for x in (b, c)}
+    expect_equal(sorted(len(x.free()) for x in (a, b, c)), [0, 0, 0], "none is left")
+    expect_equal(len(set(mine) | {ip for ips in rest.values() for ip in ips}), 13, "all have different ones")
+    code, why = refusal(a.add, "too-many", timeout=4)
+    expect_equal(code, grpc.StatusCode.INTERNAL, why)
+    expect("no addresses left" in why, why)
+    # They race for the last one.
+    c.delete("node-c-0", timeout=5)
+    settled(cloud, [a, b, c])
+
+    # Over TCP with a certificate of the same CA only, and even then nothing but what peers need.
+    def over_tcp(credentials, method, request=b""):
+        where = f"127.0.0.1:{b.port}"
+        options = (("grpc.ssl_target_name_override", "node-b"), ("grpc.enable_http_proxy", 0))
+        channel = grpc.insecure_channel(where, options[1:]) if credentials is None else \
+            grpc.secure_channel(where, credentials, options)
+        with channel:
+            return channel.unary_unary(f"/rpc.CNIIpam/{method}")(request, timeout=5)
+    other = Certificates(world, "borrowing-other-tls", nodes)
+    over_tcp(certificates.credentials("node-a"), "Ping")
+    borrow = field(1, cloud.nodes["node-a"]) + field(100, "abc")
+    mixed = grpc.ssl_channel_credentials((certificates.directory / "ca.crt").read_bytes(),
+                                         (other.directory / "node-a.key").read_bytes(),
+                                         (other.directory / "node-a.crt").read_bytes())
+    for credentials in (None, certificates.credentials(), mixed):
+        code, why = refusal(over_tcp, credentials, "BorrowIP", borrow)
+        expect(code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED), f"no certificate: {code} {why}")
+    for method in ("AddPodNetwork", "DelPodNetwork", "PopPool", "ReleaseIP", "ListPodNetworkRecord"):
+        code, why = refusal(over_tcp, certificates.credentials("node-a"), method)
+        expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, f"{method} over TCP: {why}")
+    settled(cloud, [a, b, c])
+
+
+def last_one(world):
+    """Two nodes want the only address that is left: one gets it, the other an error."""
+    cloud, (a, b, c), _ = make_cluster(world, "last_one", ("node-a", "node-b", "node-c"), 29, low=(0, 0, 5))
+    c.start()
+    c.wait_for_free(5)
+    c.restart(low=0)
+    for i in range(4):
+        c.add(f"c{i}")
+    a.start()
+    b.start()
+    waiting = [x.start_add(x.node, timeout=6) for x in (a, b)]
+    won = [one for one in waiting if one.exception() is None]
+    expect_equal(len(won), 1, "who got the last one")
+    settled(cloud, [a, b, c])
+    expect_equal(sorted(len(x.records()) for x in (a, b, c)), [0, 1, 4], "and has it")
+
+
+def crash(world, name, who, after_commit, lost=False):
+    """Lender or borrower die before or after the cloud has moved the address, or its reply gets lost."""
+    cloud, (a, b), _ = make_cluster(world, name, ("node-a", "node-b"), 29, low=(0, 5))
+    b.start()
+    b.wait_for_free(5)
+    b.restart(low=0)
+    a.start()
+    span = 3000
+    if lost:
+        cloud.do("fault", kind="lose", action="MoveSecondaryIPMac", committed=str(after_commit).lower())
+    else:
+        a.add("first", timeout=30)  # its own cloud is known to be exhausted
+        cloud.do("latency", min_ms=span, max_ms=span)
+    moves = len([e for e in cloud.truth()["events"] if e["from"] and e["to"]])
+    waiting = a.start_add("waits", timeout=40)
+    if who is not None:
+        victim = {"lender": b, "borrower": a}[who]
+        if after_commit:
+            wait_for(lambda: len([e for e in cloud.truth()["events"] if e["from"] and e["to"]]) > moves, "it has moved", 30)
+        else:
+            wait_for(lambda: lending(b), "it is being lent", 30)
+        victim.kill()
+        cloud.do("latency", min_ms=0, max_ms=0)
+        victim.start()
+        if victim is a:
+            waiting = a.start_add("waits", timeout=40)
+    if waiting.exception() is not None:
+        raise Failure(f"the ADD that waited: {waiting.exception().details()}")
+    settled(cloud, [a, b], seconds=40)
+    records = a.records()
+    expect("waits" in records.values(), f"{records}")
+    expect(len(set(records) & set(b.records())) == 0, "two hold one")
+
+
+def lending(agent):
+    return [key for key, value in agent.figures().items()
+            if key == 'croft_stock_addresses{state="leaving"}' and value > 0]
+
+
+def case_of(function, name, *arguments, **more):
+    def case(world):
+        function(world, name, *arguments, **more)
+    case.__name__ = name
+    return case
+
+
+CRASHES = [case_of(crash, "lender_before", "lender", False), case_of(crash, "lender_after", "lender", True),
+           case_of(crash, "borrower_before", "borrower", False), case_of(crash, "borrower_after", "borrower", True),
+           case_of(crash, "move_lost", None, True, lost=True), case_of(crash, "move_not_done", None, False, lost=True)]
+LOST_ALLOCATIONS = [case_of(lost_allocation, "allocation_lost", "lose"),
+                    case_of(lost_allocation, "allocation_bad_gateway", "http")]
+
+
+# ---------------------------------------------------------------- what others do to the cloud
+
+def deleted_outside(world):
+    cloud = Cloud(world, "deleted_outside")
+    agent = Agent(cloud, low=3, flags=QUICK).start()
+    agent.wait_for_free(3)
+    held = agent.add("x")
+    agent.wait_for_free(3)
+    gone = sorted(agent.free())[0]
+    cloud.do("delete-address", subnet=SUBNET, ip=gone)
+    wait_for(lambda: agent.figures()['croft_stock_moves_total{what="lost"}'] == 1 and len(agent.free()) == 3,
+             "it is noticed, and another one is there", 20)
+    settled(cloud, [agent])
+    expect_equal(agent.records(), {held: "x"}, "who holds one keeps it")
+    # One that is held is told about, and not taken from its pod.
+    cloud.do("delete-address", subnet=SUBNET, ip=held)
+    wait_for(lambda: f"{held} is held by default/pod-x" in agent.process.tail(), "it is told", 20)
+    expect_equal(agent.records(), {held: "x"}, "who holds one keeps it")
+
+
+def database_lost(world):
+    """What a lost database leaves in the cloud is shown to the operator, who gives it back; what is in use is not."""
+    cloud = Cloud(world, "database_lost")
+    agent = Agent(cloud, low=3, high=3, flags=QUICK).start()
+    agent.wait_for_free(3)
+    agent.stop()
+    old = cloud.held()["node-a"]
+    for path in agent.directory.glob("stock.db*"):
+        path.unlink()
+    agent.start()
+    agent.wait_for_free(3)
+    held = agent.add("x")
+    agent.wait_for_free(3)
+    settled(cloud, [agent], unused=old)
+
+    def croft(*words, **more):
+        done = run(world.bin / "croft", "vpc", *words, "--agent", f"node-a=unix:{agent.socket}", check=False, **more)
+        return done.returncode, done.stdout, done.stderr
+    code, out, err = croft("get", "unuse", "-n", "node-a", "-o", "json")
+    expect_equal((code, {row["IP"] for row in json.loads(out)}, err), (0, old, ""), "get unuse")
+    code, out, err = croft("release", "node-a", held, "-y")
+    expect(code == 1 and held in err and "in use" in err, f"one in use: {code} {out} {err}")
+    free = sorted(agent.free())[0]
+    code, out, err = croft("release", "node-a", free, "-y")
+    expect(code == 1, f"one of the stock: {code} {out} {err}")
+    expect_equal(cloud.held()["node-a"], old | agent.free() | {held}, "nothing was released")
+    code, out, err = croft("release", "node-a", "-y")
+    expect_equal((code, err), (0, ""), f"release: {out}")
+    settled(cloud, [agent])
+    expect(not cloud.held()["node-a"] & old, "they are gone")
+    expect_equal(croft("get", "unuse", "-n", "node-a", "-o", "json")[:2], (0, "[]\n"), "none is left")
+
+
+def tokens(world):
+    cloud = Cloud(world, "tokens", token_life=4)
+    agent = Agent(cloud, low=1, high=50, flags=("--cooldown-seconds", "0")).start()
+    agent.wait_for_free(1)
+    end, number = time.monotonic() + 10, 0
+    while time.monotonic() < end:
+        agent.add(f"t{number}", timeout=10)  # filled again each time
+        number += 1
+        if number % 10 == 0:
+            cloud.do("expire-tokens")
+        if number > 3:
+            agent.delete(f"t{number - 3}")
+            agent.call("PopPool", timeout=10)
+        time.sleep(0.1)
+    wait_for(lambda: agent.free(), "it is filled again")
+    settled(cloud, [agent])
+    expect(number > 10, f"{number} only")
+
+
+CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
+         lost_nothing_done, throttled, deleted_outside, database_lost, no_marks]
+
+
+def test():
+    wanted = set(sys.argv[2:])
+    with World("vpc-agent", sys.argv[1]) as world:
+        for case in (burst,):
+            if not wanted or case.__name__ in wanted:
+                at_once(world, [case], 1)
+        at_once(world, [case for case in CASES if not wanted or case.__name__ in wanted], 8)
+
+
+main(test, 200)

@@ -1,0 +1,395 @@
+"""The simulated cloud, node agents on it, and calls of them, for the end-to-end tests of `croftd vpc-agent`.
+
+Messages are written and read by hand from proto/rpc/ipamd.proto: no generated code is needed.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from etcd_lib import free_ports
+from lib import Failure, expect, expect_equal, run, say, skip, wait_for
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what is refused is told by the answer
+try:
+    import grpc
+except ImportError:
+    skip("python3-grpcio is not installed (scripts/setup installs it)")
+
+SUBNET = "subnet-1"
+LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+SETTLED = 25  # seconds until what was left half done is settled: doubt, a round of settling, and a busy machine
+
+
+# ---------------------------------------------------------------- messages
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, value):
+    """A text or a message; nothing where it is empty."""
+    value = value if isinstance(value, bytes) else value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value if value else b""
+
+
+def fields_of(message):
+    """All fields of a message: {number: [value, ...]}, integers and bytes."""
+    found, at = {}, 0
+
+    def number():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+    while at < len(message):
+        tag = number()
+        if tag & 7 == 0:
+            value = number()
+        else:
+            expect_equal(tag & 7, 2, "wire type")
+            length = number()
+            value = message[at:at + length]
+            at += length
+        found.setdefault(tag >> 3, []).append(value)
+    return found
+
+
+NETWORK = {1: "pod", 2: "namespace", 3: "uid", 4: "sandbox", 5: "netns", 6: "ip", 7: "vpc", 8: "subnet", 9: "gateway",
+           10: "mask", 11: "mac"}
+
+
+def network_of(message):
+    found = fields_of(message)
+    return {name: found.get(number, [b""])[0].decode() for number, name in NETWORK.items()}
+
+
+def add_request(sandbox, pod="", uid=""):
+    return field(1, pod or f"pod-{sandbox}") + field(2, "default") + field(3, sandbox) + field(4, "/run/netns/none") + \
+        field(5, "eth0") + field(101, uid)
+
+
+# ---------------------------------------------------------------- processes
+
+class Process:
+    """One of our programs, with its log in a file; it goes with the World."""
+
+    def __init__(self, world, name, command, env=None):
+        self.name = name
+        self.log = world.directory / f"{name}.log"
+        with open(self.log, "ab") as log:
+            self.child = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                          env={"PATH": os.environ.get("PATH", ""), **(env or {})})
+        world.stack.callback(self.kill)
+
+    def kill(self):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+
+    def terminate(self, seconds):
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} does not end within {seconds} s\n{self.tail()}") from None
+
+    def tail(self, count=40):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+class Cloud:
+    """croft-vpc-sim. Its API is asked by agents alone; here are its controls."""
+
+    def __init__(self, world, name, nodes=("node-a",), length=24, token_life=3600):
+        self.world, self.name = world, name
+        # An agent looks at the addresses of all namespaces of the machine: those of other tests must not be among ours.
+        self.prefix = f"10.{random.randrange(128, 256)}.{random.randrange(256)}"
+        subnet = f"{self.prefix}.0/{length}"
+        self.nodes = {node: f"52:54:00:00:00:{number + 10:02x}" for number, node in enumerate(nodes)}
+        config = {"region": "cn-bj2", "zone": "cn-bj2-04", "project": "org-test", "vpc": "uvnet-1", "publicKey": "pub",
+                  "privateKey": "priv", "tokenLifeSeconds": token_life,
+                  "subnets": [{"id": SUBNET, "range": subnet, "gateway": f"{self.prefix}.1"}],
+                  "nodes": [{"name": node, "mac": mac, "subnet": SUBNET} for node, mac in self.nodes.items()]}
+        path = world.directory / f"{name}.json"
+        path.write_text(json.dumps(config))
+        self.port, = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = Process(world, f"{name}-cloud", [world.bin / "croft-vpc-sim", "--config", path, "--listen",
+                                                        f"127.0.0.1:{self.port}"])
+        wait_for(self.is_there, f"the cloud {name} answers")
+
+    def is_there(self):
+        expect(self.process.child.poll() is None, f"the cloud has ended:\n{self.process.tail()}")
+        try:
+            return self.truth() is not None
+        except OSError:
+            return False
+
+    def _get(self, path, data=None):
+        try:
+            with LOOPBACK.open(self.url + path, data=data, timeout=20) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            raise Failure(f"{path}: {error.code} {error.read().decode()}") from error
+
+    def do(self, what, **parameters):
+        """A control: cloud.do("fault", kind="lose", action="*")."""
+        return self._get(f"/sim/{what}", urllib.parse.urlencode(parameters).encode())
+
+    def truth(self):
+        return self._get("/sim/truth")
+
+    def held(self):
+        """{node: addresses}"""
+        held = {node: set() for node in self.nodes}
+        for one in self.truth()["addresses"]:
+            held.setdefault(one["node"], set()).add(one["ip"])
+        return held
+
+    def calls(self, *actions):
+        return [call for call in self.truth()["calls"] if not actions or call["action"] in actions]
+
+    def given(self):
+        """Addresses that were given out ever, once each time."""
+        return [event["ip"] for event in self.truth()["events"] if not event["from"] and event["to"]]
+
+    def check(self):
+        expect_equal(self._get("/sim/check"), [], f"what contradicts itself in the cloud {self.name}")
+
+
+ALLOCATIONS = ("AllocateSecondaryIp", "AllocateBatchSecondaryIp")
+
+
+class Agent:
+    """A node's agent, begun as UK8S begins it. It may be killed and begun again."""
+
+    def __init__(self, cloud, node="node-a", low=3, high=50, flags=(), name=None):
+        self.cloud, self.node, self.low, self.high, self.flags = cloud, node, low, high, list(flags)
+        self.name = name or f"{cloud.name}-{node}"
+        self.directory = cloud.world.directory / self.name
+        self.directory.mkdir(exist_ok=True)
+        self.socket = self.directory / "agent.sock"
+        self.store = self.directory / "stock.db"
+        self.metrics_port, self.port = free_ports(2)
+        self.process = self.channel = None
+
+    def command(self, low=None, high=None):
+        return [self.cloud.world.bin / "cni-vpc-ipamd",
+                f"-availablePodIPLowWatermark={self.low if low is None else low}",
+                f"--availablePodIPHighWatermark={self.high if high is None else high}", "--node", self.node,
+                "--socket", self.socket, "--store", f"sqlite:{self.store}", "--api", self.cloud.url,
+                "--metadata", f"{self.cloud.url}/{self.node}", "--no-probe", "--log-directory", "none",
+                "--metrics", f"127.0.0.1:{self.metrics_port}", *self.flags]
+
+    def start(self):
+        self.process = Process(self.cloud.world, self.name, self.command())
+        wait_for(self.answers, f"{self.name} answers")
+        return self
+
+    def open_channel(self):
+        return grpc.insecure_channel(f"unix:{self.socket}", options=(
+            ("grpc.use_local_subchannel_pool", 1), ("grpc.initial_reconnect_backoff_ms", 50),
+            ("grpc.max_reconnect_backoff_ms", 200), ("grpc.enable_http_proxy", 0)))
+
+    def answers(self):
+        if self.process.child.poll() is not None:
+            raise Failure(f"{self.name} has ended:\n{self.process.tail()}")
+        # A new channel each time: one that was refused waits before it tries again.
+        if self.channel is not None:
+            self.channel.close()
+        self.channel = self.open_channel()
+        try:
+            self.call("Ping", timeout=5)
+            return True
+        except grpc.RpcError:
+            return False
+
+    def kill(self):
+        self.process.kill()
+
+    def stop(self, seconds=15):
+        expect_equal(self.process.terminate(seconds), 0, f"exit code of {self.name}")
+
+    def restart(self, **changes):
+        """After a SIGTERM; with other marks or flags."""
+        self.stop()
+        for key, value in changes.items():
+            setattr(self, key, value)
+        return self.start()
+
+    def method(self, name):
+        return self.channel.unary_unary(f"/rpc.CNIIpam/{name}")
+
+    def call(self, name, request=b"", timeout=20):
+        return fields_of(self.method(name)(request, timeout=timeout))
+
+    def add(self, sandbox, pod="", uid="", timeout=20):
+        answer = self.call("AddPodNetwork", add_request(sandbox, pod, uid), timeout)
+        expect_equal(answer.get(1, [0]), [0], f"code of ADD {sandbox}")
+        network = network_of(answer[2][0])
+        expect_equal((network["sandbox"], network["mac"].lower(), network["subnet"]),
+                     (sandbox, self.cloud.nodes[self.node], SUBNET), f"ADD {sandbox}")
+        return network["ip"]
+
+    def start_add(self, sandbox, timeout=20):
+        """A future of the answer."""
+        return self.method("AddPodNetwork").future(add_request(sandbox), timeout=timeout)
+
+    def delete(self, sandbox, ip="", timeout=20):
+        answer = self.call("DelPodNetwork", field(1, field(1, f"pod-{sandbox}") + field(2, "default") + field(4, sandbox) +
+                                                  field(6, ip)), timeout)
+        expect_equal(answer.get(1, [0]), [0], f"code of DEL {sandbox}")
+
+    def records(self, timeout=20):
+        """{address: sandbox} of what pods hold."""
+        found = {}
+        for message in self.call("ListPodNetworkRecord", timeout=timeout).get(2, []):
+            network = network_of(message)
+            expect(network["ip"] not in found, f"{self.name} lists {network['ip']} twice")
+            found[network["ip"]] = network["sandbox"]
+        return found
+
+    def pool(self):
+        """What is free, and what cools."""
+        answer = self.call("DescribePool")
+        return tuple({network_of(message)["ip"] for message in answer.get(number, [])} for number in (2, 3))
+
+    def unused(self):
+        return {network_of(message)["ip"] for message in self.call("ListUnuse").get(2, [])}
+
+    def free(self):
+        return self.pool()[0]
+
+    def figures(self):
+        """Its metrics: {"name{labels}": value}."""
+        with LOOPBACK.open(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=20) as answer:
+            lines = answer.read().decode().splitlines()
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if line and line[0] != "#"}
+
+    def commits(self):
+        return self.figures()["croft_stock_commits_total"]
+
+    def known(self):
+        """All that it has a record of or shows to the operator. No address may be in two of the sets."""
+        held, (free, cooling), unused = set(self.records()), self.pool(), self.unused()
+        whole = held | free | cooling | unused
+        expect_equal(len(whole), len(held) + len(free) + len(cooling) + len(unused),
+                     f"{self.name} has an address in two states: {held} {free} {cooling} {unused}")
+        return whole
+
+    def wait_for_free(self, count, seconds=SETTLED):
+        wait_for(lambda: len(self.free()) == count, f"{self.name} has {count} free; it has {len(self.free())}", seconds)
+
+
+def refusal(call, *arguments, **more):
+    """The gRPC status and text of a call that has to fail."""
+    try:
+        got = call(*arguments, **more)
+    except grpc.RpcError as error:
+        return error.code(), error.details()
+    raise Failure(f"{call.__name__} {arguments} was served: {got}")
+
+
+def settled(cloud, agents, unused=frozenset(), seconds=SETTLED):
+    """Waits until the records of each agent are what the cloud gave to its node, and nothing but `unused` is left over
+    (None: whatever is); then nothing may contradict itself."""
+    said = ""
+
+    def is_settled():
+        nonlocal said
+        try:
+            return look()
+        except grpc.RpcError as error:  # it does not know its cloud yet
+            said = error.details()
+            return False
+
+    def look():
+        nonlocal said
+        truth = cloud.held()
+        known = {agent.node: agent.known() for agent in agents}
+        over = set().union(*(agent.unused() for agent in agents))
+        said = "; ".join(f"{node}: the cloud has {sorted(truth[node] - mine)}, the agent {sorted(mine - truth[node])} more"
+                         for node, mine in known.items() if truth[node] != mine) + f"; unused {sorted(over)}"
+        return (unused is None or over == set(unused)) and all(truth[node] == mine for node, mine in known.items()) and \
+            all(not addresses for node, addresses in truth.items() if node not in known)
+    try:
+        wait_for(is_settled, "settled", seconds)
+    except Failure:
+        raise Failure(f"{cloud.name} is not settled after {seconds} s: {said}") from None
+    cloud.check()
+
+
+class Certificates:
+    """Of agents, by `croft vpc certificates`."""
+
+    def __init__(self, world, name, nodes):
+        self.directory = world.directory / name
+        words = [word for node in nodes for word in ("--node", node)]
+        run(world.bin / "croft", "vpc", "certificates", "--directory", self.directory, *words)
+
+    def flags(self, node):
+        return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",
+                "--tls-key", self.directory / f"{node}.key"]
+
+    def credentials(self, node=None):
+        read = lambda name: (self.directory / name).read_bytes()  # noqa: E731
+        if node is None:
+            return grpc.ssl_channel_credentials(read("ca.crt"))
+        return grpc.ssl_channel_credentials(read("ca.crt"), read(f"{node}.key"), read(f"{node}.crt"))
+
+
+def make_peers(agents, certificates):
+    """Each may borrow from all others."""
+    for agent in agents:
+        agent.flags += ["--listen", f"127.0.0.1:{agent.port}", *certificates.flags(agent.node)]
+        for other in agents:
+            if other is not agent:
+                agent.flags += ["--peer", f"{other.node}=127.0.0.1:{other.port}"]
+
+
+def at_once(world, cases, lanes):
+    """Runs functions of a World side by side, `lanes` at a time: they wait most of the time. The first failure ends
+    all."""
+    queue, lock, failures = list(cases), threading.Lock(), []
+
+    def serve():
+        while True:
+            with lock:
+                if not queue or failures:
+                    return
+                case = queue.pop(0)
+            begin = time.monotonic()
+            try:
+                case(world)
+            except Exception as error:  # pylint: disable=broad-except
+                with lock:
+                    failures.append((case.__name__, error))
+                return
+            say(f"{case.__name__}: fine ({time.monotonic() - begin:.1f} s)")
+    threads = [threading.Thread(target=serve, daemon=True) for _ in range(lanes)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads) and not failures:
+        time.sleep(0.05)
+    if failures:
+        name, error = failures[0]
+        for log in sorted(world.directory.glob(f"{name}*.log")):
+            say(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-30:]))
+        raise Failure(f"{name}: {error!r}" if not isinstance(error, Failure) else f"{name}: {error}") from error

@@ -1,0 +1,224 @@
+"""Pods come and go through three agents of one subnet, while agents are killed, the cloud goes away, is slow, refuses, has
+no addresses left, and forgets to answer.
+
+At each ADD's answer: no other pod has the address, and it has rested. While it runs: what a pod has is its node's in the
+cloud, and no two agents list an address. At the end: the cloud has what the agents have records of, and an operator can
+release what is left over.
+
+usage: vpc_storm.py BIN_DIR SECONDS SEED
+"""
+
+import random
+import sys
+import threading
+import time
+
+from lib import Failure, World, expect, expect_equal, main, run, say
+from vpc_lib import Agent, Certificates, Cloud, SUBNET, grpc, make_peers, settled
+
+NODES = ("node-a", "node-b", "node-c")
+CHURNERS = 4  # of each node
+COOLDOWN = 1
+FLAGS = ("--cooldown-seconds", str(COOLDOWN), "--doubt-seconds", "2", "--reconcile-seconds", "2", "--grace-seconds", "2",
+         "--young-seconds", "3")
+ACTIONS = ("AllocateSecondaryIp", "AllocateBatchSecondaryIp", "DeleteSecondaryIp", "MoveSecondaryIPMac",
+           "DescribeSecondaryIp", "*")
+AWAY = (grpc.RpcError, ValueError)  # ValueError: the channel was closed, as its agent is begun again
+
+
+class Ledger:
+    """Which pod has which address, from the answer of its ADD to the beginning of its DEL."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.holders = {}  # address: (node, sandbox)
+        self.let_go = {}   # address: when its DEL began
+        self.adds = self.failed = 0
+        self.wrong = []
+
+    def has(self, node, sandbox, ip):
+        now = time.monotonic()
+        with self.lock:
+            self.adds += 1
+            if ip in self.holders:
+                self.wrong.append(f"{ip} was given to {(node, sandbox)}, and {self.holders[ip]} has it")
+            rested = now - self.let_go.get(ip, -1e9)
+            if rested < COOLDOWN:
+                self.wrong.append(f"{ip} was given to {(node, sandbox)} after {rested:.3f} s")
+            self.holders[ip] = (node, sandbox)
+
+    def lets_go(self, ip):
+        with self.lock:
+            self.holders.pop(ip, None)
+            self.let_go[ip] = time.monotonic()
+
+    def fails(self):
+        with self.lock:
+            self.failed += 1
+
+    def now(self):
+        with self.lock:
+            return dict(self.holders)
+
+
+class Storm:
+    def __init__(self, world, seconds, seed):
+        self.world, self.random = world, random.Random(seed)
+        self.cloud = Cloud(world, "storm", NODES, 27)  # 29 addresses: too few at times
+        certificates = Certificates(world, "tls", NODES)
+        self.agents = [Agent(self.cloud, node, low=6, high=12, flags=FLAGS) for node in NODES]
+        make_peers(self.agents, certificates)
+        self.ledger = Ledger()
+        self.end = None
+        self.seconds = seconds
+        self.counts = {}
+        self.looks = 0
+
+    def guarded(self, work, *arguments):
+        def run_it():
+            try:
+                work(*arguments)
+            except Exception as error:  # pylint: disable=broad-except
+                self.ledger.wrong.append(f"{work.__name__}: {error!r}")
+        thread = threading.Thread(target=run_it, daemon=True)
+        thread.start()
+        return thread
+
+    def is_over(self):
+        return time.monotonic() >= self.end or self.ledger.wrong
+
+    def churn(self, agent, number, seed):
+        own = random.Random(seed)
+        pod = 0
+        while not self.is_over():
+            sandbox = f"{agent.node}-{number}-{pod}"
+            pod += 1
+            ip = ""
+            try:
+                ip = agent.add(sandbox, timeout=own.choice((0.05, 1, 5, 8)))
+                self.ledger.has(agent.node, sandbox, ip)
+                time.sleep(own.random() * 0.4)
+            except AWAY:
+                self.ledger.fails()
+                time.sleep(0.02)
+            if ip:
+                self.ledger.lets_go(ip)
+            # As kubelet does: until it is done, and also when the ADD brought nothing.
+            late = time.monotonic() + 60
+            while True:
+                try:
+                    agent.delete(sandbox, ip if own.random() < 0.5 else "", timeout=5)
+                    break
+                except AWAY as error:
+                    if time.monotonic() > late:
+                        raise Failure(f"DEL {sandbox} is not served for 60 s: {error!r}") from None
+                    time.sleep(0.05)
+
+    def harm(self):
+        """One thing after the other goes wrong, and is made good again."""
+        while not self.is_over():
+            time.sleep(self.random.random() * 0.6)
+            what = self.random.choice(("kill", "kill", "kill two", "outage", "lose", "lose", "lose", "throttle", "slow",
+                                       "exhaust", "delete"))
+            self.counts[what] = self.counts.get(what, 0) + 1
+            if what.startswith("kill"):
+                chosen = self.random.sample(self.agents, 2 if what == "kill two" else 1)
+                for agent in chosen:
+                    agent.kill()
+                time.sleep(self.random.random() * 0.5)
+                for agent in chosen:
+                    agent.start()
+            elif what == "outage":
+                self.cloud.do("outage", mode=self.random.choice(("refuse", "hang")))
+                time.sleep(self.random.random() * 2)
+                self.cloud.do("outage", mode="off")
+            elif what == "lose":
+                self.cloud.do("fault", kind="lose", action=self.random.choice(ACTIONS), count=self.random.randint(1, 2),
+                              committed=self.random.choice(("true", "true", "false")))
+            elif what == "throttle":
+                self.cloud.do("fault", kind="ret_code", action=self.random.choice(ACTIONS), value=153, committed="false")
+            elif what == "slow":
+                most = self.random.choice((0, 100, 600))
+                self.cloud.do("latency", min_ms=0, max_ms=most)
+            elif what == "exhaust":
+                self.cloud.do("exhaust", subnet=SUBNET)
+                time.sleep(self.random.random() * 2)
+                self.cloud.do("exhaust", subnet=SUBNET, on="false")
+            elif what == "delete":
+                # Somebody presses a button: one that waits in a stock goes.
+                agent = self.random.choice(self.agents)
+                try:
+                    agent.call("PopPool", timeout=5)
+                except AWAY:
+                    pass
+
+    def look(self):
+        """What two looks and all in between agree on."""
+        while not self.is_over():
+            before = self.ledger.now()
+            try:
+                lists = {agent.node: agent.records(timeout=5) for agent in self.agents}
+                truth = {one["ip"]: one["node"] for one in self.cloud.truth()["addresses"]}
+            except AWAY + (OSError,):
+                time.sleep(0.1)
+                continue
+            after = self.ledger.now()
+            self.looks += 1
+            for ip, holder in before.items():
+                if after.get(ip) != holder:
+                    continue
+                node, sandbox = holder
+                if truth.get(ip) != node:
+                    self.ledger.wrong.append(f"{holder} has {ip}, which the cloud gave to {truth.get(ip)}")
+                if lists[node].get(ip) != sandbox:
+                    self.ledger.wrong.append(f"{holder} has {ip}, and its agent says {lists[node].get(ip)}")
+                others = [other for other in NODES if other != node and ip in lists[other]]
+                if others:
+                    self.ledger.wrong.append(f"{holder} has {ip}, and so say the agents of {others}")
+            time.sleep(0.1)
+
+    def run(self):
+        for agent in self.agents:
+            agent.start()
+        self.end = time.monotonic() + self.seconds
+        threads = [self.guarded(self.harm), self.guarded(self.look)]
+        churners = [self.guarded(self.churn, agent, number, self.random.random())
+                    for agent in self.agents for number in range(CHURNERS)]
+        threads[0].join()  # agents and cloud are there again
+        self.cloud.do("heal")
+        self.cloud.do("latency", min_ms=0, max_ms=0)
+        for thread in threads + churners:
+            thread.join()
+        ledger = self.ledger
+        events = self.cloud.truth()["events"]
+        moved = sum(1 for event in events if event["from"] and event["to"])
+        say(f"{ledger.adds} ADDs that got an address, {ledger.failed} that did not, {self.looks} looks; {self.counts}; "
+            f"in the cloud {len(events)} changes, {moved} from node to node")
+        expect_equal(ledger.wrong, [], "what went wrong")
+        expect(ledger.adds > self.seconds, "pods got addresses")
+        # A call that hangs is given 30 s.
+        settled(self.cloud, self.agents, unused=None, seconds=75)
+        for agent in self.agents:
+            expect_equal(agent.records(), {}, f"{agent.name}: all pods are gone")
+        over = {agent.node: agent.unused() for agent in self.agents}
+        say(f"left for the operator: { {node: len(ips) for node, ips in over.items()} }")
+        for agent in self.agents:
+            done = run(self.world.bin / "croft", "vpc", "release", agent.node, "-y", "--agent",
+                       f"{agent.node}=unix:{agent.socket}", check=False)
+            expect_equal(done.returncode, 0, f"release: {done.stdout}{done.stderr}")
+        settled(self.cloud, self.agents)
+
+
+def test():
+    with World("vpc-storm", sys.argv[1]) as world:
+        storm = Storm(world, int(sys.argv[2]), sys.argv[3])
+        try:
+            storm.run()
+        except BaseException:
+            for agent in storm.agents:
+                if agent.process is not None:
+                    say(f"--- {agent.name}\n{agent.process.tail(60)}")
+            raise
+
+
+main(test, int(sys.argv[2]) + 230)
