@@ -3,17 +3,24 @@
 usage: kube_vpc.py BIN_DIR VERSION
 
 The CustomResourceDefinitions are taken and serve what the agents write, and keep members that they do not know; every
-object of the manifest is taken (dry run); its account may do what an agent does and no more; a pod's addresses are
-written for the pod of that UID only.
+object of the manifest is taken; its account may do what an agent does and no more; a pod's addresses are written for the
+pod of that UID only. The agent runs with the manifest's own arguments, as its account, on a simulated cloud: its probes
+answer, and the cluster is told of its stock.
 """
 
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
+import urllib.error
+import urllib.request
 
+from etcd_lib import free_ports
 from kube_apiserver_lib import KubeApiserver, Refused
-from lib import Failure, World, main, require_programs, wait_for
+from kube_store import write_kubeconfig
+from lib import Failure, World, main, own_environment, require_programs, run, wait_for
 
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
 GROUP = "/apis/vpc.uk8s.ucloud.cn/v1beta1"
@@ -117,6 +124,102 @@ def check_manifest(kube):
             check(answer["status"]["allowed"] == (verb in allowed), f"{verb} {resource} in {namespace!r}: {answer}")
 
 
+def expanded(text, variables):
+    """As kubelet replaces $(NAME)."""
+    for name, value in variables.items():
+        text = text.replace(f"$({name})", value)
+    check("$(" not in text, f"a variable that the manifest does not set: {text}")
+    return text
+
+
+def answer(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as got:
+            return got.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
+
+
+def check_agent(world, kube):
+    """With the container's arguments: what names a place of the node is put into the test's directory, and no more."""
+    container = kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]["spec"]["containers"][0]
+    set_variables = {one["name"] for one in container["env"]}
+    check(set_variables == {"KUBE_NODE_NAME", "POD_IP"}, f"{set_variables}")
+    mounted = [one["mountPath"] for one in container["volumeMounts"]]
+    folder = world.directory / "node"
+    for path in ("var/log/ucloud", "run"):
+        (folder / path).mkdir(parents=True)
+    kube.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-v"}})
+    run(world.bin / "croft", "vpc", "certificates", "--directory", folder / "etc/cni-vpc-ipamd/tls", "--node", "node-v")
+    listen, metrics = free_ports(2)
+    arguments = []
+    for one in container["args"]:
+        flag, value = expanded(one, {"KUBE_NODE_NAME": "node-v", "POD_IP": "127.0.0.1"}).split("=", 1)
+        if flag == "--metrics":
+            for probe in ("readinessProbe", "livenessProbe"):
+                asked = container[probe]["httpGet"]
+                check(f"{asked['host']}:{asked['port']}" == value, f"{probe}: {asked}, and the agent listens on {value}")
+            value = f"127.0.0.1:{metrics}"
+        elif flag == "--listen":
+            value = value.replace(":7312", f":{listen}")
+        elif flag == "--kubernetes":
+            check(value == "kube:", value)
+            value = f"kube:{write_account(world, kube)}"
+        elif "/" in value:
+            path = value[value.index("/"):]
+            check(any(path.startswith(mount) for mount in mounted), f"{one}: nothing is mounted there")
+            value = value.replace(path, f"{folder}{path}")
+        arguments.append(f"{flag}={value}")
+    (folder / "sim.json").write_text(json.dumps({
+        "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
+        "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.9.0.0/24", "gateway": "10.9.0.1"}],
+        "nodes": [{"name": "node-v", "mac": "52:54:00:00:00:0a", "subnet": "subnet-1"}]}))
+    sim = subprocess.Popen([world.bin / "croft-vpc-sim", "--config", folder / "sim.json"], stdout=subprocess.PIPE, text=True)
+    world.stack.callback(lambda: (sim.kill(), sim.wait()))
+    cloud = "http://" + sim.stdout.readline().split()[-1]
+    socket = folder / "run/cni-vpc-ipamd.sock"
+    log = open(folder / "agent.log", "w+")  # pylint: disable=consider-using-with
+    agent = subprocess.Popen(
+        [world.bin / "croftd", *container["command"][1:], *arguments, f"--socket={socket}", f"--api={cloud}",
+         f"--metadata={cloud}/node-v", "--no-probe"],
+        env={**own_environment(world.directory), "KUBE_NODE_NAME": "node-v"}, stdout=log, stderr=log)
+    world.stack.callback(lambda: (agent.kill(), agent.wait(), log.close()))
+
+    def told():
+        check(agent.poll() is None, f"the agent has ended: {(folder / 'agent.log').read_text()}")
+        try:
+            return kube.call("GET", f"{STOCKS}/node-v")
+        except Refused as why:
+            check(why.code == 404, str(why))
+            return None
+    wait_for(lambda: told() and told()["status"]["current"] >= 3, "the cluster is told of a stock", 60)
+    got = kube.call("GET", f"{STOCKS}/node-v")
+    check(got["spec"] == {"node": "node-v", "addr": f"127.0.0.1:{listen}", "subnet": "subnet-1"}, f"{got}")
+    check((got["status"]["low"], got["status"]["high"]) == (3, 50), f"{got}")
+    for probe in ("readinessProbe", "livenessProbe"):
+        wait_for(lambda path=container[probe]["httpGet"]["path"]: answer(metrics, path) == 200, probe, 30)
+    check((folder / "var/log/ucloud/cni-vpc-ipamd.log").stat().st_size > 0, "the log file")
+    check((folder / "var/lib/croft/vpc.db").exists(), "the store")
+    agent.terminate()
+    check(agent.wait(timeout=container_grace(kube)) == 0, f"{(folder / 'agent.log').read_text()}")
+    check(not os.path.exists(socket), "the socket goes with the agent")
+
+
+def container_grace(kube):
+    return kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+
+
+def write_account(world, kube):
+    """The agent's own account, as the manifest made it."""
+    path = write_kubeconfig(world, kube)
+    config = json.loads(path.read_text())
+    config["users"][0]["user"]["token"] = kube.token_of("cni-vpc-ipamd", "kube-system")
+    path.write_text(json.dumps(config))
+    return path
+
+
 def check_annotation(kube):
     kube.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     pod = kube.call("POST", "/api/v1/namespaces/default/pods", {
@@ -142,6 +245,7 @@ def test():
             check_kinds(kube)
             check_manifest(kube)
             check_annotation(kube)
+            check_agent(world, kube)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@
 #include "app/croftd/log_format.h"
 #include "app/croftd/stock_store.h"
 #include "app/croftd/store_parts.h"
+#include "app/croftd/vpc_demand.h"
 #include "app/environment.h"
 #include "app/open_store.h"
 #include "app/ucloud_place.h"
@@ -38,6 +39,7 @@
 #include "edge/vpc/wire_probe.h"
 #include "engine/stock_keeper.h"
 #include "os/clock.h"
+#include "os/files.h"
 #include "os/interfaces.h"
 #include "os/look_up.h"
 #include "os/process.h"
@@ -86,6 +88,7 @@ struct VpcAgentOptions {
   std::string kubernetes;
   std::string metrics;
   std::string log_directory = "/var/log/ucloud";
+  std::string demand_file;
   std::vector<std::uint32_t> users = {0};
 };
 
@@ -266,7 +269,8 @@ class VpcAgentProgram {
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
                security(options), daemon.clock),
         metrics_([this] { return figures(); }),
-        health_(daemon.clock) {
+        health_(daemon.clock),
+        demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (options.log_directory != "none") add_log_file();
     log_.set_formatter(std::make_unique<LogFormat>("vpc-agent"));
@@ -297,6 +301,7 @@ class VpcAgentProgram {
       TRY(metrics_server, edge::MetricsServer::start(metrics_, address, &health_));
     }
     tell_of_store();
+    demand_.load();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
     std::thread rounds([&] {
@@ -319,6 +324,7 @@ class VpcAgentProgram {
       break;
     }
     if (end == End::stopped) log_.info("ending");
+    demand_.save();
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
     keeper.stop();
     rounds.join();
@@ -342,6 +348,14 @@ class VpcAgentProgram {
     files.key_file = options.tls_key;
     files.any_name = true;  // the CA signs for agents alone
     return os::make_tls(std::move(files));
+  }
+
+  /// Beside the store, unless it is said where, or "none".
+  static std::string demand_file(const VpcAgentOptions& options) {
+    if (options.demand_file == "none") return "";
+    if (!options.demand_file.empty()) return options.demand_file;
+    const auto store = store::file_of_store(options.store);
+    return store ? os::directory_of(*store) + "/vpc-demand.json" : "";
   }
 
   void add_log_file() {
@@ -452,6 +466,10 @@ class VpcAgentProgram {
   /// Once a second: what others ask about this agent.
   void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
     const auto figures = this->figures();
+    if (figures) {
+      demand_.look({figures->adds, figures->waiting, figures->counts.free,
+                    figures->keeper.allocated + figures->keeper.borrowed, figures->keeper.last_fill});
+    }
     const auto trouble = keeper.trouble();
     const bool has_interface = keeper.interface().has_value();
     const bool is_ready =
@@ -504,6 +522,7 @@ class VpcAgentProgram {
   edge::GrpcPeers peers_;
   edge::StockMetrics metrics_;
   edge::Health health_;
+  DemandRecord demand_;
   std::unique_ptr<PodAnnotations> annotations_;
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
   std::atomic<edge::StockServer*> server_ = nullptr;
@@ -660,6 +679,9 @@ void add_vpc_agent_command(CLI::App& app, Daemon& daemon) {
   command
       ->add_option("--log-directory", options->log_directory, "Directory of the log file; 'none': standard error alone")
       ->capture_default_str();
+  command->add_option("--demand-file", options->demand_file,
+                      "What was asked for in the last day, for croft vpc advise; 'none': it is not kept (default: "
+                      "vpc-demand.json beside the store)");
   command->callback(
       [options, &daemon] { daemon.run = [options, &daemon] { return run_vpc_agent(*options, daemon); }; });
 }
