@@ -5,6 +5,9 @@ include(GNUInstallDirs)
 set(CROFT_CNI_BIN_DIR /opt/cni/bin CACHE PATH "where the container runtime looks for CNI plugins")
 install(TARGETS croft-ipam RUNTIME DESTINATION ${CROFT_CNI_BIN_DIR} COMPONENT plugin)
 install(TARGETS croft croftd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+# The names of UK8S' programs that they answer to: links, as they are.
+install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/cnivpctl ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/cni-vpc-ipamd
+        DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 # Pages and completions come out of the programs: where those cannot run, of the same programs of another build.
 set(CROFT_NATIVE_PROGRAMS "" CACHE PATH "where croft and croftd are that this machine can run, for a cross build's pages")
 if(NOT CMAKE_CROSSCOMPILING OR CROFT_NATIVE_PROGRAMS)

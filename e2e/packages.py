@@ -19,7 +19,7 @@ from lib import World, expect, expect_equal, main, own_environment, require_prog
 from metrics import free_port
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
-IN_CROFT = {"/usr/bin/croft", "/usr/bin/croftd", "/lib/systemd/system/croftd-agent.service",
+IN_CROFT = {"/usr/bin/croft", "/usr/bin/croftd", "/usr/bin/cnivpctl", "/usr/bin/cni-vpc-ipamd", "/lib/systemd/system/croftd-agent.service",
             "/lib/systemd/system/croftd-controller.service", "/usr/share/man/man1/croft.1", "/usr/share/man/man8/croftd-agent.8",
             "/usr/share/bash-completion/completions/croft", "/usr/share/zsh/site-functions/_croftd",
             "/usr/share/fish/vendor_completions.d/croft.fish", "/usr/share/doc/croft/copyright"}

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +12,7 @@
 #include "net/echo.h"
 #include "os/endpoint.h"
 #include "os/grpc_channel.h"
+#include "store/kube/vpc_objects.h"
 #include "wire/vpc/messages.h"
 
 namespace croft::app {
@@ -45,6 +49,36 @@ class StaticAgents final : public AgentDirectory {
   const std::vector<AgentPlace> agents_;
 };
 
+class ClusterAgents final : public AgentDirectory {
+ public:
+  ClusterAgents(std::unique_ptr<store::kube::Api> api, std::string own_node, std::string own_socket)
+      : api_(std::move(api)), objects_(*api_), own_node_(std::move(own_node)), own_socket_(std::move(own_socket)) {}
+
+  [[nodiscard]] Result<std::vector<AgentPlace>> agents(Deadline deadline) override {
+    TRY(const auto all, objects_.ipamds(deadline));
+    const auto nodes = objects_.node_names(deadline);
+    if (!nodes && nodes.error().code != ErrorCode::permission_denied) return fail(nodes.error());
+    std::map<std::string, AgentPlace> by_node;
+    for (const auto& one : all) {
+      const wire::kube::IpamdRecord& record = one.record;
+      if (record.node.empty() || (nodes && !nodes->contains(record.node))) continue;
+      const auto [place, is_new] = by_node.try_emplace(record.node);
+      AgentPlace& agent = place->second;
+      if (is_new) agent = {record.node, record.address, record.subnet, 0};
+      agent.pool = agent.pool.value_or(0) + record.current;
+      if (record.node == own_node_ && !own_socket_.empty()) agent.address = "unix:" + own_socket_;
+    }
+    std::vector<AgentPlace> agents;
+    for (auto& [node, agent] : by_node) agents.push_back(std::move(agent));
+    return agents;
+  }
+
+ private:
+  const std::unique_ptr<store::kube::Api> api_;
+  store::kube::VpcObjects objects_;
+  const std::string own_node_, own_socket_;
+};
+
 /// What failed on the way says more than the code that stands for it.
 [[nodiscard]] Error failure_of(const os::GrpcStatus& status) {
   const ErrorCode code = status.from_server                               ? ErrorCode::internal
@@ -78,13 +112,24 @@ Result<std::unique_ptr<AgentDirectory>> static_agents(const std::vector<std::str
   return std::unique_ptr<AgentDirectory>(std::make_unique<StaticAgents>(std::move(agents)));
 }
 
+std::unique_ptr<AgentDirectory> cluster_agents(std::unique_ptr<store::kube::Api> api, std::string own_node,
+                                               std::string own_socket) {
+  return std::make_unique<ClusterAgents>(std::move(api), std::move(own_node), std::move(own_socket));
+}
+
 Result<std::string> AgentCaller::call(const AgentPlace& agent, wire::vpc::Method method,
                                       std::string_view request) const {
-  TRY(os::Endpoint endpoint, endpoint_of(agent.address, security_ != nullptr));
+  TRY(os::Endpoint endpoint, endpoint_of(agent.address, tls_.has_value()));
+  std::shared_ptr<const os::TransportSecurity> security;
+  if (tls_) {
+    os::TlsFiles files = *tls_;
+    files.server_name = agent.node;
+    security = os::make_tls(std::move(files));
+  }
   os::GrpcOptions options;
   options.message_bytes_max = wire::vpc::kAnswerBytesMax;
   const auto channel =
-      os::GrpcChannel::connect(endpoint, security_.get(), options, clock_, Deadline::after(clock_.now(), kConnect));
+      os::GrpcChannel::connect(endpoint, security.get(), options, clock_, Deadline::after(clock_.now(), kConnect));
   if (!channel) {
     return fail(channel.error().code, go_text(os::GrpcCode::unavailable, channel.error().message));
   }

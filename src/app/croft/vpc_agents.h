@@ -9,7 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "os/transport.h"
+#include "os/tls.h"
+#include "store/kube/api.h"
 #include "wire/vpc/methods.h"
 
 // Where the node agents are, and what one is asked over gRPC.
@@ -37,12 +38,18 @@ class AgentDirectory {
 [[nodiscard]] Result<std::unique_ptr<AgentDirectory>> static_agents(const std::vector<std::string>& texts,
                                                                     const std::string& own_node);
 
+/// The agents that say so in a cluster, by their objects `ipamds`. A node that the cluster does not have is left out,
+/// where nodes may be listed; of a node with several objects the stocks are added up. That of `own_node` is reached by
+/// `own_socket` where that is not empty. Errors of the list: those of the API.
+[[nodiscard]] std::unique_ptr<AgentDirectory> cluster_agents(std::unique_ptr<store::kube::Api> api,
+                                                             std::string own_node, std::string own_socket);
+
 /// Asks agents, each call on a connection of its own. Safe to use from several threads.
 class AgentCaller {
  public:
-  /// `security` may be null: then nothing is encrypted. A Unix socket never is.
-  AgentCaller(const Clock& clock, std::shared_ptr<const os::TransportSecurity> security)
-      : clock_(clock), security_(std::move(security)) {}
+  /// Nothing of `tls`: nothing is encrypted. A Unix socket never is. An agent's certificate has to have its node's name
+  /// (croft vpc certificates): what is meant for one node's stock is told to no other node.
+  AgentCaller(const Clock& clock, std::optional<os::TlsFiles> tls) : clock_(clock), tls_(std::move(tls)) {}
 
   /// The bytes of the answer. Connecting takes at most kConnect, a call kCall. Errors: unavailable when the agent
   /// cannot be reached or does not answer, internal with its own words when it answers that it failed; each message is
@@ -55,7 +62,7 @@ class AgentCaller {
 
  private:
   const Clock& clock_;
-  std::shared_ptr<const os::TransportSecurity> security_;
+  std::optional<os::TlsFiles> tls_;
 };
 
 }  // namespace croft::app

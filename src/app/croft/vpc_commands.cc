@@ -22,11 +22,15 @@
 #include "app/croft/listing.h"
 #include "app/croft/vpc_agents.h"
 #include "app/croft/vpc_views.h"
+#include "app/open_store.h"
 #include "edge/error_table.h"
 #include "net/echo.h"
 #include "os/files.h"
+#include "os/look_up.h"
 #include "os/process.h"
 #include "os/tls.h"
+#include "store/store_url.h"
+#include "wire/manifests/kubeconfig_yaml.h"
 #include "wire/vpc/messages.h"
 
 namespace croft::app {
@@ -40,6 +44,7 @@ constexpr std::size_t kAskedAtOnce = 20;
 
 struct VpcOptions {
   std::vector<std::string> agents;
+  std::string kubernetes;
   std::string ca, certificate, key;
   std::string node;    ///< of lists: only this one
   std::string part;    ///< of lists: what a node or an address has in it
@@ -57,20 +62,55 @@ struct VpcOptions {
   return os::host_name();
 }
 
-/// A list on the command line, else the agent of this machine. The agents that a Kubernetes API lists as `ipamds`
-/// objects become a directory of their own, which is chosen here.
-[[nodiscard]] Result<std::unique_ptr<AgentDirectory>> directory_of(const VpcOptions& options) {
+bool is_there(const std::string& path) {
+  const auto status = os::file_status(path);
+  return status && *status;
+}
+
+std::string from_environment(const char* name) {
+  const char* given = std::getenv(name);
+  return given == nullptr ? "" : given;
+}
+
+/// The cluster whose objects name the agents, as a `kube:` URL; empty: none is known. As cnivpctl looks for it
+/// (docs/reference/warm-pool.md#cnivpctl), but that the agent of this machine goes before files that nobody named.
+[[nodiscard]] Result<std::string> cluster_of(const VpcOptions& options) {
+  if (!options.kubernetes.empty()) {
+    if (store::scheme_of(options.kubernetes) == store::Scheme::kube) return options.kubernetes;
+    return fail(ErrorCode::invalid_argument, "--kubernetes must be kube: or kube:/path/to/kubeconfig");
+  }
+  if (!from_environment("KUBECONFIG").empty()) return std::string("kube:");
+  if (is_there(kOwnSocket)) return std::string();
+  std::vector<std::string> files = {"/etc/kubernetes/cnivpc.kubeconfig", "/etc/kubernetes/kubelet.kubeconfig"};
+  if (const std::string home = from_environment("HOME"); !home.empty()) {
+    files.insert(files.begin(), home + "/.kube/config");
+  }
+  for (const std::string& file : files) {
+    if (is_there(file)) return "kube:" + file;
+  }
+  return std::string();
+}
+
+/// A list on the command line, else the cluster's, else the agent of this machine.
+[[nodiscard]] Result<std::unique_ptr<AgentDirectory>> directory_of(const VpcOptions& options, const Clock& clock) {
   TRY(const std::string node, own_node());
   if (!options.agents.empty()) return static_agents(options.agents, node);
-  const auto status = os::file_status(kOwnSocket);
-  if (status && *status) return static_agents({std::string("unix:") + kOwnSocket}, node);
+  TRY(const std::string cluster, cluster_of(options));
+  if (!cluster.empty()) {
+    TRY(auto api, open_kube_api(cluster, clock, {nullptr, wire::kubeconfig_json, os::look_up_host, nullptr, nullptr},
+                                AgentCaller::kCall));
+    return cluster_agents(std::move(api), node, is_there(kOwnSocket) ? kOwnSocket : "");
+  }
+  if (is_there(kOwnSocket)) return static_agents({std::string("unix:") + kOwnSocket}, node);
   return fail(ErrorCode::not_found,
-              fmt::format("no agent is known: this machine has no {}; give --agent NODE=ADDRESS for each", kOwnSocket));
+              fmt::format("no agent is known: this machine has no {}, and no kubeconfig names a cluster; give --agent "
+                          "NODE=ADDRESS for each, or --kubernetes kube:/path/kubeconfig",
+                          kOwnSocket));
 }
 
 [[nodiscard]] Result<AgentCaller> caller_of(const VpcOptions& options, const Clock& clock) {
   if (options.ca.empty()) {
-    if (options.certificate.empty() && options.key.empty()) return AgentCaller(clock, nullptr);
+    if (options.certificate.empty() && options.key.empty()) return AgentCaller(clock, std::nullopt);
     return fail(ErrorCode::invalid_argument, "--cert and --key need --ca, who signed the agents' certificates");
   }
   if (options.certificate.empty() != options.key.empty()) {
@@ -80,7 +120,7 @@ struct VpcOptions {
   files.ca_file = options.ca;
   files.certificate_file = options.certificate;
   files.key_file = options.key;
-  return AgentCaller(clock, os::make_tls(std::move(files)));
+  return AgentCaller(clock, std::move(files));
 }
 
 [[nodiscard]] Error no_such_node(const std::string& node) {
@@ -90,7 +130,7 @@ struct VpcOptions {
 /// All of them, or the one of `node`; by node.
 [[nodiscard]] Result<std::vector<AgentPlace>> agents_of(const VpcOptions& options, const std::string& node,
                                                         const Clock& clock) {
-  TRY(const std::unique_ptr<AgentDirectory> directory, directory_of(options));
+  TRY(const std::unique_ptr<AgentDirectory> directory, directory_of(options, clock));
   TRY(std::vector<AgentPlace> agents, directory->agents(Deadline::after(clock.now(), AgentCaller::kCall)));
   if (!node.empty()) {
     std::erase_if(agents, [&](const AgentPlace& agent) { return agent.node != node; });
@@ -347,6 +387,10 @@ void add_connection_options(CLI::App& app, VpcOptions& options) {
                  "address is unix:/path or 10.0.0.2:7312 (default: unix:/run/cni-vpc-ipamd.sock)")
       ->type_name("AGENT")
       ->allow_extra_args(false);
+  app.add_option("--kubernetes", options.kubernetes,
+                 "kube: or kube:/path/kubeconfig: ask the agents that this cluster's ipamds objects name (default: "
+                 "where KUBECONFIG says, or, without an agent on this machine, ~/.kube/config)")
+      ->type_name("URL");
   app.add_option("--ca", options.ca, "PEM file of who signed the agents' certificates; TCP is encrypted then")
       ->type_name("FILE");
   app.add_option("--cert", options.certificate, "PEM file of our certificate")->type_name("FILE");
