@@ -545,6 +545,9 @@ void StockKeeper::settle_intents(StockView& view) {
     }
     const bool is_own = intent.process == options_.process && intent.process_started == options_.process_started;
     if (!is_own && world_.is_alive(intent.process, intent.process_started)) continue;
+    // What went to another node between the look and the records would seem to have come: it would be given twice.
+    const std::unique_lock leaving(leaving_, std::try_to_lock);
+    if (!leaving.owns_lock()) return;
     warm::Look look = this->look(true, cloud_deadline());
     auto now_there = view_stock(context());
     if (!now_there || !look.cloud || !look.host) return;
