@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -429,6 +431,32 @@ TEST_F(Borrowing, TheMovesReplyIsLost) {
   b_.settle(3);
   expect_one_owner_each("afterwards");
   EXPECT_EQ(a_.recorded().size() + b_.recorded().size(), 4U);
+}
+
+/// It did once: the look had the address, the record said `lent`, and so the call that was not heard of had brought it.
+TEST_F(Borrowing, WhatIsLentDuringALookHasNotCome) {
+  fill_b();
+  cloud_.fate = [] { return CallFate::request_lost; };
+  b_.keeper->set_waiting(5);
+  static_cast<void>(b_.keeper->step());
+  b_.keeper->set_waiting(0);
+  cloud_.fate = [] { return CallFate::done; };
+  ASSERT_EQ(b_.view().intents.size(), 1U);
+  clock_.advance(61s);
+  bool has_looked = false;
+  cloud_.after_look = [&] {
+    if (std::exchange(has_looked, true)) return;
+    // As its own thread does it; it may be told to come again, which takes it five seconds.
+    std::thread([&] {
+      static_cast<void>(b_.keeper->lend({"r1", a_.mac(), "subnet-1"}, Deadline::after(clock_.now(), 60s)));
+    }).join();
+  };
+  static_cast<void>(b_.keeper->step());
+  EXPECT_TRUE(has_looked);
+  EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac()));
+  b_.settle(2);
+  EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac()));
+  EXPECT_TRUE(b_.view().intents.empty());
 }
 
 TEST_F(Borrowing, DeathOfEitherBeforeAnyCall) {

@@ -71,6 +71,7 @@ class TestCloud {
   /// What becomes of the next call; set by the test.
   std::function<CallFate()> fate = [] { return CallFate::done; };
   std::uint64_t throttled = 0;
+  std::function<void()> after_look = [] {};  ///< runs when describe() has its answer, and before it is heard
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -155,6 +156,7 @@ class TestProvider final : public cloud::Provider {
     TRY_VOID(read());
     std::vector<cloud::CloudAddress> all;
     for (const net::Address& address : cloud_.of(of.mac)) all.push_back(address_of(address, of.mac));
+    cloud_.after_look();
     return all;
   }
   [[nodiscard]] Result<std::optional<cloud::CloudAddress>> describe_this(const std::string&, const std::string&,
