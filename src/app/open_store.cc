@@ -89,7 +89,8 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 }
 
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
-                                                      const StoreParts& parts, bool only_calicos) {
+                                                      const StoreParts& parts, store::OpenMode mode,
+                                                      bool only_calicos) {
   TRY(auto client, kube_client(place, clock, parts));
   const ServiceForms services = only_calicos ? nullptr : parts.services;
   const auto lay_out = [group = place.group, only_calicos, services](store::kube::Api& api, store::LayoutCare care,
@@ -109,7 +110,9 @@ Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, co
     layout.is_guess = is_guess;
     return layout;
   };
-  return store::make_kube_store(std::move(client), lay_out, clock, {.sees_services = services != nullptr});
+  return store::make_kube_store(
+      std::move(client), lay_out, clock,
+      {.sees_services = services != nullptr, .finishes_deletions = mode == store::OpenMode::create});
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,
@@ -138,7 +141,7 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
   }
   if (scheme == store::Scheme::kube) {
     TRY(const KubePlace place, parse_kube_url(url));
-    return open_kube_store(place, clock, parts);
+    return open_kube_store(place, clock, parts, mode);
   }
   return fail(ErrorCode::invalid_argument, "store " + net::echo(url) +
                                                " is not a store this version knows: give sqlite:/absolute/path.db, "

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "net/echo.h"
 #include "store/calico/codec.h"
 #include "store/kube/form.h"
+#include "wire/calico/beside.h"
 #include "wire/calico/etcd.h"
 
 namespace croft::store::kube {
@@ -31,6 +33,18 @@ std::optional<std::string> annotation_in(wire::JsonRef object, std::string_view 
   const auto annotations = meta ? member_of(*meta, "annotations") : std::nullopt;
   const auto text = annotations ? member_of(*annotations, name) : std::nullopt;
   return text && text->kind() == wire::JsonKind::string ? std::optional(std::string(text->text())) : std::nullopt;
+}
+
+/// Whether a block is marked as deleted. Error: corrupt for a mark on addresses that are held or cooling: whoever
+/// obeyed it would give them away a second time.
+[[nodiscard]] Result<bool> may_obey_mark(const core::Block& block, const std::string& text) {
+  if (!block.deleted) return false;
+  const auto taken = std::ranges::count_if(block.allocations, [](const auto& index) { return index.has_value(); });
+  if (taken == 0) return true;
+  return fail(ErrorCode::corrupt,
+              fmt::format("{}: its spec says deleted, and {} of its addresses are held or cooling; set spec.deleted to "
+                          "false",
+                          text, taken));
 }
 
 /// The readers of the bytes name the key that these would have in etcd.
@@ -149,8 +163,12 @@ class CalicoForm final : public Form {
 
   [[nodiscard]] Result<std::string> marked_deleted(Kind kind, wire::JsonRef object,
                                                    const WriteToken& token) const override {
-    return wire::calico::marked_deleted(kind, group_, object,
-                                        {{std::string(wire::kube::kTokenAnnotation), hex_of(token.bytes)}});
+    std::map<std::string, std::string> annotations{{std::string(wire::kube::kTokenAnnotation), hex_of(token.bytes)}};
+    // Who deletes a block has found that nothing cools there any more; a mark beside what does is not obeyed.
+    if (kind == Kind::block && annotation_in(object, kBesideAnnotation)) {
+      annotations.emplace(kBesideAnnotation, wire::encode_cooling_beside({}));
+    }
+    return wire::calico::marked_deleted(kind, group_, object, annotations);
   }
 
  private:
@@ -168,7 +186,9 @@ class CalicoForm final : public Form {
     const std::string text = fmt::format("{} ({})", object_text(kind, meta.name), stored.record.key.name);
     auto found = wire::calico::from_crd(kind, group_, object, kOwnPrefix);
     if (!found) return fail(Error(found.error()).in(text));
-    stored.is_deleted = found->is_deleted;
+    // As Calico does; but the mark of a block, whose addresses another could get then, counts only once it is known
+    // that nobody has them.
+    stored.is_deleted = found->is_deleted && kind != Kind::block;
     if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
     const auto name = object_name(*found->key);
     if (!name || *name != meta.name || (key != nullptr && *key != *found->key)) {
@@ -179,6 +199,7 @@ class CalicoForm final : public Form {
         calico::decode(*found->key, text, found->bytes, annotation_in(object, kBesideAnnotation)));
     if (auto* block = std::get_if<core::Block>(&decoded.value)) {
       block->settled_in = annotation_in(object, kSettledAnnotation).value_or("");
+      TRY(stored.is_deleted, may_obey_mark(*block, text));
     }
     return std::move(decoded.value);
   }

@@ -285,7 +285,7 @@ class KubeStore final : public Store, public Sealable {
     if (will_do) return layouts_.back().get();
     TRY(Layout layout, lay_out_(*api_, care, deadline));
     is_guess_ = layout.is_guess;
-    layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_));
+    layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions));
     return layouts_.back().get();
   }
   /// A record of Calico's was read, or is not there although its kind is: Calico would choose the same.

@@ -28,6 +28,9 @@ using LayoutOf = std::function<Result<Layout>(kube::Api& api, LayoutCare care, D
 
 struct KubeStoreOptions {
   bool sees_services = false;  ///< the layout has kube::make_service_forms
+  /// Reads too delete what is marked as deleted and waits for that: for who opens the store to write. Without it only
+  /// who writes in its place does.
+  bool finishes_deletions = false;
 };
 
 /// A register in a Kubernetes API: each record an object, written by itself under its resourceVersion

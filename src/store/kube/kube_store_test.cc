@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "core/register/block.h"
 #include "store/conformance/conformance.h"
 #include "store/kube/fake_api_fixture.h"
 #include "wire/kube/fake_digest_fixture.h"
@@ -12,10 +13,11 @@ namespace {
 template <wire::calico::ApiGroup group>
 class KubeBackend final : public ConformanceBackend {
  public:
-  [[nodiscard]] std::unique_ptr<Store> open() override {
+  [[nodiscard]] std::unique_ptr<Store> open() override { return open({}); }
+  [[nodiscard]] std::unique_ptr<Store> open(KubeStoreOptions options) {
     return make_kube_store(
         std::make_unique<kube::FakeApi>(cluster_, clock_), [](kube::Api&, LayoutCare, Deadline) { return layout(); },
-        clock_);
+        clock_, options);
   }
   void damage(const Key& key) override {
     const auto all = forms();
@@ -147,6 +149,116 @@ TEST(KubeStore, WhatWasReadBeforeAnApiWasPutBackIsNotWrittenByWhoRemembersNothin
     EXPECT_TRUE(committed || committed.error().code == ErrorCode::conflict);
     EXPECT_EQ(ours->get(key, soon()).value()->value, core::Value(core::PoolSet{changes ? 3U : 4U}));
   }
+}
+
+constexpr const char* kBlockPath = "/apis/crd.projectcalico.org/v1/ipamblocks/10-1-2-0-30";
+
+/// A block with the mark of deletion, in an API.
+class MarkedBlock : public testing::Test {
+ protected:
+  MarkedBlock() {
+    core::Block block =
+        core::new_block(cidr_, core::AffinityOwner{core::AffinityOwner::Type::host, "a"}, clock_.now(), {});
+    block.affinity_claim_time.reset();
+    empty_ = block;
+  }
+
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
+  void make(const core::Block& block) {
+    const Write made{core::block_key(cidr_), block, Condition::if_absent()};
+    ASSERT_TRUE(backend_.open()->commit({&made, 1}, {}, soon()));
+    backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["deleted"] = true; });
+  }
+  [[nodiscard]] core::Block held() const {
+    core::Attribute holder;
+    holder.handle_id = "net.one";
+    return core::take_next(empty_, holder, [](const net::Address&) { return false; }).value().block;
+  }
+  void expect_set_aside() {
+    for (const bool writes : {false, true}) {
+      const auto store = backend_.open({.finishes_deletions = writes});
+      const auto read = store->get(core::block_key(cidr_), soon());
+      ASSERT_TRUE(read && *read);
+      const auto* damaged = std::get_if<core::Damaged>(&(*read)->value);
+      ASSERT_NE(damaged, nullptr);
+      EXPECT_EQ(damaged->error.code, ErrorCode::corrupt);
+      EXPECT_NE(damaged->error.message.find("10.1.2.0/30"), std::string::npos) << damaged->error.message;
+      EXPECT_NE(damaged->error.message.find("deleted"), std::string::npos) << damaged->error.message;
+      core::Missing together;
+      together.records.insert(core::block_key(cidr_));
+      together.lists.insert({Kind::block, "", true});
+      const auto both = store->read(together, soon());
+      ASSERT_TRUE(both);
+      EXPECT_TRUE(both->records.front());
+      EXPECT_EQ(both->lists.front().size(), 1U);
+      const Write over{core::block_key(cidr_), empty_, Condition::if_absent()};
+      EXPECT_FALSE(store->commit({&over, 1}, {}, soon()));
+    }
+    EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "nobody deletes it";
+  }
+
+  os::SystemClock clock_;
+  KubeBackend<ApiGroup::crd_v1> backend_;
+  net::Prefix cidr_ = net::Prefix::parse("10.1.2.0/30").value();
+  core::Block empty_;
+};
+
+/// Else its addresses get a second holder.
+TEST_F(MarkedBlock, WithAHolderIsSetAside) {
+  make(held());
+  expect_set_aside();
+}
+
+TEST_F(MarkedBlock, WithWhatCoolsBesideItIsSetAside) {
+  const std::vector<net::Ordinal> first{net::Ordinal(0)};
+  make(core::release(held(), first, std::chrono::seconds(600), clock_.now()));
+  ASSERT_FALSE(
+      backend_.cluster().object(kBlockPath)["metadata"]["annotations"].value("ipam.croft.dev/beside", "").empty())
+      << "it cools beside, or this test says nothing";
+  expect_set_aside();
+}
+
+/// Another damage does not make the mark true.
+TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
+  make(held());
+  backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["allocations"] = "odd"; });
+  const auto read = backend_.open({.finishes_deletions = true})->get(core::block_key(cidr_), soon());
+  ASSERT_TRUE(read && *read);
+  EXPECT_TRUE(std::holds_alternative<core::Damaged>((*read)->value));
+  EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
+}
+
+TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
+  make(empty_);
+  const auto reader = backend_.open();
+  core::Missing together;
+  together.records.insert(core::block_key(cidr_));
+  EXPECT_EQ(reader->get(core::block_key(cidr_), soon()).value(), std::nullopt);
+  EXPECT_EQ(reader->read(together, soon()).value().records.front(), std::nullopt);
+  EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "who reads deletes nothing";
+
+  EXPECT_EQ(backend_.open({.finishes_deletions = true})->get(core::block_key(cidr_), soon()).value(), std::nullopt);
+  EXPECT_TRUE(backend_.cluster().object(kBlockPath).is_null());
+
+  make(empty_);
+  const Write again{core::block_key(cidr_), held(), Condition::if_absent()};
+  EXPECT_TRUE(reader->commit({&again, 1}, {}, soon())) << "who writes in its place finishes its deletion";
+}
+
+/// What cools no longer is in the way of no deletion, nor of one by a mark.
+TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
+  const std::vector<net::Ordinal> first{net::Ordinal(0)};
+  const Write made{core::block_key(cidr_), core::release(held(), first, std::chrono::seconds(600), clock_.now()),
+                   Condition::if_absent()};
+  const auto store = backend_.open();
+  ASSERT_TRUE(store->commit({&made, 1}, {}, soon()));
+  backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
+  const auto read = store->get(core::block_key(cidr_), soon()).value();
+  ASSERT_TRUE(read);
+  const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
+  ASSERT_TRUE(store->commit({&removal, 1}, {}, soon()));
+  ASSERT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "the finalizer keeps it, or this test says nothing";
+  EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,

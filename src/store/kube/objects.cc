@@ -99,10 +99,11 @@ namespace {
 
 }  // namespace
 
-Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
+Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions)
     : api_(api),
       forms_(std::move(forms)),
       keeps_own_(std::ranges::any_of(forms_, [](const auto& form) { return form->has(Kind::pool_set); })),
+      finishes_deletions_(finishes_deletions),
       clock_(clock) {}
 
 bool Objects::keeps(Kind kind) const {
@@ -262,7 +263,7 @@ Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
   TRY(auto found, look(key, deadline));
   if (!found) return std::optional<Record>();
   if (found->stored.is_deleted) {
-    finish_deletion(key, found->stored.basis, deadline);
+    if (finishes_deletions_) finish_deletion(key, found->stored.basis, deadline);
     return std::optional<Record>();
   }
   return std::optional(std::move(found->stored.record));
@@ -353,7 +354,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
       TRY(found, found_in(*form, key, *answer++));
     }
     if (found && found->stored.is_deleted) {
-      finish_deletion(key, found->stored.basis, deadline);
+      if (finishes_deletions_) finish_deletion(key, found->stored.basis, deadline);
       found.reset();
     }
     together.records.push_back(found ? std::optional(std::move(found->stored.record)) : std::nullopt);

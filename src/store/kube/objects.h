@@ -19,8 +19,8 @@ namespace croft::store::kube {
 /// Records as objects of an API, one at a time: what the parts of the store share. Safe to use from several threads.
 class Objects {
  public:
-  /// Both must outlive it.
-  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock);
+  /// Both must outlive it. `finishes_deletions`: reads delete what they find marked as deleted.
+  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock, bool finishes_deletions);
 
   /// Error: invalid_argument for a kind that this store has not.
   [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
@@ -36,7 +36,7 @@ class Objects {
     wire::kube::ApiObject object;
   };
   [[nodiscard]] Result<std::optional<Found>> look(const Key& key, Deadline deadline);
-  /// The record; nothing where there is none. What is only marked as deleted is deleted on the way.
+  /// The record; nothing where there is none. What is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
   /// The keys of a listing, for a window on it: if they are few enough for one page, or, with `but_length`, all but
   /// those of that length (core::KeyWindow).
@@ -85,7 +85,8 @@ class Objects {
   [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
   /// What the answer to that says of the write; nothing when the write is to be made as if it had not been asked.
   [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const Answer& answer);
-  /// The second half of the deletion of an object with a mark; whoever sees one helps. What fails is left to the next.
+  /// The second half of the deletion of an object with a mark; who writes in its place, or
+  /// opened the store to write, helps. What fails is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
 
   /// Whether the object had this owner's label when it was seen last (Form::followed_by_label).
@@ -159,6 +160,7 @@ class Objects {
   Api& api_;
   const std::vector<std::unique_ptr<Form>> forms_;
   const bool keeps_own_;
+  const bool finishes_deletions_;
   const Clock& clock_;
   std::atomic<bool> doubted_{false};
   std::atomic<std::uint64_t> history_{0};
