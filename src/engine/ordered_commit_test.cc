@@ -402,6 +402,107 @@ TEST(OrderedCommitSeen, WhatSomebodyAnsweredWithIsNotTakenBack) {
   }
 }
 
+/// Calls something once, right after a record of a kind was made.
+class AfterMaking final : public store::ForwardingStore {
+ public:
+  AfterMaking(store::Store& beneath, core::Kind kind, std::function<void()> call)
+      : ForwardingStore(beneath), kind_(kind), call_(std::move(call)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    const store::Write& write = writes.front();
+    if (!done || write.key.kind != kind_ || write.condition.kind != store::Condition::Kind::absent) return done;
+    if (const auto call = std::exchange(call_, nullptr)) call();
+    return done;
+  }
+
+ private:
+  const core::Kind kind_;
+  std::function<void()> call_;
+};
+
+/// A pool that is deleted and made anew with blocks of another length while a node claims a block of it.
+struct AnewWorld : World {
+  AnewWorld() {
+    store.set_capabilities(kOneByOne);
+    pool("p", "10.79.0.0/26", 28);
+  }
+  void make_pool_anew() {
+    ASSERT_TRUE(set_pool_disabled(context, "p", true));
+    const auto deleted = delete_pool(context, "p");
+    ASSERT_TRUE(deleted) << deleted.error().message;
+    pool("p", "10.79.0.0/26", 26);
+  }
+  std::size_t blocks() {
+    core::Missing wanted;
+    wanted.keys = {{core::Kind::block, ""}};
+    return store.read(wanted, Deadline{})->keys.front()->size();
+  }
+};
+
+TEST(OrderedClaim, ThatIsOvertakenByAPoolMadeAnewFails) {
+  for (const core::Kind announced : {core::Kind::affinity, core::Kind::block}) {
+    AnewWorld world;
+    std::string of_elm;
+    AfterMaking slow(world.store, announced, [&] {
+      world.make_pool_anew();
+      of_elm = world.add("b", "elm");
+    });
+    const auto of_oak = assign({slow, world.clock, world.random}, World::request("a", "oak"));
+    EXPECT_EQ(of_elm.substr(0, 6), "10.79.");
+    ASSERT_TRUE(of_oak) << of_oak.error().message;
+    EXPECT_NE(std::get<core::Assigned>(*of_oak).addresses.front().address.to_string(), of_elm) << "two holders";
+    EXPECT_EQ(world.blocks(), 1U) << "what oak made was taken back";
+  }
+}
+
+/// The other side of it: oak's block comes when elm has made its own, and not yet the holder in it.
+TEST(OrderedClaim, ThatFindsABlockOfAnotherLengthBesideItsOwnFails) {
+  AnewWorld world;
+  world.make_pool_anew();
+  const auto cidr = world.prefix("10.79.0.0/28");
+  const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+  AfterMaking elm(world.store, core::Kind::block,
+                  [&] { world.put(core::block_key(cidr), core::new_block(cidr, oak, world.clock.now(), {})); });
+  const auto of_elm = assign({elm, world.clock, world.random}, World::request("b", "elm"));
+  EXPECT_TRUE(!of_elm || std::holds_alternative<core::Refusal>(*of_elm)) << "of a block that overlaps oak's";
+  EXPECT_EQ(world.blocks(), 1U) << "oak's";
+}
+
+/// A block that is claimed ahead, empty, is looked around as well; and by who takes from it before its claim is
+/// confirmed.
+TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
+  AnewWorld world;
+  std::string of_elm;
+  AfterMaking slow(world.store, core::Kind::affinity, [&] {
+    world.make_pool_anew();
+    of_elm = world.add("b", "elm");
+  });
+  const Context late{slow, world.clock, world.random};
+  const auto claimed = claim_affinity(late, {core::AffinityOwner::Type::host, "oak"}, world.prefix("10.79.0.0/28"));
+  EXPECT_FALSE(claimed);
+  EXPECT_EQ(world.blocks(), 1U) << "elm's";
+}
+
+TEST(OrderedClaim, AnUnconfirmedBlockIsLookedAroundByWhoTakesFromIt) {
+  for (const bool is_confirmed : {false, true}) {
+    AnewWorld world;
+    ASSERT_NE(world.add("b", "elm"), "");
+    world.change_pool("p", [](core::Pool& pool) { pool.block_length = 26; });
+    world.pool("q", "10.80.0.0/26", 26);
+    // One call for oak stopped between making its block and looking around.
+    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+    const auto cidr = world.prefix("10.79.0.0/26");
+    core::Block block = core::new_block(cidr, oak, world.clock.now(), {});
+    block.is_settled = true;  // it was before it was made
+    world.put(core::block_key(cidr), block);
+    const auto state = is_confirmed ? core::AffinityState::confirmed : core::AffinityState::pending;
+    world.put(core::affinity_key(oak, cidr), core::Affinity{oak, cidr, state, false});
+    EXPECT_EQ(world.add("a", "oak").substr(0, 6), is_confirmed ? "10.79." : "10.80.");
+  }
+}
+
 /// Lets no pool be enabled, as an account that may make pools and not change them.
 class NoPoolEnabled final : public store::ForwardingStore {
  public:

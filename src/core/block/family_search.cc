@@ -76,8 +76,11 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
   // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one. Or made
   // this one, over others. A settled one of the pool's length has been looked at.
   const bool is_of_pools_length = pool_of(cidr)->block_length == cidr.length();
+  // Who made one whose claim is not confirmed may not have looked around yet (engine/ordered_commit.h).
+  const bool is_looked_around = (*block)->is_settled && (!in_.reader.foreign_writers() ||
+                                                         (row != nullptr && row->state == AffinityState::confirmed));
   const bool has_room = free_count(**block, in_.pools.reservations()) > 0;
-  if ((!is_of_pools_length || (has_room && !(*block)->is_settled)) && is_beside_others(cidr)) return {};
+  if ((!is_of_pools_length || (has_room && !is_looked_around)) && is_beside_others(cidr)) return {};
   TRY(const bool is_settled, settle(**block));
   if (!is_settled) return {};
   if (take_all(*std::move(*block)) && row != nullptr && row->state != AffinityState::confirmed) {
@@ -104,6 +107,8 @@ AssignFlow<void> FamilySearch::take_from_unlabelled() {
 
 AssignFlow<void> FamilySearch::take_from_found(const Prefix& cidr) {
   claimed_.insert(cidr);
+  const Affinity* row = in_.reader.find(affinity_key(in_.request.node, cidr));
+  if (row != nullptr && !row->deleted) own_.rows.emplace(cidr, row);
   return take_from_own(std::vector<Prefix>{cidr});
 }
 
