@@ -229,9 +229,10 @@ class OrderedCommit {
     return {};
   }
 
-  [[nodiscard]] Result<Revision> write_one(const Key& key, std::optional<Value> value, Condition condition) const {
+  [[nodiscard]] Result<Revision> write_one(const Key& key, std::optional<Value> value, Condition condition,
+                                           store::WriteToken* used = nullptr) const {
     const Write write{key, std::move(value), condition, false};
-    return written(write, commit_once(context_, {&write, 1}, deadline_));
+    return written(write, commit_once(context_, {&write, 1}, deadline_, nullptr, used));
   }
   /// The same of several that have nothing to do with each other; their outcomes in their order.
   [[nodiscard]] std::vector<Result<Revision>> write_each(const std::vector<Write>& writes) const {
@@ -249,9 +250,24 @@ class OrderedCommit {
   /// Writes and notes how to take it back. `before` is what was there if the condition holds.
   [[nodiscard]] Result<void> do_one(const Key& key, std::optional<Value> before, std::optional<Value> value,
                                     Condition condition) {
-    TRY(const Revision revision, write_one(key, std::move(value), condition));
-    done_.push_back({key, std::move(before), revision});
-    return {};
+    store::WriteToken token;
+    const auto revision = write_one(key, std::move(value), condition, &token);
+    if (revision) {
+      done_.push_back({key, std::move(before), *revision});
+      return {};
+    }
+    if (revision.error().code == ErrorCode::refused_by_configuration) note_if_done(key, std::move(before), token);
+    return fail(revision.error());
+  }
+
+  /// A store may find only afterwards that something has changed the record on its way: it is written all the same.
+  void note_if_done(const Key& key, std::optional<Value> before, const store::WriteToken& token) {
+    core::Missing wanted;
+    wanted.records.insert(key);
+    wanted.to_keep = true;
+    const auto answer = context_.store.read(wanted, deadline_);
+    if (!answer || !answer->records.front() || answer->records.front()->token != token) return;
+    done_.push_back({key, std::move(before), answer->records.front()->revision});
   }
   [[nodiscard]] Result<void> do_one(const Write& write) {
     const std::optional<Value>* before = as_read_.find(write.key);

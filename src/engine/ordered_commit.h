@@ -62,7 +62,8 @@ namespace croft::engine {
 /// and disabled: the message names the remedy. Unless it is unknown_outcome, or of that write, nothing holds any more:
 /// what was written was taken back, blocks included (their sequence numbers stay raised), except what others have
 /// changed since, and records of nodes and their ranges. With unknown_outcome everything stays as it is. In both cases
-/// repeating the operation is right.
+/// repeating the operation is right. A write that a store refuses after it was done, as what it has kept is not what
+/// was sent (a policy of a Kubernetes API changed it), is taken back as any other.
 [[nodiscard]] Result<bool> commit_in_order(const Context& context, const core::Snapshot& as_read,
                                            std::vector<store::Write> writes, Deadline deadline);
 

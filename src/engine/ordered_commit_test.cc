@@ -503,6 +503,41 @@ TEST(OrderedClaim, AnUnconfirmedBlockIsLookedAroundByWhoTakesFromIt) {
   }
 }
 
+/// A policy of an API takes what cools out of blocks; the store says so once
+/// the block is written.
+class NothingCools final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    store::Write write = writes.front();
+    auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
+    bool is_kept = true;
+    for (std::uint32_t i = 0; block != nullptr && i < block->allocations.size(); ++i) {
+      if (core::state_of(*block, net::Ordinal(i)) != core::AddressState::cooling) continue;
+      *block = core::without_unused_attributes(core::with_freed(*block, net::Ordinal(i)));
+      is_kept = false;
+    }
+    auto done = beneath().commit_as_of(as_of, {&write, 1}, token, deadline);
+    if (!done || is_kept) return done;
+    return fail(ErrorCode::refused_by_configuration, "what was kept is not what was sent");
+  }
+};
+
+TEST(OrderedRelease, ThatIsNotKeptAsItWasSentIsTakenBack) {
+  AnewWorld world;  // 30 s of cooldown
+  const std::string address = world.add("c1");
+  NothingCools policy(world.store);
+  const Context context{policy, world.clock, world.random};
+  EXPECT_FALSE(release_owner(context, {"net", "c1", "eth0"}));
+  const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+  ASSERT_TRUE(held);
+  ASSERT_EQ(held->size(), 1U) << "else it is free without having cooled";
+  EXPECT_EQ(held->front().to_string(), address);
+  EXPECT_EQ(world.del("c1"), 1U) << "without the policy";
+}
+
 /// Lets no pool be enabled, as an account that may make pools and not change them.
 class NoPoolEnabled final : public store::ForwardingStore {
  public:
