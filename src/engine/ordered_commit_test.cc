@@ -538,6 +538,35 @@ TEST(OrderedRelease, ThatIsNotKeptAsItWasSentIsTakenBack) {
   EXPECT_EQ(world.del("c1"), 1U) << "without the policy";
 }
 
+/// The request that made a block came a second time, long after, when the block
+/// had been used and deleted.
+TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
+  for (const char* node : {"oak", "elm"}) {
+    World world;
+    store::Capabilities one_by_one = kOneByOne;
+    one_by_one.reads_one_by_one = true;
+    world.store.set_capabilities(one_by_one);
+    world.pool("p", "10.79.0.0/26", 26);
+    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+    const auto cidr = world.prefix("10.79.0.0/26");
+    const core::Block late = core::new_block(cidr, oak, world.clock.now(), {});
+    world.put(core::block_key(cidr), late);
+    const core::HighWaterMark mark{core::SequenceNumber(late.sequence_number.value + 9)};
+    world.put(core::high_water_mark_key(cidr), mark);
+    EXPECT_EQ(world.add("a", node).substr(0, 6), "10.79.");
+    const auto block = world.store.get(core::block_key(cidr), Deadline{}).value();
+    ASSERT_TRUE(block);
+    const auto& now = std::get<core::Block>(block->value);
+    EXPECT_GT(now.sequence_number, mark.sequence_number) << node;
+    for (const auto& [ordinal, number] : now.sequence_number_for_allocation) {
+      EXPECT_GT(core::SequenceNumber(number), mark.sequence_number) << node;
+    }
+    if (node == std::string("oak")) {
+      EXPECT_TRUE(world.store.get(core::affinity_key(oak, cidr), Deadline{}).value()) << "its row";
+    }
+  }
+}
+
 /// Lets no pool be enabled, as an account that may make pools and not change them.
 class NoPoolEnabled final : public store::ForwardingStore {
  public:
