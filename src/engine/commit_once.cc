@@ -58,8 +58,9 @@ store::Revision revision_of(const Context& context, const store::Write& first, c
 }  // namespace
 
 Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes, Deadline deadline,
-                                    Earlier* earlier) {
+                                    Earlier* earlier, store::WriteToken* used) {
   const store::WriteToken token = new_token(context.random);
+  if (used != nullptr) *used = token;
   return settled(context, writes, token, context.store.commit(writes, token, deadline), deadline, earlier);
 }
 

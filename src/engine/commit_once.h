@@ -11,9 +11,10 @@ namespace croft::engine {
 /// (docs/reference/reliability.md#unknown-outcomes): commits again with the same conditions and token while nothing has
 /// changed, until the deadline. Returns the revision, or conflict, or why not; unknown_outcome only when it could not
 /// be settled. A conflict by which nobody can tell whether it was done before the other came is noted in `earlier`,
-/// when that is given.
+/// when that is given; the token that the commit had in `used`.
 [[nodiscard]] Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes,
-                                                  Deadline deadline, Earlier* earlier = nullptr);
+                                                  Deadline deadline, Earlier* earlier = nullptr,
+                                                  store::WriteToken* used = nullptr);
 
 /// The same of writes that have nothing to do with each other, each a commit of its own: their outcomes in their order.
 [[nodiscard]] std::vector<Result<store::Revision>> commit_each_once(const Context& context,

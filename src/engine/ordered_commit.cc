@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "core/block/block_overlap.h"
 #include "core/service/range_bytes.h"
 #include "engine/commit_once.h"
 #include "engine/each_record.h"
@@ -131,6 +132,7 @@ class OrderedCommit {
     for (const Write& write : new_pools_) TRY_VOID(announce_pool(write));
     for (const Write& write : claims_) TRY_VOID(announce(write, core::AffinityState::pending));
     for (Write& write : blocks_) TRY_VOID(make_block(write));
+    TRY_VOID(look_around_made());
     TRY_VOID(count_up());
     for (const Write& write : leaving_) TRY_VOID(announce_leaving(write));
     for (const Write& write : marks_) TRY_VOID(raise_mark(write));
@@ -152,8 +154,12 @@ class OrderedCommit {
   /// Reads what the plan depends on without writing it, and the rows whose revision it doesn't know.
   [[nodiscard]] Result<void> look_once_more() {
     std::vector<Key> keys;
-    for (const auto* writes : {&checks_, &leaving_, &marks_}) {
+    for (const auto* writes : {&leaving_, &marks_}) {
       for (const Write& write : *writes) keys.push_back(write.key);
+    }
+    const bool checks_now = std::ranges::none_of(blocks_, [&](const Write& write) { return makes(write); });
+    if (checks_now) {
+      for (const Write& write : checks_) keys.push_back(write.key);
     }
     for (const auto& [handle_id, change] : changes_) {
       if (!planned_.contains(handle_id)) keys.push_back(core::handle_key(handle_id));
@@ -165,19 +171,44 @@ class OrderedCommit {
       if (damage != nullptr) return fail(*damage);
       seen_[keys[i]] = std::move(records[i]);
     }
-    for (const Write& check : checks_) TRY_VOID(still_holds(check));
+    if (checks_now) {
+      for (const Write& check : checks_) {
+        const auto& record = seen_.at(check.key);
+        TRY_VOID(still_holds(check, record ? Condition::if_revision(record->revision) : Condition::if_absent()));
+      }
+    }
     for (auto& [handle_id, change] : changes_) {
       if (!planned_.contains(handle_id)) TRY_VOID(adopt_handle(handle_id, change));
     }
     return {};
   }
 
-  [[nodiscard]] Result<void> still_holds(const Write& check) const {
-    const auto& record = seen_.at(check.key);
-    const bool holds =
-        check.condition.kind == Condition::Kind::any ||
-        (check.condition.kind == Condition::Kind::absent ? !record.has_value()
-                                                         : record && record->revision == check.condition.revision);
+  /// The last look at what a claim of a block that was just made rests on: see the header. Not from memory.
+  [[nodiscard]] Result<void> look_around_made() {
+    if (made_.empty()) return {};
+    Loader loader(context_.store, deadline_);
+    core::Missing missing;
+    std::optional<std::string> in_the_way;
+    TRY_VOID(read_until_complete(context_.clock, loader, [&]() -> const core::Missing* {
+      core::Reader reader(loader.snapshot());
+      for (const Write& check : checks_) reader.ask(check.key);
+      for (const Key& key : made_) {
+        const net::Prefix cidr = core::cidr_of(key).value();
+        const core::Overlap overlap = core::overlap_of(reader, cidr);
+        if (overlap.block) in_the_way = core::overlap_text(cidr, overlap);
+      }
+      missing = reader.missing();
+      missing.to_keep = true;
+      return missing.unread() ? &missing : nullptr;
+    }));
+    if (in_the_way) return fail(ErrorCode::conflict, *std::move(in_the_way));
+    for (const Write& check : checks_) TRY_VOID(still_holds(check, loader.condition_of(core::to_check(check.key))));
+    return {};
+  }
+
+  /// `now` is the condition that holds.
+  [[nodiscard]] static Result<void> still_holds(const Write& check, const Condition& now) {
+    const bool holds = check.condition.kind == Condition::Kind::any || check.condition == now;
     return holds ? Result<void>() : changed(check.key);
   }
 
@@ -198,9 +229,10 @@ class OrderedCommit {
     return {};
   }
 
-  [[nodiscard]] Result<Revision> write_one(const Key& key, std::optional<Value> value, Condition condition) const {
+  [[nodiscard]] Result<Revision> write_one(const Key& key, std::optional<Value> value, Condition condition,
+                                           store::WriteToken* used = nullptr) const {
     const Write write{key, std::move(value), condition, false};
-    return written(write, commit_once(context_, {&write, 1}, deadline_));
+    return written(write, commit_once(context_, {&write, 1}, deadline_, nullptr, used));
   }
   /// The same of several that have nothing to do with each other; their outcomes in their order.
   [[nodiscard]] std::vector<Result<Revision>> write_each(const std::vector<Write>& writes) const {
@@ -218,9 +250,24 @@ class OrderedCommit {
   /// Writes and notes how to take it back. `before` is what was there if the condition holds.
   [[nodiscard]] Result<void> do_one(const Key& key, std::optional<Value> before, std::optional<Value> value,
                                     Condition condition) {
-    TRY(const Revision revision, write_one(key, std::move(value), condition));
-    done_.push_back({key, std::move(before), revision});
-    return {};
+    store::WriteToken token;
+    const auto revision = write_one(key, std::move(value), condition, &token);
+    if (revision) {
+      done_.push_back({key, std::move(before), *revision});
+      return {};
+    }
+    if (revision.error().code == ErrorCode::refused_by_configuration) note_if_done(key, std::move(before), token);
+    return fail(revision.error());
+  }
+
+  /// A store may find only afterwards that something has changed the record on its way: it is written all the same.
+  void note_if_done(const Key& key, std::optional<Value> before, const store::WriteToken& token) {
+    core::Missing wanted;
+    wanted.records.insert(key);
+    wanted.to_keep = true;
+    const auto answer = context_.store.read(wanted, deadline_);
+    if (!answer || !answer->records.front() || answer->records.front()->token != token) return;
+    done_.push_back({key, std::move(before), answer->records.front()->revision});
   }
   [[nodiscard]] Result<void> do_one(const Write& write) {
     const std::optional<Value>* before = as_read_.find(write.key);
@@ -308,21 +355,32 @@ class OrderedCommit {
     if (after != nullptr) clear_bits(write.key, core::service::without(bits_before(write.key), after->data));
   }
 
+  /// Whether a block comes into being.
+  [[nodiscard]] bool makes(const Write& write) const {
+    return value_in<core::Block>(write.value) != nullptr && read_before<core::Block>(write.key) == nullptr;
+  }
+
   /// A block that comes into being with holders does so empty first. So a handle never counts a block before it exists,
-  /// and one that counts a block that does not exist can be lowered safely.
+  /// one that counts a block that does not exist can be lowered safely, and nobody has an address of it before
+  /// look_around_made().
   [[nodiscard]] Result<void> make_block(Write& write) {
-    const core::Block* after = value_in<core::Block>(write.value);
-    if (after == nullptr || read_before<core::Block>(write.key) != nullptr || core::is_empty(*after)) return {};
-    core::Block empty = core::new_block(after->cidr, after->affinity, context_.clock.now(), {});
-    empty.affinity_claim_time = after->affinity_claim_time;
-    empty.sequence_number.value = after->sequence_number.value - 1;  // as it was before the addresses were taken
-    empty.rest = after->rest;
-    TRY_VOID(do_one(write.key, std::nullopt, std::move(empty), write.condition));
+    if (!makes(write)) return {};
+    const core::Block& after = std::get<core::Block>(*write.value);
+    core::Block first = after;
+    if (!core::is_empty(after)) {
+      first = core::new_block(after.cidr, after.affinity, context_.clock.now(), {});
+      first.affinity_claim_time = after.affinity_claim_time;
+      first.sequence_number.value = after.sequence_number.value - 1;  // as it was before the addresses were taken
+      first.rest = after.rest;
+    }
+    TRY_VOID(do_one(write.key, std::nullopt, std::move(first), write.condition));
+    made_.insert(write.key);
     write.condition = Condition::if_revision(done_.back().revision);
     return {};
   }
 
   [[nodiscard]] Result<void> write_block(const Write& write) {
+    if (made_.contains(write.key) && core::is_empty(std::get<core::Block>(*write.value))) return {};
     TRY_VOID(do_one(write));
     // Of a block that was made empty first, the end of both writes is what there is to take back.
     const auto made = std::find_if(done_.begin(), done_.end(), [&](const Done& d) { return d.key == write.key; });
@@ -502,6 +560,7 @@ class OrderedCommit {
   const Context& context_;
   const core::Snapshot& as_read_;
   Deadline deadline_;
+  std::set<Key> made_;                ///< blocks that came into being
   std::set<Key> claimed_, given_up_;  ///< affinity rows of blocks whose owner changes
   std::vector<Write> checks_, reservations_, new_pools_, claims_, leaving_, marks_, blocks_, ranges_, deciding_,
       confirmations_, handles_, removals_, hints_;

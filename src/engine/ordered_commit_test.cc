@@ -402,6 +402,171 @@ TEST(OrderedCommitSeen, WhatSomebodyAnsweredWithIsNotTakenBack) {
   }
 }
 
+/// Calls something once, right after a record of a kind was made.
+class AfterMaking final : public store::ForwardingStore {
+ public:
+  AfterMaking(store::Store& beneath, core::Kind kind, std::function<void()> call)
+      : ForwardingStore(beneath), kind_(kind), call_(std::move(call)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+    const store::Write& write = writes.front();
+    if (!done || write.key.kind != kind_ || write.condition.kind != store::Condition::Kind::absent) return done;
+    if (const auto call = std::exchange(call_, nullptr)) call();
+    return done;
+  }
+
+ private:
+  const core::Kind kind_;
+  std::function<void()> call_;
+};
+
+/// A pool that is deleted and made anew with blocks of another length while a node claims a block of it.
+struct AnewWorld : World {
+  AnewWorld() {
+    store.set_capabilities(kOneByOne);
+    pool("p", "10.79.0.0/26", 28);
+  }
+  void make_pool_anew() {
+    ASSERT_TRUE(set_pool_disabled(context, "p", true));
+    const auto deleted = delete_pool(context, "p");
+    ASSERT_TRUE(deleted) << deleted.error().message;
+    pool("p", "10.79.0.0/26", 26);
+  }
+  std::size_t blocks() {
+    core::Missing wanted;
+    wanted.keys = {{core::Kind::block, ""}};
+    return store.read(wanted, Deadline{})->keys.front()->size();
+  }
+};
+
+TEST(OrderedClaim, ThatIsOvertakenByAPoolMadeAnewFails) {
+  for (const core::Kind announced : {core::Kind::affinity, core::Kind::block}) {
+    AnewWorld world;
+    std::string of_elm;
+    AfterMaking slow(world.store, announced, [&] {
+      world.make_pool_anew();
+      of_elm = world.add("b", "elm");
+    });
+    const auto of_oak = assign({slow, world.clock, world.random}, World::request("a", "oak"));
+    EXPECT_EQ(of_elm.substr(0, 6), "10.79.");
+    ASSERT_TRUE(of_oak) << of_oak.error().message;
+    EXPECT_NE(std::get<core::Assigned>(*of_oak).addresses.front().address.to_string(), of_elm) << "two holders";
+    EXPECT_EQ(world.blocks(), 1U) << "what oak made was taken back";
+  }
+}
+
+/// The other side of it: oak's block comes when elm has made its own, and not yet the holder in it.
+TEST(OrderedClaim, ThatFindsABlockOfAnotherLengthBesideItsOwnFails) {
+  AnewWorld world;
+  world.make_pool_anew();
+  const auto cidr = world.prefix("10.79.0.0/28");
+  const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+  AfterMaking elm(world.store, core::Kind::block,
+                  [&] { world.put(core::block_key(cidr), core::new_block(cidr, oak, world.clock.now(), {})); });
+  const auto of_elm = assign({elm, world.clock, world.random}, World::request("b", "elm"));
+  EXPECT_TRUE(!of_elm || std::holds_alternative<core::Refusal>(*of_elm)) << "of a block that overlaps oak's";
+  EXPECT_EQ(world.blocks(), 1U) << "oak's";
+}
+
+/// A block that is claimed ahead, empty, is looked around as well; and by who takes from it before its claim is
+/// confirmed.
+TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
+  AnewWorld world;
+  std::string of_elm;
+  AfterMaking slow(world.store, core::Kind::affinity, [&] {
+    world.make_pool_anew();
+    of_elm = world.add("b", "elm");
+  });
+  const Context late{slow, world.clock, world.random};
+  const auto claimed = claim_affinity(late, {core::AffinityOwner::Type::host, "oak"}, world.prefix("10.79.0.0/28"));
+  EXPECT_FALSE(claimed);
+  EXPECT_EQ(world.blocks(), 1U) << "elm's";
+}
+
+TEST(OrderedClaim, AnUnconfirmedBlockIsLookedAroundByWhoTakesFromIt) {
+  for (const bool is_confirmed : {false, true}) {
+    AnewWorld world;
+    ASSERT_NE(world.add("b", "elm"), "");
+    world.change_pool("p", [](core::Pool& pool) { pool.block_length = 26; });
+    world.pool("q", "10.80.0.0/26", 26);
+    // One call for oak stopped between making its block and looking around.
+    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+    const auto cidr = world.prefix("10.79.0.0/26");
+    core::Block block = core::new_block(cidr, oak, world.clock.now(), {});
+    block.is_settled = true;  // it was before it was made
+    world.put(core::block_key(cidr), block);
+    const auto state = is_confirmed ? core::AffinityState::confirmed : core::AffinityState::pending;
+    world.put(core::affinity_key(oak, cidr), core::Affinity{oak, cidr, state, false});
+    EXPECT_EQ(world.add("a", "oak").substr(0, 6), is_confirmed ? "10.79." : "10.80.");
+  }
+}
+
+/// A policy of an API takes what cools out of blocks; the store says so once
+/// the block is written.
+class NothingCools final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    store::Write write = writes.front();
+    auto* block = write.value ? std::get_if<core::Block>(&*write.value) : nullptr;
+    bool is_kept = true;
+    for (std::uint32_t i = 0; block != nullptr && i < block->allocations.size(); ++i) {
+      if (core::state_of(*block, net::Ordinal(i)) != core::AddressState::cooling) continue;
+      *block = core::without_unused_attributes(core::with_freed(*block, net::Ordinal(i)));
+      is_kept = false;
+    }
+    auto done = beneath().commit_as_of(as_of, {&write, 1}, token, deadline);
+    if (!done || is_kept) return done;
+    return fail(ErrorCode::refused_by_configuration, "what was kept is not what was sent");
+  }
+};
+
+TEST(OrderedRelease, ThatIsNotKeptAsItWasSentIsTakenBack) {
+  AnewWorld world;  // 30 s of cooldown
+  const std::string address = world.add("c1");
+  NothingCools policy(world.store);
+  const Context context{policy, world.clock, world.random};
+  EXPECT_FALSE(release_owner(context, {"net", "c1", "eth0"}));
+  const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+  ASSERT_TRUE(held);
+  ASSERT_EQ(held->size(), 1U) << "else it is free without having cooled";
+  EXPECT_EQ(held->front().to_string(), address);
+  EXPECT_EQ(world.del("c1"), 1U) << "without the policy";
+}
+
+/// The request that made a block came a second time, long after, when the block
+/// had been used and deleted.
+TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
+  for (const char* node : {"oak", "elm"}) {
+    World world;
+    store::Capabilities one_by_one = kOneByOne;
+    one_by_one.reads_one_by_one = true;
+    world.store.set_capabilities(one_by_one);
+    world.pool("p", "10.79.0.0/26", 26);
+    const core::AffinityOwner oak{core::AffinityOwner::Type::host, "oak"};
+    const auto cidr = world.prefix("10.79.0.0/26");
+    const core::Block late = core::new_block(cidr, oak, world.clock.now(), {});
+    world.put(core::block_key(cidr), late);
+    const core::HighWaterMark mark{core::SequenceNumber(late.sequence_number.value + 9)};
+    world.put(core::high_water_mark_key(cidr), mark);
+    EXPECT_EQ(world.add("a", node).substr(0, 6), "10.79.");
+    const auto block = world.store.get(core::block_key(cidr), Deadline{}).value();
+    ASSERT_TRUE(block);
+    const auto& now = std::get<core::Block>(block->value);
+    EXPECT_GT(now.sequence_number, mark.sequence_number) << node;
+    for (const auto& [ordinal, number] : now.sequence_number_for_allocation) {
+      EXPECT_GT(core::SequenceNumber(number), mark.sequence_number) << node;
+    }
+    if (node == std::string("oak")) {
+      EXPECT_TRUE(world.store.get(core::affinity_key(oak, cidr), Deadline{}).value()) << "its row";
+    }
+  }
+}
+
 /// Lets no pool be enabled, as an account that may make pools and not change them.
 class NoPoolEnabled final : public store::ForwardingStore {
  public:

@@ -76,11 +76,17 @@ AssignFlow<void> FamilySearch::take_from_own(const Prefix& cidr) {
   // The pool's length has changed: then somebody who knows only the new one may have made blocks over this one. Or made
   // this one, over others. A settled one of the pool's length has been looked at.
   const bool is_of_pools_length = pool_of(cidr)->block_length == cidr.length();
+  // Who made one whose claim is not confirmed may not have looked around yet (engine/ordered_commit.h).
+  const bool is_looked_around = (*block)->is_settled && (!in_.reader.foreign_writers() ||
+                                                         (row != nullptr && row->state == AffinityState::confirmed));
   const bool has_room = free_count(**block, in_.pools.reservations()) > 0;
-  if ((!is_of_pools_length || (has_room && !(*block)->is_settled)) && is_beside_others(cidr)) return {};
-  TRY(const bool is_settled, settle(**block));
+  if ((!is_of_pools_length || (has_room && !is_looked_around)) && is_beside_others(cidr)) return {};
+  const bool is_claimed = row != nullptr && row->state == AffinityState::confirmed;
+  TRY(const bool is_settled, settle(**block, is_claimed));
   if (!is_settled) return {};
-  if (take_all(*std::move(*block)) && row != nullptr && row->state != AffinityState::confirmed) {
+  // Met by itself, and nobody's claim: it gets its row.
+  const Pool* claimed_in = in_.reader.reads_one_by_one() && row == nullptr ? pool_of(cidr) : nullptr;
+  if (take_all(*std::move(*block), claimed_in) && row != nullptr && row->state != AffinityState::confirmed) {
     in_.draft.confirm_affinity(*row);
   }
   return {};
@@ -104,6 +110,8 @@ AssignFlow<void> FamilySearch::take_from_unlabelled() {
 
 AssignFlow<void> FamilySearch::take_from_found(const Prefix& cidr) {
   claimed_.insert(cidr);
+  const Affinity* row = in_.reader.find(affinity_key(in_.request.node, cidr));
+  if (row != nullptr && !row->deleted) own_.rows.emplace(cidr, row);
   return take_from_own(std::vector<Prefix>{cidr});
 }
 
@@ -132,19 +140,29 @@ bool FamilySearch::is_beside_others(const Prefix& cidr) {
   return !overlap.none();
 }
 
-Flow<bool> FamilySearch::settle(Block& block) {
+Flow<bool> FamilySearch::settle(Block& block, bool is_claimed) {
   if (free_count(block, in_.pools.reservations()) == 0) {
     TRY_VOID(in_.reader.ready());
     return true;
   }
+  const auto mark_key = high_water_mark_key(block.cidr);
+  const bool may_be_late = !is_claimed && in_.reader.reads_one_by_one();  // elsewhere a commit depends on the mark
+  if (may_be_late) in_.reader.ask(mark_key);
   auto settled = in_.draft.settled(block);
   TRY_VOID(in_.reader.ready());
-  if (!settled) {
-    passed_over_ = *settled.error().error();
+  if (!settled) passed_over_ = *settled.error().error();
+  const HighWaterMark* mark = may_be_late ? in_.reader.find(mark_key) : nullptr;
+  const Error* damage = may_be_late ? in_.reader.damage(mark_key) : nullptr;
+  if (settled && damage != nullptr) passed_over_ = *damage;
+  if (settled && mark != nullptr && !is_credible(*mark)) passed_over_ = damaged_mark(block.cidr, *mark);
+  if (!settled || damage != nullptr || (mark != nullptr && !is_credible(*mark))) {
     reasons_[pool_of(block.cidr)] = passed_over_->message;
     return false;
   }
   block = *std::move(settled);
+  if (mark != nullptr) {
+    block.sequence_number = std::max(block.sequence_number, SequenceNumber(mark->sequence_number.value + 1));
+  }
   return true;
 }
 

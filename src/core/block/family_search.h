@@ -46,8 +46,9 @@ class FamilySearch {
   /// Takes as much as is missing and there; true when that was something.
   bool take_all(Block block, const Pool* claimed_in = nullptr);
   /// Takes in what rests beside blocks of other lengths, before anything is taken (Draft::settled). False when that is
-  /// not known.
-  [[nodiscard]] Flow<bool> settle(Block& block);
+  /// not known. A block that may have nobody's claim may have come late, by a request that was given up long ago, after
+  /// a successor came and went (Capabilities::late_commits): its number is raised above the mark which that one left.
+  [[nodiscard]] Flow<bool> settle(Block& block, bool is_claimed = false);
 
   /// Why a pool has nothing; what is known already stays.
   void note_reason(const Pool& pool, const std::string& reason) { reasons_.emplace(&pool, reason); }

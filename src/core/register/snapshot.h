@@ -184,8 +184,8 @@ struct Missing {
   std::set<Listing> keys;   ///< keys only
   std::set<KeyWindow> windows;
   std::set<KeyWindow> counts;  ///< how many keys a window would show if it had no limit
-  /// It will be remembered, from a position on that was asked for before: nothing may be older. What a decision rests
-  /// on is proven by its commit instead, and a store may give some of it from a memory that lags.
+  /// Nothing may be older than the call: it will be remembered from a position on, or no commit proves it. What a
+  /// decision rests on is proven by its commit, and a store may give some of it from a memory that lags.
   bool to_keep = false;
   /// Reading more won't help: the decision rests on a record that is damaged (Reader::get, Reader::list).
   std::optional<Error> damaged{};

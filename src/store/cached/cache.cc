@@ -443,6 +443,7 @@ std::optional<std::vector<Key>> Cache::names(const core::Listing& listing) const
 }
 
 std::optional<ReadAnswer> Cache::answer(const core::Missing& wanted) {
+  if (wanted.to_keep) return {};  // as new as the store has it
   // Who has whole lists at hand does not look through windows.
   if (!wanted.windows.empty() || !wanted.counts.empty()) return {};
   ReadAnswer answer;
