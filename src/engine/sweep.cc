@@ -14,6 +14,7 @@
 #include "core/block/release.h"
 #include "engine/register_look.h"
 #include "engine/transact.h"
+#include "net/echo.h"
 
 namespace croft::engine {
 namespace {
@@ -31,9 +32,11 @@ constexpr std::size_t kLeaksBatch = 48;
 struct Batch {
   std::vector<Evidence> released;
   std::size_t changed_meanwhile = 0;
+  std::map<std::string, Error> unwritable;  ///< handles whose records are damaged: what they hold stays held
 };
 
-/// Decides the release of leaks of one block: each is proven again in the block as it is now.
+/// Decides the release of leaks of one block: each is proven again in the block as it is now. One whose handle's record
+/// is damaged is left out, so that it does not keep what others hold in the block.
 Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks, const core::collect::Facts& facts,
                        bool dry_run, const Instant& now) {
   core::Reader reader(snapshot);
@@ -41,7 +44,8 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   const auto* block = reader.get(core::block_key(cidr));
   if (!reader.complete()) return reader.missing();
   Batch batch;
-  std::vector<core::AddressToRelease> wanted;
+  std::vector<core::AddressToRelease> wanted, addresses;
+  std::vector<Evidence> proven;
   if (block != nullptr) {
     if (const auto valid = core::check_block(*block); !valid) return valid.error();
   }
@@ -51,8 +55,20 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
       ++batch.changed_meanwhile;
       continue;
     }
-    wanted.push_back({leak.address, evidence->handle, leak.sequence});
-    batch.released.push_back(*std::move(evidence));
+    reader.ask(core::handle_key(evidence->handle));
+    proven.push_back(*std::move(evidence));
+    addresses.push_back({leak.address, proven.back().handle, leak.sequence});
+  }
+  if (!reader.complete()) return reader.missing();
+  for (std::size_t i = 0; i < proven.size(); ++i) {
+    const Error* damage = reader.damage(core::handle_key(proven[i].handle));
+    // What the store can keep no record of needs none written (core/block/draft.h).
+    if (damage != nullptr && damage->code != ErrorCode::invalid_argument) {
+      batch.unwritable.emplace(proven[i].handle, *damage);
+      continue;
+    }
+    wanted.push_back(std::move(addresses[i]));
+    batch.released.push_back(std::move(proven[i]));
   }
   if (wanted.empty() || dry_run) return core::Plan<Batch>{std::move(batch), {}};
   auto step = core::plan_release_addresses(snapshot, cidr, wanted, now);
@@ -65,6 +81,7 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
 }
 
 constexpr std::size_t kNotDoneNamedMax = 20;
+constexpr std::string_view kRemedy = "; `croft check` names the record that is in the way, and its remedy";
 constexpr std::string_view kReplaced =
     "the register is another than in the look before, or was put back to an older state: what looked dead or gone in "
     "looks at that one does not count, the grace begins anew";
@@ -117,7 +134,8 @@ class Pass {
     const bool is_about_the_record = error.code == ErrorCode::corrupt || error.code == ErrorCode::invalid_argument ||
                                      error.code == ErrorCode::internal || error.code == ErrorCode::newer_version;
     if (++not_done_ <= kNotDoneNamedMax) {
-      report_.alarms.push_back({Alarm::Kind::not_done, subject + ": " + error.message});
+      const std::string_view remedy = is_about_the_record ? kRemedy : std::string_view();
+      report_.alarms.push_back({Alarm::Kind::not_done, fmt::format("{}: {}{}", subject, error.message, remedy)});
     }
     if (!is_about_the_record) report_.failure = error;
   }
@@ -144,6 +162,10 @@ class Pass {
       return;
     }
     report_.changed_meanwhile += done->changed_meanwhile;
+    for (const auto& [handle, error] : done->unwritable) {
+      note(error, fmt::format("addresses of handle {} in block {} stay held", net::echo(handle),
+                              batch.front().block.to_string()));
+    }
     std::ranges::move(done->released, std::back_inserter(report_.released));
   }
 

@@ -247,6 +247,29 @@ TEST_F(Sweep, ACorruptBlockIsNamedAndLeftAlone) {
   EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone"));
 }
 
+TEST_F(Sweep, ADamagedHandleKeepsItsOwnAddressesAndNoOthers) {
+  pool("a", "10.1.0.0/28", 29);
+  const std::string one = add_pod("one");
+  const std::string damaged = add_pod("damaged");
+  const std::string two = add_pod("two");
+  store.damage(core::handle_key(core::handle_of({"net", "c-damaged", "eth0"})));
+  collector.pass();
+  clock.advance(15min);
+  const SweepReport report = collector.pass();
+  EXPECT_THAT(texts_of(report), UnorderedElementsAre("address " + one + " pod_gone", "address " + two + " pod_gone"));
+  EXPECT_TRUE(is_held(damaged));
+  EXPECT_FALSE(report.failure);
+  std::string not_done;
+  for (const auto& alarm : report.alarms) {
+    if (alarm.kind == core::collect::Alarm::Kind::not_done) not_done += alarm.text;
+  }
+  EXPECT_THAT(not_done, HasSubstr("net.c-damaged"));
+  EXPECT_THAT(not_done, HasSubstr("croft check"));
+  // Its record is gone: nothing is in the way any more.
+  put(core::handle_key(core::handle_of({"net", "c-damaged", "eth0"})), std::nullopt);
+  EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + damaged + " pod_gone"));
+}
+
 TEST_F(Sweep, AStoreThatGoesAwayEndsThePassAndTheNextGoesOn) {
   pool("a", "10.1.0.0/28", 29);
   const std::string dead = add_pod("dead");
