@@ -270,6 +270,30 @@ TEST_F(Sweep, ADamagedHandleKeepsItsOwnAddressesAndNoOthers) {
   EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + damaged + " pod_gone"));
 }
 
+/// On a Kubernetes API no object can have this name (src/app/CMakeLists.txt: the same test there).
+TEST_F(Sweep, AHandleThatNoRecordCanHaveKeepsNothing) {
+  pool("a", "10.1.0.0/28", 29);
+  const std::string one = add_pod("one");
+  std::vector<std::string> bad;
+  for (const char* name : {"bad-1", "bad-2", "bad-3"}) bad.push_back(add_pod(name));
+  const net::Prefix cidr = show_address(context, ip(one.c_str()))->block.value();
+  core::Block block = std::get<core::Block>(store.get(core::block_key(cidr), Deadline{}).value()->value);
+  for (core::Attribute& attribute : block.attributes) {
+    if (attribute.handle_id && attribute.handle_id->find("bad") != std::string::npos) {
+      put(core::handle_key(*attribute.handle_id), std::nullopt);
+      attribute.handle_id = "BAD HANDLE";
+    }
+  }
+  put(core::block_key(cidr), block);
+  // An operator's remedy, of one of several that the handle holds and of one alone.
+  const auto released = release_addresses(context, {{ip(bad[0].c_str()), {}, {}, {}}});
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_THAT(released->released, ElementsAre(ip(bad[0].c_str())));
+  EXPECT_FALSE(is_held(bad[0]));
+  EXPECT_THAT(after_grace(), UnorderedElementsAre("address " + one + " pod_gone", "address " + bad[1] + " pod_gone",
+                                                  "address " + bad[2] + " pod_gone"));
+}
+
 TEST_F(Sweep, AStoreThatGoesAwayEndsThePassAndTheNextGoesOn) {
   pool("a", "10.1.0.0/28", 29);
   const std::string dead = add_pod("dead");

@@ -367,11 +367,23 @@ void Draft::write_block(Change& change, Writes& writes) {
   add(writes, to_put(key, std::move(after)));
 }
 
+bool Draft::gains(const std::string& handle_id) const {
+  return std::any_of(changes_.begin(), changes_.end(), [&](const auto& change) {
+    const Block* before = reader_.find(block_key(change.first));
+    const std::uint32_t held = before != nullptr ? count_of_handle(*before, handle_id) : 0;
+    return count_of_handle(change.second.block, handle_id) > held;
+  });
+}
+
 void Draft::write_handles(Writes& writes) {
   std::set<std::string> ids;
   for (const auto& [cidr, change] : changes_) ids.insert(change.handle_ids.begin(), change.handle_ids.end());
   for (const std::string& id : ids) {
     const auto key = handle_key(id);
+    // A store that can keep no record of this name has none that counts: an address that a block names it for goes all
+    // the same, only none comes to it.
+    const Error* damage = reader_.damage(key);
+    if (damage != nullptr && damage->code == ErrorCode::invalid_argument && !gains(id)) continue;
     const Handle* stored = reader_.get(key);
     Handle handle = stored != nullptr ? *stored : Handle{id, {}, false};
     for (const auto& [cidr, change] : changes_) {

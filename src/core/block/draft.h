@@ -123,6 +123,8 @@ class Draft {
   void write_block(Change& change, Writes& writes);
   void write_claim(const AffinityOwner& owner, const net::Prefix& cidr, const Pool& pool, Writes& writes);
   void write_vacancy(const Block* before, const Block& after, Writes& writes);
+  /// Whether a handle has more in any of the blocks than before.
+  [[nodiscard]] bool gains(const std::string& handle_id) const;
   void write_handles(Writes& writes);
   void note_settled(Block& block) const;
   /// The identity of the pool whose blocks are as this one; empty when that is not known.

@@ -138,6 +138,16 @@ Result<std::string> Objects::path_of(const Form& form, const Key& key) const {
   return wire::kube::object_path(form.resource_of(key.kind), form.object_namespace(key), name);
 }
 
+std::optional<Record> Objects::cannot_be(const Form& form, const Key& key) {
+  if (key.kind != Kind::handle) return std::nullopt;
+  const auto name = form.object_name(key);
+  if (name || name.error().code != ErrorCode::invalid_argument) return std::nullopt;
+  Record none;
+  none.key = key;
+  none.value = core::Damaged{key.kind, name.error(), {}};
+  return none;
+}
+
 Result<std::string> Objects::path_of(const Form& form, Kind kind) const {
   return wire::kube::collection_path(form.resource_of(kind));
 }
@@ -260,6 +270,10 @@ Result<std::optional<Objects::Found>> Objects::look(const Key& key, Deadline dea
 }
 
 Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
+  if (keeps(key.kind)) {
+    TRY(const Form* form, form_of(key.kind));
+    if (auto none = cannot_be(*form, key)) return none;
+  }
   TRY(auto found, look(key, deadline));
   if (!found) return std::optional<Record>();
   if (found->stored.is_deleted) {
@@ -317,6 +331,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   for (const Key& key : wanted.records) {
     if (!keeps(key.kind)) continue;
     TRY(const Form* form, form_of(key.kind));
+    if (cannot_be(*form, key)) continue;
     TRY(std::string path, path_of(*form, key));
     requests.push_back(request_of(Request::Method::get, std::move(path)));
   }
@@ -351,6 +366,10 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     std::optional<Found> found;
     if (keeps(key.kind)) {
       TRY(const Form* form, form_of(key.kind));
+      if (auto none = cannot_be(*form, key)) {
+        together.records.push_back(std::move(none));
+        continue;
+      }
       TRY(found, found_in(*form, key, *answer++));
     }
     if (found && found->stored.is_deleted) {
@@ -540,6 +559,7 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
 Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));
   TRY(const std::string path, path_of(*form, key.kind));
+  TRY_VOID(form->object_name(key));
   const std::string body = form->encode(key, value, token, std::nullopt, clock_.now().wall);
   for (int tries = 0; tries < kCreateTries; ++tries) {
     const Answer answer = api_.call(request_of(Request::Method::post, path, body), deadline);

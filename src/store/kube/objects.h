@@ -111,6 +111,8 @@ class Objects {
 
  private:
   [[nodiscard]] Result<std::string> path_of(const Form& form, const Key& key) const;
+  /// What is read of a handle that can have no object, because of its name: that (core::Damaged, invalid_argument).
+  [[nodiscard]] static std::optional<Record> cannot_be(const Form& form, const Key& key);
   [[nodiscard]] Result<std::string> path_of(const Form& form, Kind kind) const;
   [[nodiscard]] Result<std::optional<Found>> found_in(const Form& form, const Key& key, const Answer& answer);
   /// One selection of a listing.
