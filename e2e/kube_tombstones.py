@@ -82,6 +82,22 @@ def alone(rig):
         oak.delete(container)
 
 
+def without_kubeconfig(rig):
+    """The way to the register is lost, not the register: a DEL is made up for, and an ADD is to be tried again."""
+    oak, lost = rig.oak, rig.of_nodes.with_suffix(".lost")
+    oak.add("k1")
+    rig.of_nodes.rename(lost)
+    oak.delete("k1")
+    expect_equal(rig.left(), ["k1"], "tombstones without a kubeconfig")
+    refusal = oak.refuse("k2")
+    expect_equal(refusal["code"], 11, f"an ADD without a kubeconfig: {refusal}")
+    expect(str(rig.of_nodes) in refusal["msg"], f"it names the file: {refusal}")
+    lost.rename(rig.of_nodes)
+    oak.add("k3")
+    expect_equal((rig.left(), rig.holders()), ([], ["k3"]), "made up for, and who holds")
+    oak.delete("k3")
+
+
 def with_agent(rig):
     # The agent has its own kubeconfig, as a pod of a DaemonSet has its own account.
     own = rig.world.directory / "agents.kubeconfig"
@@ -119,7 +135,8 @@ def test():
         run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
             "--cooldown-seconds", "0")
         alone(rig)
-        say("a plugin alone leaves tombstones and makes up for them")
+        without_kubeconfig(rig)
+        say("a plugin alone leaves tombstones and makes up for them, without its kubeconfig too")
         with_agent(rig)
         expect(all(kind.startswith("handle_") or kind == "affinity_stale" for kind, _ in findings(world, rig.store)),
                f"croft check: {findings(world, rig.store)}")

@@ -59,9 +59,16 @@ constexpr std::size_t kPasswordBytesMax = 4096;
   return parts.lists != nullptr ? parts.lists(std::move(api)) : std::move(api);
 }
 
-}  // namespace
+/// The register of a cluster is there, whatever file is not that leads to it: nobody may take that for a store that
+/// does not exist, and a DEL by it for done.
+template <class Opened>
+[[nodiscard]] Result<Opened> as_away(Result<Opened> opened) {
+  if (!opened && opened.error().code == ErrorCode::not_found) opened.error().code = ErrorCode::unavailable;
+  return opened;
+}
 
-Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(EtcdPlace place, const Clock& clock,
+                                                              RegistryMaker registry) {
   TRY_VOID(check_secrecy(place));
   std::unique_ptr<store::etcd::Registry> kubernetes;
   if (registry != nullptr) {
@@ -88,10 +95,16 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
   return store::make_etcd_store(std::move(client), clock, random, std::move(kubernetes));
 }
 
+}  // namespace
+
+Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
+  return as_away(open_etcd(std::move(place), clock, registry));
+}
+
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
                                                       const StoreParts& parts, store::OpenMode mode,
                                                       bool only_calicos) {
-  TRY(auto client, kube_client(place, clock, parts));
+  TRY(auto client, as_away(kube_client(place, clock, parts)));
   const ServiceForms services = only_calicos ? nullptr : parts.services;
   const auto lay_out = [group = place.group, only_calicos, services](store::kube::Api& api, store::LayoutCare care,
                                                                      Deadline deadline) -> Result<store::Layout> {
