@@ -29,7 +29,8 @@ class TwoNodes(Story):
         for node in self.nodes:
             wait_for(node.is_ready, f"{node.name} is ready", 120)
         self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/croft-agent", "--timeout=90s", timeout=120)
-        expect_equal(len(self.cluster.get("ippools.crd.projectcalico.org")["items"]), 1, "pools that were made")
+        # By a Job of its own, which nobody above waits for.
+        wait_for(lambda: len(self.cluster.get("ippools.crd.projectcalico.org")["items"]) == 1, "the default pool is made", 90)
 
     def make_routes(self):
         """As a cloud's route table, or whoever makes routes: to each node's blocks."""
