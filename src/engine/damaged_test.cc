@@ -382,5 +382,20 @@ TEST_F(Damaged, WhatTellsOfItPassesOnAsOfWhenACommitIs) {
   EXPECT_EQ(beneath.asked, store::Revision(7));
 }
 
+// A Kubernetes API has no name for some handles (wire/calico/crd.h): nobody can hold anything by them, and a DEL that
+// failed would be asked for again for ever.
+TEST_F(Damaged, AHandleThatTheStoreHasNoPlaceForHoldsNothing) {
+  core::Owner owner{"net", "c_3", "eth0"};
+  store.damage(core::handle_key(core::handle_of(owner)), ErrorCode::invalid_argument);
+  const auto released = release_owner(context, owner);
+  ASSERT_TRUE(released) << released.error().message;
+  EXPECT_TRUE(released->addresses.empty());
+  EXPECT_FALSE(assign(context, request("c_3"))) << "nor can it get any";
+  // A record that is damaged is another matter: somebody holds by it.
+  owner.container_id = "c_4";
+  store.damage(core::handle_key(core::handle_of(owner)), ErrorCode::corrupt);
+  EXPECT_FALSE(release_owner(context, owner));
+}
+
 }  // namespace
 }  // namespace croft::engine

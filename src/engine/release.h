@@ -15,7 +15,8 @@
 
 namespace croft::engine {
 
-/// Releases all that an owner holds. Holding nothing is a success; may be repeated.
+/// Releases all that an owner holds. Holding nothing is a success, as it is for an owner whose handle the store can
+/// have no record of; may be repeated.
 [[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
 
 /// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle).
