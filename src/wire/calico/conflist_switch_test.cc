@@ -36,7 +36,7 @@ TEST(ConflistSwitch, ChangesTheIpamAndNothingElse) {
 }
 
 TEST(ConflistSwitch, TwiceIsOnce) {
-  const auto once = switch_to_croft(kCalicos, "kube:/root/.kube/config");
+  const auto once = switch_to_croft(kCalicos, "kube:/etc/croft/kubeconfig");
   ASSERT_TRUE(once);
   const auto twice = switch_to_croft(once->text, "");
   ASSERT_TRUE(twice);
