@@ -23,9 +23,11 @@ from cni_bridge_ptp import ping_everybody
 from lib import (PLUGINS, CniError, Failure, Plugin, World, expect, expect_equal, main, require_network_namespaces,
                  require_programs, run, say)
 
-FLANNEL_MODULE = "github.com/flannel-io/cni-plugin"
-FLANNEL_VERSION = "v1.9.1-flannel1"
-FLANNEL_CHECKSUM = "h1:+OYvRGf7o1Eipf4w+Gdmk3Wi3JGMWjnQm9t12DooDn0="
+# flannel's plugin as it was before it moved to a module of its own, which not every module proxy gives.
+FLANNEL_MODULE = "github.com/containernetworking/plugins"
+FLANNEL_VERSION = "v0.9.1"
+FLANNEL_CHECKSUM = "h1:FD1tADPls2EEi3flPc2OegIY1M9pUa9r2Quag7HMLV8="
+FLANNEL_PACKAGE = "./plugins/meta/flannel"
 
 SUBNET_ENV = {
     "4": {"FLANNEL_NETWORK": "10.244.0.0/16", "FLANNEL_SUBNET": "10.244.0.1/24", "FLANNEL_MTU": "1450",
@@ -292,7 +294,7 @@ def find_flannel(world):
             return None, f"the module proxy does not give {module}: {reason[0] if reason else 'no answer'}"
         expect_equal(answer["Sum"], FLANNEL_CHECKSUM, f"checksum of {module}")
         target = world.directory / "flannel"
-        done = run("go", "build", "-C", answer["Dir"], "-p", "1", "-mod", "readonly", "-o", target, ".",
+        done = run("go", "build", "-C", answer["Dir"], "-p", "1", "-mod", "readonly", "-o", target, FLANNEL_PACKAGE,
                    env=environment, check=False, timeout=240)
     except subprocess.TimeoutExpired as late:
         return None, f"took too long: {' '.join(str(c) for c in late.cmd[:3])}"

@@ -14,6 +14,7 @@
 #include "engine/inspect.h"
 #include "engine/nodes.h"
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 #include "store/test_commits.h"
 
 namespace croft::engine {
@@ -395,6 +396,20 @@ TEST_F(Damaged, AHandleThatTheStoreHasNoPlaceForHoldsNothing) {
   owner.container_id = "c_4";
   store.damage(core::handle_key(core::handle_of(owner)), ErrorCode::corrupt);
   EXPECT_FALSE(release_owner(context, owner));
+}
+
+// As a store's URL with a certificate and no key: that says nothing of the handle.
+TEST_F(Damaged, AStoreThatRefusesItsOwnConfigurationFreesNothing) {
+  struct Refusing final : store::ForwardingStore {
+    using ForwardingStore::ForwardingStore;
+    [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing&, Deadline) override {
+      return fail(invalid_argument("a certificate and its key, or neither"));
+    }
+  } refusing(store);
+  const Context through{refusing, clock, random};
+  const auto released = release_owner(through, World::request("c1").owner);
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, ErrorCode::invalid_argument);
 }
 
 }  // namespace

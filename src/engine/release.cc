@@ -112,13 +112,9 @@ template <class Decide>
 }  // namespace
 
 Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
-  auto released =
-      release_in_batches(context, core::handle_of(owner), [&](const core::Snapshot& snapshot, const Instant& now) {
-        return core::plan_release_owner(snapshot, owner, now);
-      });
-  // The store has no place for such a handle, so nobody could ever get anything by it.
-  if (!released && released.error().code == ErrorCode::invalid_argument) return core::Released{};
-  return released;
+  return release_in_batches(context, core::handle_of(owner), [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_release_owner(snapshot, owner, now);
+  });
 }
 
 Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id) {

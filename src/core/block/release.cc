@@ -32,11 +32,19 @@ bool is_of_old_form(const Attribute& holder, const std::string& handle_id) {
   return holder.secondary.empty();
 }
 
+/// Whether the store has no place for such a handle, so that nobody could ever get anything by it.
+bool can_never_be(const Snapshot& snapshot, const Key& handle) {
+  const std::optional<Value>* stored = snapshot.find(handle);
+  const Error* why = stored != nullptr && stored->has_value() ? damage_of(**stored) : nullptr;
+  return why != nullptr && why->code == ErrorCode::invalid_argument;
+}
+
 /// Releases the ordinals that `held` finds in the blocks of a handle.
 template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
                                    Held held) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
+    if (can_never_be(snapshot, handle_key(handle_id))) return Plan<Released>{};
     const Handle* handle = reader.get(handle_key(handle_id));
     const PoolTable pools(reader);
     TRY_VOID(reader.ready());

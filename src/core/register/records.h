@@ -106,7 +106,7 @@ struct Namespace {
 /// content nothing is known, but that it is there. Stores give it out and take it from nobody; it never is absence.
 struct Damaged {
   Kind kind = Kind::pool;
-  Error error;  ///< corrupt, newer_version, or refused_by_configuration (encrypted); names the record and the remedy
+  Error error;  ///< corrupt, newer_version, refused_by_configuration (encrypted); invalid_argument: can never be there
   /// The pool or block as Calico has it, where its record is whole and only what Croft keeps beside it is damaged.
   /// Nobody may assign or release by it: cooldown, gateway and what rests are not known.
   std::variant<std::monostate, Pool, Block> whole{};
