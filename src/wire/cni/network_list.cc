@@ -135,7 +135,8 @@ std::string_view ipam_name_of(MainPlugin main) { return main == MainPlugin::flan
 std::string encode_network_list(const NetworkList& list) {
   JsonWriter out;
   out.begin_object();
-  member(out, "cniVersion", "1.0.0");
+  // As kube-flannel's own configuration has it: releases of its plugin up to 0.9.1 speak nothing newer than 0.4.0.
+  member(out, "cniVersion", list.main == MainPlugin::flannel ? "0.3.1" : "1.0.0");
   member(out, "name", list.name);
   out.key("plugins");
   out.begin_array();

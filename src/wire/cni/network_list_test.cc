@@ -75,6 +75,7 @@ TEST(NetworkList, OfOthersMainPlugins) {
   const std::string flannel = encode_network_list(example(MainPlugin::flannel));
   EXPECT_NE(flannel.find(R"("type": "flannel")"), std::string::npos);
   EXPECT_EQ(flannel.find("ipam"), std::string::npos) << "flannel says itself what host-local is asked for";
+  EXPECT_NE(flannel.find(R"("cniVersion": "0.3.1")"), std::string::npos) << "flannel's older releases speak no 1.0.0";
   EXPECT_EQ(ipam_name_of(MainPlugin::flannel), "host-local");
 }
 
