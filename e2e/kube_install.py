@@ -35,10 +35,10 @@ class Host:
             shutil.copy(PLUGINS / plugin, self.bin / plugin)
         self.kubeconfig, self.conflist = self.conf / "croft-kubeconfig", self.conf / "10-croft.conflist"
 
-    def install(self, *options, store=None, main="ptp", prefix=(), programs=None):
+    def install(self, *options, store=None, main="ptp", prefix=(), programs=None, node="oak"):
         store = store or f"kube:{self.world.directory}/kubeconfig-croft-node"
         how = ["--main-plugin", main] if main else []
-        return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", "oak", *how,
+        return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", node, *how,
                                "--cni-bin-dir", programs or self.bin, "--cni-conf-dir", self.conf, "--api-server", self.kube.url, *options],
                               env=own_environment(self.world.directory), capture_output=True, text=True, timeout=60, check=False)
 
@@ -206,7 +206,7 @@ def troubles(world, kube):
     # What the plugin would refuse, each pod of it.
     for name in ("my_net", "net-", "net.", "a..b", "n" * 189, "", "a b", "../x"):
         refused(host, host.install("--network-name", name), 2, "--network-name" if name and name[0] in "mna" and " " not in name else "network name")
-    refused(host, host.install("--node", "Oak_1"), 2, "--node", "Oak_1")
+    refused(host, host.install(node="Oak_1"), 2, "--node", "Oak_1")
     refused(host, host.install("--ipv4-pool", "a", "--ipv4-pool", "Nope!"), 2, "ipam.ipv4_pools[1]", "Nope!")
     refused(host, host.install("--cni-conf-dir-on-host", "net.d"), 2, "--cni-conf-dir-on-host", "absolute")
     expect(not (host.bin / "croft-ipam").exists() and not host.kubeconfig.exists(), "nothing was written by all that")
