@@ -35,10 +35,10 @@ class Host:
             shutil.copy(PLUGINS / plugin, self.bin / plugin)
         self.kubeconfig, self.conflist = self.conf / "croft-kubeconfig", self.conf / "10-croft.conflist"
 
-    def install(self, *options, store=None, main="ptp", prefix=(), programs=None):
+    def install(self, *options, store=None, main="ptp", prefix=(), programs=None, node="oak"):
         store = store or f"kube:{self.world.directory}/kubeconfig-croft-node"
         how = ["--main-plugin", main] if main else []
-        return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", "oak", *how,
+        return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", node, *how,
                                "--cni-bin-dir", programs or self.bin, "--cni-conf-dir", self.conf, "--api-server", self.kube.url, *options],
                               env=own_environment(self.world.directory), capture_output=True, text=True, timeout=60, check=False)
 
@@ -161,7 +161,8 @@ def keeps(world, kube, host):
     log = lambda: (world.directory / "agent.log").read_text()
     host.kubeconfig.unlink()
     wait_for(host.kubeconfig.exists, "a kubeconfig that was deleted comes back", 30)
-    expect("it was not there" in log(), log())
+    # The line comes once the file is there.
+    wait_for(lambda: "it was not there" in log(), "why it was written is told", 30)
     host.node().add("after-deletion")
 
     old = json.loads(host.kubeconfig.read_text())
@@ -175,7 +176,7 @@ def keeps(world, kube, host):
     other["clusters"][0]["cluster"]["server"] = "https://192.0.2.7:6443"
     host.kubeconfig.write_text(json.dumps(other))
     wait_for(lambda: kube.url in host.kubeconfig.read_text(), "an API server that moved is written down", 30)
-    expect("the API server is another" in log(), log())
+    wait_for(lambda: "the API server is another" in log(), "that it moved is told", 30)
     expect_equal(host.kubeconfig.stat().st_mode & 0o777, 0o600, "mode of the kubeconfig")
     token = json.loads(host.kubeconfig.read_text())["users"][0]["user"]["token"]
     expect(token not in log() and token.split(".")[1] not in log(), "a token in the log")
@@ -202,7 +203,13 @@ def troubles(world, kube):
     refused(host, host.install(), 5, "05-cilium.conflist", "--conflist-name")
     (host.conf / "05-cilium.conflist").unlink()
     refused(host, host.install("--plugin-service-account", "nobody"), 4, "serviceaccounts/token")
-    expect(not (host.bin / "croft-ipam").exists(), "nothing was written by all that")
+    # What the plugin would refuse, each pod of it.
+    for name in ("my_net", "net-", "net.", "a..b", "n" * 189, "", "a b", "../x"):
+        refused(host, host.install("--network-name", name), 2, "--network-name" if name and name[0] in "mna" and " " not in name else "network name")
+    refused(host, host.install(node="Oak_1"), 2, "--node", "Oak_1")
+    refused(host, host.install("--ipv4-pool", "a", "--ipv4-pool", "Nope!"), 2, "ipam.ipv4_pools[1]", "Nope!")
+    refused(host, host.install("--cni-conf-dir-on-host", "net.d"), 2, "--cni-conf-dir-on-host", "absolute")
+    expect(not (host.bin / "croft-ipam").exists() and not host.kubeconfig.exists(), "nothing was written by all that")
     # A disk that gets full, and one that can't be written to.
     small = ["unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs -o "$1" tmpfs "$2" || exit 99; cp "$3"/* "$2"; '
              'mount -o "remount,$1" "$2" || exit 99; shift 3; "$@"; code=$?; ls -A "$0" >&2; exit $code', str(host.bin)]
@@ -219,9 +226,64 @@ def troubles(world, kube):
     answer = host.install()
     kube.url = url
     expect_equal(answer.returncode, 4, f"a server that is not there: {answer.stderr}")
-    expect("network configuration is not written" in answer.stderr, answer.stderr)
-    expect(not host.conflist.exists(), "no configuration")
+    expect("nothing was changed" in answer.stderr, answer.stderr)
+    expect(not host.conflist.exists() and not host.kubeconfig.exists() and not (host.bin / "croft-ipam").exists(), "nothing is there")
+    # Of capitals the objects' names have the small ones.
+    done(host.install("--network-name", "My-Net.1"), "a network name with capitals")
+    node = host.node()
+    node.network = "My-Net.1"
+    node.add("capital")
+    node.delete("capital")
     done(host.install(), "once all is well")
+
+
+def files_of(host):
+    """Content, mode and number of all that lies on the node."""
+    return {path: (path.read_bytes(), path.stat().st_mode) for path in [*host.conf.iterdir(), *host.bin.iterdir()]}
+
+
+def keeps_what_works(world, kube, host):
+    """A second installation that fails changes nothing of a node that works."""
+    done(host.install(), "before")
+    node = host.node()
+    node.add("before")
+    other = world.directory / "one-more"
+    other.mkdir()
+    shutil.copy(world.bin / "croft-ipam", other / "croft-ipam")
+    with open(other / "croft-ipam", "ab") as file:
+        file.write(b"\0one more")
+    accounts = "/api/v1/namespaces/croft-system/serviceaccounts"
+    kube.call("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
+    rules = [{"apiGroups": ["ipam.croft.dev"], "resources": ["*"], "verbs": ["get", "list"]}]
+    group = "rbac.authorization.k8s.io"
+    kube.call("POST", f"/apis/{group}/v1/clusterroles", {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "reader"},
+                                                         "rules": rules})
+    kube.call("POST", f"/apis/{group}/v1/clusterrolebindings",
+              {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "reader"},
+               "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "reader"},
+               "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "croft-system"}]})
+    before, url = files_of(host), kube.url
+    in_the_way = host.conf / "20-croft.conflist"
+    in_the_way.mkdir()
+    for options, words in (((), ("nothing was changed",)),
+                           (("--plugin-service-account", "reader"), ("reader", "create, update, delete of ipamblocks.crd.projectcalico.org")),
+                           # Of the network, when all else was ready.
+                           (("--conflist-name", in_the_way.name, "--no-probe"), (str(in_the_way),))):
+        kube.url = url if options else "https://127.0.0.1:9"
+        answer = host.install("--source", str(other), *options)
+        kube.url = url
+        expect(answer.returncode != 0, f"{options}: {answer.stdout}")
+        for word in words:
+            expect(word in answer.stderr, f"{word}: {answer.stderr}")
+        say(f"kept: {answer.stderr.strip()}")
+        in_the_way.rmdir()
+        now = files_of(host)
+        in_the_way.mkdir()
+        expect(now == before, f"all files are as they were after {options}: {sorted(now)}")
+    in_the_way.rmdir()
+    node.add("works")
+    node.delete("works")
+    node.delete("before")
 
 
 def takes_back(host):
@@ -244,6 +306,7 @@ def test():
         upgrades(world, host)
         keeps(world, kube, host)
         troubles(world, kube)
+        keeps_what_works(world, kube, host)
         takes_back(host)
         expect_equal(world.held(operator), {}, "all is given back")
 

@@ -237,6 +237,19 @@ Result<void> replace_file_durably(const std::string& path, std::string_view cont
   return written;
 }
 
+Result<void> write_draft(const std::string& path, std::string_view content, FileMode mode) {
+  auto written = write_new_file(path, content, mode);
+  if (!written) ::unlink(path.c_str());
+  return written;
+}
+
+Result<void> link_file(const std::string& path, const std::string& second) {
+  if (::link(path.c_str(), second.c_str()) != 0) {
+    return fail(system_error("link " + path + " to", second, errno));
+  }
+  return {};
+}
+
 Result<void> rename_durably(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) return fail(system_error("rename " + from + " to", to, errno));
   return sync_directory(directory_of(to));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -81,6 +82,15 @@ enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_al
 /// directory must exist.
 [[nodiscard]] Result<void> replace_file_durably(const std::string& path, std::string_view content,
                                                 FileMode mode = FileMode::for_user);
+
+/// Makes a file with this content durably under a name that nobody else looks at, for rename_durably(): what had the
+/// name is removed before. The directory must exist, and its entry is durable once it was renamed.
+[[nodiscard]] Result<void> write_draft(const std::string& path, std::string_view content,
+                                       FileMode mode = FileMode::for_user);
+
+/// Gives what a path names, symbolic links not followed, a second name. Errors: already_exists, not_found; as
+/// system_error maps them where the file system knows no second names.
+[[nodiscard]] Result<void> link_file(const std::string& path, const std::string& second);
 
 /// Gives a durable file its final name, durably; what had the name is replaced.
 [[nodiscard]] Result<void> rename_durably(const std::string& from, const std::string& to);

@@ -1,8 +1,11 @@
 // croftd install: Croft's files on a node (docs/runbooks/kubernetes-node.md).
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,15 +14,20 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/store_parts.h"
+#include "app/kube_url.h"
 #include "app/open_store.h"
 #include "base/printable.h"
 #include "core/register/affinity.h"
 #include "edge/install/installation.h"
 #include "net/echo.h"
+#include "os/digest.h"
 #include "os/file_lock.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "store/kube/access_review.h"
+#include "store/kube/calico_cluster.h"
 #include "store/store_url.h"
+#include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
 
@@ -91,6 +99,49 @@ class OneAtATime {
   os::FileLock lock_;
 };
 
+/// What an ADD and a DEL need, as croft-plugin has it (deploy/kubernetes/access.yaml). What is Croft's own kind of
+/// objects the plugin uses under its own name alone.
+[[nodiscard]] std::vector<store::kube::NeededRights> rights_of_plugin(wire::calico::ApiGroup group, bool has_own) {
+  const auto of = [&](core::Kind kind, std::vector<std::string_view> verbs) {
+    const auto crd = wire::calico::crd_kind_of(kind, group);
+    return store::kube::NeededRights{crd.group, crd.plural, std::move(verbs)};
+  };
+  std::vector<store::kube::NeededRights> needed{of(core::Kind::pool, {"get", "list"}),
+                                                of(core::Kind::reservation, {"list"}),
+                                                of(core::Kind::ipam_config, {"get"}),
+                                                of(core::Kind::affinity, {"get", "list", "create", "update", "delete"}),
+                                                of(core::Kind::block, {"get", "list", "create", "update", "delete"}),
+                                                of(core::Kind::handle, {"get", "create", "update", "delete"})};
+  if (!has_own) return needed;
+  needed.push_back({"ipam.croft.dev", "crofthighwatermarks", {"get", "create", "update"}});
+  needed.push_back({"ipam.croft.dev", "croftpoolsets", {"get", "list", "create", "update"}});
+  return needed;
+}
+
+/// Who holds what is told by names of objects, which are not of any text. Error: invalid_argument, with the remedy.
+[[nodiscard]] Result<void> check_object_names(const std::string& network, const std::string& node) {
+  const wire::calico::Digests digests{os::sha256, os::sha3_256};
+  // As long as those of all known runtimes.
+  const core::Key handle = core::handle_key(network + "." + std::string(64, '0'));
+  if (!wire::calico::crd_name(handle, digests)) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("--network-name {}: the plugin would refuse every pod, as a Kubernetes API has no place for "
+                    "addresses of a network of this name; give one of letters, digits, '-' and '.', with a "
+                    "letter or digit at both ends and beside each '.', of at most 188 bytes",
+                    net::echo(network)));
+  }
+  const core::Key affinity =
+      core::affinity_key({core::AffinityOwner::Type::host, node}, net::Prefix::parse("10.0.0.0/26").value());
+  if (!wire::calico::crd_name(affinity, digests)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--node {}: the plugin would refuse every pod, as a Kubernetes API has no place for blocks "
+                            "of a node of this name; give the name of the Node object (of a-z, 0-9, '-' and '.')",
+                            net::echo(node)));
+  }
+  return {};
+}
+
 class Install {
  public:
   Install(InstallOptions options, const Daemon& daemon)
@@ -106,17 +157,13 @@ class Install {
     if (options_.dry_run) return dry_run();
     OneAtATime turn(options_.configurations);
     TRY_VOID(turn.begin(daemon_.clock));
-    // Before anything is written: an API that makes no token now would leave half an installation.
     std::string access;
     if (kubeconfig) {
       TRY(access, kubeconfig->text());
     }
-    TRY_VOID(files_.write_programs(plan_));
-    if (kubeconfig) {
-      TRY_VOID(files_.write_kubeconfig(plan_, access));
-      TRY_VOID(probe());
-    }
-    TRY_VOID(files_.write_network(plan_, wire::cni::encode_network_list(options_.network)));
+    const std::string network = wire::cni::encode_network_list(options_.network);
+    auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
+    if (!done) return fail(Error(done.error()).in("nothing was changed on this node"));
     return 0;
   }
 
@@ -160,7 +207,27 @@ class Install {
       network.store = fmt::format("kube:{}/{}", options_.configurations_on_host, kKubeconfigName);
       options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
     }
-    return {};
+    return check_what_the_plugin_reads();
+  }
+
+  /// That the plugin takes what it will be told.
+  [[nodiscard]] Result<void> check_what_the_plugin_reads() const {
+    const std::string& directory = options_.configurations_on_host;
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+    const bool names_it = has_kubeconfig() || options_.network.main == MainPlugin::calico;
+    if (names_it && (!directory.starts_with('/') || std::ranges::any_of(directory, is_control))) {
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("--cni-conf-dir-on-host {}: give an absolute path without control characters, as the node "
+                      "sees it",
+                      net::echo(directory)));
+    }
+    TRY_VOID(wire::cni::check_network_list(options_.network));
+    // What flannel's plugin calls asks no register.
+    const bool asks_register = ipam_name_of(options_.network.main) == kProgram;
+    if (!asks_register || store::scheme_of(options_.network.store) != store::Scheme::kube) return {};
+    TRY_VOID(parse_kube_url(options_.network.store));
+    return check_object_names(options_.network.name, options_.network.node);
   }
 
   [[nodiscard]] Result<void> read_program() {
@@ -188,16 +255,34 @@ class Install {
     return {};
   }
 
-  /// The plugin's own way to the register, before the runtime is told to use it.
-  [[nodiscard]] Result<void> probe() {
+  /// The plugin's own way to the register, with the kubeconfig that it is to get.
+  [[nodiscard]] Result<void> probe(const std::string& kubeconfig) {
     if (options_.skip_probe) return {};
-    const std::string url = "kube:" + options_.kubeconfig.file;
+    const auto there = probe_register("kube:" + kubeconfig);
+    if (there) return {};
+    return fail(there.error().in("the plugin could not work on the register"));
+  }
+
+  [[nodiscard]] Result<void> probe_register(const std::string& url) {
+    const Deadline deadline = Deadline::after(daemon_.clock.now(), kProbeTime);
     // As the plugin opens it: no YAML, no look-up of names.
     TRY(const auto store, open_store(url, store::OpenMode::existing, daemon_.clock));
-    const auto there = store->position(Deadline::after(daemon_.clock.now(), kProbeTime));
-    if (there) return {};
-    return fail(
-        there.error().in("the plugin could not reach the register, so the network configuration is not written"));
+    TRY_VOID(store->position(deadline));
+    TRY(const auto api, open_kube_api(url, daemon_.clock, {}, kProbeTime));
+    TRY(const KubePlace place, parse_kube_url(url));
+    std::optional<wire::calico::ApiGroup> group = place.group;
+    if (!group) {
+      TRY(group, store::kube::discover_calico_group(*api, deadline));
+    }
+    const bool has_own =
+        std::ranges::any_of(plan_.programs, [](const auto& program) { return program.name == kProgram; });
+    auto done = store::kube::check_rights(*api, rights_of_plugin(*group, has_own), deadline);
+    if (done || done.error().code != ErrorCode::permission_denied) return done;
+    done.error().message += fmt::format(
+        " (the service account {}); deploy/kubernetes/access.yaml has an account with all that a plugin needs, "
+        "croft-plugin",
+        options_.kubeconfig.service_account);
+    return done;
   }
 
   [[nodiscard]] Result<int> dry_run() const {
@@ -253,7 +338,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       app.add_subcommand("install", "Put Croft's plugin and its configuration on this node, or take them back");
   command->footer(
       "Programs come first, each in place of the old one at once; the network configuration, which makes the node "
-      "ready, comes last. Run it again at any time: what is there is left as it is.");
+      "ready, comes last. Run it again at any time: what is there is left as it is, and where it fails the node is as "
+      "it was.");
   const auto options = std::make_shared<InstallOptions>();
   command
       ->add_option("--main-plugin", options->main,

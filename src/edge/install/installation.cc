@@ -140,23 +140,106 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   return os::replace_file_durably(record_path(), encode(all));
 }
 
-Result<void> Installation::write_program(const InstallProgram& program) {
+/// Files that change together. What is made under names of drafts is renamed into place in the order in which it was
+/// added, and put back in the other order. Drafts that are left go with it.
+class Installation::Change {
+ public:
+  explicit Change(const std::function<void(const std::string& line)>& tell) : tell_(tell) {}
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  ~Change() {
+    for (const Part& part : parts_) {
+      for (const std::string& path : {draft_of(part.path), kept_of(part.path)})
+        static_cast<void>(os::remove_file_durably(path));
+    }
+  }
+
+  /// To be found by is_draft_of(), should this process be killed.
+  [[nodiscard]] static std::string draft_of(const std::string& path) { return path + ".0.tmp"; }
+
+  /// `line` is told once all is done.
+  [[nodiscard]] Result<void> put(const std::string& path, std::string_view content, os::FileMode mode,
+                                 std::string line) {
+    parts_.push_back({path, mode, std::move(line), true, false, false});
+    TRY_VOID(os::write_draft(draft_of(path), content, mode));
+    return keep(parts_.back());
+  }
+  [[nodiscard]] Result<void> remove(const std::string& path, std::string line) {
+    parts_.push_back({path, os::FileMode::readable_by_all, std::move(line), false, false, false});
+    return keep(parts_.back());
+  }
+  void note(std::string line) { notes_.push_back(std::move(line)); }
+
+  [[nodiscard]] Result<void> apply() {
+    for (Part& part : parts_) {
+      part.was_tried = true;
+      TRY_VOID(part.is_put ? os::rename_durably(draft_of(part.path), part.path) : os::remove_file_durably(part.path));
+    }
+    for (const std::string& line : notes_) tell_(line);
+    for (const Part& part : parts_) tell_(part.line);
+    return {};
+  }
+
+  /// After a failure. What can't be put back either is added to the error.
+  void undo(Error& error) {
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+      if (!part->was_tried) continue;
+      const auto is = part->was_there ? os::rename_durably(kept_of(part->path), part->path) : take_away(part->path);
+      if (!is) error.message += fmt::format("; and {} is not as before: {}", part->path, is.error().message);
+    }
+  }
+
+ private:
+  struct Part {
+    std::string path;
+    os::FileMode mode;
+    std::string line;
+    bool is_put, was_there, was_tried;
+  };
+
+  [[nodiscard]] static std::string kept_of(const std::string& path) { return path + ".1.tmp"; }
+
+  /// Where a rename failed as something else has the name, that stays.
+  [[nodiscard]] static Result<void> take_away(const std::string& path) {
+    TRY(const auto status, os::entry_status(path));
+    if (!status || status->type != os::FileStatus::Type::regular) return {};
+    return os::remove_file_durably(path);
+  }
+
+  [[nodiscard]] static Result<void> keep(Part& part) {
+    TRY(const auto status, os::entry_status(part.path));
+    if (!status) return {};
+    const std::string kept = kept_of(part.path);
+    TRY_VOID(os::remove_file_durably(kept));
+    if (!os::link_file(part.path, kept)) {  // not on every file system
+      TRY(const std::string content, os::read_file(part.path, kProgramBytesMax));
+      TRY_VOID(os::write_draft(kept, content, part.mode));
+    }
+    part.was_there = true;
+    return {};
+  }
+
+  const std::function<void(const std::string& line)>& tell_;
+  std::vector<Part> parts_;
+  std::vector<std::string> notes_;
+};
+
+Result<void> Installation::draft_program(const InstallProgram& program, const InstallRecord& ours,
+                                         Change& change) const {
   const std::string path = in(place_.programs, program.name);
   TRY(const auto before, content_of(path, kProgramBytesMax));
   if (before && *before == program.content) {
-    tell_(fmt::format("{} is this version already", path));
+    change.note(fmt::format("{} is this version already", path));
     return {};
   }
-  TRY(const InstallRecord ours, record());
   const bool is_anothers = before && !is_recorded(ours, Kind::program, program.name, digest_of(*before));
   if (is_anothers) {
     const std::string kept = path + std::string(kBeforeCroft);
-    TRY_VOID(os::replace_file_durably(kept, *before, os::FileMode::executable_by_all));
-    tell_(fmt::format("{} was another's: kept as {}", path, kept));
+    TRY_VOID(change.put(kept, *before, os::FileMode::executable_by_all,
+                        fmt::format("{} was another's: kept as {}", path, kept)));
   }
-  TRY_VOID(os::replace_file_durably(path, program.content, os::FileMode::executable_by_all));
-  tell_(fmt::format("{} {}", path, before ? "replaced" : "written"));
-  return {};
+  return change.put(path, program.content, os::FileMode::executable_by_all,
+                    fmt::format("{} {}", path, before ? "replaced" : "written"));
 }
 
 Result<void> Installation::remove_drafts(const InstallRecord& record) const {
@@ -180,39 +263,53 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
   return remove(place_.configurations, others);
 }
 
-Result<void> Installation::write_programs(const InstallPlan& plan) {
-  TRY_VOID(add_to_record(plan, {}));
+Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+                                 const InstallRecord& before, Change& change) {
+  TRY_VOID(add_to_record(plan, texts.network));
   TRY(const InstallRecord all, record());
   TRY_VOID(remove_drafts(all));
-  for (const InstallProgram& program : plan.programs) TRY_VOID(write_program(program));
-  return {};
-}
-
-Result<void> Installation::write_kubeconfig(const InstallPlan& plan, std::string_view content) {
-  const std::string path = in(place_.configurations, plan.kubeconfig_name);
-  TRY_VOID(os::replace_file_durably(path, content));
-  tell_(fmt::format("{} written", path));
-  return {};
-}
-
-Result<void> Installation::write_network(const InstallPlan& plan, std::string_view content) {
-  const std::string path = in(place_.configurations, plan.network_name);
-  TRY(const InstallRecord before, record());
-  TRY_VOID(add_to_record(plan, content));
-  TRY(const auto is, content_of(path, kNetworkBytesMax));
-  if (is && *is == content) {
-    tell_(fmt::format("{} is as it should be", path));
-  } else {
-    TRY_VOID(os::replace_file_durably(path, content, os::FileMode::readable_by_all));
-    tell_(fmt::format("{} written: pods of this node get their addresses from Croft", path));
+  for (const InstallProgram& program : plan.programs) TRY_VOID(draft_program(program, all, change));
+  if (!plan.kubeconfig_name.empty()) {
+    const std::string path = in(place_.configurations, plan.kubeconfig_name);
+    TRY_VOID(change.put(path, texts.kubeconfig, os::FileMode::for_user, fmt::format("{} written", path)));
+  }
+  if (!plan.network_name.empty()) {
+    const std::string path = in(place_.configurations, plan.network_name);
+    TRY(const auto is, content_of(path, kNetworkBytesMax));
+    if (is && *is == texts.network) {
+      change.note(fmt::format("{} is as it should be", path));
+    } else {
+      TRY_VOID(change.put(path, texts.network, os::FileMode::readable_by_all,
+                          fmt::format("{} written: pods of this node get their addresses from Croft", path)));
+    }
   }
   // Of an earlier installation, under another name: two would be confusing at best.
   for (const Entry& entry : before.entries) {
-    if (entry.kind != Kind::network || entry.name == plan.network_name) continue;
-    TRY_VOID(os::remove_file_durably(in(place_.configurations, entry.name)));
-    tell_(fmt::format("{} of an earlier installation removed", in(place_.configurations, entry.name)));
+    if (plan.network_name.empty() || entry.kind != Kind::network || entry.name == plan.network_name) continue;
+    const std::string path = in(place_.configurations, entry.name);
+    TRY(const auto status, os::entry_status(path));
+    if (!status) continue;
+    TRY_VOID(change.remove(path, fmt::format("{} of an earlier installation removed", path)));
   }
-  return {};
+  if (!plan.kubeconfig_name.empty()) {
+    TRY_VOID(probe(Change::draft_of(in(place_.configurations, plan.kubeconfig_name))));
+  }
+  return change.apply();
+}
+
+Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe) {
+  TRY(const InstallRecord before, record());
+  TRY(const auto record_before, content_of(record_path(), wire::kInstallRecordBytesMax));
+  Change change(tell_);
+  auto done = apply(plan, texts, probe, before, change);
+  if (done) return {};
+  Error error = done.error();
+  change.undo(error);
+  // Last: what it names too much does no harm.
+  const auto is =
+      record_before ? os::replace_file_durably(record_path(), *record_before) : os::remove_file_durably(record_path());
+  if (!is) error.message += fmt::format("; and {} is not as before: {}", record_path(), is.error().message);
+  return fail(std::move(error));
 }
 
 Result<void> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {

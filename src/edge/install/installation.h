@@ -11,7 +11,8 @@
 
 // Croft's files on a node. A runtime calls a node ready as soon as it finds a network configuration, and runs what that
 // names; so the programs come first, each by a rename, which a busy file is no obstacle to and an older running one is
-// not cut by, and the configuration comes last. A record beside it says what was written.
+// not cut by, and the configuration comes last. A record beside it says what was written. An installation that fails
+// leaves the node as it was.
 namespace croft::edge {
 
 /// A plugin that was there before and is another's is kept under its name with this behind it.
@@ -37,6 +38,14 @@ struct InstallPlan {
   std::string network_name;         ///< of the configuration's file; empty: none is written
 };
 
+struct InstallTexts {
+  std::string_view kubeconfig;  ///< a secret: its user alone may read the file
+  std::string_view network;
+};
+
+/// Whether the plugin can work with the kubeconfig at a path.
+using InstallProbe = std::function<Result<void>(const std::string& kubeconfig)>;
+
 /// One node's. Not safe to use by two processes at once: the later one's files count.
 class Installation {
  public:
@@ -51,13 +60,12 @@ class Installation {
   /// permission_denied, storage_full, of either; those of the record.
   [[nodiscard]] Result<void> check(const InstallPlan& plan) const;
 
-  /// Writes what is to be written into the record, then the programs; what installations that were killed have left
-  /// goes. What is there already is left as it is. Errors: of the files: whatever was not replaced yet is as it was.
-  [[nodiscard]] Result<void> write_programs(const InstallPlan& plan);
-  /// In place of what is there, at once and durably; its user alone may read it.
-  [[nodiscard]] Result<void> write_kubeconfig(const InstallPlan& plan, std::string_view content);
-  /// The last step.
-  [[nodiscard]] Result<void> write_network(const InstallPlan& plan, std::string_view content);
+  /// All of it, or nothing. First everything is made under names that no runtime looks at, and `probe` is called with
+  /// the path of the new kubeconfig there (not where the plan has none). Then it is renamed into place: programs, the
+  /// kubeconfig, and the network last. Where something fails, what was renamed is put back, the record too, so that a
+  /// node that worked goes on working. What installations that were killed have left goes. What is there already is
+  /// left as it is. Errors: of the files, of `probe`; one that names what could not be put back either.
+  [[nodiscard]] Result<void> write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe);
 
   /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. A
   /// program that somebody has replaced since is left; one that was there before comes back. Nothing was installed: a
@@ -66,11 +74,16 @@ class Installation {
 
  private:
   [[nodiscard]] Result<wire::InstallRecord> record() const;
+  class Change;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
+  /// All under draft names, then the probe, then the renames.
+  [[nodiscard]] Result<void> apply(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe,
+                                   const wire::InstallRecord& before, Change& change);
   /// What processes that were killed have left: programs of ten megabytes, tokens. One that an agent is writing just
   /// now it writes again.
   [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;
-  [[nodiscard]] Result<void> write_program(const InstallProgram& program);
+  [[nodiscard]] Result<void> draft_program(const InstallProgram& program, const wire::InstallRecord& ours,
+                                           Change& change) const;
   [[nodiscard]] Result<void> take_back_program(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
   [[nodiscard]] std::string record_path() const;

@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +20,10 @@ using testing::IsEmpty;
 
 class InstallationTest : public testing::Test {
  protected:
-  InstallationTest() {
+  InstallationTest() { begin(); }
+  void begin() const {
+    std::filesystem::remove_all(programs_);
+    std::filesystem::remove_all(configurations_);
     EXPECT_TRUE(os::make_directories(programs_) && os::make_directories(configurations_));
     write("bin/ptp",
           "\x7f"
@@ -37,11 +43,50 @@ class InstallationTest : public testing::Test {
   [[nodiscard]] InstallPlan plan(std::string_view program, const std::string& network = "10-croft.conflist") const {
     return {{{"croft-ipam", program}}, {"ptp"}, "croft-kubeconfig", network};
   }
-  Result<void> install(const InstallPlan& plan, const std::string& network = "{}") {
+  Result<void> install(
+      const InstallPlan& plan, const std::string& network = "{}", const std::string& kubeconfig = "secret",
+      const InstallProbe& probe = [](const std::string&) { return Result<void>(); }) {
     TRY_VOID(installation_.check(plan));
-    TRY_VOID(installation_.write_programs(plan));
-    TRY_VOID(installation_.write_kubeconfig(plan, "secret"));
-    return installation_.write_network(plan, network);
+    return installation_.write(plan, {kubeconfig, network}, probe);
+  }
+  /// What lies in both directories, with content and mode.
+  [[nodiscard]] std::map<std::string, std::string> everything() const {
+    std::map<std::string, std::string> all;
+    for (const std::string directory : {"bin/", "net.d/"}) {
+      const auto names = os::list_directory(scratch_.file(directory), 100).value();
+      for (const std::string& name : names) {
+        all[directory + name] = read(directory + name) + " " + std::to_string(mode(directory + name));
+      }
+    }
+    return all;
+  }
+
+  void fails_at(const std::string& in_the_way, bool is_there) {
+    begin();
+    write("bin/host-local", "theirs");
+    if (is_there) {
+      ASSERT_TRUE(install(plan("v1"), "{}", "old"));
+    }
+    // A directory that is not empty takes the name as the probe is made: no rename goes there.
+    const auto block = [&](const std::string&) -> Result<void> {
+      std::filesystem::remove(scratch_.file(in_the_way));
+      EXPECT_TRUE(os::make_directories(scratch_.file(in_the_way + "/x")));
+      return {};
+    };
+    std::map<std::string, std::string> before = everything();
+    InstallPlan both = plan("v2", "20-croft.conflist");
+    both.programs.push_back({"host-local", "v2"});
+    const auto done = install(both, "[]", "new", block);
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().message, HasSubstr(in_the_way));
+    std::filesystem::remove_all(scratch_.file(in_the_way));
+    auto after = everything();
+    before.erase(in_the_way);
+    after.erase(in_the_way);
+    EXPECT_EQ(after, before);
+    told_.clear();
+    ASSERT_TRUE(install(both, "[]", "new")) << "once nothing is in the way";
+    EXPECT_EQ(read("bin/croft-ipam") + read("bin/host-local") + read("net.d/croft-kubeconfig"), "v2v2new");
   }
 
   os::ScratchDirectory scratch_;
@@ -176,6 +221,50 @@ TEST_F(InstallationTest, WhatKilledInstallationsLeftGoes) {
   EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("notes.1.tmp"));
   EXPECT_THAT(os::list_directory(programs_, 10).value(),
               testing::UnorderedElementsAre("ptp", "ptp.77.tmp", "croft-ipam.x.tmp", "croft-ipam..tmp"));
+}
+
+/// A node that works goes on with what it has when a second installation can't work.
+TEST_F(InstallationTest, AProbeThatFailsChangesNothing) {
+  const auto refuse = [&](const std::string& kubeconfig) -> Result<void> {
+    EXPECT_EQ(os::read_file(kubeconfig, 100).value(), "new") << "it is tried before it is in its place";
+    EXPECT_EQ(std::filesystem::status(kubeconfig).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    return fail(ErrorCode::unavailable, "no server");
+  };
+  for (const bool is_there : {false, true}) {
+    write("bin/host-local", "theirs");
+    if (is_there) {
+      ASSERT_TRUE(install(plan("v1"), "{}", "old"));
+    }
+    const auto before = everything();
+    InstallPlan both = plan("v2", "20-croft.conflist");
+    both.programs.push_back({"host-local", "v2"});
+    told_.clear();
+    const auto done = install(both, "[]", "new", refuse);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().message, "no server");
+    EXPECT_EQ(everything(), before);
+    EXPECT_THAT(told_, IsEmpty()) << "nothing was done";
+  }
+}
+
+/// Whichever rename it is that fails: what went before is put back.
+TEST_F(InstallationTest, AFailureInTheMiddleLeavesTheNodeAsItWas) {
+  for (const bool is_there : {false, true}) {
+    for (const char* in_the_way : {"bin/croft-ipam", "bin/host-local.before-croft", "bin/host-local",
+                                   "net.d/croft-kubeconfig", "net.d/20-croft.conflist"}) {
+      SCOPED_TRACE(in_the_way);
+      fails_at(in_the_way, is_there);
+    }
+  }
+}
+
+TEST_F(InstallationTest, WithoutAKubeconfigNothingIsProbed) {
+  InstallPlan wanted = plan("v1");
+  wanted.kubeconfig_name.clear();
+  ASSERT_TRUE(install(wanted, "{}", "", [](const std::string&) { return fail(ErrorCode::internal, "probed"); }));
+  EXPECT_EQ(read("net.d/croft-kubeconfig"), "(not_found)");
+  EXPECT_EQ(read("net.d/10-croft.conflist"), "{}");
 }
 
 TEST_F(InstallationTest, AnotherNameTakesThePlaceOfTheOld) {

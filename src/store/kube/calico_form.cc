@@ -131,6 +131,8 @@ class CalicoForm final : public Form {
     }
     Error error = std::move(value).error();
     if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
+    // Nothing is damaged: the name is another's, and so this one holds nothing.
+    if (stored.is_taken) error.code = ErrorCode::invalid_argument;
     error.message = with_record_named(std::move(error.message), stored.record.key);
     stored.record.value = core::Damaged{kind, std::move(error), {}};
     return stored;
@@ -191,6 +193,14 @@ class CalicoForm final : public Form {
     stored.is_deleted = found->is_deleted && kind != Kind::block;
     if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
     const auto name = object_name(*found->key);
+    if (kind == Kind::handle && key != nullptr && *key != *found->key && name && *name == meta.name) {
+      stored.is_taken = true;
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("handle {} can have no object in Kubernetes while {} has one: their names are told apart "
+                              "by upper case only, and are the same there ({}); give the network or the container "
+                              "another name",
+                              net::echo(key->name), net::echo(found->key->name), object_text(kind, meta.name)));
+    }
     if (!name || *name != meta.name || (key != nullptr && *key != *found->key)) {
       return fail(ErrorCode::corrupt, fmt::format("{}: its spec is that of {}", text, net::echo(found->key->name)));
     }

@@ -29,6 +29,8 @@ struct Stored {
   Basis basis;
   /// It is marked as deleted: nobody may take it for a record, and whoever meets it may delete it.
   bool is_deleted = false;
+  /// It is a handle of another name, which is told from the one that was asked for by upper case only.
+  bool is_taken = false;
 };
 
 /// Objects of some kinds. One of Croft's own kinds, one of Calico's; a store has both.

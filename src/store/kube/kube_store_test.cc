@@ -261,6 +261,52 @@ TEST_F(MarkedBlock, OfOneThatCooledAndHasAFinalizerIsObeyed) {
   EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
 }
 
+/// Read as damaged, because of its name: a DEL of it ends (core/block/release.h), and nothing is written under it.
+TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
+  os::SystemClock clock;
+  KubeBackend<ApiGroup::crd_v1> backend;
+  const auto store = backend.open();
+  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+  const auto put = [&](const std::string& id) {
+    const Write write{core::handle_key(id), core::Handle{id, {{"10.0.0.0/26", 1}}, false, {}}, Condition::if_absent()};
+    return store->commit({&write, 1}, WriteToken{{1}}, soon());
+  };
+  ASSERT_TRUE(put("net.Abc"));
+  for (const std::string& id :
+       {std::string("my_net.c"), std::string("net.a.b_c"), std::string("net.c-"), std::string("net.c."),
+        std::string("net.a..b"), "net." + std::string(250, 'c'), std::string("net.abc"), std::string("net.ABC")}) {
+    SCOPED_TRACE(id);
+    const bool is_twin = id == "net.abc" || id == "net.ABC";
+    core::Missing wanted;
+    wanted.records = {core::handle_key("net.Abc"), core::handle_key(id), core::handle_key("net.zz")};
+    const auto read = store->read(wanted, soon());
+    ASSERT_TRUE(read) << read.error().message;
+    std::size_t at = 0;
+    for (const Key& key : wanted.records) {
+      const auto& record = read->records[at++];
+      ASSERT_EQ(record.has_value(), key.name != "net.zz");
+      if (!record) continue;
+      const auto* damaged = std::get_if<core::Damaged>(&record->value);
+      ASSERT_EQ(damaged != nullptr, key.name == id);
+      if (damaged == nullptr) continue;
+      EXPECT_EQ(damaged->error.code, ErrorCode::invalid_argument);
+      EXPECT_NE(damaged->error.message.find("can have no object in Kubernetes"), std::string::npos);
+      EXPECT_EQ(damaged->error.message.find("net.Abc") != std::string::npos, is_twin) << damaged->error.message;
+    }
+    const auto alone = store->get(core::handle_key(id), soon());
+    ASSERT_TRUE(alone && *alone);
+    EXPECT_TRUE(std::holds_alternative<core::Damaged>((*alone)->value));
+    EXPECT_FALSE(put(id));
+  }
+  const auto kept = store->get(core::handle_key("net.Abc"), soon());
+  ASSERT_TRUE(kept && *kept);
+  EXPECT_TRUE(std::holds_alternative<core::Handle>((*kept)->value));
+  // Once the one is gone the other can be.
+  const Write gone{core::handle_key("net.Abc"), std::nullopt, Condition::if_revision((*kept)->revision)};
+  ASSERT_TRUE(store->commit({&gone, 1}, WriteToken{{2}}, soon()));
+  EXPECT_TRUE(put("net.abc"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,
                          testing::Values(BackendCase{"crd.projectcalico.org/v1",
                                                      [] { return std::make_unique<KubeBackend<ApiGroup::crd_v1>>(); }},

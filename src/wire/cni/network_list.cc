@@ -3,6 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "net/echo.h"
+#include "wire/cni/config.h"
+#include "wire/cni/network.h"
+#include "wire/json/document.h"
 #include "wire/json/writer.h"
 
 namespace croft::wire::cni {
@@ -163,6 +170,44 @@ std::string encode_network_list(const NetworkList& list) {
   out.end_array();
   out.end_object();
   return std::move(out).take() + "\n";
+}
+
+Result<void> check_network_list(const NetworkList& list) {
+  const auto refusal = [](const Error& error) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
+                            error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details)));
+  };
+  const auto whole = parse_json(encode_network_list(list));
+  if (!whole) {  // a text that is no UTF-8
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("the network configuration would be no JSON: {}", whole.error().message));
+  }
+  // As libcni makes it: the plugin's own members, and the list's name and version.
+  JsonWriter out;
+  out.begin_object();
+  for (auto part = whole->root().first_child(); part; part = part->next_sibling()) {
+    if (part->key() != "plugins") {
+      out.key(part->key());
+      copy_json(out, *part);
+      continue;
+    }
+    const auto first = part->first_child();
+    CROFT_ASSERT(first.has_value());
+    for (auto member = first->first_child(); member; member = member->next_sibling()) {
+      out.key(member->key());
+      copy_json(out, *member);
+    }
+  }
+  out.end_object();
+  auto config = parse_network_config(std::move(out).take());
+  if (!config) return refusal(config.error());
+  const auto network = read_network(*std::move(config));
+  if (!network) return refusal(network.error());
+  if (list.main == MainPlugin::flannel) return {};
+  const auto read = decode_network_config(*network, "", needs_of(Command::add));
+  if (!read) return refusal(read.error());
+  return {};
 }
 
 bool is_network_file(std::string_view name) {

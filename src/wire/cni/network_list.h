@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 namespace croft::wire::cni {
 
 /// The plugin that gives a pod its interface, which is not Croft's part.
@@ -46,6 +48,11 @@ struct NetworkList {
 
 /// The file's text (CNI 1.0.0, network configuration lists), indented, with a line break behind it.
 [[nodiscard]] std::string encode_network_list(const NetworkList& list);
+
+/// Reads what encode_network_list() makes as Croft's plugin will when the runtime calls it with that, so that no node
+/// gets a configuration with which each of its pods fails. Of flannel's, whose plugin makes Croft's configuration, only
+/// the name. Error: invalid_argument with the plugin's own words.
+[[nodiscard]] Result<void> check_network_list(const NetworkList& list);
 
 /// Whether a runtime takes a file of this name for a network configuration: `.conf`, `.conflist`, `.json` (libcni,
 /// ConfFiles). It takes the first by name, bytewise.

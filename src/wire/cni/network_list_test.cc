@@ -50,6 +50,39 @@ TEST(NetworkList, OfPtp) {
 )");
 }
 
+/// Each of these was written once, and then no pod of the node had an address.
+TEST(NetworkList, WhatThePluginWouldRefuseIsRefused) {
+  for (const auto& known : kMainPlugins) EXPECT_TRUE(check_network_list(example(known.plugin))) << known.text;
+  const auto refusal = [](auto change, MainPlugin main = MainPlugin::bridge) {
+    NetworkList list = example(main);
+    change(list);
+    const auto checked = check_network_list(list);
+    EXPECT_TRUE(checked || checked.error().code == ErrorCode::invalid_argument);
+    return checked ? "" : checked.error().message;
+  };
+  const std::string begin = "Croft's plugin would refuse the network configuration: ";
+  for (const auto& known : kMainPlugins) {
+    EXPECT_EQ(refusal([](auto& list) { list.name = ""; }, known.plugin), begin + "missing network name");
+    for (const char* name : {"../x", "a b", "x\x1b[31m"}) {
+      const std::string text = refusal([&](auto& list) { list.name = name; }, known.plugin);
+      EXPECT_EQ(text.find(begin + "invalid characters found in network name"), 0U) << text;
+      EXPECT_EQ(text.find('\x1b'), text.npos);
+    }
+  }
+  EXPECT_NE(refusal([](auto& list) { list.name = "\xff"; }), "");
+  for (const char* pool : {"", "Nope!"}) {
+    EXPECT_NE(refusal([&](auto& list) {
+                list.pools_v4 = {"a", pool};
+              }).find("ipam.ipv4_pools[1]: pool name"),
+              std::string::npos);
+    EXPECT_NE(refusal([&](auto& list) { list.pools_v6 = {pool}; }).find("ipam.ipv6_pools[0]: pool name"),
+              std::string::npos);
+  }
+  const std::string store = refusal([](auto& list) { list.store = "kube:/etc/\x1b[31m/croft-kubeconfig"; });
+  EXPECT_NE(store.find("ipam.store"), std::string::npos) << store;
+  EXPECT_EQ(store.find('\x1b'), store.npos);
+}
+
 TEST(NetworkList, SaysPoolsAndMtuWhereTheyAreSaid) {
   NetworkList list = example(MainPlugin::bridge);
   list.pools_v4 = {"a", "b"};
