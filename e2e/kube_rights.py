@@ -697,6 +697,32 @@ def takes_ranges_back(user):
         without_ranges(rig)
 
 
+@work("croft-controller", "the status of pools and node ranges", alone=True)
+def tells_of_pools(user):
+    rig, name = user.rig, f"n-{user.tag}"
+    own = "/apis/ipam.croft.dev/v1alpha1"
+    pool = crowded(rig, user.tag)
+    without_ranges(rig)
+    make_node(rig, name)
+    rig.kube.call("POST", f"{own}/croftpools", {"apiVersion": "ipam.croft.dev/v1alpha1", "kind": "CroftPool",
+                                                "metadata": {"name": f"none-{user.tag}"}, "spec": {"pool": f"none-{user.tag}"}})
+    process, text = user.daemon("controller", *range_flags(), "--interval", "1s", "--status-interval", "100ms", "--leader-elect=false")
+    status = lambda kind, name: next((item.get("status") for item in rig.kube.call("GET", f"{own}/{kind}")["items"]
+                                      if item["metadata"]["name"] == name), None)
+    there = lambda: {item["metadata"]["name"] for item in rig.kube.call("GET", f"{own}/croftpools")["items"]}
+    try:
+        user.until(lambda: f"none-{user.tag}" not in there(), text, "what shows no pool goes")
+        user.until(lambda: status("croftpools", pool), text, "the pool is shown")
+        user.until(lambda: status("croftnoderangesets", "default"), text, "node ranges are shown")
+    finally:
+        process.kill()
+        process.wait()
+        for one in there() & {f"none-{user.tag}", pool}:
+            rig.kube.call("DELETE", f"{own}/croftpools/{one}")
+        rig.kube.call("DELETE", f"/api/v1/nodes/{name}")
+        without_ranges(rig)
+
+
 def mending(user, act):
     """A Service without its IPAddress."""
     kube, name = user.rig.kube, f"svc-{user.tag}-{next(user.rig.numbers_of_logs)}"

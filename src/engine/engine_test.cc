@@ -66,6 +66,30 @@ TEST_F(Engine, EveryAssignableAddressIsHandedOutOnceThenTheRefusalExplains) {
   EXPECT_THAT(add("late"), HasSubstr("the first cooling one is free again at 2026-01-15T10:00:30Z"));
 }
 
+/// The numbers of look(), read another way.
+TEST_F(Engine, HowFullPoolsAre) {
+  pool("a", "10.1.0.0/24", 28);
+  pool("b", "fd00::/64", 122);
+  for (int i = 0; i < 20; ++i) add("c" + std::to_string(i));
+  EXPECT_EQ(del("c3"), 1U);
+  const auto overview = look(context).value();
+  const auto fills = fill_of_pools(context).value();
+  ASSERT_EQ(fills.size(), 2U);
+  for (std::size_t i = 0; i < fills.size(); ++i) {
+    const PoolView& view = overview.pools[i];
+    EXPECT_EQ(fills[i].pool, view.pool);
+    EXPECT_EQ(fills[i].capacity, view.usage.size);
+    EXPECT_EQ(fills[i].held, view.usage.held);
+    EXPECT_EQ(fills[i].cooling, view.usage.cooling);
+    EXPECT_EQ(fills[i].reserved, view.usage.reserved) << fills[i].reserved.to_string();
+    EXPECT_EQ(fills[i].free(), view.usage.free());
+    EXPECT_EQ(fills[i].blocks, view.blocks.size());
+  }
+  EXPECT_EQ(fills[0].held, 19U);
+  EXPECT_EQ(fills[0].cooling, 1U);
+  EXPECT_EQ(fills[0].blocks, 2U);
+}
+
 TEST_F(Engine, OtherNodesBlocksAreNamedInTheRefusal) {
   pool("a", "10.1.0.0/28", 29);
   EXPECT_THAT(add("c1", "node-a"), StartsWith("10.1."));

@@ -269,6 +269,30 @@ Result<Overview> look(const Context& context) {
   return overview;
 }
 
+Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
+  TRY(const Frame frame, Frame::read(context));
+  const Instant now = context.clock.now();
+  std::vector<core::PoolFill> pools;
+  std::map<std::string, std::size_t> index;
+  for (const core::Pool& pool : frame.pools()) {
+    index[pool.name] = pools.size();
+    pools.push_back({pool, net::Count::of(pool.cidr), 0, 0, frame.reserved_in(pool.cidr), 0});
+  }
+  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
+    const BlockView view = view_of(frame, block, now);
+    const auto found = index.find(view.pool);
+    if (found == index.end()) return;
+    core::PoolFill& pool = pools[found->second];
+    ++pool.blocks;
+    pool.held += view.usage.held;
+    pool.cooling += view.usage.cooling;
+    if (!pool.pool.cidr.contains(view.block.cidr)) return;
+    pool.reserved -= frame.reserved_in(view.block.cidr);
+    pool.reserved += view.usage.reserved;
+  }));
+  return pools;
+}
+
 bool AddressView::borrowed() const {
   return state == core::AddressState::held && !node.empty() && (!block_owner || block_owner->name != node);
 }

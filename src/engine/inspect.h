@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/audit/pool_status.h"
 #include "core/register/block.h"
 #include "core/register/pool.h"
 #include "engine/transact.h"
@@ -90,6 +91,10 @@ struct Overview {
   std::vector<BlockView> stray_blocks;
 };
 [[nodiscard]] Result<Overview> look(const Context& context);
+
+/// How full each pool is, ascending by name: the numbers of look(), without its blocks, one page of which at a time is
+/// in memory.
+[[nodiscard]] Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context);
 
 /// One block. Error: not_found.
 [[nodiscard]] Result<BlockView> show_block(const Context& context, const net::Prefix& cidr);

@@ -18,6 +18,7 @@
 #include "app/croftd/log_format.h"
 #include "app/croftd/node_ranges.h"
 #include "app/croftd/service_ranges.h"
+#include "app/croftd/shown_status.h"
 #include "app/croftd/store_parts.h"
 #include "app/croftd/sweep_output.h"
 #include "app/open_store.h"
@@ -32,6 +33,7 @@
 #include "store/kube/events.h"
 #include "store/kube/node_cidrs.h"
 #include "store/kube/pod_list.h"
+#include "store/kube/status_board.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -46,6 +48,8 @@ constexpr milliseconds kIntervalMin{1};
 constexpr std::chrono::seconds kPageTime{15};
 /// Between two Events of one reason about one object: an API server keeps one for an hour.
 constexpr std::chrono::hours kEventInterval{1};
+/// Between two rounds of writing how full pools are.
+constexpr milliseconds kStatusInterval = std::chrono::minutes(1);
 
 struct ControllerOptions {
   std::string store_url;
@@ -60,6 +64,7 @@ struct ControllerOptions {
   bool repair_service_ranges = false;
   std::string service_node_port_range;
   std::string metrics_bind_address;
+  std::int64_t status_interval_ms = kStatusInterval.count();
   LeaderElectionFlags leader_election;
 };
 
@@ -104,6 +109,7 @@ struct ClusterParts {
   std::unique_ptr<engine::PodSource> pods;
   std::unique_ptr<engine::NodeCidrs> cidrs;
   std::unique_ptr<store::kube::Events> events;
+  std::unique_ptr<store::kube::StatusBoard> board;
 };
 
 /// The store, its source of facts, and what the looks so far have left.
@@ -125,7 +131,9 @@ class Controller {
         health_(daemon.clock),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get(),
                      cluster_.events.get()),
-        service_ranges_(context_, log_, metrics_, cluster_.events.get()) {
+        service_ranges_(context_, log_, metrics_, cluster_.events.get()),
+        shown_status_(context_, log_, cluster_.board.get(), milliseconds(options.status_interval_ms),
+                      options.allocate_node_cidrs) {
     log_.set_formatter(std::make_unique<LogFormat>("controller"));
     sweep_options_.settings.grace = milliseconds(options.grace_ms);
     sweep_options_.dry_run = options.dry_run;
@@ -218,7 +226,14 @@ class Controller {
         health_.set("collector", done ? std::string() : done.error().message);
         next_pass = now() + interval();
       }
-    } while (!daemon_.stop.wait_for(std::max(std::min(next_pass, next_repair) - now(), nanoseconds(0))));
+      const bool leads = election_ == nullptr || election_->leads_in(*term);
+      if (leads && now() >= shown_status_.due()) {
+        health_.begin_work();
+        shown_status_.show();
+        health_.end_work();
+      }
+    } while (!daemon_.stop.wait_for(
+        std::max(std::min({next_pass, next_repair, shown_status_.due()}) - now(), nanoseconds(0))));
     log_.info("told to stop");
     return static_cast<int>(edge::ExitCode::fine);
   }
@@ -303,6 +318,7 @@ class Controller {
   bool node_ranges_ready_ = false;
   bool ranges_held_back_ = false;  ///< in the last pass
   ServiceRanges service_ranges_;
+  ShownStatus shown_status_;
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 
@@ -338,6 +354,12 @@ class Controller {
   if (options.allocate_node_cidrs) {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     parts.cidrs = std::make_unique<ClusterNodes>(std::move(api), daemon.clock);
+  }
+  // Who looks once leads nobody, and the next one shows it.
+  if (options.status_interval_ms > 0 && !options.once && !options.dry_run) {
+    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
+    parts.board =
+        std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock, store::kube::StatusBoard::Options{});
   }
   const bool tells = (options.allocate_node_cidrs || options.repair_service_ranges) && !options.dry_run;
   if (tells) {
@@ -416,6 +438,14 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
         const auto address = edge::MetricsAddress::parse(text);
         return address ? std::string() : address.error().message;
       });
+  command
+      ->add_option("--status-interval", options->status_interval_ms,
+                   "On a Kubernetes API: time between two rounds of writing how full pools and node ranges are "
+                   "(`kubectl get croftpools`); only what has changed is written; 0s turns it off")
+      ->transform(duration)
+      ->check(CLI::Range(std::int64_t{0}, kDurationMax))
+      ->default_str("1m")
+      ->type_name("DURATION");
   add_leader_election_flags(*command, options->leader_election);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
   command->add_option("--output", options->json, "json: print one object per look on standard output")

@@ -301,7 +301,13 @@ class FakeCluster {
     return {200, Json{{"kind", "List"}, {"apiVersion", "v1"}, {"metadata", meta}, {"items", items}}.dump()};
   }
 
+  /// Of these kinds `status` is a subresource: writes of the object leave it, and its own leave the object.
+  [[nodiscard]] static bool has_status(const std::string& collection) {
+    return collection.ends_with("/croftpools") || collection.ends_with("/croftnoderangesets");
+  }
+
   [[nodiscard]] Reply create(const Asked& asked, Json object) {
+    if (has_status(asked.collection)) object.erase("status");
     const std::string name = object.at("metadata").at("name");
     const std::string path = asked.collection + "/" + name;
     if (objects_.contains(path)) return status(409, "AlreadyExists", name + " already exists", name);
@@ -341,6 +347,10 @@ class FakeCluster {
       object["metadata"].erase(member);
       if (before.contains(member)) object["metadata"][member] = before[member];
     }
+    if (has_status(asked.collection)) {
+      object.erase("status");
+      if (found->second.contains("status")) object["status"] = found->second["status"];
+    }
     const bool ends = object["metadata"].contains("deletionTimestamp") &&
                       object["metadata"].value("finalizers", Json::array()).empty();
     const Json answer = object;
@@ -349,7 +359,20 @@ class FakeCluster {
   }
 
   /// Merges members; of a node's ranges as the API server does it, once and for all.
-  [[nodiscard]] Reply patch(const Asked& asked, const Json& changes) {
+  [[nodiscard]] Reply patch(const Asked& whole, const Json& all_changes) {
+    constexpr std::string_view kStatus = "/status";
+    Asked asked = whole;
+    Json changes = all_changes;
+    if (has_status(asked.collection) && asked.name.ends_with(kStatus)) {
+      asked.name.resize(asked.name.size() - kStatus.size());
+      const auto found = objects_.find(asked.collection + "/" + asked.name);
+      if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
+      const Json wanted = changes.value("metadata", Json::object());
+      if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
+      changes = Json{{"status", changes.value("status", Json::object())}};
+    } else if (has_status(asked.collection)) {
+      changes.erase("status");
+    }
     const std::string path = asked.collection + "/" + asked.name;
     const auto found = objects_.find(path);
     if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);

@@ -36,6 +36,8 @@ struct OwnField {
     boolean,
     integer,      ///< at most 63 bits
     big_integer,  ///< unsigned, 64 bits: a string of decimal digits in the object
+    count,        ///< unsigned, of any size: a string of decimal digits in the object
+    moment,       ///< RFC 3339
     list,         ///< of the one field in `parts`
     map,          ///< of text to the one field in `parts`
     object,       ///< of the fields in `parts`
@@ -44,6 +46,12 @@ struct OwnField {
   Type type = Type::text;
   std::string_view about;  ///< for `kubectl explain`
   std::span<const OwnField> parts{};
+  std::string_view list_key{};  ///< list: the member that tells its elements apart; empty: none
+};
+
+/// A column of `kubectl get`.
+struct OwnColumn {
+  std::string_view title, type, path;
 };
 
 /// A kind of own objects.
@@ -56,14 +64,23 @@ struct OwnKind {
   std::span<const OwnField> fields;
   /// Columns of `kubectl get` beside NAME and AGE: the first this many fields, each of which is a scalar.
   std::size_t columns = 0;
+  /// What a controller tells of an object, which nobody reads to decide: the subresource `status`. Writes of the object
+  /// leave it as it is, and its own writes leave the object. Empty: there is none. Columns of it follow those of the
+  /// record.
+  std::span<const OwnField> status{};
+  std::span<const OwnColumn> status_columns{};
 
   [[nodiscard]] ApiResource resource() const { return {kOwnGroup, kOwnVersion, plural}; }
 };
 
-/// All of them, by Kind.
+/// All kinds of records, by Kind.
 [[nodiscard]] std::span<const OwnKind> own_kinds();
 /// Null for a kind of record that is Calico's or Kubernetes', or that Croft doesn't keep in a Kubernetes API.
 [[nodiscard]] const OwnKind* own_kind_of(core::Kind kind);
+
+/// What is shown of a pool, under its name: the pool itself is Calico's object, in which nothing of Croft's is written.
+/// No record: nobody reads it to decide. Its fields are `spec`'s, without those that all records have.
+[[nodiscard]] const OwnKind& own_pool_kind();
 
 /// A digest: any bytes to its 32 bytes. SHA-256 wherever this header asks for one (os/digest.h).
 using Digest = std::function<std::string(std::string_view)>;
@@ -90,7 +107,7 @@ struct OwnRecord {
 /// type, no number.
 [[nodiscard]] Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec);
 
-/// The CustomResourceDefinitions of all own kinds, as a YAML stream for `kubectl apply -f`.
+/// The CustomResourceDefinitions of all own kinds, own_pool_kind() too, as a YAML stream for `kubectl apply -f`.
 [[nodiscard]] std::string own_crds_yaml();
 
 }  // namespace croft::wire::kube

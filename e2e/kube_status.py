@@ -1,0 +1,231 @@
+"""How full pools and node ranges are, told by `croftd controller` in a real kube-apiserver: what kubectl shows of it, that only changes
+are written and only by who leads, and that neither a record's writes touch its status nor the other way round.
+
+usage: kube_status.py BIN_DIR VERSION
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from kube_apiserver_lib import KubeApiserver, Refused
+from kube_store import CALICO, OWN, install_definitions, make_accounts, plugin, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+
+INTERVAL = "300ms"
+
+
+class Kubectl:
+    """Nothing where there is none."""
+
+    def __init__(self, config):
+        self.config, self.program = config, shutil.which("kubectl")
+
+    def __call__(self, *arguments):
+        return run(self.program, "--kubeconfig", self.config, *arguments, env=own_environment(self.config.parent)).stdout
+
+
+def controller(world, store, name, *flags):
+    """(process, what it says so far)."""
+    path = world.directory / f"{name}.log"
+    with open(path, "ab") as log:
+        process = subprocess.Popen([world.bin / "croftd", "controller", "--store", store, "--interval", "500ms", "--status-interval", INTERVAL,
+                                    *flags], env=own_environment(world.directory), stdout=log, stderr=log)
+    world.stack.callback(process.kill)
+    return process, path.read_text
+
+
+def end(process):
+    process.terminate()
+    process.wait(20)
+
+
+def status(kube, pool):
+    try:
+        return kube.call("GET", f"{OWN}/croftpools/{pool}").get("status", {})
+    except Refused as refused:
+        expect_equal(refused.code, 404, "why there is none")
+        return {}
+
+
+def condition(told, kind):
+    return next((c for c in told.get("conditions", []) if c["type"] == kind), {})
+
+
+def version(kube, path):
+    return kube.call("GET", path)["metadata"]["resourceVersion"]
+
+
+def pools(world, kube, store, croft, kubectl):
+    run(*croft, "pool", "create", "small", "--cidr", "10.1.0.0/29", "--block-size", "29", "--gateway", "none", "--cooldown-seconds", "600")
+    run(*croft, "pool", "create", "wide", "--cidr", "fd00:10::/64")
+    process, log = controller(world, store["controller"], "first")
+    wait_for(lambda: status(kube, "small") and status(kube, "wide"), "both pools are shown", 20)
+    told = status(kube, "wide")
+    expect_equal((told["cidr"], told["capacity"], told["held"], told["blocks"]), ("fd00:10::/64", str(2**64), 0, 0), "an empty pool")
+    ready = condition(told, "Ready")
+    expect_equal((ready["status"], ready["reason"], ready["observedGeneration"]), ("True", "AddressesFree", 1), "it is ready")
+    expect(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", ready["lastTransitionTime"]), str(ready))
+
+    # An ADD reads and writes none of it.
+    seen = version(kube, f"{OWN}/croftpools/wide")
+    free = int(status(kube, "small")["free"])
+    for number in range(free):
+        plugin(world, "ADD", f"c{number}", store["node"])
+    wait_for(lambda: status(kube, "small")["free"] == "0", "the small one is full", 20)
+    told = status(kube, "small")
+    expect_equal((told["held"], told["blocks"], condition(told, "Ready")["status"], condition(told, "Ready")["reason"],
+                  condition(told, "Exhausted")["status"]), (free, 1, "False", "Exhausted", "True"), "the full pool")
+    plugin(world, "DEL", "c0", store["node"])
+    wait_for(lambda: status(kube, "small")["cooling"] == 1, "one cools", 20)
+    expect_equal(status(kube, "small")["held"], free - 1, "held")
+    expect_equal(condition(status(kube, "small"), "Exhausted")["lastTransitionTime"], condition(told, "Exhausted")["lastTransitionTime"],
+                 "it has been full since then")
+    expect_equal(version(kube, f"{OWN}/croftpools/wide"), seen, "what did not change is not written")
+
+    run(*croft, "pool", "disable", "wide")
+    wait_for(lambda: condition(status(kube, "wide"), "Disabled").get("status") == "True", "it is disabled", 20)
+    expect_equal(condition(status(kube, "wide"), "Ready")["reason"], "Disabled", "why it is not ready")
+    # As no Croft makes it.
+    kube.call("POST", f"{CALICO}/ippools", {"apiVersion": "crd.projectcalico.org/v1", "kind": "IPPool", "metadata": {"name": "under"},
+                                            "spec": {"cidr": "10.1.0.0/16", "blockSize": 26, "nodeSelector": "all()", "disabled": True}})
+    wait_for(lambda: condition(status(kube, "small"), "Overlaps").get("status") == "True", "they overlap", 20)
+    expect("10.1.0.0/29 overlaps pool under (10.1.0.0/16)" in condition(status(kube, "small"), "Overlaps")["message"], str(status(kube, "small")))
+    # The pools themselves are Calico's, in which nothing was written.
+    for pool in kube.call("GET", f"{CALICO}/ippools")["items"]:
+        expect("status" not in pool, f"a status in Calico's object: {pool}")
+
+    if kubectl.program:
+        kubectl_shows(kubectl)
+    kube.call("DELETE", f"{CALICO}/ippools/under")
+    wait_for(lambda: not status(kube, "under"), "what shows no pool goes", 20)
+    expect("croftpools under shows no pool: deleted" in log(), log())
+    return process
+
+
+def kubectl_shows(kubectl):
+    lines = [re.split(r"\s{2,}", line.strip()) for line in kubectl("get", "croftpools").strip().splitlines()]
+    say("\n" + kubectl("get", "croftpools"))
+    expect_equal(lines[0], ["NAME", "CIDR", "CAPACITY", "HELD", "COOLING", "FREE", "BLOCKS", "READY", "REASON", "AGE"], "columns")
+    rows = {line[0]: line[1:] for line in lines[1:]}
+    expect_equal(sorted(rows), ["small", "under", "wide"], "rows")
+    expect_equal(rows["small"][:8], ["10.1.0.0/29", "8", "5", "1", "0", "1", "False", "Exhausted"], "a row")
+    expect("small" in kubectl("get", "croft"), "the category has them")
+    explained = kubectl("explain", "croftpools.status")
+    say("\n" + explained)
+    for words in ("KIND:       CroftPool", "VERSION:    v1alpha1", "FIELD: status <Object>", "What the controller that leads tells of it",
+                  "capacity\t<string>", "held\t<integer>", "Addresses that somebody holds.", "conditions\t<[]Object>"):
+        expect(words in explained, f"kubectl explain croftpools.status lacks {words!r}:\n{explained}")
+    explained = kubectl("explain", "croftpools.status.conditions.lastTransitionTime")
+    expect("lastTransitionTime <string>" in explained and "Since when the status is as it is." in explained, explained)
+    expect("changing or deleting this changes no pool" in re.sub(r"\s+", " ", kubectl("explain", "croftpools")), "what the kind is")
+    waited = kubectl("wait", "--for=condition=Ready=false", "croftpools/small", "--timeout=5s")
+    expect("condition met" in waited, waited)
+
+
+def quiet(kube, log):
+    """Where nothing changes nothing is written, round after round."""
+    paths = [f"{OWN}/croftpools/{item['metadata']['name']}" for item in kube.call("GET", f"{OWN}/croftpools")["items"]]
+    seen = {path: version(kube, path) for path in paths}
+    time.sleep(1.5)
+    expect_equal({path: version(kube, path) for path in paths}, seen, "versions after five rounds without a change")
+    expect("status of" not in log(), f"it has nothing to complain of:\n{log()}")
+
+
+def spec_is_no_status(kube, kubectl):
+    """Who writes one can't write the other."""
+    one = kube.call("GET", f"{OWN}/croftpools/small")
+    before = one["status"]
+    one["status"] = {"held": 77}
+    kube.call("PUT", f"{OWN}/croftpools/small", one)
+    expect_equal(status(kube, "small")["held"], before["held"], "a PUT of the object leaves its status")
+
+
+def leader_only(world, kube, store):
+    """Of two controllers only who leads writes; the other takes over."""
+    first, said_first = controller(world, store, "leads")
+    wait_for(lambda: "this controller leads now" in said_first(), "the first leads", 20)
+    second, said_second = controller(world, store, "waits")
+    wait_for(lambda: "this controller waits" in said_second(), "the second waits", 20)
+    wait_for(lambda: status(kube, "small"), "it is shown", 20)
+    end(first)
+    kube.call("DELETE", f"{OWN}/croftpools/small")
+    wait_for(lambda: status(kube, "small"), "the second shows it anew", 20)
+    end(second)
+
+
+def node_ranges(world, kube, store, croft, kubectl):
+    process, log = controller(world, store, "ranges", "--allocate-node-cidrs", "--cluster-cidr", "10.200.0.0/23")
+    the_set = f"{OWN}/croftnoderangesets/default"
+
+
+    def told():
+        try:
+            return kube.call("GET", the_set).get("status", {})
+        except Refused as refused:
+            expect_equal(refused.code, 404, "why there is none")
+            return {}
+    for name in ("oak", "elm", "fir"):
+        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    wait_for(lambda: told().get("waiting") == 1, "two have ranges, one waits", 30)
+    one = told()
+    expect_equal(one["clusterCIDRs"], [{"cidr": "10.200.0.0/23", "capacity": 2, "taken": 2, "excluded": 0, "free": 0}], "how full it is")
+    expect_equal((condition(one, "Ready")["status"], condition(one, "Ready")["reason"], condition(one, "Exhausted")["status"]),
+                 ("False", "NodesWait", "True"), "what holds")
+    # The record is written by others, and keeps its status; and its status is written, and the record stays.
+    before = kube.call("GET", the_set)
+    run(*croft, "node", "range", "config", "--cluster-cidr", "10.200.0.0/23,10.201.0.0/24")
+    after = kube.call("GET", the_set)
+    expect(after["spec"] != before["spec"] and after.get("status"), f"a write of the record leaves its status: {after}")
+    wait_for(lambda: told()["waiting"] == 0 and condition(told(), "Ready")["status"] == "True", "all have ranges", 30)
+    expect_equal(kube.call("GET", the_set)["spec"]["clusterCIDRs"], after["spec"]["clusterCIDRs"], "a write of the status leaves the record")
+    if kubectl.program:
+        text = kubectl("get", "croftnoderangesets")
+        say("\n" + text)
+        expect(re.search(r"^NAME +RECORD +GENERATION +NODES +WAITING +READY +EXHAUSTED +AGE", text), text)
+        expect(re.search(r"^default +default +\d+ +3 +0 +True +True", text, re.MULTILINE), text)
+    end(process)
+    expect("forbidden" not in log(), log())
+
+
+def missing_definition(world, kube, store):
+    """A cluster with older definitions: said once, with the remedy, and all else goes on."""
+    kube.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/croftpools.ipam.croft.dev")
+
+    def is_gone():
+        try:
+            kube.call("GET", f"{OWN}/croftpools")
+        except Refused as refused:
+            return refused.code == 404
+        return False
+    wait_for(is_gone, "the kind is gone", 30)
+    process, log = controller(world, store, "older")
+    wait_for(lambda: "croft store crds | kubectl apply -f -" in log(), "it says what is missing", 20)
+    time.sleep(1)
+    expect_equal(log().count("croft store crds"), 1, "it says so once")
+    expect(log().count("addresses") > 1, f"it goes on collecting: {log()}")
+    end(process)
+
+
+def test():
+    with World("kube-status", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        store = {name: f"kube:{write_kubeconfig(world, kube, f'croft-{name}')}" for name in ("node", "controller", "operator")}
+        croft = [world.bin / "croft", "--store", store["operator"]]
+        kubectl = Kubectl(write_kubeconfig(world, kube))
+        if not kubectl.program:
+            say("there is no kubectl: what it shows is not looked at")
+        process = pools(world, kube, store, croft, kubectl)
+        quiet(kube, lambda: (world.directory / "first.log").read_text().replace("is shown again", ""))
+        spec_is_no_status(kube, kubectl)
+        end(process)
+        leader_only(world, kube, store["controller"])
+        node_ranges(world, kube, store["controller"], croft, kubectl)
+        missing_definition(world, kube, store["controller"])
+
+
+if __name__ == "__main__":
+    main(test, 300)

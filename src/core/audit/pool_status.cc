@@ -1,0 +1,114 @@
+#include "core/audit/pool_status.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace croft::core {
+namespace {
+
+/// For each pool another one that has some of its addresses, by index. Prefixes are apart or one contains the other:
+/// in their order what encloses one stands before it, and those that are open make a stack.
+std::vector<std::optional<std::size_t>> overlapped_by(const std::vector<PoolFill>& pools) {
+  std::vector<std::size_t> order(pools.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const net::Prefix &left = pools[a].pool.cidr, &right = pools[b].pool.cidr;
+    if (left.family() != right.family()) return left.family() < right.family();
+    if (left.first() != right.first()) return left.first() < right.first();
+    return left.length() < right.length();
+  });
+  std::vector<std::optional<std::size_t>> other(pools.size());
+  std::vector<std::size_t> open;
+  for (const std::size_t at : order) {
+    while (!open.empty() && !pools[open.back()].pool.cidr.contains(pools[at].pool.cidr)) open.pop_back();
+    if (!open.empty()) {
+      other[at] = open.back();
+      if (!other[open.back()]) other[open.back()] = at;
+    }
+    open.push_back(at);
+  }
+  return other;
+}
+
+Condition disabled(const Pool& pool) {
+  if (pool.disabled) return {"Disabled", true, "DisabledInSpec", "the pool says disabled: it gives no new addresses"};
+  return {"Disabled", false, "EnabledInSpec", ""};
+}
+
+Condition exhausted(const PoolFill& fill) {
+  if (!fill.free().is_zero()) return {"Exhausted", false, "AddressesFree", ""};
+  // Without numbers: they would change the text with every address that cools.
+  return {"Exhausted", true, "NoFreeAddress", "every address is held, cooling or reserved"};
+}
+
+Condition overlaps(const Pool& pool, const Pool* other) {
+  if (other == nullptr) return {"Overlaps", false, "Apart", ""};
+  return {"Overlaps", true, "PoolsOverlap",
+          fmt::format("{} overlaps pool {} ({}): `croft check` tells more", pool.cidr.to_string(), other->name,
+                      other->cidr.to_string())};
+}
+
+Condition ready(const PoolFill& fill) {
+  const auto not_ready = [](std::string reason, std::string message) {
+    return Condition{"Ready", false, std::move(reason), std::move(message)};
+  };
+  if (fill.pool.disabled) return not_ready("Disabled", "the pool is disabled; `croft pool enable` takes that back");
+  if (!fill.pool.allocatable) {
+    return not_ready("NotAllocatable", "Calico says that nothing may be assigned from it: see its IPPool's conditions");
+  }
+  if (fill.free().is_zero()) return not_ready("Exhausted", "no address is free");
+  return {"Ready", true, "AddressesFree", ""};
+}
+
+}  // namespace
+
+std::vector<PoolStatus> status_of_pools(std::vector<PoolFill> pools) {
+  const auto other = overlapped_by(pools);
+  std::vector<std::vector<Condition>> conditions;
+  conditions.reserve(pools.size());
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const PoolFill& fill = pools[i];
+    conditions.push_back({ready(fill), disabled(fill.pool), exhausted(fill),
+                          overlaps(fill.pool, other[i] ? &pools[*other[i]].pool : nullptr)});
+  }
+  std::vector<PoolStatus> all;
+  all.reserve(pools.size());
+  for (std::size_t i = 0; i < pools.size(); ++i) all.push_back({std::move(pools[i]), std::move(conditions[i])});
+  return all;
+}
+
+NodeRangeStatus status_of_node_ranges(const NodeRangesSeen& seen) {
+  NodeRangeStatus status;
+  status.nodes = seen.nodes;
+  status.waiting = seen.bare.size();
+  std::string full;
+  for (const ClusterCidrUse& use : seen.use) {
+    status.clusters.push_back({use.cluster.cidr.to_string(), use.size, use.taken - use.excluded, use.excluded});
+    if (use.taken >= use.size) full += (full.empty() ? "" : ", ") + use.cluster.cidr.to_string();
+  }
+  const bool all_served = status.waiting == 0;
+  status.conditions.push_back(
+      all_served ? Condition{"Ready", true, "NodesHaveRanges", ""}
+                 : Condition{"Ready", false, "NodesWait",
+                             fmt::format(
+                                 "{} a range; `croft node range list` names them",
+                                 status.waiting == 1 ? "1 node lacks" : fmt::format("{} nodes lack", status.waiting))});
+  status.conditions.push_back(full.empty()
+                                  ? Condition{"Exhausted", false, "RangesFree", ""}
+                                  : Condition{"Exhausted", true, "ClusterCIDRFull", fmt::format("{} is full", full)});
+  if (seen.collisions.empty()) {
+    status.conditions.push_back({"Overlaps", false, "Apart", ""});
+  } else {
+    const auto& [outer, inner] = seen.collisions.front();
+    status.conditions.push_back({"Overlaps", true, "NodesOverlap",
+                                 fmt::format("{} of node {} overlaps {} of node {}", outer.cidr.to_string(), outer.node,
+                                             inner.cidr.to_string(), inner.node)});
+  }
+  return status;
+}
+
+}  // namespace croft::core
