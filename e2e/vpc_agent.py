@@ -5,6 +5,7 @@ usage: vpc_agent.py BIN_DIR [CASE ...]
 """
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -113,9 +114,40 @@ def cooldown(world):
     expect_equal(at_once_agent.add("b"), ip, "with a cooldown of 0 the next one gets it")
 
 
+FOREIGN_PING = """
+import os, socket, sys
+os.setgroups([0]); os.setgid(0); os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as one:
+    one.settimeout(10)
+    one.connect(sys.argv[1])
+    try:
+        one.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n")
+        print(one.recv(100) or "closed")
+    except (BrokenPipeError, ConnectionResetError):
+        print("closed")
+"""
+
+
 def sockets(world):
     cloud = Cloud(world, "sockets")
-    agent = Agent(cloud, low=0, high=5).start()
+    agent = Agent(cloud, low=0, high=5)
+    # Of this process's user and root's group, in a directory that the agent makes.
+    agent.socket = agent.directory / "run" / "ipamd.sock"
+    agent.start()
+    file, folder = agent.socket.stat(), agent.socket.parent.stat()
+    expect_equal((oct(file.st_mode & 0o7777), file.st_uid, oct(folder.st_mode & 0o7777)),
+                 ("0o660", os.geteuid(), "0o750"), "the socket's mode and owner, its directory's mode")
+    if os.geteuid() == 0:
+        expect_equal(file.st_gid, 0, "the socket's group")
+        # The group alone lets nobody in: the peer's user is looked at.
+        agent.socket.parent.chmod(0o755)
+        for path in agent.socket.parents:
+            if path == world.directory.parent:
+                break
+            path.chmod(0o755)
+        agent.socket.chmod(0o666)
+        stranger = run(sys.executable, "-c", FOREIGN_PING, str(agent.socket), check=False)
+        expect_equal((stranger.returncode, stranger.stdout), (0, "closed\n"), f"another user: {stranger.stderr}")
     done = subprocess.run([str(c) for c in agent.command()], capture_output=True, text=True, timeout=30, check=False)
     expect(done.returncode != 0 and str(agent.socket) in done.stderr, f"a second agent: {done.returncode} {done.stderr}")
     agent.call("Ping")

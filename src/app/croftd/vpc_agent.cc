@@ -62,6 +62,16 @@ constexpr std::size_t kLogFiles = 3;
   return std::string(store::behind_scheme(options.store));
 }
 
+/// docs/reference/warm-pool.md#deadlines
+[[nodiscard]] os::UnixListenerOptions socket_access(const VpcAgentOptions& options) {
+  os::UnixListenerOptions access;
+  access.users = options.users;
+  access.file_mode = 0660;
+  const bool is_roots = std::ranges::all_of(options.users, [](std::uint32_t user) { return user == 0; });
+  if (is_roots) access.directory_mode = 0750;
+  return access;
+}
+
 /// "node-b=10.0.0.2:7312": an agent that needs no board to be found.
 [[nodiscard]] Result<engine::PeerAgents::Peer> peer_of(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -148,7 +158,7 @@ class VpcAgentProgram {
   enum class End : std::uint8_t { stopped, store_lost };
   /// Until the daemon is told to end, or the files of its store are damaged or gone.
   [[nodiscard]] Result<End> run() {
-    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users}, daemon_.clock));
+    TRY(auto listener, os::UnixListener::listen(options_.socket, socket_access(options_), daemon_.clock));
     os::make_files_private();
     if (options_.calico_policy && cluster_.annotations_api != nullptr) {
       annotations_ = std::make_unique<PodAnnotations>(*cluster_.annotations_api, daemon_.clock,
