@@ -171,7 +171,7 @@ class VpcAgentProgram {
     edge::StockServer server(stock_world(keeper), daemon_.clock);
     server_ = &server;
     daemon_.stop.before_forced_end(listener->file_remover());
-    TRY_VOID(server.open_door(std::move(listener), {}));
+    TRY_VOID(server.open_door(std::move(listener), {.reflection = options_.reflection}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;
     if (!options_.metrics.empty()) {

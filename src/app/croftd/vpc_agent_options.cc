@@ -68,6 +68,8 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command.add_option("--tls-key", options.tls_key, "Its key, readable to its user only");
   command.add_flag("--operators-over-tcp", options.operators_over_tcp,
                    "Let operators in over --listen too, for croft vpc from another node");
+  command.add_flag("--grpc-reflection", options.reflection,
+                   "Serve gRPC reflection on the socket, for tools such as grpcurl");
   command.add_option("--kubernetes", options.kubernetes,
                      "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other");
   command.add_option("--metrics", options.metrics, "ADDRESS:PORT for /metrics, /healthz and /readyz");

@@ -29,6 +29,7 @@ struct VpcAgentOptions {
   std::string listen;
   std::string tls_ca, tls_certificate, tls_key;
   bool operators_over_tcp = false;
+  bool reflection = false;
   std::string kubernetes;
   std::string metrics;
   std::string log_directory = "/var/log/ucloud";
