@@ -4,6 +4,8 @@ replies, agents and the cloud itself get lost. After each case the records are w
 usage: vpc_agent.py BIN_DIR [CASE ...]
 """
 
+import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -13,7 +15,7 @@ import sys
 import time
 
 from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
-from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, at_once, field, fields_of, grpc, make_peers,
+from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers,
                      network_of, refusal, settled)
 
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
@@ -219,6 +221,72 @@ def reflection(world):
     begin = time.monotonic()
     agent.stop()
     expect(time.monotonic() - begin < 2 + BUSY, "reflection keeps an agent that ends")
+
+
+def versions(world):
+    """Plugins and peers of an old version, or one that nobody knows."""
+    def speech(newest, oldest, program):
+        return field(110, number_field(1, newest) + number_field(2, oldest) + field(3, program))
+    cloud, (a, b), _ = make_cluster(world, "versions", ("node-a", "node-b"), 28, low=(0, 0))
+    b.start()
+    own = fields_of(b.call("Ping")[110][0])
+    expect_equal((own[1], own.get(2, [0]), own[3][0].split()[0]), ([1], [0], b"croft"), "what an agent says")
+    code, why = refusal(b.call, "Ping", speech(9, 8, "croft 9"))
+    expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, why)
+    expect("croft 9 speaks version 8 to 9" in why, why)
+    held = b.add("old")  # says no version
+    b.restart(flags=[*b.flags, "--oldest-protocol", "1"])
+    for method, request in (("Ping", b""), ("AddPodNetwork", add_request("old-too"))):
+        code, why = refusal(b.call, method, request)
+        expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, f"{method}: {why}")
+        expect("version skew" in why and "version 0" in why, why)
+    b.delete("old", held)
+
+    # This build's plugin goes on with both, and says why it did not ask one that it does not understand.
+    log = b.directory / "ipam.log"
+
+    def plugin(socket, container):
+        config = {"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
+            "type": "croft-vpc", "agent": str(socket), "store": f"sqlite:{b.store}",
+            "api": cloud.url, "metadata": f"{cloud.url}/node-b", "probe": False}}
+        env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0",
+               "CNI_PATH": str(world.bin), "CROFT_LOG_DIRECTORY": str(log.parent)}
+        done = run(world.bin / "croft-vpc", stdin=json.dumps(config), env=env, check=False)
+        expect_equal(done.returncode, 0, f"ADD {container}: {done.stdout} {done.stderr}")
+        return log.read_text().splitlines()[-1]
+    line = plugin(b.socket, "by-agent")
+    expect("via=agent" in line, line)
+    later = b.directory / "later.sock"
+    with later_agent(later, speech(9, 8, "croft 9")):
+        line = plugin(later, "alone")
+    expect("via=cloud" in line and "version skew" in line and "croft 9 speaks version 8 to 9" in line, line)
+
+    # A borrower finds its peer too old; the ADD says so.
+    with later_agent(b.directory / "peer.sock", b""):
+        a.flags = [*QUICK, "--oldest-protocol", "1", "--peer", f"node-x=unix:{b.directory / 'peer.sock'}"]
+        cloud.do("exhaust", subnet=SUBNET)
+        a.start()
+        code, why = refusal(a.call, "AddPodNetwork", add_request("wants") + speech(1, 0, "a plugin"), timeout=10)
+    expect("no other node has one to lend; node-x: version skew" in why and "version 0" in why, f"{code} {why}")
+
+
+@contextlib.contextmanager
+def later_agent(path, answer):
+    """A server that answers every call with the same bytes."""
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, details):
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(4), handlers=[Handler()])
+    server.add_insecure_port(f"unix:{path}")
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop(0)
+
+
+def number_field(number, value):
+    return bytes([number << 3, value]) if value else b""
 
 
 def endless(request):
@@ -547,7 +615,7 @@ def tokens(world):
     expect(number > 10, f"{number} only")
 
 
-CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
+CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
          lost_nothing_done, throttled, deleted_outside, database_lost, no_marks]
 
 

@@ -25,6 +25,7 @@ void StockKeeper::borrow() {
     const std::lock_guard lock(mutex_);
     waiting = waiting_;
   }
+  std::string refusals;
   for (const PeerAgents::Peer& peer : *peers) {
     for (std::uint32_t taken = 0; taken < peer.free && waiting > 0; ++taken) {
       core::WarmIntent intent = new_intent(core::WarmIntent::What::borrow, 1);
@@ -53,13 +54,17 @@ void StockKeeper::borrow() {
       const auto dropped = decide<bool>(
           [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
       if (!dropped) return note_trouble(dropped.error());
+      // A version or a certificate that does not go together: people have to do something.
+      const bool is_refusal =
+          lent.error().code == ErrorCode::refused_by_configuration || lent.error().code == ErrorCode::permission_denied;
+      if (is_refusal) refusals += fmt::format("; {}: {}", peer.node, lent.error().message);
       break;  // this one has none, or is not there
     }
     if (waiting == 0) return;
   }
   if (waiting > 0) {
     note_trouble({ErrorCode::exhausted,
-                  fmt::format("subnet {} has no addresses left, and no other node has one to lend", subnet),
+                  fmt::format("subnet {} has no addresses left, and no other node has one to lend{}", subnet, refusals),
                   {}});
   }
 }

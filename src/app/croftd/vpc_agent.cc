@@ -145,7 +145,7 @@ class VpcAgentProgram {
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security(options), daemon.clock),
+               security(options), daemon.clock, options.oldest_protocol),
         metrics_([this] { return figures(); }),
         health_(daemon.clock),
         demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
@@ -299,6 +299,7 @@ class VpcAgentProgram {
   edge::StockWorld stock_world(engine::StockKeeper& keeper) {
     edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
+    world.oldest_speech = options_.oldest_protocol;
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
         if (!pod.name.empty()) annotations_->add(pod, address);

@@ -1,5 +1,7 @@
 #include "app/croftd/vpc_agent_options.h"
 
+#include "wire/vpc/speech.h"
+
 namespace croft::app {
 
 void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
@@ -68,6 +70,11 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command.add_option("--tls-key", options.tls_key, "Its key, readable to its user only");
   command.add_flag("--operators-over-tcp", options.operators_over_tcp,
                    "Let operators in over --listen too, for croft vpc from another node");
+  command
+      .add_option("--oldest-protocol", options.oldest_protocol,
+                  "Refuse plugins and agents that speak an older version of the protocol; 0: UK8S' own are served")
+      ->check(CLI::Range(0, static_cast<int>(wire::vpc::kSpeechNewest)))
+      ->capture_default_str();
   command.add_flag("--grpc-reflection", options.reflection,
                    "Serve gRPC reflection on the socket, for tools such as grpcurl");
   command.add_option("--kubernetes", options.kubernetes,

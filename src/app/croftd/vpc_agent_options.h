@@ -30,6 +30,7 @@ struct VpcAgentOptions {
   std::string tls_ca, tls_certificate, tls_key;
   bool operators_over_tcp = false;
   bool reflection = false;
+  std::uint32_t oldest_protocol = 0;
   std::string kubernetes;
   std::string metrics;
   std::string log_directory = "/var/log/ucloud";

@@ -82,8 +82,12 @@ Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span
 std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcRequest request) {
   const os::GrpcCallId call = request.call;
   switch (method) {
-    case vpc::Method::ping:
-      return ok(call, vpc::Nothing{});
+    case vpc::Method::ping: {
+      const auto read = vpc::decode_ping(request.message);
+      if (!read) return malformed(call, read.error());
+      if (auto refusal = check_speech(call, method, read->speech)) return refusal;
+      return ok(call, vpc::Ping{vpc::own_speech(world_.oldest_speech)});
+    }
     case vpc::Method::support_multi_subnet:
       return ok(call, vpc::SupportAnswer{vpc::CniCode::success, false});
     case vpc::Method::add_pod_network:
@@ -112,6 +116,7 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
     case vpc::Method::borrow_ip: {
       auto read = vpc::decode_borrow_request(request.message);
       if (!read) return malformed(call, read.error());
+      if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
       return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
     }
@@ -139,10 +144,25 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
 
+std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vpc::Method method,
+                                                         const vpc::Speech& other) {
+  const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
+  if (!skew) return std::nullopt;
+  bool is_news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_news = std::exchange(told_skew_, *skew) != *skew;
+  }
+  // Who is refused asks again and again.
+  if (is_news && world_.log) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
+  return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
+}
+
 std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
   auto read = vpc::decode_add_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
   if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
+  if (auto refusal = check_speech(request.call, vpc::Method::add_pod_network, read->speech)) return refusal;
   StockAdd add;
   add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
   add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
