@@ -4,7 +4,10 @@ replies, agents and the cloud itself get lost. After each case the records are w
 usage: vpc_agent.py BIN_DIR [CASE ...]
 """
 
+import concurrent.futures
+import contextlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,7 +15,7 @@ import sys
 import time
 
 from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
-from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, at_once, field, fields_of, grpc, make_peers,
+from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers,
                      network_of, refusal, settled)
 
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
@@ -113,9 +116,40 @@ def cooldown(world):
     expect_equal(at_once_agent.add("b"), ip, "with a cooldown of 0 the next one gets it")
 
 
+FOREIGN_PING = """
+import os, socket, sys
+os.setgroups([0]); os.setgid(0); os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as one:
+    one.settimeout(10)
+    one.connect(sys.argv[1])
+    try:
+        one.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n")
+        print(one.recv(100) or "closed")
+    except (BrokenPipeError, ConnectionResetError):
+        print("closed")
+"""
+
+
 def sockets(world):
     cloud = Cloud(world, "sockets")
-    agent = Agent(cloud, low=0, high=5).start()
+    agent = Agent(cloud, low=0, high=5)
+    # Of this process's user and root's group, in a directory that the agent makes.
+    agent.socket = agent.directory / "run" / "ipamd.sock"
+    agent.start()
+    file, folder = agent.socket.stat(), agent.socket.parent.stat()
+    expect_equal((oct(file.st_mode & 0o7777), file.st_uid, oct(folder.st_mode & 0o7777)),
+                 ("0o660", os.geteuid(), "0o750"), "the socket's mode and owner, its directory's mode")
+    if os.geteuid() == 0:
+        expect_equal(file.st_gid, 0, "the socket's group")
+        # The group alone lets nobody in: the peer's user is looked at.
+        agent.socket.parent.chmod(0o755)
+        for path in agent.socket.parents:
+            if path == world.directory.parent:
+                break
+            path.chmod(0o755)
+        agent.socket.chmod(0o666)
+        stranger = run(sys.executable, "-c", FOREIGN_PING, str(agent.socket), check=False)
+        expect_equal((stranger.returncode, stranger.stdout), (0, "closed\n"), f"another user: {stranger.stderr}")
     done = subprocess.run([str(c) for c in agent.command()], capture_output=True, text=True, timeout=30, check=False)
     expect(done.returncode != 0 and str(agent.socket) in done.stderr, f"a second agent: {done.returncode} {done.stderr}")
     agent.call("Ping")
@@ -141,6 +175,123 @@ def sockets(world):
     agent.start()
     agent.add("waits")
     settled(cloud, [agent])
+
+
+LIST_SERVICES = bytes([7 << 3 | 2, 0])  # an empty one, which says something
+
+
+def reflection(world):
+    """What grpcurl asks, by hand: on the socket and with the flag alone."""
+    certificates = Certificates(world, "reflection-tls", ("node-a",))
+    cloud = Cloud(world, "reflection")
+    agent = Agent(cloud, low=0, high=5)
+    make_peers([agent], certificates)
+    agent.start()
+    versions = [f"grpc.reflection.{version}.ServerReflection" for version in ("v1alpha", "v1")]
+
+    def ask(channel, service, *requests):
+        return list(channel.stream_stream(f"/{service}/ServerReflectionInfo")(iter(requests), timeout=10))
+
+    for service in versions:
+        code, _ = refusal(ask, agent.channel, service, LIST_SERVICES)
+        expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, "without the flag")
+    agent.restart(flags=[*agent.flags, "--grpc-reflection"])
+    for service in versions:
+        services, symbol, file, missing = ask(agent.channel, service, LIST_SERVICES, field(4, "rpc.CNIIpam.BorrowIP"),
+                                              field(3, "rpc/ipamd.proto"), field(4, "no.Such"))
+        named = {fields_of(one)[1][0].decode() for one in fields_of(fields_of(services)[6][0])[1]}
+        expect_equal(named, {"rpc.CNIIpam", "grpc.health.v1.Health", *versions}, "the services")
+        for answer in (symbol, file):
+            described, = fields_of(fields_of(answer)[4][0])[1]
+            proto = fields_of(described)
+            expect_equal((proto[1][0], proto[2][0]), (b"rpc/ipamd.proto", b"rpc"), "the file and its package")
+            methods = [fields_of(one)[1][0].decode() for one in fields_of(proto[6][0])[2]]
+            expect_equal((len(methods), {"Ping", "AddPodNetwork", "BorrowIP"} - set(methods)), (14, set()), "its methods")
+        expect_equal(fields_of(fields_of(missing)[7][0])[1], [int(grpc.StatusCode.NOT_FOUND.value[0])], "nothing")
+        code, why = refusal(ask, agent.channel, service, b"\xff\xff")
+        expect_equal(code, grpc.StatusCode.INVALID_ARGUMENT, why)
+        options = (("grpc.ssl_target_name_override", "node-a"), ("grpc.enable_http_proxy", 0))
+        with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-a"), options) as peers:
+            peers.unary_unary("/rpc.CNIIpam/Ping")(b"", timeout=5)
+            code, _ = refusal(ask, peers, service, LIST_SERVICES)
+            expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, "over TCP")
+    # A call that goes on does not keep the agent.
+    forever = agent.channel.stream_stream(f"/{versions[0]}/ServerReflectionInfo")(endless(LIST_SERVICES), timeout=60)
+    next(forever)
+    begin = time.monotonic()
+    agent.stop()
+    expect(time.monotonic() - begin < 2 + BUSY, "reflection keeps an agent that ends")
+
+
+def versions(world):
+    """Plugins and peers of an old version, or one that nobody knows."""
+    def speech(newest, oldest, program):
+        return field(110, number_field(1, newest) + number_field(2, oldest) + field(3, program))
+    cloud, (a, b), _ = make_cluster(world, "versions", ("node-a", "node-b"), 28, low=(0, 0))
+    b.start()
+    own = fields_of(b.call("Ping")[110][0])
+    expect_equal((own[1], own.get(2, [0]), own[3][0].split()[0]), ([1], [0], b"croft"), "what an agent says")
+    code, why = refusal(b.call, "Ping", speech(9, 8, "croft 9"))
+    expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, why)
+    expect("croft 9 speaks version 8 to 9" in why, why)
+    held = b.add("old")  # says no version
+    b.restart(flags=[*b.flags, "--oldest-protocol", "1"])
+    for method, request in (("Ping", b""), ("AddPodNetwork", add_request("old-too"))):
+        code, why = refusal(b.call, method, request)
+        expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, f"{method}: {why}")
+        expect("version skew" in why and "version 0" in why, why)
+    b.delete("old", held)
+
+    # This build's plugin goes on with both, and says why it did not ask one that it does not understand.
+    log = b.directory / "ipam.log"
+
+    def plugin(socket, container):
+        config = {"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
+            "type": "croft-vpc", "agent": str(socket), "store": f"sqlite:{b.store}",
+            "api": cloud.url, "metadata": f"{cloud.url}/node-b", "probe": False}}
+        env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0",
+               "CNI_PATH": str(world.bin), "CROFT_LOG_DIRECTORY": str(log.parent)}
+        done = run(world.bin / "croft-vpc", stdin=json.dumps(config), env=env, check=False)
+        expect_equal(done.returncode, 0, f"ADD {container}: {done.stdout} {done.stderr}")
+        return log.read_text().splitlines()[-1]
+    line = plugin(b.socket, "by-agent")
+    expect("via=agent" in line, line)
+    later = b.directory / "later.sock"
+    with later_agent(later, speech(9, 8, "croft 9")):
+        line = plugin(later, "alone")
+    expect("via=cloud" in line and "version skew" in line and "croft 9 speaks version 8 to 9" in line, line)
+
+    # A borrower finds its peer too old; the ADD says so.
+    with later_agent(b.directory / "peer.sock", b""):
+        a.flags = [*QUICK, "--oldest-protocol", "1", "--peer", f"node-x=unix:{b.directory / 'peer.sock'}"]
+        cloud.do("exhaust", subnet=SUBNET)
+        a.start()
+        code, why = refusal(a.call, "AddPodNetwork", add_request("wants") + speech(1, 0, "a plugin"), timeout=10)
+    expect("no other node has one to lend; node-x: version skew" in why and "version 0" in why, f"{code} {why}")
+
+
+@contextlib.contextmanager
+def later_agent(path, answer):
+    """A server that answers every call with the same bytes."""
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, details):
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(4), handlers=[Handler()])
+    server.add_insecure_port(f"unix:{path}")
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop(0)
+
+
+def number_field(number, value):
+    return bytes([number << 3, value]) if value else b""
+
+
+def endless(request):
+    yield request
+    time.sleep(30)
 
 
 def outage(world):
@@ -464,7 +615,7 @@ def tokens(world):
     expect(number > 10, f"{number} only")
 
 
-CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
+CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
          lost_nothing_done, throttled, deleted_outside, database_lost, no_marks]
 
 

@@ -218,8 +218,8 @@ class Agent:
         try:
             self.call("Ping", timeout=5)
             return True
-        except grpc.RpcError:
-            return False
+        except grpc.RpcError as error:
+            return error.code() == grpc.StatusCode.FAILED_PRECONDITION  # it is there, and will not have us
 
     def kill(self):
         self.process.kill()

@@ -62,8 +62,8 @@ UnixListener::FileAccess UnixListener::file_access() const {
   std::erase_if(others, [](std::uint32_t user) { return user == 0 || user == ::geteuid(); });
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
-  if (others.empty()) return {.mode = 0600, .owner = ::geteuid()};
-  if (others.size() == 1 && ::geteuid() == 0) return {.mode = 0600, .owner = others.front()};
+  if (others.empty()) return {.mode = options_.file_mode, .owner = ::geteuid()};
+  if (others.size() == 1 && ::geteuid() == 0) return {.mode = options_.file_mode, .owner = others.front()};
   return {.mode = 0666, .owner = ::geteuid()};
 }
 
@@ -72,6 +72,19 @@ Result<std::unique_ptr<UnixListener>> UnixListener::listen(const std::string& pa
   std::unique_ptr<UnixListener> listener(new UnixListener(path, options, clock));
   TRY_VOID(listener->open());
   return listener;
+}
+
+Result<void> UnixListener::make_directory() const {
+  const std::string directory = directory_of(path_);
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) {
+    TRY_VOID(Directory::make(directory_of(directory)));
+    if (::mkdir(directory.c_str(), options_.directory_mode) != 0 && errno != EEXIST) {
+      return fail(path_error("mkdir", directory, errno));
+    }
+  }
+  TRY_VOID(Directory::make(directory));  // durable, and a directory
+  return {};
 }
 
 Result<void> UnixListener::open() {
@@ -83,7 +96,7 @@ Result<void> UnixListener::open() {
   }
   std::copy(path_.begin(), path_.end(), address.sun_path);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path_.size() + 1);
-  TRY_VOID(Directory::make(directory_of(path_)));
+  TRY_VOID(make_directory());
   // Held as long as this process lives: of two that start at once one finds the other.
   const auto locked = lock_.lock(clock_, Deadline::after(clock_.now(), {}));
   if (!locked) {
@@ -108,7 +121,10 @@ Result<void> UnixListener::open() {
   if (::lstat(path_.c_str(), &status) != 0) return fail(system_error("look at", path_, errno));
   inode_ = status.st_ino;
   device_ = status.st_dev;
-  if (access.owner != ::geteuid() && ::lchown(path_.c_str(), access.owner, static_cast<gid_t>(-1)) != 0) {
+  // A group that nobody chose gets no rights: root's may be started with any.
+  const bool has_group = (access.mode & 0070U) != 0 && access.mode != 0666 && ::geteuid() == 0;
+  const auto group = has_group ? gid_t{0} : static_cast<gid_t>(-1);
+  if ((access.owner != ::geteuid() || has_group) && ::lchown(path_.c_str(), access.owner, group) != 0) {
     return fail(system_error("change the owner of", path_, errno));
   }
   if (access.mode != 0600 && ::chmod(path_.c_str(), access.mode) != 0) {

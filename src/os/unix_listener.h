@@ -22,6 +22,10 @@ struct UnixListenerOptions {
   /// Who may connect (SO_PEERCRED). The file's mode follows: 0600 for root and this process's own user; it belongs to
   /// the one other user, if there is one; with several it is 0666, and the look at the peer alone decides.
   std::vector<std::uint32_t> users = {0};
+  /// In the place of 0600. A mode with rights for a group: the file's group is root's where this process is root's.
+  std::uint32_t file_mode = 0600;
+  /// Of its directory, less the umask, where that has to be made; its parents have 0755.
+  std::uint32_t directory_mode = 0755;
 };
 
 /// A Unix socket with a gate, for a loop that waits for many descriptors: who connects is checked before a byte is
@@ -29,7 +33,7 @@ struct UnixListenerOptions {
 /// synchronised.
 class UnixListener final : public GrpcListener {
  public:
-  /// Makes the socket, and its directory (0755) when that is missing. A socket that a dead process left is
+  /// Makes the socket, and its directory when that is missing. A socket that a dead process left is
   /// replaced. Errors: already_exists when another process listens there or holds `<path>.lock`, or the path is
   /// something else than a socket; invalid_argument for a path that is too long; else as system_error maps them.
   [[nodiscard]] static Result<std::unique_ptr<UnixListener>> listen(const std::string& path,
@@ -55,9 +59,10 @@ class UnixListener final : public GrpcListener {
 
  private:
   UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock);
+  [[nodiscard]] Result<void> make_directory() const;
   [[nodiscard]] Result<void> open();
   struct FileAccess {
-    std::uint32_t mode = 0600;
+    std::uint32_t mode = 0;
     std::uint32_t owner = 0;
   };
   [[nodiscard]] FileAccess file_access() const;

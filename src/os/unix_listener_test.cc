@@ -79,6 +79,38 @@ TEST_F(UnixListenerTest, TheFileIsForThoseWhoMayConnect) {
   EXPECT_EQ(access({4711, 4712}), std::pair(0666U, own));
 }
 
+TEST_F(UnixListenerTest, TheGroupOfItsFileIsRootsAndItsDirectoryIsItsOwn) {
+  options_.file_mode = 0660;
+  options_.directory_mode = 0750;
+  const gid_t before = ::getegid();
+  // A service that was given a group.
+  if (::geteuid() == 0 && ::setegid(4711) != 0) FAIL();
+  const auto listener = UnixListener::listen(path_, options_, clock_);
+  ASSERT_EQ(::setegid(before), 0);
+  ASSERT_TRUE(listener) << listener.error().message;
+  struct stat file {
+  }, directory{};
+  ASSERT_EQ(::lstat(path_.c_str(), &file), 0);
+  ASSERT_EQ(::stat((directory_.path() + "/run").c_str(), &directory), 0);
+  EXPECT_EQ(file.st_mode & 07777U, 0660U);
+  EXPECT_EQ(file.st_uid, ::geteuid());
+  EXPECT_TRUE(::geteuid() != 0 || file.st_gid == 0);
+  EXPECT_EQ(directory.st_mode & 07777U, 0750U);
+  // Rights on the file are not enough: who connects is looked at all the same.
+  EXPECT_TRUE(connect(path_).is_open());
+  EXPECT_TRUE((*listener)->accept());
+}
+
+TEST_F(UnixListenerTest, ADirectoryThatIsThereKeepsItsMode) {
+  options_.directory_mode = 0750;
+  const std::string path = directory_.path() + "/agent.sock";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0711), 0);
+  ASSERT_TRUE(UnixListener::listen(path, options_, clock_));
+  struct stat directory {};
+  ASSERT_EQ(::stat(directory_.path().c_str(), &directory), 0);
+  EXPECT_EQ(directory.st_mode & 07777U, 0711U);
+}
+
 TEST_F(UnixListenerTest, ItsFileCanBeRemovedFromOutside) {
   const auto listener = UnixListener::listen(path_, options_, clock_);
   ASSERT_TRUE(listener);

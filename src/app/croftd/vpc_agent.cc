@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,19 +19,17 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
 #include "app/croftd/stock_store.h"
-#include "app/croftd/store_parts.h"
+#include "app/croftd/vpc_agent_options.h"
+#include "app/croftd/vpc_cluster.h"
 #include "app/croftd/vpc_demand.h"
 #include "app/environment.h"
-#include "app/open_store.h"
 #include "app/ucloud_place.h"
-#include "app/vpc_board.h"
 #include "base/printable.h"
 #include "core/register/affinity.h"
 #include "edge/decision_log.h"
 #include "edge/metrics/health.h"
 #include "edge/metrics/server.h"
 #include "edge/metrics/stock_metrics.h"
-#include "edge/vpc/api_pods.h"
 #include "edge/vpc/host_view.h"
 #include "edge/vpc/peer_agents.h"
 #include "edge/vpc/stock_server.h"
@@ -47,8 +44,6 @@
 #include "os/tls_listener.h"
 #include "os/unix_listener.h"
 #include "store/cached/cached_store.h"
-#include "store/kube/pod_list.h"
-#include "store/kube/vpc_objects.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -56,44 +51,25 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kDefaultSocket = "/run/cni-vpc-ipamd.sock";
-constexpr const char* kDefaultStore = "sqlite:/var/lib/croft/vpc.db";
 constexpr seconds kVpcDrain{10};
 constexpr seconds kLostTooOften{10};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
-constexpr seconds kVpcApiTime{10};
-constexpr std::size_t kAnnotationsMax = 4096;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
 constexpr std::size_t kLogFiles = 3;
 
-struct VpcAgentOptions {
-  std::uint32_t low = 3, high = 50;
-  std::uint32_t cooldown_s = 30;
-  bool calico_policy = false;
-  std::string node;
-  std::string socket = kDefaultSocket;
-  std::string store = kDefaultStore;
-  UCloudPlace cloud;
-  std::string interface;
-  bool no_probe = false;
-  std::uint32_t probe_wait_ms = 1000;
-  std::uint32_t node_max = 0;
-  std::uint32_t reconcile_s = 60, doubt_s = 60, grace_s = 60, young_s = 120;
-  std::uint32_t release_unknown_after_s = 0;
-  std::vector<std::string> peers;
-  std::string listen;
-  std::string tls_ca, tls_certificate, tls_key;
-  bool operators_over_tcp = false;
-  std::string kubernetes;
-  std::string metrics;
-  std::string log_directory = "/var/log/ucloud";
-  std::string demand_file;
-  std::vector<std::uint32_t> users = {0};
-};
-
 [[nodiscard]] std::string path_of_store(const VpcAgentOptions& options) {
   return std::string(store::behind_scheme(options.store));
+}
+
+/// docs/reference/warm-pool.md#deadlines
+[[nodiscard]] os::UnixListenerOptions socket_access(const VpcAgentOptions& options) {
+  os::UnixListenerOptions access;
+  access.users = options.users;
+  access.file_mode = 0660;
+  const bool is_roots = std::ranges::all_of(options.users, [](std::uint32_t user) { return user == 0; });
+  if (is_roots) access.directory_mode = 0750;
+  return access;
 }
 
 /// "node-b=10.0.0.2:7312": an agent that needs no board to be found.
@@ -154,104 +130,6 @@ class InterfaceProbe final : public engine::AddressProbe {
   Random& random_;
 };
 
-/// Where the agent finds its cluster; nothing where it has none.
-struct ClusterOfStock {
-  std::unique_ptr<store::kube::Api> pods_api, board_api, annotations_api, claims_api;
-  std::unique_ptr<edge::ApiPods> pods;
-  std::unique_ptr<engine::AddressClaims> claims;
-  std::unique_ptr<VpcBoard> board;
-};
-
-/// Writes pods' addresses where Calico's policy reads them, one after the other, again after a failure.
-class PodAnnotations {
- public:
-  PodAnnotations(store::kube::Api& api, const Clock& clock, std::function<void(const std::string&)> log)
-      : objects_(api), clock_(clock), log_(std::move(log)), thread_([this] { run(); }) {}
-  ~PodAnnotations() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-  PodAnnotations(const PodAnnotations&) = delete;
-  PodAnnotations& operator=(const PodAnnotations&) = delete;
-  /// Never blocks. Beyond kAnnotationsMax the oldest are forgotten.
-  void add(const core::PodIdentity& pod, const net::Address& address) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (queue_.size() == kAnnotationsMax) queue_.pop_front();
-      queue_.push_back({pod, address});
-    }
-    wake_.notify_all();
-  }
-
- private:
-  struct Wanted {
-    core::PodIdentity pod;
-    net::Address address;
-  };
-  void run() {
-    std::chrono::nanoseconds rest = seconds{1};
-    std::unique_lock lock(mutex_);
-    while (!stopping_) {
-      if (queue_.empty()) {
-        wake_.wait(lock);
-        continue;
-      }
-      const Wanted wanted = queue_.front();
-      lock.unlock();
-      const auto done = objects_.annotate_pod(wanted.pod.namespace_name, wanted.pod.name, wanted.pod.uid,
-                                              {wanted.address}, Deadline::after(clock_.now(), kVpcApiTime));
-      lock.lock();
-      const bool is_over =
-          done || done.error().code == ErrorCode::not_found || done.error().code == ErrorCode::conflict;
-      if (is_over) {
-        if (!queue_.empty()) queue_.pop_front();
-        rest = seconds{1};
-        continue;
-      }
-      log_(fmt::format("pod {}/{} is not annotated: {}", wanted.pod.namespace_name, wanted.pod.name,
-                       done.error().message));
-      wake_.wait_for(lock, rest, [this] { return stopping_; });
-      rest = std::min<std::chrono::nanoseconds>(rest * 2, seconds{60});
-    }
-  }
-  store::kube::VpcObjects objects_;
-  const Clock& clock_;
-  const std::function<void(const std::string&)> log_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;  ///< guarded by mutex_, as below
-  std::deque<Wanted> queue_;
-  std::thread thread_;
-};
-
-/// What VpcIpClaims promise to pods.
-class ClusterClaims final : public engine::AddressClaims {
- public:
-  explicit ClusterClaims(store::kube::Api& api) : objects_(api) {}
-  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override {
-    const auto claims = objects_.claims("", deadline);
-    std::vector<net::Address> addresses;
-    // A cluster without the kind has none.
-    if (!claims && claims.error().code == ErrorCode::not_found) return addresses;
-    if (!claims) return fail(claims.error());
-    for (const auto& claim : *claims) {
-      // One without an address promises none yet; nonsense that could be one is not passed over.
-      if (claim.record.ip.empty()) continue;
-      auto address = net::Address::parse(claim.record.ip);
-      if (!address) return fail(address.error().in("VpcIpClaim " + claim.meta.name));
-      addresses.push_back(*address);
-    }
-    return addresses;
-  }
-
- private:
-  store::kube::VpcObjects objects_;
-};
-
 class VpcAgentProgram {
  public:
   VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, StockStore& opened, cloud::Provider& cloud,
@@ -267,7 +145,7 @@ class VpcAgentProgram {
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security(options), daemon.clock),
+               security(options), daemon.clock, options.oldest_protocol),
         metrics_([this] { return figures(); }),
         health_(daemon.clock),
         demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
@@ -280,7 +158,7 @@ class VpcAgentProgram {
   enum class End : std::uint8_t { stopped, store_lost };
   /// Until the daemon is told to end, or the files of its store are damaged or gone.
   [[nodiscard]] Result<End> run() {
-    TRY(auto listener, os::UnixListener::listen(options_.socket, {options_.users}, daemon_.clock));
+    TRY(auto listener, os::UnixListener::listen(options_.socket, socket_access(options_), daemon_.clock));
     os::make_files_private();
     if (options_.calico_policy && cluster_.annotations_api != nullptr) {
       annotations_ = std::make_unique<PodAnnotations>(*cluster_.annotations_api, daemon_.clock,
@@ -293,7 +171,7 @@ class VpcAgentProgram {
     edge::StockServer server(stock_world(keeper), daemon_.clock);
     server_ = &server;
     daemon_.stop.before_forced_end(listener->file_remover());
-    TRY_VOID(server.open_door(std::move(listener), {}));
+    TRY_VOID(server.open_door(std::move(listener), {.reflection = options_.reflection}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;
     if (!options_.metrics.empty()) {
@@ -421,6 +299,7 @@ class VpcAgentProgram {
   edge::StockWorld stock_world(engine::StockKeeper& keeper) {
     edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
+    world.oldest_speech = options_.oldest_protocol;
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
         if (!pod.name.empty()) annotations_->add(pod, address);
@@ -530,26 +409,6 @@ class VpcAgentProgram {
   bool serving_ = false;
 };
 
-[[nodiscard]] Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon) {
-  ClusterOfStock cluster;
-  if (options.kubernetes.empty()) return cluster;
-  if (store::scheme_of(options.kubernetes) != store::Scheme::kube) {
-    return fail(invalid_argument("--kubernetes must be kube: or kube:/path/to/kubeconfig"));
-  }
-  TRY(cluster.pods_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  TRY(cluster.board_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  TRY(cluster.annotations_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.pods_api, &clock = daemon.clock, node = options.node](
-                                                     Deadline deadline, const std::function<void()>& begin,
-                                                     const std::function<void(const core::collect::PodFact&)>& take) {
-    return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
-  });
-  TRY(cluster.claims_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api);
-  cluster.board = std::make_unique<VpcBoard>(*cluster.board_api, daemon.clock, options.node, options.listen);
-  return cluster;
-}
-
 [[nodiscard]] Result<int> run_vpc_agent(const VpcAgentOptions& given, Daemon& daemon) {
   VpcAgentOptions options = given;
   core::warm::Marks marks;
@@ -606,82 +465,7 @@ void add_vpc_agent_command(CLI::App& app, Daemon& daemon) {
   command->footer(
       "The plugin croft-vpc does not need it: without the agent it asks the cloud itself, and the pod waits.");
   const auto options = std::make_shared<VpcAgentOptions>();
-  command
-      ->add_option("--low-water-mark,--availablePodIPLowWatermark", options->low,
-                   "As many free addresses there are at least; 0 with a high mark of 0: none is asked for ahead")
-      ->capture_default_str();
-  command
-      ->add_option("--high-water-mark,--availablePodIPHighWatermark", options->high,
-                   "More free addresses than this go back to the cloud")
-      ->capture_default_str();
-  command
-      ->add_option("--cooldown-seconds,--cooldownPeriodSeconds", options->cooldown_s,
-                   "How long a released address rests before another pod gets it; 0: not at all")
-      ->check(CLI::Range(0, 1200))
-      ->capture_default_str();
-  command->add_flag("--calico-policy,--calicoPolicyFlag", options->calico_policy,
-                    "Write each pod's address into its annotation cni.projectcalico.org/podIP");
-  command->add_option("--node", options->node, "Name of this node (default: its host name)")->envname("KUBE_NODE_NAME");
-  command->add_option("--socket", options->socket, "Unix socket of plugins and operators")->capture_default_str();
-  command->add_option("--user", options->users, "User IDs that may connect to it")->capture_default_str();
-  command->add_option("--store", options->store, "Where the stock is recorded: a file of this node's own")
-      ->envname("CROFT_VPC_STORE")
-      ->capture_default_str();
-  command->add_option("--api", options->cloud.api, "URL of UCloud's API (default: the one inside a VPC)")
-      ->envname("UCLOUD_API_ENDPOINT");
-  command->add_option("--metadata", options->cloud.metadata, "URL of the instance's metadata (default: UCloud's)");
-  command->add_option("--region", options->cloud.region, "Where the metadata do not say")->envname("UCLOUD_REGION_ID");
-  command->add_option("--project", options->cloud.project, "Where the metadata do not say")
-      ->envname("UCLOUD_PROJECT_ID");
-  command->add_option("--vpc", options->cloud.vpc, "Where the metadata do not say")->envname("UCLOUD_VPC_ID");
-  command->add_option("--subnet", options->cloud.subnet, "Subnet to take addresses from (default: the interface's)")
-      ->envname("UCLOUD_SUBNET_ID");
-  command->add_option("--interface", options->interface,
-                      "Interface to probe on (default: the one with the cloud's MAC)");
-  command->add_flag("--no-probe", options->no_probe,
-                    "Take what the cloud gives for nobody else's, without asking the wire");
-  command
-      ->add_option("--probe-unit-milliseconds", options->probe_wait_ms,
-                   "RFC 5227's PROBE_WAIT, by which the whole window is scaled")
-      ->check(CLI::Range(10, 10000))
-      ->capture_default_str();
-  command->add_option("--max-addresses", options->node_max, "What this node may have of all sorts; 0: no limit")
-      ->capture_default_str();
-  command->add_option("--reconcile-seconds", options->reconcile_s, "Between looks for differences")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command->add_option("--grace-seconds", options->grace_s, "How long a difference has to be seen before it is acted on")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command->add_option("--young-seconds", options->young_s, "Records younger than this are left alone")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command->add_option("--doubt-seconds", options->doubt_s, "How late the cloud may still do what it never answered")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command
-      ->add_option("--release-unknown-after-seconds", options->release_unknown_after_s,
-                   "Give back what nobody knows a use of after so long; 0: an operator does")
-      ->capture_default_str();
-  command->add_option(
-      "--peer", options->peers,
-      "Another node's agent, NODE=ADDRESS:PORT; may be given several times. Others are found in the cluster");
-  command->add_option("--listen", options->listen, "ADDRESS:PORT for the agents of other nodes, with certificates")
-      ->envname("LISTEN_TCP_ADDR");
-  command->add_option("--tls-ca", options->tls_ca, "Who signs the agents' certificates");
-  command->add_option("--tls-certificate", options->tls_certificate, "This agent's certificate");
-  command->add_option("--tls-key", options->tls_key, "Its key, readable to its user only");
-  command->add_flag("--operators-over-tcp", options->operators_over_tcp,
-                    "Let operators in over --listen too, for croft vpc from another node");
-  command->add_option("--kubernetes", options->kubernetes,
-                      "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other");
-  command->add_option("--metrics", options->metrics, "ADDRESS:PORT for /metrics, /healthz and /readyz");
-  command
-      ->add_option("--log-directory", options->log_directory, "Directory of the log file; 'none': standard error alone")
-      ->capture_default_str();
-  command->add_option("--demand-file", options->demand_file,
-                      "What was asked for in the last day, for croft vpc advise; 'none': it is not kept (default: "
-                      "vpc-demand.json beside the store)");
+  add_vpc_agent_options(*command, *options);
   command->callback(
       [options, &daemon] { daemon.run = [options, &daemon] { return run_vpc_agent(*options, daemon); }; });
 }

@@ -39,6 +39,20 @@ const WarmAddress* in_state(const Stock& stock, const net::Address& address, War
   return found != nullptr && found->state == state ? found : nullptr;
 }
 
+/// What becomes of an address that is being lent by this request. Where that is over already, nothing.
+template <class After>
+Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                        After after) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Moved> plan;
+    const WarmAddress* lending = in_state(stock, address, WarmState::lending);
+    if (lending == nullptr || lending->request != request) return plan;
+    add(plan, after(*lending));
+    return plan;
+  });
+}
+
 }  // namespace
 
 Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
@@ -171,29 +185,19 @@ Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend&
 
 Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                       const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
-    const WarmAddress* known = in_state(stock, address, WarmState::lending);
-    if (known == nullptr || known->request != request) return plan;
-    WarmAddress after = entered(*known, WarmState::lent, now);
-    after.mac = net::Mac::parse(known->peer).value_or(known->mac);
-    add(plan, std::move(after));
-    return plan;
+  return end_lending(snapshot, address, request, [&](const WarmAddress& lending) {
+    WarmAddress after = entered(lending, WarmState::lent, now);
+    after.mac = net::Mac::parse(lending.peer).value_or(lending.mac);
+    return after;
   });
 }
 
 Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                           const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
-    const WarmAddress* known = in_state(stock, address, WarmState::lending);
-    if (known == nullptr || known->request != request) return plan;
-    WarmAddress after = entered(*known, WarmState::free, now);
+  return end_lending(snapshot, address, request, [&](const WarmAddress& lending) {
+    WarmAddress after = entered(lending, WarmState::free, now);
     after.peer.clear();
-    add(plan, std::move(after));
-    return plan;
+    return after;
   });
 }
 

@@ -12,7 +12,6 @@
 
 #include "edge/agent/health.h"
 #include "os/grpc_frame.h"
-#include "wire/agent/messages.h"
 
 namespace croft::edge {
 namespace {
@@ -45,8 +44,8 @@ void answer_file(const FileDescriptor* file, reflection_pb::ServerReflectionResp
   add_file(*file, added, *response.mutable_file_descriptor_response());
 }
 
-void list_services(reflection_pb::ListServiceResponse& to) {
-  to.add_service()->set_name(wire::agent::kServiceName);
+void list_services(std::string_view own, reflection_pb::ListServiceResponse& to) {
+  to.add_service()->set_name(std::string(own));
   to.add_service()->set_name(std::string(GrpcHealth::kServiceName));
   for (const std::string_view name : kReflectionServices) to.add_service()->set_name(std::string(name));
 }
@@ -64,7 +63,7 @@ bool is_reflection(std::string_view method) {
   return false;
 }
 
-Result<std::string> reflect(std::string_view message) {
+Result<std::string> reflect(std::string_view message, std::string_view service) {
   // The other version's messages are looked up by name only: they have to be in the program.
   google::protobuf::LinkMessageReflection<::grpc::reflection::v1alpha::ServerReflectionRequest>();
   reflection_pb::ServerReflectionRequest request;
@@ -77,7 +76,7 @@ Result<std::string> reflect(std::string_view message) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
   switch (request.message_request_case()) {
     case reflection_pb::ServerReflectionRequest::kListServices:
-      list_services(*response.mutable_list_services_response());
+      list_services(service, *response.mutable_list_services_response());
       break;
     case reflection_pb::ServerReflectionRequest::kFileByFilename:
       answer_file(pool.FindFileByName(request.file_by_filename()), response);

@@ -67,7 +67,7 @@ class Door final : public os::GrpcHandler {
       if (!streams_.contains(call)) return;  // its end is on its way
     }
     if (reflecting_.contains(call)) {
-      const auto answer = reflect(message);
+      const auto answer = reflect(message, wire::agent::kServiceName);
       if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
       return server_.send(call, *answer);
     }

@@ -27,8 +27,16 @@ constexpr std::chrono::seconds kDelTime{5};
   const Deadline deadline = Deadline::after(clock.now(), kPingTime);
   auto channel = os::GrpcChannel::connect(endpoint, nullptr, options, clock, deadline);
   if (!channel) return fail(ErrorCode::unavailable, channel.error().message);
-  const os::GrpcReply pong = (*channel)->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Nothing{}), deadline);
+  const os::GrpcReply pong =
+      (*channel)->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{vpc::own_speech()}), deadline);
+  // Whose versions do not go together work on the same records, and those have a version of their own.
+  if (pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition) {
+    return fail(ErrorCode::unavailable, "the agent refuses this plugin: " + pong.status.message);
+  }
   if (!pong.status.ok()) return fail(ErrorCode::unavailable, "the agent does not answer: " + pong.status.message);
+  const auto said = vpc::decode_ping(pong.message);
+  if (!said) return fail(ErrorCode::unavailable, "the agent's answer to Ping: " + said.error().message);
+  if (const auto skew = vpc::skew_between(vpc::own_speech(), said->speech)) return fail(ErrorCode::unavailable, *skew);
   return *std::move(channel);
 }
 
@@ -63,6 +71,7 @@ Result<core::WarmAddress> assign_by_agent(const std::string& socket, const core:
   message.interface_name = request.owner.interface_name;
   message.netns = request.netns;
   message.subnet = request.subnet;
+  message.speech = vpc::own_speech();
   TRY(const std::string reply,
       ask(*channel, vpc::Method::add_pod_network, vpc::encode(message), Deadline::after(clock.now(), kAddTime)));
   const auto answer = vpc::decode_network_answer(reply);

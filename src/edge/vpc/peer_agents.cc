@@ -38,12 +38,23 @@ Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& 
   TRY(const auto channel,
       os::GrpcChannel::connect(endpoint, is_tcp ? security_.get() : nullptr, options, clock_, first));
   TRY_VOID(channel->wait_until_ready(first));
+  const vpc::Speech own = vpc::own_speech(oldest_speech_);
+  const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{own}), first);
+  const bool is_refused = pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition;
+  if (is_refused) return fail(ErrorCode::refused_by_configuration, pong.status.message);
+  if (!pong.status.ok()) return fail(ErrorCode::unavailable, peer.node + ": " + pong.status.message);
+  const auto said = vpc::decode_ping(pong.message);
+  if (!said) return fail(ErrorCode::unavailable, peer.node + ": " + said.error().message);
+  if (auto skew = vpc::skew_between(own, said->speech)) return fail(ErrorCode::refused_by_configuration, *skew);
   // Upper case, as its own protocol has it.
   std::string text = mac.to_string();
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c; });
   const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip),
-                                            vpc::encode(vpc::BorrowRequest{text, subnet, request}), deadline);
+                                            vpc::encode(vpc::BorrowRequest{text, subnet, request, own}), deadline);
+  if (reply.status.from_server && reply.status.code == os::GrpcCode::failed_precondition) {
+    return fail(ErrorCode::refused_by_configuration, reply.status.message);
+  }
   if (!reply.status.ok()) {
     const std::string why = peer.node + ": " + reply.status.message;
     if (reply.status.surely_not_processed) return fail(ErrorCode::unavailable, why);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,14 +18,20 @@ namespace croft::edge {
 class GrpcPeers final : public engine::PeerAgents {
  public:
   using Directory = std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)>;
-  /// `security` may be null: then TCP is spoken to nobody. `clock` outlives it.
-  GrpcPeers(Directory directory, std::shared_ptr<const os::TransportSecurity> security, const Clock& clock)
-      : directory_(std::move(directory)), security_(std::move(security)), clock_(clock) {}
+  /// `security` may be null: then TCP is spoken to nobody. `clock` outlives it. From agents that speak an older version
+  /// than `oldest_speech` nothing is borrowed (wire/vpc/speech.h).
+  GrpcPeers(Directory directory, std::shared_ptr<const os::TransportSecurity> security, const Clock& clock,
+            std::uint32_t oldest_speech = 0)
+      : directory_(std::move(directory)),
+        security_(std::move(security)),
+        clock_(clock),
+        oldest_speech_(oldest_speech) {}
 
   [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) override {
     return directory_(subnet, deadline);
   }
-  /// Connects within a second, or it did not answer at all. Errors also: permission_denied (a certificate is refused).
+  /// Connects within a second, or it did not answer at all. Errors also: permission_denied (a certificate is refused);
+  /// refused_by_configuration (one of the two does not take the other's version: nothing was asked for).
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                                    const std::string& request, Deadline deadline) override;
 
@@ -32,6 +39,7 @@ class GrpcPeers final : public engine::PeerAgents {
   const Directory directory_;
   const std::shared_ptr<const os::TransportSecurity> security_;
   const Clock& clock_;
+  const std::uint32_t oldest_speech_;
 };
 
 }  // namespace croft::edge

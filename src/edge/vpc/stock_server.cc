@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edge/agent/health.h"
+#include "edge/agent/reflection.h"
 #include "edge/agent/server.h"
 #include "wire/vpc/messages.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 namespace vpc = wire::vpc;
 
-/// Watches of health at once, a door.
+/// Watches of health, and calls of reflection, at once, a door.
 constexpr std::size_t kStreamsMax = 64;
 /// The service knows one kind of number for a call; the door is in its upper bits.
 constexpr unsigned kDoorShift = 60;
@@ -55,7 +56,8 @@ class Door final : public os::GrpcHandler {
   [[nodiscard]] os::GrpcMethodKind kind_of(std::string_view method) override {
     const auto known = vpc::method_of(method);
     if ((known && is_let_in(rules_, *known)) || method == GrpcHealth::kCheckMethod) return os::GrpcMethodKind::unary;
-    return method == GrpcHealth::kWatchMethod ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
+    const bool streams = method == GrpcHealth::kWatchMethod || (rules_.reflection && is_reflection(method));
+    return streams ? os::GrpcMethodKind::streaming : os::GrpcMethodKind::unknown;
   }
   /// Whoever has a certificate of the cluster's CA is another agent, or an operator where those are let in.
   [[nodiscard]] os::GrpcMethodKind kind_for_peer(const os::GrpcPeer&, std::string_view method) override {
@@ -75,7 +77,7 @@ class Door final : public os::GrpcHandler {
     service_.go();
     if (!answers_.empty()) server_->answer(std::exchange(answers_, {}));
   }
-  void on_open(os::GrpcCallId call, std::string_view) override {
+  void on_open(os::GrpcCallId call, std::string_view method) override {
     const std::lock_guard lock(mutex_);
     if (ending_ || streams_.size() >= kStreamsMax) {
       return answers_.push_back({call,
@@ -84,22 +86,29 @@ class Door final : public os::GrpcHandler {
                                  {}});
     }
     streams_.insert(call);
+    if (method != GrpcHealth::kWatchMethod) reflecting_.insert(call);
   }
   void on_message(os::GrpcCallId call, std::string message) override {
     {
       const std::lock_guard lock(mutex_);
       if (!streams_.contains(call)) return;
     }
+    if (reflecting_.contains(call)) {
+      const auto answer = reflect(message, vpc::kServiceName);
+      if (!answer) return end(call, os::GrpcCode::invalid_argument, answer.error().message);
+      return server_->send(call, *answer);
+    }
     const auto news = health_.watch(call, message);
-    if (news) return server_->send(call, news->message);
-    on_gone(call);
-    std::vector<os::GrpcAnswer> answers;
-    answers.push_back({call, os::GrpcCode::invalid_argument, news.error().message, {}});
-    server_->answer(std::move(answers));
+    if (!news) return end(call, os::GrpcCode::invalid_argument, news.error().message);
+    server_->send(call, news->message);
   }
-  void on_end(os::GrpcCallId) override {}
+  /// A Watch goes on: its caller says one thing, and listens.
+  void on_end(os::GrpcCallId call) override {
+    if (reflecting_.contains(call)) end(call, os::GrpcCode::ok, {});
+  }
   void on_gone(os::GrpcCallId call) override {
     health_.forget(call);
+    reflecting_.erase(call);
     const std::lock_guard lock(mutex_);
     streams_.erase(call);
   }
@@ -125,12 +134,20 @@ class Door final : public os::GrpcHandler {
   void stop(Deadline deadline) { server_->stop(deadline); }
 
  private:
+  void end(os::GrpcCallId call, os::GrpcCode code, std::string text) {
+    on_gone(call);
+    std::vector<os::GrpcAnswer> answers;
+    answers.push_back({call, code, std::move(text), {}});
+    server_->answer(std::move(answers));
+  }
+
   StockService& service_;
   const std::unique_ptr<os::GrpcServer> server_;
   const DoorRules rules_;
   const std::uint64_t number_;
   GrpcHealth health_;
   std::vector<os::GrpcAnswer> answers_;  ///< of this round
+  std::set<os::GrpcCallId> reflecting_;  ///< of the server's thread alone
   std::mutex mutex_;                     ///< guards both below
   std::set<os::GrpcCallId> streams_;
   bool ending_ = false;

@@ -49,8 +49,9 @@ class StockServerTest : public testing::Test {
     cached_ = std::make_unique<store::CachedStore>(
         store_, core::AffinityOwner{core::AffinityOwner::Type::host, "node-1"}, clock_, cached_options());
     follower_ = std::make_unique<store::CacheFollower>(*cached_, clock_);
-    server_ =
-        std::make_unique<StockServer>(StockWorld{*cached_, cached_->uncached(), clock_, random_, *keeper_}, clock_);
+    StockWorld world{*cached_, cached_->uncached(), clock_, random_, *keeper_};
+    world.oldest_speech = oldest_speech_;
+    server_ = std::make_unique<StockServer>(world, clock_);
     socket_ = scratch_.file("ipamd.sock");
     auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
     ASSERT_TRUE(listener) << listener.error().message;
@@ -136,6 +137,7 @@ class StockServerTest : public testing::Test {
   std::unique_ptr<StockServer> server_;
   std::thread thread_;
   std::string socket_;
+  std::uint32_t oldest_speech_ = 0;
 };
 
 TEST_F(StockServerTest, AConversationOfAnOldClient) {
@@ -264,6 +266,42 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
   EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
 }
 
+TEST_F(StockServerTest, OldAndUnknownVersionsAreServed) {
+  begin({.low = 2, .high = 50});
+  const auto said = vpc::decode_ping(call(Method::ping, "").message);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->speech, vpc::own_speech(0)) << "also to who says nothing";
+  EXPECT_NE(add("old"), "");
+  // One of later that still speaks ours.
+  EXPECT_TRUE(call(Method::ping, vpc::encode(vpc::Ping{{99, 1, "croft 9"}})).status.ok());
+  // And one that does not.
+  const auto refused = call(Method::ping, vpc::encode(vpc::Ping{{99, 98, "croft 9"}}));
+  EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition);
+  EXPECT_NE(refused.status.message.find("croft 9 speaks version 98 to 99"), std::string::npos)
+      << refused.status.message;
+  EXPECT_EQ(call(Method::ping, vpc::encode(vpc::Ping{{1, 2, ""}})).status.code, os::GrpcCode::invalid_argument);
+}
+
+TEST_F(StockServerTest, OldVersionsAreRefusedWhereThatIsConfigured) {
+  oldest_speech_ = 1;
+  begin({.low = 2, .high = 50});
+  vpc::AddPodNetworkRequest mine;
+  mine.sandbox_id = "mine";
+  mine.speech = vpc::own_speech();
+  const auto reply = call(Method::add_pod_network, vpc::encode(mine));
+  ASSERT_TRUE(reply.status.ok()) << reply.status.message;
+  for (const auto& [method, message] :
+       {std::pair(Method::ping, std::string()),
+        {Method::add_pod_network, add_of("old")},
+        {Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "subnet-1", "r1"})}}) {
+    const auto refused = call(method, message);
+    EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition) << vpc::name_of(method);
+    EXPECT_NE(refused.status.message.find("version skew"), std::string::npos) << refused.status.message;
+  }
+  EXPECT_TRUE(del("mine").status.ok()) << "a DEL never is";
+  EXPECT_EQ(describe().cooldown.size(), 1U);
+}
+
 TEST_F(StockServerTest, WhatOperatorsDo) {
   begin({.low = 2, .high = 50});
   const auto popped = vpc::decode_network_answer(call(Method::pop_pool, "").message);
@@ -284,8 +322,8 @@ TEST_F(StockServerTest, GarbageIsAnsweredAsSuch) {
   begin({.low = 1, .high = 50});
   for (const Method method : vpc::all_methods()) {
     const auto reply = call(method, std::string("\xff\xff\xff\xff garbage"));
-    if (method == Method::ping || method == Method::support_multi_subnet || method == Method::list_unuse ||
-        method == Method::describe_pool || method == Method::list_pod_network_record) {
+    if (method == Method::support_multi_subnet || method == Method::list_unuse || method == Method::describe_pool ||
+        method == Method::list_pod_network_record) {
       continue;  // nothing of the message is read
     }
     EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << vpc::name_of(method);

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/hex.h"
+#include "edge/vpc/stock_answers.h"
 #include "engine/warm_stock.h"
 
 namespace croft::edge {
@@ -27,29 +27,6 @@ constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
 /// Waiting ADDs are looked at this often whatever happens: an address may have cooled off.
 constexpr nanoseconds kLookAgain = std::chrono::seconds{1};
 
-os::GrpcCode code_of(vpc::RpcStatus status) { return static_cast<os::GrpcCode>(status); }
-
-template <class Message>
-os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
-  return {call, os::GrpcCode::ok, {}, vpc::encode(message)};
-}
-
-/// As the protocol answers a failure. What is only not now is said as gRPC says it, so that a caller may try again.
-os::GrpcAnswer answer_of(os::GrpcCallId call, vpc::Method method, vpc::Failure failure, const Error& error) {
-  const auto row = vpc::answer_of(method, failure);
-  os::GrpcCode code = row ? code_of(row->status) : os::GrpcCode::internal;
-  if (code == os::GrpcCode::internal && error.code == ErrorCode::deadline_exceeded) {
-    code = os::GrpcCode::deadline_exceeded;
-  }
-  std::string text = error.message;
-  if (!error.details.empty()) text += "\n" + error.details;
-  return {call, code, std::move(text), {}};
-}
-
-os::GrpcAnswer malformed(os::GrpcCallId call, const Error& error) {
-  return {call, os::GrpcCode::invalid_argument, error.message, {}};
-}
-
 std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
   return fmt::format("pod={}/{} container={} ifname={}", pod.namespace_name, pod.name, owner.container_id,
                      owner.interface_name);
@@ -59,12 +36,6 @@ std::size_t bucket_of(nanoseconds delay) {
   std::size_t bucket = 0;
   for (nanoseconds limit = kDelayFirst; delay > limit && bucket + 1 < kDelayBuckets; limit *= 2) ++bucket;
   return bucket;
-}
-
-[[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
-  if (text.empty()) return std::optional<net::Address>();
-  TRY(const net::Address address, net::Address::parse(text));
-  return std::optional(address);
 }
 
 Error ends() { return {ErrorCode::unavailable, "the agent ends", {}}; }
@@ -111,8 +82,12 @@ Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span
 std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcRequest request) {
   const os::GrpcCallId call = request.call;
   switch (method) {
-    case vpc::Method::ping:
-      return ok(call, vpc::Nothing{});
+    case vpc::Method::ping: {
+      const auto read = vpc::decode_ping(request.message);
+      if (!read) return malformed(call, read.error());
+      if (auto refusal = check_speech(call, method, read->speech)) return refusal;
+      return ok(call, vpc::Ping{vpc::own_speech(world_.oldest_speech)});
+    }
     case vpc::Method::support_multi_subnet:
       return ok(call, vpc::SupportAnswer{vpc::CniCode::success, false});
     case vpc::Method::add_pod_network:
@@ -141,6 +116,7 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
     case vpc::Method::borrow_ip: {
       auto read = vpc::decode_borrow_request(request.message);
       if (!read) return malformed(call, read.error());
+      if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
       return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
     }
@@ -168,10 +144,25 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
 
+std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vpc::Method method,
+                                                         const vpc::Speech& other) {
+  const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
+  if (!skew) return std::nullopt;
+  bool is_news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_news = std::exchange(told_skew_, *skew) != *skew;
+  }
+  // Who is refused asks again and again.
+  if (is_news && world_.log) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
+  return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
+}
+
 std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
   auto read = vpc::decode_add_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
   if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
+  if (auto refusal = check_speech(request.call, vpc::Method::add_pod_network, read->speech)) return refusal;
   StockAdd add;
   add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
   add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
@@ -488,142 +479,6 @@ os::GrpcAnswer StockService::failed(const Moving& moving, const Error& error) {
   }
   if (del != nullptr) return answer_of(moving.id, vpc::Method::del_pod_network, vpc::Failure::not_released, error);
   return answer_of(moving.id, vpc::Method::add_pod_network, vpc::Failure::no_address, error);
-}
-
-// ---------------------------------------------------------------- the rest
-
-void StockService::run_errands() {
-  for (;;) {
-    Errand errand;
-    {
-      std::unique_lock lock(mutex_);
-      errand_comes_.wait(lock, [&] { return stopping_ || !errands_.empty(); });
-      if (errands_.empty()) return;
-      errand = std::move(errands_.front());
-      errands_.pop_front();
-    }
-    std::vector<os::GrpcAnswer> answers;
-    answers.push_back(errand.run());
-    sink_(std::move(answers));
-  }
-}
-
-os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress& told) {
-  core::WarmAddress whole = told;
-  if (const auto interface = world_.keeper.interface(); interface && whole.mac == net::Mac{})
-    whole.mac = interface->mac;
-  const auto recorded = engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kDelMax)), whole);
-  if (!recorded) {
-    return answer_of(call, vpc::Method::add_pod_network_record, vpc::Failure::record_not_written, recorded.error());
-  }
-  return ok(call, vpc::CodeAnswer{});
-}
-
-os::GrpcAnswer StockService::get_record(os::GrpcCallId call, const vpc::RecordKey& key) {
-  const auto view = engine::view_stock(cached());
-  if (!view) return answer_of(call, vpc::Method::get_pod_network_record, vpc::Failure::record_unreadable, view.error());
-  const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
-    return one.state == core::WarmState::held && one.owner.container_id == key.sandbox_id &&
-           one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
-  });
-  vpc::NetworkAnswer answer;
-  if (found != view->addresses.end()) answer.network = vpc::pod_network_of(*found);
-  return ok(call, answer);
-}
-
-os::GrpcAnswer StockService::list_records(os::GrpcCallId call) {
-  const auto view = engine::view_stock(cached());
-  if (!view)
-    return answer_of(call, vpc::Method::list_pod_network_record, vpc::Failure::record_unreadable, view.error());
-  vpc::NetworksAnswer answer;
-  for (const core::WarmAddress& one : view->addresses) {
-    if (one.state == core::WarmState::held) answer.networks.push_back(vpc::pod_network_of(one));
-  }
-  return ok(call, answer);
-}
-
-os::GrpcAnswer StockService::describe(os::GrpcCallId call) {
-  const auto view = engine::view_stock(cached());
-  if (!view) return answer_of(call, vpc::Method::describe_pool, vpc::Failure::stock_unreadable, view.error());
-  const Instant now = world_.clock.now();
-  vpc::StockAnswer answer;
-  for (const core::WarmAddress& one : view->addresses) {
-    if (core::is_free_at(one, now)) {
-      answer.pool.push_back(vpc::pod_network_of(one));
-    } else if (one.state == core::WarmState::cooling) {
-      answer.cooldown.push_back(vpc::pod_network_of(one));
-    }
-  }
-  return ok(call, answer);
-}
-
-os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request, Deadline limit) {
-  const auto mac = net::Mac::parse(request.mac);
-  if (!mac) {
-    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
-                     request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
-  }
-  warm::Lend lend{request.request, *mac, request.subnet};
-  if (lend.request.empty()) {
-    // An older borrower has no name for its request: each is another one.
-    std::array<std::uint8_t, 8> bytes{};
-    const std::uint64_t number = world_.random.next();
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
-    lend.request = hex_of(bytes);
-  }
-  const auto lent = world_.keeper.lend(lend, limit);
-  if (!lent) {
-    // The borrower has to know whether it may be his already.
-    if (lent.error().code == ErrorCode::unknown_outcome) {
-      return {call, os::GrpcCode::deadline_exceeded, lent.error().message, {}};
-    }
-    if (lent.error().code == ErrorCode::exhausted) {
-      return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
-    }
-    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::not_lent, lent.error());
-  }
-  vpc::PodNetwork network = vpc::pod_network_of(*lent);
-  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, std::move(network)});
-}
-
-os::GrpcAnswer StockService::push(os::GrpcCallId call, const std::string& ip, Deadline limit) {
-  const auto address = address_of(ip);
-  if (!address) return malformed(call, address.error());
-  const auto pushed = world_.keeper.push(*address, limit);
-  if (!pushed) return answer_of(call, vpc::Method::push_pool, vpc::Failure::cloud_failed, pushed.error());
-  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*pushed)});
-}
-
-os::GrpcAnswer StockService::pop(os::GrpcCallId call, const std::string& ip, Deadline limit) {
-  const auto address = address_of(ip);
-  if (!address) return malformed(call, address.error());
-  const auto popped = world_.keeper.pop(*address, limit);
-  if (!popped) {
-    const bool is_absent = popped.error().code == ErrorCode::not_found;
-    return answer_of(call, vpc::Method::pop_pool, is_absent ? vpc::Failure::not_in_stock : vpc::Failure::not_given_back,
-                     popped.error());
-  }
-  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*popped)});
-}
-
-os::GrpcAnswer StockService::list_unused(os::GrpcCallId call, Deadline limit) {
-  const auto unused = world_.keeper.unused(limit);
-  if (!unused) return answer_of(call, vpc::Method::list_unuse, vpc::Failure::cloud_failed, unused.error());
-  vpc::NetworksAnswer answer;
-  for (const core::WarmAddress& one : *unused) answer.networks.push_back(vpc::pod_network_of(one));
-  return ok(call, answer);
-}
-
-os::GrpcAnswer StockService::release(os::GrpcCallId call, const std::vector<std::string>& ips, Deadline limit) {
-  std::vector<net::Address> addresses;
-  for (const std::string& ip : ips) {
-    const auto address = net::Address::parse(ip);
-    if (!address) return malformed(call, address.error());
-    addresses.push_back(*address);
-  }
-  const auto released = world_.keeper.release_unused(addresses, limit);
-  if (!released) return answer_of(call, vpc::Method::release_ip, vpc::Failure::in_use, released.error());
-  return ok(call, vpc::CodeAnswer{});
 }
 
 }  // namespace croft::edge

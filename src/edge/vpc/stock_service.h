@@ -46,6 +46,9 @@ struct StockWorld {
   /// Why a pod got none. Never blocks. May be null.
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
+  /// Callers of Ping, AddPodNetwork and BorrowIP that speak an older version are refused; 0: nobody is
+  /// (wire/vpc/speech.h). DELs never are.
+  std::uint32_t oldest_speech = 0;
 };
 
 /// How long ADDs took, in powers of two, from a quarter of a millisecond on; the last one takes all that are longer.
@@ -120,6 +123,9 @@ class StockService {
   [[nodiscard]] std::optional<os::GrpcAnswer> queue(Moving moving);
   [[nodiscard]] std::optional<os::GrpcAnswer> queue(os::GrpcCallId call, std::function<os::GrpcAnswer()> run);
 
+  /// The refusal of a caller whose version does not go together with ours.
+  [[nodiscard]] std::optional<os::GrpcAnswer> check_speech(os::GrpcCallId call, wire::vpc::Method method,
+                                                           const wire::vpc::Speech& other);
   void move_on();
   void run_errands();
   void serve(std::vector<std::unique_ptr<Moving>> batch);
@@ -155,6 +161,7 @@ class StockService {
   std::deque<std::unique_ptr<Moving>> waiting_;  ///< ADDs, for the stock; in the order of their arrival
   std::chrono::nanoseconds look_again_{std::chrono::nanoseconds::max()};  ///< at the waiting ones, since boot
   std::deque<Errand> errands_;
+  std::string told_skew_;
   StockServiceTally tally_;
   std::vector<std::thread> threads_;
 };

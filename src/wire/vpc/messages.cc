@@ -118,6 +118,32 @@ template <class Items>
   return networks;
 }
 
+// ---------------------------------------------------------------- versions
+
+void fill(pb::Speech& out, const Speech& speech) {
+  out.set_newest(speech.newest);
+  out.set_oldest(speech.oldest);
+  out.set_program(speech.program);
+}
+
+/// Of a message that may have one. Whoever says nothing has no member.
+template <class Message>
+void say(Message& out, const Speech& speech) {
+  if (speech != Speech{}) fill(*out.mutable_speech(), speech);
+}
+
+template <class Message>
+[[nodiscard]] Result<Speech> speech_of(const Message& in) {
+  Speech speech;
+  speech.newest = in.speech().newest();
+  speech.oldest = in.speech().oldest();
+  if (speech.oldest > speech.newest) {
+    return fail(wrong("Speech", fmt::format("is from {} to {}", speech.oldest, speech.newest)));
+  }
+  TRY(speech.program, name("Speech.Program", in.speech().program()));
+  return speech;
+}
+
 // ---------------------------------------------------------------- addresses
 
 std::string mask_of(const core::WarmAddress& address) {
@@ -235,6 +261,12 @@ Result<core::WarmAddress> warm_address_of(const PodNetwork& network) {
 
 std::string encode(const Nothing& /*value*/) { return {}; }
 
+std::string encode(const Ping& value) {
+  pb::PingRequest out;  // the answer is the same
+  say(out, value.speech);
+  return out.SerializeAsString();
+}
+
 std::string encode(const AddPodNetworkRequest& value) {
   pb::AddPodNetworkRequest out;
   out.set_podname(value.pod_name);
@@ -247,6 +279,7 @@ std::string encode(const AddPodNetworkRequest& value) {
   out.set_interfaceid(value.interface_id);
   out.set_network(value.network);
   out.set_poduid(value.pod_uid);
+  say(out, value.speech);
   return out.SerializeAsString();
 }
 
@@ -277,6 +310,7 @@ std::string encode(const BorrowRequest& value) {
   out.set_macaddr(value.mac);
   out.set_subnetid(value.subnet);
   out.set_request(value.request);
+  say(out, value.speech);
   return out.SerializeAsString();
 }
 
@@ -330,8 +364,14 @@ std::string encode(const SupportAnswer& value) {
 // ---------------------------------------------------------------- reading
 
 Result<Nothing> decode_nothing(std::string_view bytes) {
-  TRY_VOID(parse<pb::PingRequest>(bytes, kRequestBytesMax));
+  TRY_VOID(parse<pb::DescribePoolRequest>(bytes, kRequestBytesMax));
   return Nothing{};
+}
+
+Result<Ping> decode_ping(std::string_view bytes) {
+  TRY(const auto in, parse<pb::PingRequest>(bytes, kRequestBytesMax));
+  TRY(Speech speech, speech_of(in));
+  return Ping{std::move(speech)};
 }
 
 Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
@@ -347,6 +387,7 @@ Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view byt
   TRY(value.interface_id, name("InterfaceID", in.interfaceid()));
   TRY(value.network, text("Network", in.network()));
   TRY(value.pod_uid, name("PodUID", in.poduid()));
+  TRY(value.speech, speech_of(in));
   return value;
 }
 
@@ -385,6 +426,7 @@ Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
   TRY(value.mac, name("MacAddr", in.macaddr()));
   TRY(value.subnet, name("SubnetID", in.subnetid()));
   TRY(value.request, name("Request", in.request()));
+  TRY(value.speech, speech_of(in));
   return value;
 }
 

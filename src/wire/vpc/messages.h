@@ -11,6 +11,7 @@
 #include "core/register/warm.h"
 #include "net/address.h"
 #include "wire/vpc/methods.h"
+#include "wire/vpc/speech.h"
 
 // What UK8S' node agent and those who ask it say to each other (proto/rpc/ipamd.proto), bytes <-> values, for clients
 // and servers of both generations. The only place that sees protobuf. What the other side sent is checked against the
@@ -66,9 +67,15 @@ struct PodNetwork {
 
 // ---------------------------------------------------------------- requests
 
-/// Of Ping, ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet; the answer of Ping too.
+/// Of ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet.
 struct Nothing {
   friend bool operator==(const Nothing&, const Nothing&) = default;
+};
+
+/// Of Ping, and its answer.
+struct Ping {
+  Speech speech;  ///< Croft's, as below
+  friend bool operator==(const Ping&, const Ping&) = default;
 };
 
 struct AddPodNetworkRequest {
@@ -83,6 +90,7 @@ struct AddPodNetworkRequest {
   // Croft's: empty when the client is UK8S' own.
   std::string network;  ///< the CNI network's name
   std::string pod_uid;
+  Speech speech{};
   friend bool operator==(const AddPodNetworkRequest&, const AddPodNetworkRequest&) = default;
 };
 
@@ -112,6 +120,7 @@ struct BorrowRequest {
   std::string mac;      ///< the borrower's interface
   std::string subnet;   ///< empty: the lender's own (1.x)
   std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
+  Speech speech{};      ///< Croft's
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 
@@ -165,6 +174,7 @@ struct SupportAnswer {
 };
 
 [[nodiscard]] std::string encode(const Nothing& value);
+[[nodiscard]] std::string encode(const Ping& value);
 [[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
 [[nodiscard]] std::string encode(const DelPodNetworkRequest& value);
 [[nodiscard]] std::string encode(const RecordRequest& value);
@@ -179,6 +189,7 @@ struct SupportAnswer {
 [[nodiscard]] std::string encode(const SupportAnswer& value);
 
 [[nodiscard]] Result<Nothing> decode_nothing(std::string_view bytes);
+[[nodiscard]] Result<Ping> decode_ping(std::string_view bytes);
 [[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
 [[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
 [[nodiscard]] Result<RecordRequest> decode_record_request(std::string_view bytes);

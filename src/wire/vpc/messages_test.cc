@@ -111,6 +111,28 @@ TEST(VpcMessages, ValuesSurvive) {
 }
 
 /// The messages that one function writes for several methods are the same in the protocol.
+TEST(VpcMessages, VersionsThatGoTogether) {
+  const Speech old, own = own_speech(), strict = own_speech(1), later{9, 1, "croft 9"}, far{9, 8, "croft 9"};
+  EXPECT_FALSE(skew_between(own, old));
+  EXPECT_FALSE(skew_between(own, own));
+  EXPECT_FALSE(skew_between(strict, own));
+  EXPECT_FALSE(skew_between(strict, later));
+  const auto too_old = skew_between(strict, old), too_far = skew_between(own, far);
+  ASSERT_TRUE(too_old && too_far);
+  EXPECT_NE(too_old->find("(UK8S' own?) speaks version 0 of the protocol: upgrade the other"), std::string::npos)
+      << *too_old;
+  EXPECT_NE(too_far->find("croft 9 speaks version 8 to 9 of the protocol: upgrade this one"), std::string::npos)
+      << *too_far;
+  // Both sides say the same.
+  for (const Speech& a : {old, own, strict, later, far}) {
+    for (const Speech& b : {old, own, strict, later, far}) {
+      EXPECT_EQ(skew_between(a, b).has_value(), skew_between(b, a).has_value());
+    }
+    EXPECT_EQ(decode_ping(encode(Ping{a}))->speech, a);
+  }
+  EXPECT_EQ(encode(Ping{}), "") << "as UK8S' own";
+}
+
 TEST(VpcMessages, SharedShapesAreOne) {
   const auto shape = [](const google::protobuf::Descriptor* message) {
     std::string text;
@@ -132,7 +154,8 @@ TEST(VpcMessages, SharedShapesAreOne) {
   same(rpc::AddPodNetworkResponse::descriptor(), rpc::GetPodNetworkRecordResponse::descriptor(),
        rpc::BorrowIPResponse::descriptor(), rpc::PushPoolResponse::descriptor(), rpc::PopPoolResponse::descriptor());
   same(rpc::ListPodNetworkRecordResponse::descriptor(), rpc::ListUnuseResponse::descriptor());
-  same(rpc::PingRequest::descriptor(), rpc::PingResponse::descriptor(), rpc::ListPodNetworkRecordRequest::descriptor(),
+  same(rpc::PingRequest::descriptor(), rpc::PingResponse::descriptor());
+  same(rpc::ListPodNetworkRecordRequest::descriptor(),
        rpc::DescribePoolRequest::descriptor(), rpc::ListUnuseRequest::descriptor(),
        rpc::SupportMultiSubnetRequest::descriptor());
 }

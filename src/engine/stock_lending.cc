@@ -1,0 +1,135 @@
+// How a StockKeeper borrows addresses from other nodes and lends them its own.
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/stock_keeper_parts.h"
+
+namespace croft::engine {
+
+namespace warm = core::warm;
+
+void StockKeeper::borrow() {
+  if (world_.peers == nullptr) return;
+  const cloud::Interface interface = *this->interface();
+  const std::string subnet = subnet_of(interface);
+  auto peers = world_.peers->peers(subnet, cloud_deadline());
+  if (!peers) return note_trouble(peers.error().in("no address is borrowed"));
+  std::erase_if(*peers, [&](const PeerAgents::Peer& peer) { return peer.node == options_.node || peer.free == 0; });
+  std::ranges::stable_sort(*peers, std::greater{}, &PeerAgents::Peer::free);
+  std::uint32_t waiting = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = waiting_;
+  }
+  std::string refusals;
+  for (const PeerAgents::Peer& peer : *peers) {
+    for (std::uint32_t taken = 0; taken < peer.free && waiting > 0; ++taken) {
+      core::WarmIntent intent = new_intent(core::WarmIntent::What::borrow, 1);
+      intent.peer = peer.address;
+      const InFlight in_flight(*this, intent.id);
+      const auto begun = decide<bool>(
+          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); });
+      if (!begun) return note_trouble(begun.error());
+      auto lent = world_.peers->borrow(peer, interface.mac, subnet, intent.id,
+                                       Deadline::after(world_.clock.now(), options_.borrow_limit));
+      if (lent) {
+        lent->mac = interface.mac;  // older peers tell their own
+        // Its wire was asked before the peer took it in.
+        if (!take(intent.id, {*lent}, true, peer.node)) return;
+        log(fmt::format("borrowed {} from {}", lent->address.to_string(), peer.node));
+        --waiting;
+        const std::lock_guard lock(mutex_);
+        ++tally_.borrowed;
+        continue;
+      }
+      if (lent.error().code == ErrorCode::unknown_outcome) {
+        // The next round asks the cloud whose it is.
+        note_trouble(lent.error().in("borrowing from " + peer.node));
+        return;
+      }
+      const auto dropped = decide<bool>(
+          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
+      if (!dropped) return note_trouble(dropped.error());
+      // A version or a certificate that does not go together: people have to do something.
+      const bool is_refusal =
+          lent.error().code == ErrorCode::refused_by_configuration || lent.error().code == ErrorCode::permission_denied;
+      if (is_refusal) refusals += fmt::format("; {}: {}", peer.node, lent.error().message);
+      break;  // this one has none, or is not there
+    }
+    if (waiting == 0) return;
+  }
+  if (waiting > 0) {
+    note_trouble({ErrorCode::exhausted,
+                  fmt::format("subnet {} has no addresses left, and no other node has one to lend{}", subnet, refusals),
+                  {}});
+  }
+}
+
+Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& lend, Deadline deadline) {
+  const auto interface = this->interface();
+  if (!interface) return fail(ErrorCode::unavailable, "the agent is still starting");
+  if (lend.to == interface->mac) return fail(invalid_argument("the MAC address is this node's own"));
+  if (!lend.subnet.empty() && lend.subnet != subnet_of(*interface)) {
+    return fail(
+        invalid_argument(fmt::format("subnet {} is not this node's, which is {}", lend.subnet, subnet_of(*interface))));
+  }
+  const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
+  if (!leaving.owns_lock()) return fail(busy());
+  TRY(const auto chosen,
+      decide<std::optional<core::WarmAddress>>(
+          [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_lend(snapshot, lend, now); }));
+  if (!chosen) return fail(ErrorCode::exhausted, "the stock has no free address to lend");
+  if (chosen->state == core::WarmState::lent) return *chosen;
+  const auto moved = world_.cloud.move(cloud_address_of(*chosen), lend.to, deadline);
+  if (!moved && moved.error().code == ErrorCode::unknown_outcome) return fail(moved.error());  // settle() finds out
+  if (!moved) {
+    // Not ours any more, perhaps, or where it was to go already: the cloud knows.
+    if (moved.error().code == ErrorCode::not_found) {
+      settle_lending(*chosen);
+      TRY(const auto settled,
+          decide<std::optional<core::WarmAddress>>([&](const core::Snapshot& snapshot, const Instant& now) {
+            return warm::plan_lend(snapshot, lend, now);
+          }));
+      const bool went = settled && settled->address == chosen->address && settled->state == core::WarmState::lent;
+      if (went) return *settled;
+      return fail(moved.error());
+    }
+    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_not_lent(snapshot, chosen->address, chosen->request, now);
+    }));
+    return fail(moved.error());
+  }
+  TRY(const auto lent, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+        return warm::plan_lent(snapshot, chosen->address, chosen->request, now);
+      }));
+  log(fmt::format("lent {} to {}", text_of(*chosen), lend.to.to_string()));
+  {
+    const std::lock_guard lock(mutex_);
+    ++tally_.lent;
+  }
+  if (lent.addresses.empty()) return fail(ErrorCode::conflict, text_of(*chosen) + " went another way meanwhile");
+  return lent.addresses.front();
+}
+
+/// With leaving_ held.
+void StockKeeper::settle_lending(const core::WarmAddress& address) {
+  const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
+  if (!there) return note_trouble(there.error());
+  const bool is_moved = *there && (*there)->mac.to_string() == address.peer;
+  const bool is_here = *there && (*there)->mac == address.mac;
+  // A move that was sent may still be done.
+  if (!is_moved && world_.clock.now().wall - address.since < options_.doubt) return;
+  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+    return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
+                   : warm::plan_lent(snapshot, address.address, address.request, now);
+  });
+  if (!moved) return note_trouble(moved.error());
+  log(fmt::format("{}, which was being lent to {}, {}", text_of(address), address.peer, is_here ? "stayed" : "went"));
+  if (is_here) world_.stocked();
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,138 @@
+// How a StockKeeper finds out what became of what a crash or a lost reply has left, and of records that were lost.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/warm/rebuild.h"
+#include "engine/stock_keeper_parts.h"
+
+namespace croft::engine {
+namespace {
+
+namespace warm = core::warm;
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::seconds kLentKept{3600};
+
+}  // namespace
+
+void StockKeeper::settle(const StockView& first) {
+  StockView view = first;
+  if (!view.intents.empty()) settle_intents(view);
+  probe_all(in_state(view, core::WarmState::probing));
+  const auto releasing = in_state(view, core::WarmState::releasing);
+  const auto lending = in_state(view, core::WarmState::lending);
+  if (!releasing.empty() || !lending.empty()) {
+    const std::unique_lock leaving(leaving_, std::try_to_lock);
+    if (leaving.owns_lock()) {
+      // Those of before the lock: who made them has let go of it.
+      const auto now = view_stock(context());
+      if (!now) return;
+      auto rest = in_state(*now, core::WarmState::releasing);
+      // A call that nobody heard of may still come: were the address given to us anew before that, it would be taken
+      // from under a pod.
+      std::erase_if(rest, [&](const auto& one) { return world_.clock.now().wall - one.since < options_.doubt; });
+      if (!rest.empty()) {
+        if (const auto gone = give_back(rest, cloud_deadline()); !gone) note_trouble(gone.error());
+      }
+      for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) settle_lending(one);
+    }
+  }
+  if (!in_state(view, core::WarmState::lent).empty()) {
+    static_cast<void>(decide<std::size_t>([](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_forget_lent(snapshot, kLentKept, now);
+    }));
+  }
+}
+
+void StockKeeper::settle_intents(StockView& view) {
+  const std::vector<core::WarmIntent> intents = view.intents;
+  // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
+  const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
+  for (const core::WarmIntent& intent : intents) {
+    if (warm::is_rebuild(intent)) {
+      settle_rebuild(intent);
+      auto after = view_stock(context());
+      if (!after) return;
+      view = *std::move(after);
+      continue;
+    }
+    if (is_rebuilding) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (in_flight_.contains(intent.id)) continue;
+    }
+    const bool is_own = intent.process == options_.process && intent.process_started == options_.process_started;
+    if (!is_own && world_.is_alive(intent.process, intent.process_started)) continue;
+    // What went to another node between the look and the records would seem to have come: it would be given twice.
+    const std::unique_lock leaving(leaving_, std::try_to_lock);
+    if (!leaving.owns_lock()) return;
+    warm::Look look = this->look(true, cloud_deadline());
+    auto now_there = view_stock(context());
+    if (!now_there || !look.cloud || !look.host) return;
+    set_apart(look, *now_there, cloud_deadline());
+    const auto brought = warm::brought_by(intent, now_there->addresses, look);
+    const Instant now = world_.clock.now();
+    const bool is_of_this_boot = intent.begun_at.boot == now.boot;
+    const bool is_old = !is_of_this_boot || now.since_boot - intent.begun_at.since_boot >= options_.doubt;
+    const bool is_whole = brought.size() >= intent.count;
+    if (brought.empty() && !is_old) continue;
+    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
+      return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), brought, moment);
+    });
+    if (!moved) return note_trouble(moved.error());
+    log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}", intent.id,
+                    moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far"));
+    {
+      const std::lock_guard lock(mutex_);
+      (intent.what == core::WarmIntent::What::borrow ? tally_.borrowed : tally_.allocated) += moved->addresses.size();
+    }
+    auto after = view_stock(context());
+    if (!after) return;
+    view = *std::move(after);
+  }
+}
+
+void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
+  if (world_.clock.now().since_boot < next_rebuild_look_) return;
+  warm::Look look = this->look(true, cloud_deadline());
+  const auto view = view_stock(context());
+  next_rebuild_look_ = world_.clock.now().since_boot + kSettleAgain;
+  if (!view) return note_trouble(view.error());
+  // One source that is silent may be the one that would say that somebody has it.
+  if (!look.cloud || !look.host || (world_.pods != nullptr && !look.pods)) return;
+  set_apart(look, *view, cloud_deadline());
+  const bool is_first = !rebuild_.begun;
+  const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
+  const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());
+  if (is_first) {
+    log(
+        fmt::format("the records of this stock are lost: of {} addresses that the cloud has on the interface, {} are "
+                    "used by pods, {} by the host and no pod known, {} by nobody so far",
+                    look.cloud->size(), step.of_pods, step.of_host, step.resting + step.take.size()));
+  }
+  for (std::size_t begin = 0; begin < step.take.size(); begin += warm::kMovesMax) {
+    const std::vector<warm::Given> part(
+        step.take.begin() + static_cast<std::ptrdiff_t>(begin),
+        step.take.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, step.take.size())));
+    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_take(snapshot, std::string(), part, now);
+    });
+    if (!moved) return note_trouble(moved.error());
+    log(fmt::format("{} addresses that nothing has used for {} s are taken in again", moved->addresses.size(),
+                    std::chrono::duration_cast<std::chrono::seconds>(rest).count()));
+    const std::lock_guard lock(mutex_);
+    tally_.rebuilt += moved->addresses.size();
+  }
+  if (!step.is_done) return;
+  const auto dropped = decide<bool>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
+  if (!dropped) return note_trouble(dropped.error());
+  rebuild_ = {};
+  log(fmt::format("the stock is known again; {} addresses are used by the host, and no pod says that it has them",
+                  step.of_host));
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,262 @@
+// How a StockKeeper gets addresses from the cloud, asks the wire about them, and gives them back.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/stock_keeper_parts.h"
+
+namespace croft::engine {
+namespace {
+
+namespace warm = core::warm;
+using std::chrono::nanoseconds;
+
+warm::Outcome outcome_of(const Error& error, bool was_throttled) {
+  switch (error.code) {
+    case ErrorCode::exhausted:
+      return warm::Outcome::exhausted;
+    case ErrorCode::refused_by_configuration:
+      return warm::Outcome::refused;
+    default:
+      return was_throttled ? warm::Outcome::throttled : warm::Outcome::away;
+  }
+}
+
+double jitter_of(Random& random) { return static_cast<double>(random.next() % 1024) / 1024; }
+
+std::vector<net::Address> addresses_of(const std::vector<core::WarmAddress>& all) {
+  std::vector<net::Address> addresses;
+  addresses.reserve(all.size());
+  for (const core::WarmAddress& one : all) addresses.push_back(one.address);
+  return addresses;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- in
+
+Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
+  TRY(auto interface, world_.cloud.interface(deadline));
+  {
+    const std::lock_guard lock(mutex_);
+    interface_ = std::move(interface);
+    trouble_.reset();
+  }
+  // What another left half done may be what is wanted here.
+  TRY(const auto view, view_stock(context()));
+  settle(view);
+  grow(count);
+  const std::lock_guard lock(mutex_);
+  if (trouble_) return fail(*trouble_);
+  return {};
+}
+
+void StockKeeper::grow(std::uint32_t count) {
+  const cloud::Interface interface = *this->interface();
+  const core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, count);
+  const InFlight in_flight(*this, intent.id);
+  const auto done = [&](warm::Outcome outcome) {
+    memory_ = warm::after_growing(memory_, outcome, options_.marks, jitter_of(world_.random), world_.clock.now());
+  };
+  const auto begun =
+      decide<bool>([&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); });
+  if (!begun) {
+    note_trouble(begun.error());
+    return done(warm::Outcome::away);
+  }
+  const auto since = world_.clock.now().since_boot;
+  const std::uint64_t throttled = world_.cloud.throttled();
+  const auto given = world_.cloud.allocate(interface, intent.subnet, count, cloud_deadline());
+  if (!given) {
+    note_trouble(given.error());
+    done(outcome_of(given.error(), world_.cloud.throttled() != throttled));
+    if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
+    const auto dropped = decide<bool>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
+    if (!dropped) note_trouble(dropped.error());
+    return;
+  }
+  const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
+  if (!taken) return done(warm::Outcome::away);  // as above
+  done(warm::Outcome::done);
+  const std::lock_guard lock(mutex_);
+  trouble_.reset();
+  tally_.allocated += *taken;
+  tally_.last_fill = world_.clock.now().since_boot - since;
+}
+
+Result<std::size_t> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
+                                      bool verified, const std::string& from) {
+  std::vector<warm::Given> into;
+  into.reserve(given.size());
+  for (const cloud::CloudAddress& one : given) into.push_back(given_of(one, verified, from));
+  const auto moved = decide<warm::Moved>(
+      [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_take(snapshot, intent, into, now); });
+  if (!moved) {
+    note_trouble(moved.error());
+    return fail(moved.error());
+  }
+  if (verified) {
+    world_.stocked();
+  } else {
+    probe_all(moved->addresses);
+  }
+  return moved->addresses.size();
+}
+
+void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
+  if (addresses.empty()) return;
+  std::vector<warm::Probed> probed;
+  if (world_.probe == nullptr) {
+    for (const core::WarmAddress& one : addresses) probed.push_back({one.address, std::nullopt});
+  } else {
+    const auto answers = world_.probe->probe(addresses_of(addresses), cloud_deadline());
+    if (!answers) return note_trouble(answers.error().in("addresses are not probed and so not given to pods"));
+    for (const AddressProbe::Answer& answer : *answers) probed.push_back({answer.address, answer.other});
+  }
+  std::vector<net::Address> good;
+  for (std::size_t begin = 0; begin < probed.size(); begin += warm::kMovesMax) {
+    const std::vector<warm::Probed> part(
+        probed.begin() + static_cast<std::ptrdiff_t>(begin),
+        probed.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, probed.size())));
+    const auto moved = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_probed(snapshot, part, now); });
+    if (!moved) return note_trouble(moved.error());
+    for (const core::WarmAddress& one : moved->addresses) {
+      if (one.state == core::WarmState::free) {
+        good.push_back(one.address);
+        continue;
+      }
+      log(fmt::format("{} is quarantined: {}", text_of(one), one.why));
+      const std::lock_guard lock(mutex_);
+      ++tally_.conflicts;
+      ++tally_.quarantined;
+    }
+  }
+  if (good.empty()) return;
+  world_.stocked();
+  if (world_.probe != nullptr) world_.probe->announce(good);
+}
+
+Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
+  const auto interface = this->interface();
+  if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
+  if (address) {
+    TRY(const auto view, view_stock(context()));
+    const auto known = std::ranges::find(view.addresses, *address, &core::WarmAddress::address);
+    if (known != view.addresses.end() && known->state != core::WarmState::lent) return *known;
+  }
+  core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
+  intent.address = address;
+  const InFlight in_flight(*this, intent.id);
+  TRY_VOID(
+      decide<bool>([&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); }));
+  const auto asked = [&]() -> Result<cloud::CloudAddress> {
+    if (!address) {
+      TRY(auto given, world_.cloud.allocate(*interface, intent.subnet, 1, deadline));
+      return std::move(given.front());
+    }
+    auto given = world_.cloud.allocate_this(*interface, intent.subnet, *address, deadline);
+    if (given || given.error().code != ErrorCode::already_exists) return given;
+    // Ours already, perhaps.
+    TRY(const auto there, world_.cloud.describe_this(interface->vpc, intent.subnet, *address, deadline));
+    if (there && there->mac == interface->mac) return *there;
+    return fail(given.error());
+  }();
+  if (!asked) {
+    if (asked.error().code != ErrorCode::unknown_outcome) {
+      TRY_VOID(decide<bool>(
+          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); }));
+    }
+    return fail(asked.error());
+  }
+  const warm::Given given = given_of(*asked, world_.probe == nullptr, "");
+  TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+        return warm::plan_take(snapshot, intent.id, {given}, now);
+      }));
+  {
+    const std::lock_guard lock(mutex_);
+    tally_.allocated += moved.addresses.size();
+    is_due_ = true;  // to be probed
+  }
+  wake_.notify_all();
+  if (world_.probe == nullptr) world_.stocked();
+  if (moved.addresses.empty())
+    return fail(ErrorCode::conflict, asked->address.to_string() + " is in the stock already");
+  return moved.addresses.front();
+}
+
+// ---------------------------------------------------------------- out
+
+void StockKeeper::shrink(std::uint32_t count) {
+  const Deadline deadline = cloud_deadline();
+  const std::unique_lock leaving(leaving_, std::chrono::seconds{1});
+  const auto done = [&](warm::Outcome outcome) {
+    memory_ = warm::after_shrinking(memory_, outcome, options_.marks, jitter_of(world_.random), world_.clock.now());
+  };
+  if (!leaving.owns_lock()) return done(warm::Outcome::done);
+  const std::uint64_t throttled = world_.cloud.throttled();
+  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+    return warm::plan_give_back(snapshot, {.count = count}, now);
+  });
+  if (!moved) {
+    note_trouble(moved.error());
+    return done(warm::Outcome::away);
+  }
+  const auto gone = give_back(moved->addresses, deadline);
+  done(gone ? warm::Outcome::done : outcome_of(gone.error(), world_.cloud.throttled() != throttled));
+  if (!gone) note_trouble(gone.error());
+}
+
+/// With leaving_ held, of addresses that are `releasing`. One whose fate is not known stays so; behind the first that
+/// surely was not taken back all are kept. The error of the first that did not go.
+Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, Deadline deadline) {
+  std::vector<net::Address> gone, kept;
+  std::optional<Error> trouble;
+  for (const core::WarmAddress& address : addresses) {
+    if (trouble && trouble->code != ErrorCode::unknown_outcome) {
+      kept.push_back(address.address);
+      continue;
+    }
+    const auto released = world_.cloud.release(cloud_address_of(address), deadline);
+    if (released) {
+      gone.push_back(address.address);
+      continue;
+    }
+    if (!trouble || released.error().code != ErrorCode::unknown_outcome) trouble = released.error();
+    if (released.error().code != ErrorCode::unknown_outcome) kept.push_back(address.address);
+  }
+  if (!gone.empty()) {
+    TRY_VOID(decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); }));
+    const std::lock_guard lock(mutex_);
+    tally_.given_back += gone.size();
+  }
+  if (!kept.empty()) {
+    TRY_VOID(decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, now); }));
+  }
+  if (trouble) return fail(*std::move(trouble));
+  return {};
+}
+
+Result<core::WarmAddress> StockKeeper::pop(const std::optional<net::Address>& address, Deadline deadline) {
+  const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
+  if (!leaving.owns_lock()) return fail(busy());
+  warm::GiveBack what;
+  what.count = 1;
+  if (address) what.addresses = {*address};
+  TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+        return warm::plan_give_back(snapshot, what, now);
+      }));
+  if (moved.addresses.empty()) {
+    return fail(ErrorCode::not_found, address ? address->to_string() + " is not free in the stock"
+                                              : std::string("the stock has no free address"));
+  }
+  TRY_VOID(give_back(moved.addresses, deadline));
+  return moved.addresses.front();
+}
+
+}  // namespace croft::engine
