@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/pauses.h"
 #include "store/check_request.h"
 
 namespace croft::store {
@@ -358,18 +359,24 @@ std::string CacheFollower::trouble() const {
 
 void CacheFollower::run() {
   std::unique_lock lock(mutex_);
-  std::chrono::milliseconds wait = kRetryWait;
+  Pauses pauses(kRetryWait, kRetryWaitMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
+  nanoseconds waited{0};
+  nanoseconds went_on_at{0};
   while (!stopping_) {
     lock.unlock();
     const auto done = store_.step(Deadline::after(clock_.now(), kStepWait));
     lock.lock();
-    trouble_ = done ? "" : done.error().message;
     if (done) {
-      wait = kRetryWait;
+      // To have read everything is no recovery yet: a watch that then fails at once would be read for without pause.
+      if (trouble_.empty() || clock_.now().since_boot - went_on_at < waited) continue;
+      trouble_.clear();
+      pauses.reset();
       continue;
     }
-    wake_.wait_for(lock, wait, [&] { return stopping_; });
-    wait = std::min(2 * wait, kRetryWaitMax);
+    trouble_ = done.error().message;
+    waited = pauses.next();
+    wake_.wait_for(lock, waited, [&] { return stopping_; });
+    went_on_at = clock_.now().since_boot;
   }
 }
 

@@ -155,7 +155,8 @@ class CachedStore final : public ForwardingStore {
   bool fill_due_ = false;                   ///< changes came that may have left gaps
 };
 
-/// Runs CachedStore::step() in a thread of its own, until it is destroyed.
+/// Runs CachedStore::step() in a thread of its own, until it is destroyed. After a failure it waits, longer each time,
+/// until the steps have gone well for as long as it waited last.
 class CacheFollower {
  public:
   CacheFollower(CachedStore& store, const Clock& clock);
@@ -163,7 +164,7 @@ class CacheFollower {
   CacheFollower(const CacheFollower&) = delete;
   CacheFollower& operator=(const CacheFollower&) = delete;
 
-  /// Why the last step failed; empty when it did not.
+  /// Why a step failed last; empty once it is over.
   [[nodiscard]] std::string trouble() const;
 
  private:

@@ -1,11 +1,16 @@
 #include "store/cached/cached_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "os/clock.h"
 #include "store/memory/memory_store.h"
 #include "store/test_commits.h"
 
@@ -64,6 +69,52 @@ TEST_F(CachedStoreTest, TheTimeForOneReadHasALimit) {
   EXPECT_EQ(clock_.now().since_boot - before, 160s);
   slow_.takes = 1s;
   EXPECT_TRUE(step());
+}
+
+/// A store that can be read, and whose watches fail as soon as they are asked.
+class BrokenWatches final : public ForwardingStore {
+ public:
+  explicit BrokenWatches(Store& beneath) : ForwardingStore(beneath) {}
+  [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
+                                                     Deadline deadline) override {
+    ++watches;
+    if (!are_broken) return ForwardingStore::watch(scope, after, deadline);
+    class Broken final : public Watch {
+     public:
+      [[nodiscard]] Result<std::vector<Change>> next(Deadline) override { return fail(ErrorCode::corrupt, "nonsense"); }
+      void follow(const Key&, Revision) override {}
+      void unfollow(const Key&) override {}
+    };
+    return std::make_unique<Broken>();
+  }
+  std::atomic<bool> are_broken = true;
+  std::atomic<int> watches = 0;
+};
+
+/// That everything could be read again is no recovery: else it would be read four times a second for ever, and told as
+/// often.
+TEST(CacheFollowerTest, AWatchThatFailsAtOnceIsTriedMoreAndMoreSeldomAndTroubleStays) {
+  const os::SystemClock clock;
+  MemoryStore memory;
+  BrokenWatches broken(memory);
+  CachedStore cached(broken, {core::AffinityOwner::Type::host, "node-a"}, clock);
+  const CacheFollower follower(cached, clock);
+  const auto soon = [&](auto holds) {
+    for (int i = 0; i < 2000 && !holds(); ++i) std::this_thread::sleep_for(5ms);
+    return holds();
+  };
+  ASSERT_TRUE(soon([&] { return follower.trouble() == "nonsense"; }));
+  const auto since = clock.now().since_boot;
+  bool always = true;
+  while (clock.now().since_boot - since < 3s) {
+    always = always && follower.trouble() == "nonsense";
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(always) << "it was never over";
+  // After at least 125, 250, 500 and 1000 ms.
+  EXPECT_LE(broken.watches, 6);
+  broken.are_broken = false;
+  EXPECT_TRUE(soon([&] { return follower.trouble().empty(); }));
 }
 
 TEST(CachedStoreSize, ARegisterThatNeverEndsIsNotKept) {

@@ -1,6 +1,15 @@
 #include "store/kube/kube_store.h"
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/register/block.h"
 #include "store/conformance/conformance.h"
@@ -13,11 +22,17 @@ namespace {
 template <wire::calico::ApiGroup group>
 class KubeBackend final : public ConformanceBackend {
  public:
-  [[nodiscard]] std::unique_ptr<Store> open() override { return open({}); }
+  [[nodiscard]] std::unique_ptr<Store> open() override { return open(KubeStoreOptions{}); }
   [[nodiscard]] std::unique_ptr<Store> open(KubeStoreOptions options) {
+    return open([](auto api) { return api; }, options);
+  }
+  /// Over what `decorate` makes of the API.
+  [[nodiscard]] std::unique_ptr<Store> open(
+      const std::function<std::unique_ptr<kube::Api>(std::unique_ptr<kube::Api>)>& decorate,
+      KubeStoreOptions options = {}) {
     return make_kube_store(
-        std::make_unique<kube::FakeApi>(cluster_, clock_), [](kube::Api&, LayoutCare, Deadline) { return layout(); },
-        clock_, options);
+        decorate(std::make_unique<kube::FakeApi>(cluster_, clock_)),
+        [](kube::Api&, LayoutCare, Deadline) { return layout(); }, clock_, options);
   }
   void damage(const Key& key) override {
     const auto all = forms();
@@ -305,6 +320,91 @@ TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
   const Write gone{core::handle_key("net.Abc"), std::nullopt, Condition::if_revision((*kept)->revision)};
   ASSERT_TRUE(store->commit({&gone, 1}, WriteToken{{2}}, soon()));
   EXPECT_TRUE(put("net.abc"));
+}
+
+/// An API whose watches tell one thing, and then maybe end.
+class OddWatches final : public kube::Api {
+ public:
+  OddWatches(std::unique_ptr<kube::Api> api, std::string line, bool ends, std::atomic<int>& opened)
+      : api_(std::move(api)), line_(std::move(line)), ends_(ends), opened_(opened) {}
+  [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+    return api_->call(request, deadline);
+  }
+  [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override {
+    class Odd final : public kube::WatchStream {
+     public:
+      Odd(std::string line, bool ends) : line_(std::move(line)), ends_(ends) {}
+      [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
+        if (!line_.empty()) {
+          TRY(auto event, wire::kube::decode_event(std::exchange(line_, {})));
+          return std::optional(std::move(event));
+        }
+        if (ends_) return fail(ErrorCode::unavailable, "the API server has ended the watch");
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return std::optional<wire::kube::ApiEvent>();
+      }
+
+     private:
+      std::string line_;
+      const bool ends_;
+    };
+    ++opened_;
+    kube::WatchAnswer answer;
+    answer.answer.outcome = kube::Answer::Outcome::done;
+    answer.stream = std::make_unique<Odd>(line_, ends_);
+    return answer;
+  }
+
+ private:
+  const std::unique_ptr<kube::Api> api_;
+  const std::string line_;
+  const bool ends_;
+  std::atomic<int>& opened_;
+};
+
+std::string bookmark_of(std::string_view resource_version) {
+  return R"({"type":"BOOKMARK","object":{"kind":"CroftPoolSet","apiVersion":"ipam.croft.dev/v1","metadata":{"resourceVersion":")" +
+         std::string(resource_version) + R"("}}})";
+}
+
+/// It would be told again and again, and who follows would never hear of it.
+TEST(KubeStore, AWatchThatTellsNonsenseEndsAndSaysSo) {
+  os::SystemClock clock;
+  KubeBackend<ApiGroup::crd_v1> backend;
+  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+  for (const std::string& line : {bookmark_of("abc"), std::string("{\"type\":\"ADDED\"")}) {
+    std::atomic<int> opened = 0;
+    const auto ours =
+        backend.open([&](auto api) { return std::make_unique<OddWatches>(std::move(api), line, false, opened); });
+    const auto position = ours->position(soon());
+    ASSERT_TRUE(position);
+    const auto watch = ours->watch({{core::pool_set_key()}, {}}, *position, soon());
+    ASSERT_TRUE(watch);
+    Result<std::vector<Change>> told = (*watch)->next(soon());
+    ASSERT_FALSE(told);
+    EXPECT_EQ(told.error().code, ErrorCode::corrupt);
+    EXPECT_NE(told.error().message.find("a watch of pool_set records"), std::string::npos) << told.error().message;
+    EXPECT_EQ(opened, 1);
+  }
+}
+
+TEST(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
+  os::SystemClock clock;
+  KubeBackend<ApiGroup::crd_v1> backend;
+  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+  const auto position = backend.open()->position(soon());
+  ASSERT_TRUE(position);
+  std::atomic<int> opened = 0;
+  const auto ours = backend.open([&](auto api) {
+    return std::make_unique<OddWatches>(std::move(api), bookmark_of(std::to_string(position->value)), true, opened);
+  });
+  ASSERT_TRUE(ours->position(soon()));
+  const auto watch = ours->watch({{core::pool_set_key()}, {}}, *position, soon());
+  ASSERT_TRUE(watch);
+  ASSERT_TRUE((*watch)->next(Deadline::after(clock.now(), std::chrono::seconds(2))));
+  // After pauses of at least 25, 50, 100, 200, 400 and 800 ms.
+  EXPECT_LE(opened, 7);
+  EXPECT_GE(opened, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,

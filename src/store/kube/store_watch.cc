@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "base/pauses.h"
+
 namespace croft::store::kube {
 namespace {
 
@@ -21,9 +23,12 @@ using wire::kube::ApiEvent;
 
 /// How long a thread sleeps on its stream before it looks whether it is still wanted.
 constexpr std::chrono::milliseconds kLook{500};
-/// Before a stream that ended is opened again; then twice as long, up to the second.
+/// Before a stream that ended is opened again; then longer each time, up to the second.
 constexpr std::chrono::milliseconds kPauseMin{50};
 constexpr std::chrono::milliseconds kPauseMax{2000};
+/// A stream that was open so long was one: servers end theirs after minutes. One that ends sooner, whatever came over
+/// it, makes the next pause longer, else whatever stands before the API would be asked again and again without pause.
+constexpr std::chrono::seconds kLasting{5};
 /// More records than this are not followed one by one: each is a stream, and a connection has about 100. Those with
 /// their owner's label need none of their own.
 constexpr std::size_t kFollowedMax = 40;
@@ -131,7 +136,7 @@ class Feed {
   }
 
   void run() {
-    std::chrono::nanoseconds pause = kPauseMin;
+    Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(objects_.clock().now().since_boot.count()));
     while (!is_stopping()) {
       const auto path = watch_path();
       if (!path) return changes_.fail_with(path.error());
@@ -141,14 +146,17 @@ class Feed {
       if (opened.answer.outcome == Answer::Outcome::refused && opened.answer.status.code == 403) {
         return fail_with(opened.answer.error);
       }
-      if (opened.stream && follow(*opened.stream)) pause = kPauseMin;
+      if (opened.stream) {
+        const auto since = objects_.clock().now().since_boot;
+        follow(*opened.stream);
+        if (objects_.clock().now().since_boot - since >= kLasting) pauses.reset();
+      }
       if (failed_) return;
       objects_.doubt();
-      if (!sleeps(pause)) return;
+      if (!sleeps(pauses.next())) return;
       // A server that was put back to an older state would wait for the revision to come again.
       if (const auto proven = objects_.prove(in(std::chrono::seconds{10})); !proven) continue;
       if (objects_.history() != history_) return lost();
-      pause = std::min<std::chrono::nanoseconds>(pause * 2, kPauseMax);
     }
   }
 
@@ -172,31 +180,35 @@ class Feed {
     return wire::kube::watch_path(collection, query);
   }
 
-  /// Until the stream ends; whether anything came.
-  [[nodiscard]] bool follow(WatchStream& stream) {
-    bool any = false;
-    while (!is_stopping()) {
+  /// Until the stream ends. What comes and makes no sense is not asked for again from here: it would come again.
+  void follow(WatchStream& stream) {
+    while (!is_stopping() && !failed_) {
       const auto event = stream.next(in(kLook));
-      if (!event) return any;
+      if (!event) {
+        if (event.error().code == ErrorCode::corrupt) nonsense(event.error());
+        return;
+      }
       if (!*event) continue;
-      any = true;
       if ((*event)->type == ApiEvent::Type::error) {
         if ((*event)->is_too_old()) lost();
-        return any;
+        return;
       }
-      if (!take(**event)) return any;
+      if (const auto taken = take(**event); !taken) return nonsense(taken.error());
     }
-    return any;
   }
 
-  /// False when it makes no sense.
-  [[nodiscard]] bool take(const ApiEvent& event) {
-    const auto revision = revision_of(event.object->meta.resource_version);
-    if (!revision) return false;
-    if (event.type != ApiEvent::Type::bookmark) tell(event, *revision);
-    seen_ = std::max(seen_, *revision);
+  void nonsense(const Error& error) {
+    fail_with(
+        error.in(fmt::format("a watch of {} records: what the API server tells is no change", name_of(look_.kind))));
+  }
+
+  /// Error: corrupt, when it makes no sense.
+  [[nodiscard]] Result<void> take(const ApiEvent& event) {
+    TRY(const Revision revision, revision_of(event.object->meta.resource_version));
+    if (event.type != ApiEvent::Type::bookmark) tell(event, revision);
+    seen_ = std::max(seen_, revision);
     objects_.note(seen_);
-    return true;
+    return {};
   }
 
   void tell(const ApiEvent& event, Revision revision) {

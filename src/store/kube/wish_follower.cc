@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/pauses.h"
 #include "net/echo.h"
 #include "store/kube/list_walk.h"
 #include "wire/kube/requests.h"
@@ -29,6 +30,9 @@ constexpr std::chrono::minutes kWatchTime{5};
 constexpr std::chrono::milliseconds kLook{500};
 constexpr std::chrono::milliseconds kPauseMin{100};
 constexpr std::chrono::seconds kPauseMax{10};
+/// A watch that was open so long was one, and what was read with it is worth something. One that ends sooner, whatever
+/// came over it, makes the next pause longer.
+constexpr std::chrono::seconds kLasting{5};
 
 }  // namespace
 
@@ -84,17 +88,20 @@ class WishFollower::Feed {
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
   void run() {
-    std::chrono::nanoseconds pause = kPauseMin;
+    Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
     while (!is_stopping()) {
-      if (read_all()) pause = kPauseMin;
+      static_cast<void>(read_all());
       while (!is_stopping() && !position_.empty()) {
-        if (!follow()) break;
-        pause = kPauseMin;
-        sleep(kPauseMin);
+        const auto since = clock_.now().since_boot;
+        const bool goes_on = follow();
+        if (!goes_on) break;
+        // What is remembered is as of the last watch: that is not asked for while the next one is not open for long.
+        const bool lasted = clock_.now().since_boot - since >= kLasting;
+        lasted ? pauses.reset() : set_current(false);
+        sleep(pauses.next());
       }
       set_current(false);
-      sleep(pause);
-      pause = std::min<std::chrono::nanoseconds>(pause * 2, kPauseMax);
+      sleep(pauses.next());
     }
   }
 

@@ -24,7 +24,9 @@ struct Cluster {
   std::deque<std::string> events;              ///< of pods, not told yet
   std::vector<std::string> asked;
   int watches = 0;
+  int lists = 0;
   bool refuses = false;
+  std::string watches_tell;  ///< instead of `events`: one line, and then each watch ends
 
   void put_pod(const std::string& name, const std::string& uid, const std::string& annotations, bool is_event = false) {
     const std::lock_guard lock(mutex);
@@ -64,6 +66,20 @@ class ToldStream final : public WatchStream {
   const bool is_of_pods_;
 };
 
+/// Tells one line, if any, and ends.
+class ShortStream final : public WatchStream {
+ public:
+  explicit ShortStream(std::string line) : line_(std::move(line)) {}
+  [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
+    if (line_.empty()) return fail(ErrorCode::unavailable, "the API server has ended the watch");
+    TRY(auto event, wire::kube::decode_event(std::exchange(line_, {})));
+    return std::optional(std::move(event));
+  }
+
+ private:
+  std::string line_;
+};
+
 class ClusterApi final : public Api {
  public:
   explicit ClusterApi(Cluster& cluster) : cluster_(cluster) {}
@@ -77,6 +93,7 @@ class ClusterApi final : public Api {
       return answer;
     }
     const bool is_pods = request.path.starts_with("/api/v1/pods?");
+    if (request.path.find('?') != request.path.npos) ++cluster_.lists;
     if (is_pods || request.path.starts_with("/api/v1/namespaces?")) {
       std::string items;
       for (const auto& [path, object] : cluster_.objects) {
@@ -105,6 +122,7 @@ class ClusterApi final : public Api {
     WatchAnswer opened;
     opened.answer.outcome = Answer::Outcome::done;
     opened.stream = std::make_unique<ToldStream>(cluster_, path.starts_with("/api/v1/pods"));
+    if (!cluster_.watches_tell.empty()) opened.stream = std::make_unique<ShortStream>(cluster_.watches_tell);
     return opened;
   }
 
@@ -177,6 +195,26 @@ TEST_F(WishFollowerTest, WhoIsNotKnownForSureHasToBeAskedFor) {
   EXPECT_FALSE(follower.remembered({"web-0", "shop", ""})) << "maybe another pod";
   EXPECT_FALSE(follower.remembered({"web-7", "shop", "u-7"}));
   EXPECT_FALSE(follower.remembered({"web-0", "other", "u-1"}));
+}
+
+/// Whatever they tell: a change, that everything has to be read anew, or nonsense.
+TEST_F(WishFollowerTest, WatchesThatEndAtOnceAreOpenedMoreAndMoreSeldom) {
+  for (const char* line : {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}})",
+                           R"({"type":"ERROR","object":{"kind":"Status","code":410}})", "nonsense"}) {
+    SCOPED_TRACE(line);
+    Cluster cluster;
+    cluster.put_pod("web-0", "u-1", "");
+    cluster.put_namespace("");
+    cluster.watches_tell = line;
+    WishFollower follower(std::make_unique<ClusterApi>(cluster), "node-a", clock_);
+    static_cast<void>(follower.remembered(pod_));
+    std::this_thread::sleep_for(2s);
+    const std::lock_guard lock(cluster.mutex);
+    // Pauses of at least 50, 100, 200, 400 and 800 ms: six times, by two threads. 10 a second each before.
+    EXPECT_LE(cluster.watches, 12);
+    EXPECT_LE(cluster.lists, 12);
+    EXPECT_GE(cluster.watches, 2);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace croft {
+
+/// The pauses of one who asks a server again and again: each twice as long as the one before, up to a bound, and
+/// drawn from its second half, so that the agents of a cluster do not come back in step. Of one thread.
+class Pauses {
+ public:
+  /// `seed`: any number that other agents do not have too, as a reading of a clock in nanoseconds.
+  Pauses(std::chrono::nanoseconds min, std::chrono::nanoseconds max, std::uint64_t seed)
+      : min_(min), max_(max), span_(min), state_(seed) {}
+
+  /// The next one: of at least half of `min`, and at most `max`.
+  [[nodiscard]] std::chrono::nanoseconds next() {
+    const std::chrono::nanoseconds span = span_;
+    span_ = std::min(span_ * 2, max_);
+    return span / 2 + std::chrono::nanoseconds(static_cast<std::int64_t>(drawn() % kParts) * (span.count() / 2) /
+                                               static_cast<std::int64_t>(kParts));
+  }
+  /// There was progress: the next pause is a short one.
+  void reset() { span_ = min_; }
+
+ private:
+  static constexpr std::uint64_t kParts = 1024;
+
+  /// SplitMix64: nothing secret rests on it.
+  std::uint64_t drawn() {
+    state_ += 0x9e3779b97f4a7c15;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+  std::chrono::nanoseconds min_, max_, span_;
+  std::uint64_t state_;
+};
+
+}  // namespace croft
