@@ -12,6 +12,7 @@
 #include "app/croft/listing.h"
 #include "app/croft/picture.h"
 #include "app/croft/table.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "engine/inspect.h"
 
@@ -83,7 +84,9 @@ const char* claim_text(const core::Block& block, const std::optional<core::Affin
 std::string block_details(const engine::BlockView& view, const std::optional<core::Affinity>& claim) {
   const core::Block& block = view.block;
   std::string text;
-  const auto add = [&](const char* name, const std::string& value) { text += fmt::format("{:<11}{}\n", name, value); };
+  const auto add = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<11}{}\n", name, printable(value, Printed::line));
+  };
   add("Block:", block.cidr.to_string());
   add("Pool:", view.pool.empty() ? "none" : view.pool);
   add("Owner:", block.affinity ? to_string(*block.affinity) : "nobody");

@@ -10,6 +10,7 @@
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "core/register/cached_attachment.h"
 #include "edge/error_table.h"
@@ -55,11 +56,17 @@ std::string nodes_table(const std::vector<core::audit::NodeCount>& nodes) {
   return text;
 }
 
+/// Three lines, whatever names and damaged records have in them.
+std::string finding_text(const core::audit::Finding& finding) {
+  return fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind),
+                     printable(finding.subject, Printed::line), printable(finding.what, Printed::line),
+                     printable(finding.remedy, Printed::line));
+}
+
 std::string report_text(const engine::AuditReport& report, const CheckOptions& options) {
   std::string text;
   for (const core::audit::Finding& finding : report.findings) {
-    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind), finding.subject,
-                        finding.what, finding.remedy);
+    text += finding_text(finding);
   }
   if (options.all_addresses || options.problem_addresses) {
     text += addresses_table(report.allocations, !options.all_addresses) + "\n";
@@ -166,9 +173,7 @@ void warn_of_unclear(const edge::CniCache& cache) {
                                      done.error().message,
                                      "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
                                      {}};
-  print(line.json() ? line.data(json_of(std::vector{finding}))
-                    : fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind), finding.subject,
-                                  finding.what, finding.remedy));
+  print(line.json() ? line.data(json_of(std::vector{finding})) : finding_text(finding));
   return static_cast<int>(edge::ExitCode::findings);
 }
 

@@ -15,6 +15,7 @@
 #include "app/croft/vpc_commands.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
 #include "net/echo.h"
@@ -42,7 +43,8 @@ Result<engine::Context> CommandLine::open(bool create) {
   if (!opened) return fail(opened.error());
   // What is left out of an answer is named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
-    static_cast<void>(os::write_standard_error("croft: damaged record, set aside: " + damage.message + "\n"));
+    static_cast<void>(os::write_standard_error(
+        "croft: damaged record, set aside: " + printable(damage.message, Printed::line) + "\n"));
   });
   return engine::Context{*store, clock, random};
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/time_text.h"
 
 namespace croft::app {
@@ -15,7 +16,9 @@ constexpr std::size_t kPoolsToldApart = 3;  // more in a row of which the same i
 
 std::string labels_text(const core::Labels& labels) {
   std::string text;
-  for (const auto& [key, value] : labels) text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  for (const auto& [key, value] : labels)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", printable(key, Printed::line),
+                        printable(value, Printed::line));
   return text.empty() ? "none" : text;
 }
 

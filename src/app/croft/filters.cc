@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "engine/inspect.h"
 #include "engine/nodes.h"
 #include "net/echo.h"
@@ -30,7 +31,9 @@ std::string instead_of(const std::string& name, const std::vector<std::string>& 
 
 }  // namespace
 
-void warn(const std::string& text) { static_cast<void>(os::write_standard_error("croft: " + text + "\n")); }
+void warn(const std::string& text) {
+  static_cast<void>(os::write_standard_error("croft: " + printable(text, Printed::line) + "\n"));
+}
 
 Result<Error> no_such_pool(const engine::Context& context, const std::string& pool) {
   TRY(const std::vector<core::Pool> pools, engine::list_pools(context));

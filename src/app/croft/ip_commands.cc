@@ -14,6 +14,7 @@
 #include "app/croft/listing.h"
 #include "app/croft/pods.h"
 #include "app/croft/table.h"
+#include "base/printable.h"
 #include "engine/inspect.h"
 #include "engine/nodes.h"
 
@@ -121,7 +122,7 @@ std::string note_of(const std::vector<engine::AddressView>& all) {
 std::string address_details(const engine::AddressView& a) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("{:<11}{}\n", name, value);
+    if (!value.empty()) text += fmt::format("{:<11}{}\n", name, printable(value, Printed::line));
   };
   add("Address:", a.address.to_string());
   add("State:", std::string(core::name_of(a.state)));
@@ -138,8 +139,13 @@ std::string address_details(const engine::AddressView& a) {
   add("Pod:", a.pod.empty() ? "" : a.namespace_name + "/" + a.pod);
   add("Since:", a.since);
   add("Until:", a.until);
-  for (const auto& [key, value] : a.attributes) text += fmt::format("  {}: {}\n", key, value);
-  for (const auto& [key, value] : a.alternate_owner) text += fmt::format("  (second owner) {}: {}\n", key, value);
+  const auto add_all = [&](const char* indent, const auto& attributes) {
+    for (const auto& [key, value] : attributes) {
+      text += fmt::format("{}{}: {}\n", indent, printable(key, Printed::line), printable(value, Printed::line));
+    }
+  };
+  add_all("  ", a.attributes);
+  add_all("  (second owner) ", a.alternate_owner);
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include "app/croft/json_output.h"
 #include "app/croft/report.h"
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "core/host_local/audit.h"
 #include "edge/error_table.h"
 #include "edge/facts/host_local_facts.h"
@@ -177,8 +178,8 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   Error error = checked.error();
   error.message += "; `--max-share 1` goes on";
   if (options.dry_run) {
-    static_cast<void>(
-        os::write_standard_error("croft: without --dry-run it would be refused: " + error.message + "\n"));
+    static_cast<void>(os::write_standard_error(
+        "croft: without --dry-run it would be refused: " + printable(error.message, Printed::line) + "\n"));
     return {};
   }
   error.details = "look at the list that --dry-run prints first";

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "os/process.h"
 #include "os/stop_signal.h"
 
@@ -52,7 +53,8 @@ void show(const CommandLine& line, const Listing& listing) {
       const ErrorCode code = next.error().code;
       if (code != ErrorCode::unavailable && code != ErrorCode::deadline_exceeded) return fail(next.error());
       if (!std::exchange(is_away, true)) {
-        static_cast<void>(os::write_standard_error("croft: " + next.error().message + "; going on\n"));
+        static_cast<void>(
+            os::write_standard_error("croft: " + printable(next.error().message, Printed::line) + "; going on\n"));
       }
       continue;
     }

@@ -8,6 +8,7 @@
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
 #include "os/files.h"
@@ -106,8 +107,9 @@ std::string calico_nodes_text(const engine::AuditReport& report) {
 std::string calico_findings_text(const std::vector<core::audit::Finding>& findings) {
   std::string text;
   for (const core::audit::Finding& finding : findings) {
-    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind), finding.subject,
-                        finding.what, finding.remedy);
+    text += fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind),
+                        printable(finding.subject, Printed::line), printable(finding.what, Printed::line),
+                        printable(finding.remedy, Printed::line));
   }
   return text;
 }

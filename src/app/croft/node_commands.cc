@@ -15,6 +15,7 @@
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
 #include "app/croft/table.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "edge/error_table.h"
 #include "engine/node_range.h"
@@ -102,7 +103,9 @@ struct ShowOptions {
 std::string node_text(const engine::NodeView& view, const std::vector<std::string>& ranges,
                       const std::optional<TokenShown>& token) {
   std::string text;
-  const auto add = [&](const char* name, const std::string& value) { text += fmt::format("{:<9}{}\n", name, value); };
+  const auto add = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<9}{}\n", name, printable(value, Printed::line));
+  };
   add("Name:", view.node.name);
   add("Record:", view.recorded ? "yes" : "no");
   add("Labels:", view.node.labels.empty() ? "none" : labels_text(view.node.labels));

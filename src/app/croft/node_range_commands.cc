@@ -6,6 +6,7 @@
 #include "app/croft/listing.h"
 #include "app/croft/node_range_views.h"
 #include "app/node_range_flags.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/nodes.h"
 #include "net/echo.h"
@@ -65,7 +66,7 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
 [[nodiscard]] Result<int> configure_node_ranges(CommandLine& line, const NodeRangeFlags& flags) {
   TRY(const NodeRangeFlagsRead read, read_node_range_flags(flags));
   for (const std::string& warning : read.warnings) {
-    static_cast<void>(os::write_standard_error("croft: warning: " + warning + "\n"));
+    static_cast<void>(os::write_standard_error("croft: warning: " + printable(warning, Printed::line) + "\n"));
   }
   TRY(const engine::Context context, line.open(true));
   TRY(const core::NodeRangesConfigured done, engine::configure_node_ranges(context, read.spec));

@@ -9,6 +9,7 @@
 #include "app/croft/command_line.h"
 #include "app/croft/service_audit_views.h"
 #include "app/open_store.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/range_repair.h"
 #include "os/process.h"
@@ -125,7 +126,7 @@ struct AuditFlags {
     show(report);
     findings = merged(std::move(findings), report.findings());
     for (const engine::RangeFailure& failure : report.failures) {
-      tell(fmt::format("pass {}: {}: {}", pass, failure.range, failure.error.message));
+      tell(fmt::format("pass {}: {}: {}", pass, failure.range, printable(failure.error.message, Printed::line)));
     }
     if (!has_waiting_leaks(report) && report.failures.empty()) break;
     if (pass == passes) break;

@@ -7,6 +7,7 @@
 #include "app/croft/label_selector.h"
 #include "app/croft/listing.h"
 #include "app/croft/service_views.h"
+#include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/service.h"
 #include "net/echo.h"
@@ -178,7 +179,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
     return kRefused;
   }
   const auto& changed = std::get<core::ServiceChanged>(answer);
-  for (const std::string& note : changed.notes) tell("note: " + note);
+  for (const std::string& note : changed.notes) tell("note: " + printable(note, Printed::line));
   if (line.json()) {
     print(line.data(json_of(stored ? *stored : engine::StoredService{changed.service, {}})));
   } else {

@@ -7,6 +7,7 @@
 
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "core/service/questions.h"
 #include "core/service/service_refusal.h"
@@ -130,7 +131,7 @@ std::string service_text(const engine::StoredService& stored) {
   const Service& service = stored.service;
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("{:<25}{}\n", fmt::format("{}:", name), value);
+    text += fmt::format("{:<25}{}\n", fmt::format("{}:", name), printable(value, Printed::line));
   };
   line("Name", service.name.name);
   line("Namespace", service.name.name_space);
