@@ -27,6 +27,8 @@ struct Http2Options {
   std::size_t header_bytes_max = 64U << 10;  ///< of one answer, headers and trailers together
   std::size_t streams_max = 1000;            ///< open at once; further ones are refused here
   std::size_t unsent_bytes_max = std::size_t{64} << 20;
+  /// Of all answers together that nobody has taken yet. The one with which they become more fails: invalid_argument.
+  std::size_t unread_bytes_max = std::size_t{256} << 20;
 };
 
 struct Http2Header {

@@ -364,6 +364,36 @@ TEST_F(Http2Test, BoundsOfAnAnswer) {
   EXPECT_EQ(call_to(talker, options).status.code, GrpcCode::internal);
 }
 
+TEST_F(Http2Test, BoundsOfAnswersThatNobodyHasTaken) {
+  const OneConnection server([](int socket) {
+    Server::serve(socket, [](nghttp2_session* s, std::int32_t stream, const std::string&) {
+      Server::answer(s, stream, std::string(4000, 'x'), "0");
+    });
+  });
+  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
+  ASSERT_TRUE(transport) << transport.error().message;
+  Http2Options options;
+  options.unread_bytes_max = 10'000;
+  const auto connection = Http2Connection::make(*std::move(transport), "peer", options, clock_);
+  const std::vector<Http2Header> headers = {
+      {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::shared_ptr<Http2Stream>> streams;
+    for (int i = 0; i < 4; ++i) {
+      const auto opened = connection->open(headers, "", true, 5000);
+      ASSERT_TRUE(opened) << opened.error().message;
+      streams.push_back(*opened);
+    }
+    // The last is answered behind the others.
+    const auto last = streams[3]->read_all(in(10s));
+    ASSERT_TRUE(last.failure);
+    EXPECT_EQ(last.failure->error.code, ErrorCode::invalid_argument);
+    EXPECT_NE(last.failure->error.message.find("together"), std::string::npos) << last.failure->error.message;
+    EXPECT_EQ(streams[0]->read_all(in(10s)).bytes.size(), 4000U) << "those before it are whole";
+    EXPECT_EQ(streams[1]->read_all(in(10s)).bytes.size(), 4000U);
+  }
+}
+
 TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
   // More than the window of a stream, which is used up before anybody reads the stream itself.
   const std::string body(6'000'000, 'x');

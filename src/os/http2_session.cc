@@ -84,17 +84,22 @@ struct Http2Callbacks {
     nghttp2_session_consume_connection(nghttp2, size);
     auto* state = session.find(id);
     if (state == nullptr || state->failure) return 0;
-    if (state->received.size() + size > state->received_bytes_max) {
+    const bool is_long = state->received.size() + size > state->received_bytes_max;
+    if (is_long || session.unread_bytes_ + size > session.options_.unread_bytes_max) {
       session.fail_stream(
           *state,
           {ErrorCode::invalid_argument,
-           fmt::format("the answer of {} is longer than {} bytes", session.peer_, state->received_bytes_max),
+           is_long ? fmt::format("the answer of {} is longer than {} bytes", session.peer_, state->received_bytes_max)
+                   : fmt::format("the answers of {} are longer than {} bytes together", session.peer_,
+                                 session.options_.unread_bytes_max),
            {}},
           false);
+      session.forget_received(*state);
       nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
       return 0;
     }
     state->received += text_of(bytes, size);
+    session.unread_bytes_ += size;
     if (state->whole) {
       nghttp2_session_consume_stream(nghttp2, id, size);
     } else {
@@ -278,8 +283,14 @@ Result<void> Http2Connection::Session::write(State& state, std::string_view byte
   return {};
 }
 
+void Http2Connection::Session::forget_received(State& state) {
+  unread_bytes_ -= state.received.size();
+  state.received = {};
+}
+
 std::string Http2Connection::Session::take_received(State& state) {
   std::string taken = std::exchange(state.received, {});
+  unread_bytes_ -= taken.size();
   if (!taken.empty() && !state.whole && !state.closed && !broken_) {
     nghttp2_session_consume_stream(session_, state.id, taken.size());
     flush();
@@ -300,6 +311,7 @@ bool Http2Connection::Session::is_usable() {
 }
 
 void Http2Connection::Session::drop(const std::shared_ptr<State>& state) {
+  forget_received(*state);
   streams_.erase(state->id);
   if (state->closed || broken_) return;
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, state->id, NGHTTP2_CANCEL);

@@ -98,6 +98,7 @@ class Http2Connection::Session {
   void wake_all();
   void hand_over();
   [[nodiscard]] State* find(std::int32_t id);
+  void forget_received(State& state);
 
   std::unique_ptr<Transport> transport_;
   std::string peer_;
@@ -107,6 +108,7 @@ class Http2Connection::Session {
   nghttp2_session* session_ = nullptr;
 
   std::map<std::int32_t, std::shared_ptr<State>> streams_;
+  std::size_t unread_bytes_ = 0;  ///< of all streams, those that are closed and not dropped included
   std::string out_;
   std::size_t out_taken_ = 0;
   std::uint64_t queued_ = 0;   ///< bytes ever put into out_

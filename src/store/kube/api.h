@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,9 @@ struct Request {
   /// write that rests on what was read over that one: behind another there may be another storage, or the same one put
   /// back to an older state, where a resourceVersion comes a second time. 0: over any.
   std::uint64_t only_on = 0;
+  /// A longer answer is refused: invalid_argument, as `not_done` or, of a write, `unknown`. 0: as the client has it.
+  /// Who knows what is asked for knows how much that can be, and an API server that sends without end costs no more.
+  std::size_t answer_bytes_max = 0;
   /// Whether it changes nothing, so that it may be asked twice.
   [[nodiscard]] bool is_read() const { return method == Method::get; }
 };

@@ -187,8 +187,10 @@ Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& req
     const auto ready = on.http2->wait_until_ready(deadline);
     if (!ready) return {nullptr, verdict_on_failure(request, {ready.error(), true})};
   }
-  auto opened = on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true,
-                               options_.response_bytes_max);
+  auto opened =
+      on.http2->open(headers(dialer_.server(on.server), request, token), request.body, true,
+                     request.answer_bytes_max == 0 ? options_.response_bytes_max
+                                                   : std::min(request.answer_bytes_max, options_.response_bytes_max));
   if (!opened) return {nullptr, verdict_on_failure(request, {opened.error(), true})};
   ++requests_;
   return {*std::move(opened), std::nullopt};
@@ -310,6 +312,7 @@ void Client::Impl::note_failure(Verdict& verdict, const Connection& on) {
 
 std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests, Deadline deadline) {
   std::vector<Answer> answers(requests.size());
+  std::size_t bytes = 0;
   for (std::size_t from = 0; from < requests.size(); from += kTogether) {
     const auto some = requests.subspan(from, std::min(kTogether, requests.size() - from));
     std::vector<Begun> begun;
@@ -322,8 +325,19 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
       Answer& answer = answers[from + i];
+      // What became of a write has to be known.
+      if (bytes > options_.together_bytes_max && some[i].is_read()) {
+        // Who asked for a list may ask for less of it.
+        answer = not_done({ErrorCode::invalid_argument,
+                           fmt::format("the API server's answers to {} questions are longer than {} bytes together",
+                                       requests.size(), options_.together_bytes_max),
+                           {}});
+        if (on) begun[i].stream.reset();
+        continue;
+      }
       if (!on) {
         answer = run(some[i], false, deadline).answer;
+        bytes += answer.body.size();
         continue;
       }
       Attempt made = finish(begun[i], some[i], false, deadline);
@@ -333,6 +347,8 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
       // What nobody has processed, and reads, may be asked again.
       const bool is_final = is_done || made.verdict.next == Next::end;
       answer = is_final ? std::move(made.verdict.answer) : run(some[i], false, deadline).answer;
+      bytes += answer.body.size();
+      begun[i].stream.reset();
     }
   }
   return answers;

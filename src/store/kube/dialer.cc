@@ -13,6 +13,9 @@ namespace {
 using wire::kube::KubeAccess;
 using wire::kube::KubeServer;
 
+/// Of a page of a list, and what else is asked for meanwhile.
+constexpr std::size_t kUnreadBytesMax = std::size_t{32} << 20;
+
 bool is_numeric(const std::string& host) { return net::Address::parse(host).has_value(); }
 
 /// The name a server's certificate must have; empty: its address.
@@ -88,6 +91,7 @@ Result<std::shared_ptr<os::Http2Connection>> Dialer::dial_one(const Place& place
     if (transport) {
       os::Http2Options options;
       options.settings_timeout = dial_timeout_;
+      options.unread_bytes_max = kUnreadBytesMax;
       return os::Http2Connection::make(*std::move(transport), server.text(), options, clock_);
     }
     last = transport.error();

@@ -19,6 +19,8 @@ using Outcome = Answer::Outcome;
 constexpr std::int64_t kPageObjects = 500;
 /// The resourceVersion of a list that may be as old as what the server has in memory.
 constexpr const char* kAsRemembered = "0";
+/// Of a list that is asked for together with others; one that is longer is asked for again by itself, in parts.
+constexpr std::size_t kPageTogetherBytesMax = std::size_t{4} << 20;
 constexpr int kListTries = 5;
 constexpr int kCreateTries = 8;
 constexpr int kConnectionTries = 3;
@@ -75,6 +77,7 @@ constexpr std::string_view kAcceptNames =
   request.method = method;
   request.path = std::move(path);
   request.body = std::move(body);
+  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   return request;
 }
 
@@ -130,7 +133,10 @@ Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) 
                         resource.resource, resource.group, resource.version),
             {}};
   }
-  return Error(answer.error).in(fmt::format("{} {}", core::name_of(kind), name));
+  Error error = Error(answer.error).in(fmt::format("{} {}", core::name_of(kind), name));
+  // It is not the caller who is wrong: the server has sent more than there can be of that.
+  if (answer.outcome == Outcome::not_done && error.code == ErrorCode::invalid_argument) error.code = ErrorCode::corrupt;
+  return error;
 }
 
 Result<std::string> Objects::path_of(const Form& form, const Key& key) const {
@@ -321,8 +327,15 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const Glance& glance) const
 
 Request Objects::page_of(const Part& part) {
   Request request = request_of(Request::Method::get, wire::kube::list_path(part.path, part.query));
+  request.answer_bytes_max = wire::kube::kApiListBytesMax;
   const bool names_will_do = part.only_names && part.form->tells_keys_by_name(part.listing->kind);
   if (names_will_do) request.accept = std::string(kAcceptNames);
+  return request;
+}
+
+Request Objects::page_together(const Part& part) {
+  Request request = page_of(part);
+  request.answer_bytes_max = kPageTogetherBytesMax;
   return request;
 }
 
@@ -341,7 +354,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     for (const core::Listing& listing : listings) {
       TRY(std::vector<Part> some, parts_of(listing, only_names, wanted.claims_may_lag));
       for (Part& part : some) {
-        requests.push_back(page_of(part));
+        requests.push_back(page_together(part));
         parts.push_back(std::move(part));
       }
     }
@@ -353,7 +366,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     TRY(std::vector<Part> some, parts_of(glance));
     for (Part& part : some) {
       part.glance = &glance;
-      requests.push_back(page_of(part));
+      requests.push_back(page_together(part));
       glances.push_back(std::move(part));
     }
   }

@@ -129,6 +129,8 @@ class Objects {
                                                    bool claims_may_lag) const;
   [[nodiscard]] Result<std::vector<Part>> parts_of(const Glance& glance) const;
   [[nodiscard]] static Request page_of(const Part& part);
+  /// The same, to be asked for beside others.
+  [[nodiscard]] static Request page_together(const Part& part);
   /// Calls `take` with each page; false from it ends the list.
   template <class Take>
   [[nodiscard]] Result<void> take_pages(Part& part, Answer answer, Deadline deadline, Take take);

@@ -1,11 +1,18 @@
 #include "store/kube/service_account_token.h"
 
+#include <cstddef>
+
 #include <fmt/format.h>
 
 #include "wire/kube/requests.h"
 #include "wire/kube/token.h"
 
 namespace croft::store::kube {
+
+namespace {
+/// A token has some kilobytes, and little is beside it.
+constexpr std::size_t kAnswerBytesMax = std::size_t{64} << 10;
+}  // namespace
 
 Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline deadline) {
   TRY(const std::string path,
@@ -14,6 +21,7 @@ Result<std::string> request_token(Api& api, const TokenOf& wanted, Deadline dead
   request.method = Request::Method::post;
   request.path = path + "/token";
   request.body = wire::kube::encode_token_request(wanted.seconds);
+  request.answer_bytes_max = kAnswerBytesMax;
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return wire::kube::decode_token_request(answer.body);
   const std::string whose = fmt::format("{}/{}", wanted.name_space, wanted.service_account);

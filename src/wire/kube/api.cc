@@ -156,10 +156,10 @@ MaybeFault read_meta(const JsonAt& at, bool is_whole, Meta& out) {
 }
 
 [[nodiscard]] Result<std::unique_ptr<const JsonDocument>> parse(std::string_view what, std::string_view json,
-                                                                std::size_t bytes_max) {
-  auto document = parse_json(json, {.bytes_max = bytes_max, .depth_max = kAnswerDepthMax, .values_max = kApiValuesMax});
+                                                                std::size_t bytes_max, std::size_t values_max) {
+  auto document = parse_json(json, {.bytes_max = bytes_max, .depth_max = kAnswerDepthMax, .values_max = values_max});
   if (!document && document.error().code == kTooLarge) {
-    return fail(kTooLarge, fmt::format("the API server's answer, {}, has more than {} values", what, kApiValuesMax));
+    return fail(kTooLarge, fmt::format("the API server's answer, {}, has more than {} values", what, values_max));
   }
   if (!document) return fail(damaged(what, document.error().message));
   return std::make_unique<const JsonDocument>(*std::move(document));
@@ -235,13 +235,13 @@ std::optional<ApiEvent::Type> type_of(std::string_view text) {
 
 std::optional<ApiStatus> decode_status(std::string_view json) {
   const auto document =
-      parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiValuesMax});
+      parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiObjectValuesMax});
   if (!document) return {};
   return status_of({document->root(), nullptr, {}, {}});
 }
 
 Result<ApiObject> decode_object(std::string_view json) {
-  TRY(auto document, parse("an object", json, kApiObjectBytesMax));
+  TRY(auto document, parse("an object", json, kApiObjectBytesMax, kApiObjectValuesMax));
   const JsonRef root = document->root();
   Meta meta;
   if (const auto fault = read_meta({root, nullptr, {}, {}}, true, meta)) {
@@ -251,7 +251,7 @@ Result<ApiObject> decode_object(std::string_view json) {
 }
 
 Result<ApiListPage> decode_list(std::string_view json) {
-  TRY(auto document, parse("a list", json, kApiListBytesMax));
+  TRY(auto document, parse("a list", json, kApiListBytesMax, kApiListValuesMax));
   const JsonAt at{document->root(), nullptr, {}, {}};
   if (at.value.kind() != JsonKind::object) return fail(damaged("a list", "it is no object"));
   List list;
@@ -269,7 +269,7 @@ Result<ApiListPage> decode_list(std::string_view json) {
 
 Result<ApiEvent> decode_event(std::string_view line) {
   constexpr std::string_view kWhat = "an event";
-  TRY(auto document, parse(kWhat, line, kApiObjectBytesMax));
+  TRY(auto document, parse(kWhat, line, kApiObjectBytesMax, kApiObjectValuesMax));
   const JsonAt at{document->root(), nullptr, {}, {}};
   Event found;
   if (at.value.kind() != JsonKind::object) return fail(damaged(kWhat, "it is no object"));

@@ -20,13 +20,15 @@
 
 namespace croft::wire::kube {
 
-/// What an object may weigh: the API server takes 3 MiB and etcd 1.5 MiB; managedFields come on top in the answer.
-inline constexpr std::size_t kApiObjectBytesMax = std::size_t{8} << 20;
+/// What an object may weigh: the API server takes 3 MiB and etcd 1.5 MiB, what it adds itself included.
+inline constexpr std::size_t kApiObjectBytesMax = std::size_t{4} << 20;
 /// What a page of a list may: 500 blocks of 20 KB are 10 MB. Who lists asks for less at once when it is more.
-inline constexpr std::size_t kApiListBytesMax = std::size_t{64} << 20;
+inline constexpr std::size_t kApiListBytesMax = std::size_t{16} << 20;
 inline constexpr std::size_t kApiItemsMax = 100'000;
-/// What an answer may have of values; 500 blocks of 256 holders have a million.
-inline constexpr std::size_t kApiValuesMax = 2'000'000;
+/// What they may have of values, which take some 24 bytes each, however short they are written: 500 blocks of 64
+/// holders have 400,000.
+inline constexpr std::size_t kApiObjectValuesMax = 400'000;
+inline constexpr std::size_t kApiListValuesMax = 1'000'000;
 /// Errors of too much at once, of a list that may be asked for in smaller parts: this code, and only these.
 inline constexpr ErrorCode kTooLarge = ErrorCode::storage_full;
 

@@ -88,6 +88,14 @@ TEST(KubeObject, WithoutWhatEveryoneNeedsIsDamage) {
   EXPECT_NE(refusal(decode_object(std::string(kApiObjectBytesMax, ' ') + "{}")), "accepted");
 }
 
+TEST(KubeObject, OfMoreValuesThanAnObjectCanHaveIsTooMuch) {
+  std::string text = R"({"metadata":{"name":"a","resourceVersion":"1"},"spec":[0)";
+  for (std::size_t i = 0; i < kApiObjectValuesMax; ++i) text += ",0";
+  const auto object = decode_object(text + "]}");
+  ASSERT_FALSE(object);
+  EXPECT_EQ(object.error().code, kTooLarge);
+}
+
 TEST(KubeList, APageHasItsPlaceAndItsItems) {
   const std::string text =
       R"({"kind":"IPAMBlockList","apiVersion":"g/v1","metadata":{"resourceVersion":"100","continue":"abc",)"
