@@ -14,6 +14,7 @@
 
 #include "store/kube/credentials.h"
 #include "store/kube/dialer.h"
+#include "store/kube/hide_token.h"
 #include "store/kube/verdict.h"
 #include "store/kube/watch_stream.h"
 
@@ -35,6 +36,14 @@ Answer not_done(Error error) {
   return answer;
 }
 
+/// Without its file the API can't be asked, and that passes when the file comes.
+Error as_away(Error error) {
+  if (error.code == ErrorCode::not_found || error.code == ErrorCode::invalid_argument) {
+    error.code = ErrorCode::unavailable;
+  }
+  return error;
+}
+
 }  // namespace
 
 /// The connection all calls share, and the loop that finds a server that answers.
@@ -53,6 +62,7 @@ class Client::Impl {
   struct Reply {
     Answer answer;
     std::shared_ptr<os::Http2Stream> stream;
+    std::string token;  ///< of `done`: what was sent
   };
   [[nodiscard]] Reply run(const Request& request, bool is_watch, Deadline deadline);
   /// All at once over one connection; what that does not settle runs by itself.
@@ -85,7 +95,11 @@ class Client::Impl {
     std::optional<Verdict> failed;
   };
   [[nodiscard]] Begun begin(const Connection& on, const Request& request, const std::string& token, Deadline deadline);
-  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, Deadline deadline);
+  /// `token`: as it was sent; what a server repeats of it is left out of the answer.
+  [[nodiscard]] Attempt finish(const Begun& begun, const Request& request, bool is_watch, const std::string& token,
+                               Deadline deadline);
+  [[nodiscard]] Attempt finish_raw(const Begun& begun, const Request& request, bool is_watch, const std::string& token,
+                                   Deadline deadline);
   /// Says where an answer that is no good came from, and keeps others from that server if need be.
   void note_failure(Verdict& verdict, const Connection& on);
   [[nodiscard]] std::vector<os::Http2Header> headers(const wire::kube::KubeServer& server, const Request& request,
@@ -197,7 +211,20 @@ Client::Impl::Begun Client::Impl::begin(const Connection& on, const Request& req
 }
 
 Client::Impl::Attempt Client::Impl::finish(const Begun& begun, const Request& request, bool is_watch,
-                                           Deadline deadline) {
+                                           const std::string& token, Deadline deadline) {
+  Attempt made = finish_raw(begun, request, is_watch, token, deadline);
+  Answer& answer = made.verdict.answer;
+  if (answer.outcome == Answer::Outcome::done) {
+    hide_whole_token(token, answer.body);
+  } else {
+    hide_token(token, answer.error);
+    hide_token(token, answer.status);
+  }
+  return made;
+}
+
+Client::Impl::Attempt Client::Impl::finish_raw(const Begun& begun, const Request& request, bool is_watch,
+                                               const std::string& token, Deadline deadline) {
   if (begun.failed) return {*begun.failed, nullptr};
   const auto& stream = begun.stream;
   const Deadline by = reply_by(request, deadline);
@@ -212,7 +239,10 @@ Client::Impl::Attempt Client::Impl::finish(const Begun& begun, const Request& re
   }
   auto received = stream->read_all(by);
   if (received.failure) return {verdict_on_failure(request, *received.failure), nullptr};
-  Verdict verdict = verdict_on_answer(request, stream->headers(), std::move(received.bytes));
+  const auto headers = stream->headers();
+  // Before anything of it is cut off.
+  if (http_status_of(headers) >= 300) hide_token(token, received.bytes);
+  Verdict verdict = verdict_on_answer(request, headers, std::move(received.bytes));
   if (is_watch && verdict.answer.outcome == Answer::Outcome::done) {
     const int http_status = std::exchange(verdict.answer, {}).http_status;
     verdict.answer.error = {ErrorCode::corrupt, fmt::format("HTTP status {} is no answer to a watch", http_status), {}};
@@ -283,22 +313,25 @@ Client::Impl::Reply Client::Impl::run(const Request& request, bool is_watch, Dea
           not_done({ErrorCode::deadline_exceeded,
                     turn ? "Kubernetes: no time was left to ask" : "Kubernetes: the rate limit leaves no time to ask",
                     {}}),
-          nullptr};
+          nullptr,
+          {}};
     }
     sleep(*turn);
-    const auto token = credentials_.token();
-    if (!token) return {not_done(token.error()), nullptr};
+    auto token = credentials_.token();
+    if (!token) return {not_done(as_away(token.error())), nullptr, {}};
     const auto on = connection(deadline);
-    if (!on) return {not_done(on.error()), nullptr};  // all servers were tried
-    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, deadline);
+    if (!on) return {not_done(on.error()), nullptr, {}};  // all servers were tried
+    Attempt made = finish(begin(*on, request, *token, deadline), request, is_watch, *token, deadline);
     Verdict& verdict = made.verdict;
     verdict.answer.connection = on->number;
-    if (verdict.answer.outcome == Answer::Outcome::done) return {std::move(verdict.answer), std::move(made.stream)};
+    if (verdict.answer.outcome == Answer::Outcome::done) {
+      return {std::move(verdict.answer), std::move(made.stream), std::move(*token)};
+    }
     if (verdict.answer.http_status == 401) {
       verdict.answer.error.message += "; " + credentials_.refusal_of(*token);
     }
     note_failure(verdict, *on);
-    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr};
+    if (!goes_on(verdict, *on, *token, tries, deadline)) return {std::move(verdict.answer), nullptr, {}};
   }
 }
 
@@ -340,7 +373,7 @@ std::vector<Answer> Client::Impl::run_together(std::span<const Request> requests
         bytes += answer.body.size();
         continue;
       }
-      Attempt made = finish(begun[i], some[i], false, deadline);
+      Attempt made = finish(begun[i], some[i], false, *token, deadline);
       made.verdict.answer.connection = on->number;
       const bool is_done = made.verdict.answer.outcome == Answer::Outcome::done;
       if (!is_done) note_failure(made.verdict, *on);
@@ -376,7 +409,8 @@ WatchAnswer Client::watch(const std::string& path, Deadline deadline) {
   auto reply = impl_->run(request, true, deadline);
   WatchAnswer watch{std::move(reply.answer), nullptr};
   if (reply.stream) {
-    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().event_bytes_max);
+    watch.stream = std::make_unique<Http2WatchStream>(std::move(reply.stream), impl_->options().event_bytes_max,
+                                                      std::move(reply.token));
   }
   return watch;
 }
