@@ -1,10 +1,17 @@
 #include "store/kube/calico_cluster.h"
 
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "net/echo.h"
 #include "wire/json/writer.h"
+#include "wire/kube/requests.h"
 #include "wire/seal/seal.h"
 
 namespace croft::store::kube {
@@ -95,6 +102,71 @@ struct Said {
   return {};
 }
 
+/// The objects of a kind on the first page, by name and version.
+struct Listed {
+  std::set<std::pair<std::string, std::string>> objects;
+  std::set<std::string> names;
+};
+
+[[nodiscard]] Result<Request> list_of(Kind kind, ApiGroup group, std::int64_t limit) {
+  const auto crd = wire::calico::crd_kind_of(kind, group);
+  TRY(const std::string path, wire::kube::collection_path({crd.group, crd.version, crd.plural}));
+  wire::kube::ApiListQuery query;
+  query.limit = limit;
+  Request request;
+  request.path = wire::kube::list_path(path, query);
+  return request;
+}
+
+/// Of whom may not ask, or where nothing is served, there is nothing.
+[[nodiscard]] Result<Listed> listed_in(const Answer& answer) {
+  Listed listed;
+  if (answer.outcome == Answer::Outcome::refused && (answer.status.code == 403 || answer.status.code == 404)) {
+    return listed;
+  }
+  if (answer.outcome != Answer::Outcome::done) return fail(answer.error.in("which of Calico's API groups to use"));
+  TRY(const auto page, wire::kube::decode_list(answer.body));
+  for (const auto& item : page.items) {
+    listed.objects.insert({item.meta.name, item.meta.resource_version});
+    listed.names.insert(item.meta.name);
+  }
+  return listed;
+}
+
+constexpr std::string_view kNameTheGroup =
+    "name the group that counts, on every node and for every program: ?group=projectcalico.org/v3 or "
+    "?group=crd.projectcalico.org/v1 in the store's URL, calico_api_group in the network configuration, or "
+    "CALICO_API_GROUP";
+
+/// Calico takes v1 then. Most often v3 is a view of it there, by Calico's own API server. Otherwise whoever began
+/// before v1 was there works in v3 still, and who begins now would give the same addresses again.
+[[nodiscard]] Result<ApiGroup> group_of_both(Api& api, Deadline deadline) {
+  constexpr std::int64_t kPoolsMax = 500;
+  std::vector<Request> requests(3);
+  TRY(requests[0], list_of(Kind::pool, ApiGroup::crd_v1, kPoolsMax));
+  TRY(requests[1], list_of(Kind::pool, ApiGroup::v3, kPoolsMax));
+  TRY(requests[2], list_of(Kind::block, ApiGroup::v3, 1));
+  const auto answers = api.call_all(requests, deadline);
+  TRY(const Listed v1, listed_in(answers[0]));
+  TRY(const Listed v3, listed_in(answers[1]));
+  TRY(const Listed blocks, listed_in(answers[2]));
+  if (v3.objects.empty()) return ApiGroup::crd_v1;
+  if (v1.objects.empty()) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("the register's pools ({}, …) are in projectcalico.org/v3, but the kinds of "
+                            "crd.projectcalico.org/v1, which count where both are there, are there too and have none: "
+                            "delete their definitions, or {}",
+                            net::echo(*v3.names.begin()), kNameTheGroup));
+  }
+  if (blocks.objects.empty() || v1.objects == v3.objects) return ApiGroup::crd_v1;
+  return fail(
+      ErrorCode::refused_by_configuration,
+      fmt::format("Calico's kinds are there in crd.projectcalico.org/v1 and in projectcalico.org/v3, with pools "
+                  "of their own in each ({}, … and {}, …) and blocks in the newer: two registers, of which one "
+                  "would give addresses of the other; {}",
+                  net::echo(*v1.names.begin()), net::echo(*v3.names.begin()), kNameTheGroup));
+}
+
 }  // namespace
 
 Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
@@ -112,7 +184,8 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
     has_v3 |= name && name->text() == "projectcalico.org";
     has_v1 |= name && name->text() == "crd.projectcalico.org";
   }
-  return has_v3 && !has_v1 ? ApiGroup::v3 : ApiGroup::crd_v1;
+  if (!has_v3 || !has_v1) return has_v3 ? ApiGroup::v3 : ApiGroup::crd_v1;
+  return group_of_both(api, deadline);
 }
 
 std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness) {

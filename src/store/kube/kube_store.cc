@@ -288,7 +288,8 @@ class KubeStore final : public Store, public Sealable {
     layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions));
     return layouts_.back().get();
   }
-  /// A record of Calico's was read, or is not there although its kind is: Calico would choose the same.
+  /// A record of Calico's was read: Calico would choose the same. Where there is none the register may be in the other
+  /// group (discover_calico_group).
   void confirm_layout(const Objects* objects) {
     const std::lock_guard lock(layout_mutex_);
     if (layouts_.back().get() == objects) is_guess_ = false;
@@ -306,16 +307,34 @@ class KubeStore final : public Store, public Sealable {
       wanted.beside = kube::readiness_request(*objects, ready_);
       found = objects->read(wanted, deadline);
     }
+    // A register without a pool may be the one that is not there: that of the other group has some.
+    if (found && lists_no_pool(*found) && is_guessed(objects)) {
+      TRY(Objects * asked, laid_out(deadline));
+      wanted.beside = kube::readiness_request(*asked, ready_);
+      found = asked->read(wanted, deadline);
+      objects = asked;
+    }
     if (!found) return found;
     if (found->beside) kube::take_readiness(*objects, ready_, *found->beside);
-    if (asks_for_calicos(wanted)) confirm_layout(objects);
+    if (has_calicos(*found)) confirm_layout(objects);
     return found;
   }
-  [[nodiscard]] static bool asks_for_calicos(const Objects::Wanted& wanted) {
-    const auto is_calicos = [](const auto& one) { return wire::calico::has_crd(one.kind); };
-    return std::ranges::any_of(wanted.records, is_calicos) || std::ranges::any_of(wanted.lists, is_calicos) ||
-           std::ranges::any_of(wanted.keys, is_calicos) ||
-           std::ranges::any_of(wanted.glances, is_calicos, &Objects::Glance::listing);
+  [[nodiscard]] bool is_guessed(const Objects* objects) {
+    const std::lock_guard lock(layout_mutex_);
+    return is_guess_ && layouts_.back().get() == objects;
+  }
+  [[nodiscard]] static bool lists_no_pool(const Objects::Together& found) {
+    return std::ranges::any_of(
+        found.lists, [](const auto& listed) { return listed.first.kind == Kind::pool && listed.second.empty(); });
+  }
+  [[nodiscard]] static bool has_calicos(const Objects::Together& found) {
+    const auto is_there = [](const auto& listed) {
+      return wire::calico::has_crd(listed.first.kind) && !listed.second.empty();
+    };
+    return std::ranges::any_of(found.lists, is_there) || std::ranges::any_of(found.keys, is_there) ||
+           std::ranges::any_of(found.records, [](const std::optional<Record>& record) {
+             return record && wire::calico::has_crd(record->key.kind);
+           });
   }
 
   [[nodiscard]] static Result<void> check_kind(const Objects& objects, Kind kind) {
