@@ -430,6 +430,17 @@ def finish_with(node, command, container, **members):
     return done.returncode, done.stdout, done.stderr
 
 
+def status_of_a_reader(rig, rights):
+    """An account that may read and not write: STATUS says so, with the right that is missing."""
+    reader = User(rig, {right for right in rights if right.verb in ("get", "list")})
+    reader.wait()
+    code, said, err = finish_with(reader.node(), "STATUS", "", cniVersion="1.1.0")
+    expect(code == 1 and json.loads(said)["code"] == 50, f"STATUS of a reader: {code} {said} {err}")
+    for word in (f"may not update of ipamblocks.{V1}", "access.yaml"):
+        expect(word in said, f"STATUS of a reader: {said}")
+    say(f"STATUS of a reader: {json.loads(said)['msg']}")
+
+
 class Alone:
     """The plugin goes to the API itself."""
 
@@ -1304,6 +1315,7 @@ def test():
                 say(f"{account}: {len(rights[account])} rights")
             for account in ACCOUNTS:
                 mirrored(account, rights[account])
+            status_of_a_reader(rig, rights["croft-plugin"])
             told, trouble = proves(rig, rights)
             for account, right in told:
                 if "--show" in sys.argv and "full" in sys.argv:

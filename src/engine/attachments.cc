@@ -1,7 +1,6 @@
 #include "engine/attachments.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -11,18 +10,18 @@
 #include "core/register/records.h"
 #include "engine/inspect.h"
 #include "engine/with_pools.h"
+#include "store/write_question.h"
 
 namespace croft::engine {
 namespace {
 
 using Addresses = std::vector<net::Address>;
 
-/// Whether the store takes writes, without making one: a commit whose condition cannot hold gets as far as a commit
-/// can. Where somebody else writes just now, and goes on for long, it is not waited for: that says nothing against the
-/// store, and a node must not become unready by it.
+/// Whether the store takes writes, without making one (store::write_question). Where somebody else writes just now, and
+/// goes on for long, it is not waited for: that says nothing against the store, and a node must not become unready by
+/// it.
 [[nodiscard]] Result<void> check_writable(const Context& context) {
-  constexpr store::Revision kNever(std::numeric_limits<std::int64_t>::max());
-  const store::Write write{core::pool_set_key(), std::nullopt, store::Condition::if_revision(kNever), true};
+  const store::Write write = store::write_question();
   const Deadline soon = Deadline::after(
       context.clock.now(), std::min<std::chrono::nanoseconds>(context.time_limit, std::chrono::milliseconds(500)));
   const auto turn = context.store.take_turn(soon);

@@ -37,6 +37,7 @@ constexpr std::size_t kReviewBytesMax = 64U << 10;
   request.method = Request::Method::post;
   request.path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
   request.body = std::move(out).take();
+  request.answer_bytes_max = kReviewBytesMax;
   return request;
 }
 
@@ -45,6 +46,8 @@ constexpr std::size_t kReviewBytesMax = 64U << 10;
     Error error = Error(answer.error).in("what the account may do");
     // A review changes nothing, so nothing depends on whether it was made.
     if (answer.outcome == Answer::Outcome::unknown) error.code = ErrorCode::unavailable;
+    // That it may not ask says nothing about what it asks for.
+    if (error.code == ErrorCode::permission_denied) error.code = ErrorCode::refused_by_configuration;
     return fail(std::move(error));
   }
   TRY(const auto document, wire::parse_json(answer.body, {.bytes_max = kReviewBytesMax}));

@@ -66,5 +66,21 @@ TEST(AccessReview, NothingIsTakenForARight) {
   }
 }
 
+TEST(AccessReview, WhoMayNotAskLacksNothingForThat) {
+  class Refusing final : public Api {
+   public:
+    [[nodiscard]] Answer call(const Request&, Deadline) override {
+      Answer answer;
+      answer.outcome = Answer::Outcome::refused;
+      answer.error = {ErrorCode::permission_denied, "no", {}};
+      return answer;
+    }
+    [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+  } api;
+  const auto done = check_rights(api, kNeeded, Deadline{});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::refused_by_configuration);
+}
+
 }  // namespace
 }  // namespace croft::store::kube

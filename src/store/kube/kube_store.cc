@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 
 #include "store/check_request.h"
+#include "store/kube/access_review.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/objects.h"
 #include "store/kube/store_watch.h"
+#include "store/write_question.h"
 
 namespace croft::store {
 namespace {
@@ -122,6 +124,7 @@ class KubeStore final : public Store, public Sealable {
     const bool is_kept = objects->keeps(write.key.kind);
     // A register that is Calico's alone remembers no blocks that are gone: as Calico, the clock tells their numbers.
     const bool is_let_go = !is_kept && write.key.kind == Kind::high_water_mark;
+    if (is_write_question(write)) TRY_VOID(check_takes_writes(*objects, deadline));
     if (write.only_check || is_let_go || (!is_kept && !write.value)) return check(write, deadline);
     TRY(const kube::Form* form, objects->form_of(write.key.kind));
     TRY_VOID(form->check_write(write));
@@ -388,6 +391,20 @@ class KubeStore final : public Store, public Sealable {
     const std::lock_guard lock(mutex_);
     forget_other_histories(objects);
     return positions_.contains(as_of) ? Result<void>() : fail(kube::conflict_on(key));
+  }
+
+  /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
+  [[nodiscard]] Result<void> check_takes_writes(Objects& objects, Deadline deadline) {
+    TRY_VOID(kube::check_calico_is_ready(objects, ready_, deadline));
+    TRY(const kube::Form* form, objects.form_of(Kind::block));
+    const auto resource = form->resource_of(Kind::block);
+    const kube::NeededRights needed{resource.group, resource.resource, {"update"}};
+    const auto done = kube::check_rights(objects.api(), {&needed, 1}, deadline);
+    // What can't be told is nothing against it: a node must not go because of it.
+    if (done || done.error().code != ErrorCode::permission_denied) return {};
+    return fail(ErrorCode::permission_denied,
+                done.error().message + ", so no address can be given; deploy/kubernetes/access.yaml has accounts with "
+                                       "the rights of plugins and agents");
   }
 
   /// Whether the condition holds; nothing is written.

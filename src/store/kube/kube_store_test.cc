@@ -15,6 +15,7 @@
 #include "store/conformance/conformance.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/fake_api_fixture.h"
+#include "store/write_question.h"
 #include "wire/kube/fake_digest_fixture.h"
 
 namespace croft::store {
@@ -406,6 +407,57 @@ TEST(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
   // After pauses of at least 25, 50, 100, 200, 400 and 800 ms.
   EXPECT_LE(opened, 7);
   EXPECT_GE(opened, 1);
+}
+
+/// What STATUS asks (engine::check_status).
+TEST(KubeStore, WhetherWritesAreTakenIsToldWithoutOne) {
+  /// Lets its caller do all, only read, or does not tell.
+  class Reviewed final : public kube::Api {
+   public:
+    Reviewed(std::unique_ptr<kube::Api> api, const std::string& answer, int& writes)
+        : api_(std::move(api)), answer_(answer), writes_(writes) {}
+    [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+      const bool is_review = request.path.ends_with("selfsubjectaccessreviews");
+      if (!request.is_read() && !is_review) ++writes_;
+      if (!is_review) return api_->call(request, deadline);
+      EXPECT_NE(request.body.find(R"("resource":"ipamblocks","verb":"update")"), std::string::npos) << request.body;
+      kube::Answer answer;
+      answer.outcome = answer_.empty() ? kube::Answer::Outcome::not_done : kube::Answer::Outcome::done;
+      answer.body = answer_;
+      return answer;
+    }
+    [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+
+   private:
+    const std::unique_ptr<kube::Api> api_;
+    const std::string answer_;
+    int& writes_;
+  };
+  os::SystemClock clock;
+  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+  for (const char* answer : {R"({"status":{"allowed":true}})", R"({"status":{"allowed":false}})", "{}", ""}) {
+    for (const bool is_ready : {true, false}) {
+      SCOPED_TRACE(answer);
+      KubeBackend<ApiGroup::crd_v1> backend;
+      int writes = 0;
+      const auto store =
+          backend.open([&](auto api) { return std::make_unique<Reviewed>(std::move(api), answer, writes); });
+      backend.cluster().make("/apis/crd.projectcalico.org/v1/clusterinformations/default",
+                             {{"apiVersion", "crd.projectcalico.org/v1"},
+                              {"kind", "ClusterInformation"},
+                              {"metadata", {{"name", "default"}}},
+                              {"spec", {{"datastoreReady", is_ready}}}});
+      const Write question = write_question();
+      const auto told = store->commit({&question, 1}, {}, soon());
+      ASSERT_FALSE(told);
+      const bool is_denied = std::string_view(answer).find("false") != std::string_view::npos;
+      EXPECT_EQ(told.error().code, !is_ready   ? ErrorCode::unavailable
+                                   : is_denied ? ErrorCode::permission_denied
+                                               : ErrorCode::conflict)
+          << told.error().message;
+      EXPECT_EQ(writes, 0);
+    }
+  }
 }
 
 /// An API that has the groups of Calico's which it is told.

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "core/register/records.h"
+#include "store/store.h"
+
+namespace croft::store {
+
+/// A commit that asks whether the store takes writes, without making one: its condition can never hold, so it gets as
+/// far as a commit can and ends as a conflict. A store that can tell more without writing, as whether its account may
+/// write at all, knows the question by is_write_question().
+[[nodiscard]] inline Write write_question() {
+  constexpr Revision kNever(std::numeric_limits<std::int64_t>::max());
+  return {core::pool_set_key(), std::nullopt, Condition::if_revision(kNever), true};
+}
+[[nodiscard]] inline bool is_write_question(const Write& write) {
+  const Write question = write_question();
+  return write.only_check && write.condition.kind == question.condition.kind &&
+         write.condition.revision == question.condition.revision;
+}
+
+}  // namespace croft::store
