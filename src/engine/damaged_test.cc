@@ -145,6 +145,24 @@ TEST_F(Damaged, APoolServesNobodyAndTheOthersServe) {
   EXPECT_THAT(made.error().message, HasSubstr("four"));
 }
 
+TEST_F(Damaged, AnOwnerWhoAsksAgainIsAnsweredBesideADamagedPool) {
+  const auto before = std::get<core::Assigned>(answer_to("c1")).addresses.at(0);
+  ASSERT_TRUE(before.held_before);
+  ASSERT_EQ(before.pool, "four");
+  store.damage(core::pool_key("other"));
+  EXPECT_EQ(std::get<core::Assigned>(answer_to("c1")).addresses.at(0), before);
+}
+
+/// The pool has the prefix and the gateway: another answer than before would leave the pod without a way out.
+TEST_F(Damaged, AnOwnerWhoAsksAgainIsRefusedWhileItsOwnPoolCannotBeRead) {
+  store.damage(core::pool_key("four"));
+  const auto again = assign(context, request("c1"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(again.error().message, HasSubstr("is held already, and of no pool that can be read"));
+  EXPECT_THAT(again.error().message, HasSubstr("four"));
+}
+
 TEST_F(Damaged, WhatCoolsInADamagedPoolGoesOnCooling) {
   core::Pool slow = list_pools(context).value().front();
   slow.cooldown = std::chrono::seconds{600};

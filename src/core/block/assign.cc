@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/block/assign_automatic.h"
 #include "core/block/assign_explicit.h"
 #include "core/block/assignment.h"
@@ -40,7 +42,14 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
     TRY(const auto block, in.draft.block(cidr));
     if (!block) continue;  // over-counted: a handle may name a block that is gone
     for (const net::Ordinal ordinal : held_by(*block, in.request.owner)) {
-      in.held.push_back(in.described(*block, net::address_at(cidr, ordinal), true));
+      AssignedAddress held = in.described(*block, net::address_at(cidr, ordinal), true);
+      // It may be of the damaged pool, which has its prefix and gateway: without these it is another answer than
+      // before. Whatever is of a pool that can be read is answered, whichever else cannot.
+      if (const auto& damage = in.pools.damaged_pool(); damage && held.pool.empty()) {
+        return fail(
+            damage->in(fmt::format("{} is held already, and of no pool that can be read", held.address.to_string())));
+      }
+      in.held.push_back(std::move(held));
     }
   }
   return {};
