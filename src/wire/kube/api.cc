@@ -234,8 +234,8 @@ std::optional<ApiEvent::Type> type_of(std::string_view text) {
 }  // namespace
 
 std::optional<ApiStatus> decode_status(std::string_view json) {
-  const auto document =
-      parse_json(json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiObjectValuesMax});
+  const auto document = parse_json(
+      json, {.bytes_max = kApiObjectBytesMax, .depth_max = kAnswerDepthMax, .values_max = kApiObjectValuesMax});
   if (!document) return {};
   return status_of({document->root(), nullptr, {}, {}});
 }
