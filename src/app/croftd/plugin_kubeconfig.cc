@@ -1,5 +1,6 @@
 #include "app/croftd/plugin_kubeconfig.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +22,8 @@ constexpr seconds kApiTime{10};
 constexpr seconds kTendEvery{5};
 /// After a failure; an API that is away comes back or not.
 constexpr seconds kTryAgain{30};
+/// The longest pause after new tokens of no use, each twice as long as the last.
+constexpr seconds kUselessPauseMax{16 * 60};
 constexpr std::size_t kFileBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kNamespaceBytesMax = 256;
@@ -70,47 +73,81 @@ Result<std::string> PluginKubeconfig::text() {
   TRY(const std::string token,
       store::kube::request_token(*api_, {options_.name_space, options_.service_account, options_.token_seconds},
                                  Deadline::after(clock_.now(), kApiTime)));
-  return wire::kube::encode_kubeconfig(access_, pem, token);
+  std::string made = wire::kube::encode_kubeconfig(access_, pem, token);
+  // The plugin reads it so: what it would refuse, as a token and no https, must not come to be on a node.
+  const auto read = wire::kube::decode_kubeconfig(made, os::directory_of(options_.file));
+  if (!read) {
+    return fail(Error(read.error())
+                    .in("the plugin would refuse its kubeconfig, so none is written; correct the "
+                        "API server's address (--api-server, --store)"));
+  }
+  return made;
 }
 
-std::string PluginKubeconfig::reason() {
-  life_.reset();
+PluginKubeconfig::Reason PluginKubeconfig::reason() {
   const auto text = os::read_secret_file(options_.file, kFileBytesMax);
-  if (!text) return text.error().code == ErrorCode::not_found ? "it was not there" : text.error().message;
+  if (!text) return {text.error().code == ErrorCode::not_found ? "it was not there" : text.error().message};
   const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
-  if (!is) return is.error().message;
+  if (!is) return {is.error().message};
   const auto pem = ca();
   if (is->servers != access_.servers || is->tls_server_name != access_.tls_server_name) {
-    return "the API server is another";
+    return {"the API server is another"};
   }
-  if (pem && is->ca.data != *pem) return "the CA of the API server is another";
-  life_ = wire::kube::life_of_token(is->token);
-  if (!life_) return "its token says no end";
-  const WallTime now = clock_.now().wall;
-  return now >= renewal_of(*life_, jitter_) ? fmt::format("its token ends at {}", rfc3339_exact(life_->end)) : "";
+  if (pem && is->ca.data != *pem) return {"the CA of the API server is another"};
+  const auto life = wire::kube::life_of_token(is->token);
+  if (!life) return {"its token says no end", true};
+  if (clock_.now().wall < renewal_of(*life, jitter_)) return {};
+  return {fmt::format("its token ends at {}", rfc3339_exact(life->end)), true};
+}
+
+std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::string& written, const Reason& why) {
+  const auto access = wire::kube::decode_kubeconfig(written, os::directory_of(options_.file));
+  const auto life = wire::kube::life_of_token(access ? access->token : std::string());
+  const Instant now = clock_.now();
+  const std::string done = fmt::format("{} written, as {}", options_.file, why.text);
+  if (life && now.wall < renewal_of(*life, jitter_)) {
+    useless_pause_ = {};
+    next_token_ = {};
+    return Tended{fmt::format("{}; its token is good until {}, and renewed at {}", done, rfc3339_exact(life->end),
+                              rfc3339_rounded_up(renewal_of(*life, jitter_))),
+                  false};
+  }
+  const bool is_told = useless_pause_.count() != 0;
+  useless_pause_ = useless_pause_.count() == 0
+                       ? std::chrono::nanoseconds(kTryAgain)
+                       : std::min<std::chrono::nanoseconds>(useless_pause_ * 2, kUselessPauseMax);
+  // Where the server's clock is the wrong one, all agents are told so.
+  const auto part = static_cast<std::int64_t>(random_.next() % kJitterParts);
+  next_token_ = now.since_boot + useless_pause_ + useless_pause_ / (4 * kJitterParts) * part;
+  if (is_told) return std::nullopt;
+  const std::string trouble =
+      life ? fmt::format(
+                 "made at {}, good until {}, it would be due again at once by this node's clock, which says "
+                 "{}: set the clock of this node, or of the API server",
+                 rfc3339_exact(life->made), rfc3339_exact(life->end), rfc3339_exact(now.wall))
+           : std::string(
+                 "it does not say until when it is good: it is none that a Kubernetes API server makes; look "
+                 "at what answers for the API server");
+  return Tended{fmt::format("{}; but of the new token: {}; others are asked for in {} s, and then more and more seldom",
+                            done, trouble, std::chrono::duration_cast<seconds>(useless_pause_).count()),
+                true};
 }
 
 std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   const auto now = clock_.now().since_boot;
   if (now < next_look_) return std::nullopt;
   next_look_ = now + kTendEvery;
-  const std::string why = reason();
-  if (why.empty()) return std::nullopt;
+  const Reason why = reason();
+  if (why.text.empty() || (why.is_of_token && now < next_token_)) return std::nullopt;
   const auto content = text();
   auto done = content ? os::replace_file_durably(options_.file, *content) : Result<void>(fail(content.error()));
   if (!done) {
     next_look_ = now + kTryAgain;
-    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why, done.error().message),
+    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, done.error().message),
                   true};
   }
   jitter_ = random_.next() % kJitterParts;
-  const auto written = wire::kube::decode_kubeconfig(*content, os::directory_of(options_.file));
-  const auto life = written ? wire::kube::life_of_token(written->token) : std::nullopt;
-  return Tended{fmt::format("{} written, as {}{}", options_.file, why,
-                            life ? fmt::format("; its token is good until {}, and renewed at {}",
-                                               rfc3339_exact(life->end), rfc3339_rounded_up(renewal_of(*life, jitter_)))
-                                 : ""),
-                false};
+  return judged(*content, why);
 }
 
 }  // namespace croft::app

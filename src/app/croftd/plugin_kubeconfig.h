@@ -33,7 +33,17 @@ class PluginKubeconfig {
                                                                       const std::string& store_url, const Clock& clock,
                                                                       Random& random);
 
-  /// Its text, with a new token. Errors: store::kube::request_token; of the file with the CA.
+  /// The same with everything given, for tests. `options` names servers only by `access`.
+  [[nodiscard]] static std::unique_ptr<PluginKubeconfig> over(PluginKubeconfigOptions options,
+                                                              wire::kube::KubeAccess access,
+                                                              std::unique_ptr<store::kube::Api> api, const Clock& clock,
+                                                              Random& random) {
+    return std::unique_ptr<PluginKubeconfig>(
+        new PluginKubeconfig(std::move(options), std::move(access), std::move(api), clock, random));
+  }
+
+  /// Its text, with a new token. Errors: store::kube::request_token; of the file with the CA;
+  /// invalid_argument: the plugin would refuse to read it, as where the server is no https.
   [[nodiscard]] Result<std::string> text();
 
   /// What was done, or why it could not be.
@@ -43,6 +53,9 @@ class PluginKubeconfig {
   };
   /// Looks whether the file is there, names these servers and this CA, and has most of its token's life before it; if
   /// not, writes it anew, durably and at once. To be called every now and then: most calls only look at the clock.
+  /// A new token that is due again when it comes, as where this node's clock is ahead, or that can't be read, is a
+  /// failure too: it is written, for the server may take it, and another is asked for only after some time, longer
+  /// each time (30 s to 20 min), else every node would ask for ever without pause. That is told once.
   [[nodiscard]] std::optional<Tended> tend();
 
  private:
@@ -54,8 +67,14 @@ class PluginKubeconfig {
         clock_(clock),
         random_(random) {}
 
-  /// Why it must be written now; empty: it need not.
-  [[nodiscard]] std::string reason();
+  /// Why it must be written now; an empty text: it need not.
+  struct Reason {
+    std::string text;
+    bool is_of_token = false;  ///< only the token is to be another
+  };
+  [[nodiscard]] Reason reason();
+  /// What is told of it; nothing of a token that is of no use, when the one before it was neither.
+  [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why);
   [[nodiscard]] Result<std::string> ca() const;
 
   const PluginKubeconfigOptions options_;
@@ -63,8 +82,9 @@ class PluginKubeconfig {
   const std::unique_ptr<store::kube::Api> api_;
   const Clock& clock_;
   Random& random_;
-  std::chrono::nanoseconds next_look_{0};  ///< since boot
-  std::optional<wire::kube::TokenLife> life_;
+  std::chrono::nanoseconds next_look_{0};      ///< since boot
+  std::chrono::nanoseconds next_token_{0};     ///< since boot: no sooner, where the token alone is the reason
+  std::chrono::nanoseconds useless_pause_{0};  ///< the last one after a token that was of no use; 0: it was
   std::uint64_t jitter_ = 0;  ///< of 1024: how far into the second quarter of its life the token is renewed
 };
 

@@ -1,0 +1,154 @@
+#include "app/croftd/plugin_kubeconfig.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/manual_clock.h"
+#include "os/scratch_directory.h"
+#include "wire/kube/kube_server.h"
+#include "wire/text/base64.h"
+
+namespace croft::app {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+std::string base64url(std::string_view text) {
+  std::string encoded = wire::encode_base64(text);
+  std::ranges::replace(encoded, '+', '-');
+  std::ranges::replace(encoded, '/', '_');
+  encoded.erase(std::min(encoded.find('='), encoded.size()));
+  return encoded;
+}
+
+std::string token_of(WallTime made, WallTime end) {
+  const auto seconds = [](WallTime t) {
+    return std::chrono::floor<std::chrono::seconds>(t).time_since_epoch().count();
+  };
+  return fmt::format("{}.{}.SECRET", base64url("{}"),
+                     base64url(fmt::format(R"({{"iat":{},"exp":{}}})", seconds(made), seconds(end))));
+}
+
+/// An API that only makes tokens.
+struct Tokens {
+  std::string next;
+  int made = 0;
+};
+class TokenApi final : public store::kube::Api {
+ public:
+  explicit TokenApi(Tokens& tokens) : tokens_(tokens) {}
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline) override {
+    EXPECT_EQ(request.path, "/api/v1/namespaces/croft-system/serviceaccounts/croft-plugin/token");
+    ++tokens_.made;
+    store::kube::Answer answer;
+    answer.outcome = store::kube::Answer::Outcome::done;
+    answer.http_status = 201;
+    answer.body = fmt::format(R"({{"kind":"TokenRequest","status":{{"token":"{}"}}}})", tokens_.next);
+    return answer;
+  }
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+
+ private:
+  Tokens& tokens_;
+};
+
+class PluginKubeconfigTest : public testing::Test {
+ protected:
+  std::unique_ptr<PluginKubeconfig> kubeconfig(const std::string& server = "https://10.0.0.1:6443") {
+    PluginKubeconfigOptions options;
+    options.file = directory.file("kubeconfig");
+    options.name_space = "croft-system";
+    wire::kube::KubeAccess access;
+    access.servers.push_back(wire::kube::parse_kube_server(server).value());
+    if (access.servers.front().secure) access.ca.data = "CA\n";
+    return PluginKubeconfig::over(std::move(options), std::move(access), std::make_unique<TokenApi>(tokens), clock,
+                                  random);
+  }
+  /// As an agent does, each second.
+  std::string tended_for(PluginKubeconfig& one, std::chrono::seconds span) {
+    std::string failures;
+    for (auto t = 0s; t < span; t += 1s) {
+      if (const auto tended = one.tend(); tended && tended->is_failure) failures += tended->line + "\n";
+      clock.advance(1s);
+    }
+    return failures;
+  }
+
+  ManualClock clock;
+  SeededRandom random{1};
+  os::ScratchDirectory directory;
+  Tokens tokens;
+};
+
+TEST_F(PluginKubeconfigTest, IsRenewedInTheSecondQuarterOfItsTokensLife) {
+  const auto one = kubeconfig();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*one, 6h - 10s), "");
+  EXPECT_EQ(tokens.made, 1);
+  tokens.next = token_of(clock.now().wall + 3h, clock.now().wall + 27h);
+  EXPECT_EQ(tended_for(*one, 6h + 20s), "");
+  EXPECT_EQ(tokens.made, 2);
+}
+
+/// A clock ahead by half a token's life, one that has ended, one that says nothing: else a request each 5 s for ever.
+TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
+  const auto now = clock.now().wall;
+  const std::string ahead = token_of(now - 12h, now + 12h), ended = token_of(now - 2h, now - 1h);
+  for (const std::string& token : {ahead, ended, std::string("opaque"), std::string("a.b.c")}) {
+    SCOPED_TRACE(token);
+    static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+    const auto one = kubeconfig();
+    tokens = {token, 0};
+    const std::string told = tended_for(*one, 1h);
+    // At 0 s, 30 s, 90 s, 210 s, 450 s, 930 s, 1890 s, 2850 s, or later by up to a quarter.
+    EXPECT_GE(tokens.made, 7);
+    EXPECT_LE(tokens.made, 8);
+    EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+    const int before = tokens.made;
+    const bool says_a_time = token == ahead || token == ended;
+    EXPECT_THAT(told, HasSubstr(says_a_time ? "set the clock" : "does not say until when it is good"));
+    EXPECT_THAT(told, Not(HasSubstr("SECRET")));
+    EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(token))
+        << "the server may take it all the same";
+    // Whoever takes the file away has it back at once.
+    static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+    static_cast<void>(tended_for(*one, 10s));
+    EXPECT_EQ(tokens.made, before + 1);
+  }
+}
+
+TEST_F(PluginKubeconfigTest, AGoodTokenEndsThePauses) {
+  const auto one = kubeconfig();
+  tokens.next = "opaque";
+  EXPECT_THAT(tended_for(*one, 20s), HasSubstr("others are asked for in 30 s"));
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*one, 20s), "");
+  EXPECT_EQ(tokens.made, 2);
+  tokens.next = "opaque";
+  EXPECT_THAT(tended_for(*one, 24h), HasSubstr("others are asked for in 30 s")) << "told again, as it is new";
+}
+
+/// The plugin reads no token that everybody on the way would read too.
+TEST_F(PluginKubeconfigTest, ATokenAndNoHttpsIsNotWritten) {
+  const auto one = kubeconfig("http://127.0.0.1:8001");
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  const auto text = one->text();
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, ErrorCode::invalid_argument);
+  EXPECT_THAT(text.error().message, HasSubstr("http://127.0.0.1:8001 is no https"));
+  EXPECT_THAT(tended_for(*one, 60s), HasSubstr("is no https"));
+  EXPECT_EQ(tokens.made, 3);
+  EXPECT_EQ(os::ScratchDirectory::content_of(directory.file("kubeconfig")), "");
+}
+
+}  // namespace
+}  // namespace croft::app
