@@ -77,27 +77,57 @@ struct Said {
   return said_in(answer);
 }
 
-[[nodiscard]] Result<void> note_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer) {
+/// Whether the newer group has one, where the older has none any more.
+[[nodiscard]] Result<bool> has_moved(const Objects& objects, Deadline deadline) {
+  TRY(auto resource, resource_of_readiness(objects));
+  if (resource.group != wire::calico::crd_kind_of(Kind::block, ApiGroup::crd_v1).group) return false;
+  const auto newer = wire::calico::crd_kind_of(Kind::block, ApiGroup::v3);
+  resource.group = newer.group;
+  resource.version = newer.version;
+  Request request;
+  TRY(request.path, wire::kube::object_path(resource, {}, "default"));
+  const Answer there = objects.api().call(request, deadline);
+  if (there.outcome == Answer::Outcome::done) return true;
+  const bool is_refused =
+      there.outcome == Answer::Outcome::refused && (there.status.code == 404 || there.status.code == 403);
+  if (!is_refused) return fail(there.error.in("ClusterInformation default of projectcalico.org"));
+  return false;
+}
+
+[[nodiscard]] Result<void> note_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer,
+                                          Deadline deadline) {
   // Neither the object nor its kind has to be there; who may not read it is told so by its first write.
   const bool is_unknown =
       answer.outcome == Answer::Outcome::refused && (answer.status.code == 404 || answer.status.code == 403);
   Said said;
+  bool is_leaving = false;
   if (!is_unknown) {
     if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
     TRY(said, said_in(answer));
+  } else if (answer.status.code == 404 && (!is_absent(answer) || readiness.is_locked())) {
+    TRY(is_leaving, has_moved(objects, deadline));
   }
   const std::lock_guard lock(readiness.mutex);
   if (said.seal || !readiness.worker.empty()) {
     readiness.ready_at.reset();
     TRY_VOID(check_seal(said.seal, readiness.worker));
+  } else if (is_leaving) {
+    readiness.ready_at.reset();
+    return fail(
+        ErrorCode::unavailable,
+        "Calico's ClusterInformation default is gone from the group that is used here, and so is what said that "
+        "nothing may be written there, as when the older group is deleted after a migration to "
+        "projectcalico.org/v3: nothing is written until its other kinds are gone too");
   } else if (!said.is_ready) {
     readiness.ready_at.reset();
+    readiness.was_locked = true;
     return fail(ErrorCode::unavailable,
                 "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
                 "data is moved; nothing is written until that is over. A migration to projectcalico.org/v3 leaves the "
                 "older group so for good: name the new one then (CALICO_API_GROUP, or ?group=projectcalico.org/v3 in "
                 "the store's URL)");
   }
+  readiness.was_locked = false;
   readiness.ready_at = objects.clock().now().since_boot;
   return {};
 }
@@ -194,14 +224,14 @@ std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness
   return request ? std::optional(*std::move(request)) : std::nullopt;
 }
 
-void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer) {
-  static_cast<void>(note_readiness(objects, readiness, answer));
+void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer, Deadline deadline) {
+  static_cast<void>(note_readiness(objects, readiness, answer, deadline));
 }
 
 Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline) {
   if (is_known(objects, readiness, kReadyFor)) return {};
   TRY(const Request request, request_of_readiness(objects));
-  return note_readiness(objects, readiness, objects.api().call(request, deadline));
+  return note_readiness(objects, readiness, objects.api().call(request, deadline), deadline);
 }
 
 Result<std::optional<StoredSeal>> read_seal(Objects& objects, Deadline deadline) {

@@ -24,18 +24,33 @@ struct CalicoReadiness {
   std::mutex mutex;
   std::optional<std::chrono::nanoseconds> ready_at;  ///< guarded by mutex: since boot; nothing: never, or not any more
   std::string worker;                                ///< guarded by mutex: Sealable::work_under
+  bool was_locked = false;                           ///< guarded by mutex: it said datastoreReady: false last
+  [[nodiscard]] bool is_locked() {
+    const std::lock_guard lock(mutex);
+    return was_locked;
+  }
+  /// Of objects that are no longer the ones that count.
+  void forget() {
+    const std::lock_guard lock(mutex);
+    ready_at.reset();
+    was_locked = false;
+  }
 };
 /// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
-inline constexpr std::chrono::seconds kReadyFor{10};
+/// Calico's migration between its groups waits ten seconds between the lock and the first copy (defaultDrainPeriod in
+/// kube-controllers/pkg/controllers/migration/controller.go): a write that began in time must have ended by then.
+inline constexpr std::chrono::seconds kReadyFor{5};
 
-/// Asks for Calico's ClusterInformation, unless what is known is younger than five seconds; and takes in the answer: an
+/// Asks for Calico's ClusterInformation, unless what is known is younger than half of that; and takes in the answer: an
 /// answer that is none leaves what was known. For who has other requests to send along.
 [[nodiscard]] std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness);
-void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer);
+void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer, Deadline deadline);
 
-/// Looks at Calico's ClusterInformation, at most every ten seconds. Error: unavailable when it says
+/// Looks at Calico's ClusterInformation, at most every five seconds. Error: unavailable when it says
 /// `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this worker:
-/// nothing may be written then. A cluster without one is ready, but for a worker.
+/// nothing may be written then. A cluster without one is ready, but for a worker; unless it was locked when it was seen
+/// last, or not even the kind is there, and the newer group has one: then the older group is being deleted, and what is
+/// left of it must not be written.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
 
 // The seal (Sealable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own

@@ -239,12 +239,12 @@ class KubeStore final : public Store, public Sealable {
 
   [[nodiscard]] std::uint64_t history() const override {
     const std::lock_guard lock(layout_mutex_);
-    return layouts_.empty() ? 0 : layouts_.back()->history();
+    return layouts_.empty() ? 0 : earlier_histories_ + layouts_.back()->history();
   }
   [[nodiscard]] Result<std::uint64_t> prove_history(Deadline deadline) override {
     TRY(Objects * objects, laid_out(deadline));
     TRY_VOID(objects->prove(deadline));
-    return objects->history();
+    return history();
   }
 
   [[nodiscard]] Result<std::optional<StoredSeal>> seal(Deadline deadline) override {
@@ -291,6 +291,26 @@ class KubeStore final : public Store, public Sealable {
     layouts_.push_back(std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions));
     return layouts_.back().get();
   }
+  /// A kind is not served: by a guess that was wrong, or as Calico's older group has been deleted since, after a
+  /// migration to the newer one. The same where the API has no other answer.
+  [[nodiscard]] Result<Objects*> laid_out_instead(const Objects* objects, Deadline deadline) {
+    const std::lock_guard lock(layout_mutex_);
+    if (layouts_.back().get() != objects) return layouts_.back().get();
+    TRY(Layout layout, lay_out_(*api_, LayoutCare::ask, deadline));
+    auto other = std::make_unique<Objects>(*api_, std::move(layout.forms), clock_, options_.finishes_deletions);
+    const bool was_guess = std::exchange(is_guess_, layout.is_guess);
+    if (other->is_laid_out_as(*objects)) return layouts_.back().get();
+    layouts_.push_back(std::move(other));
+    if (was_guess) return layouts_.back().get();
+    // What was known is of other objects.
+    earlier_histories_ += objects->history() + 1;
+    ready_.forget();
+    const std::lock_guard lock_positions(mutex_);
+    positions_.clear();
+    positions_of_ = 0;
+    return layouts_.back().get();
+  }
+
   /// A record of Calico's was read: Calico would choose the same. Where there is none the register may be in the other
   /// group (discover_calico_group).
   void confirm_layout(const Objects* objects) {
@@ -304,7 +324,7 @@ class KubeStore final : public Store, public Sealable {
     wanted.beside = kube::readiness_request(*objects, ready_);
     auto found = objects->read(wanted, deadline);
     if (!found && found.error().code == ErrorCode::refused_by_configuration) {
-      TRY(Objects * asked, laid_out(deadline));
+      TRY(Objects * asked, laid_out_instead(objects, deadline));
       if (asked == objects) return found;
       objects = asked;
       wanted.beside = kube::readiness_request(*objects, ready_);
@@ -318,7 +338,7 @@ class KubeStore final : public Store, public Sealable {
       objects = asked;
     }
     if (!found) return found;
-    if (found->beside) kube::take_readiness(*objects, ready_, *found->beside);
+    if (found->beside) kube::take_readiness(*objects, ready_, *found->beside, deadline);
     if (has_calicos(*found)) confirm_layout(objects);
     return found;
   }
@@ -439,6 +459,7 @@ class KubeStore final : public Store, public Sealable {
   mutable std::mutex layout_mutex_;
   std::vector<std::unique_ptr<Objects>> layouts_;  ///< guarded by layout_mutex_: the last one counts, all stay
   bool is_guess_ = true;                           ///< guarded by layout_mutex_: the last one is
+  std::uint64_t earlier_histories_ = 0;            ///< guarded by layout_mutex_: of the layouts before
   kube::CalicoReadiness ready_;
   std::mutex mutex_;
   std::set<Revision> positions_;    ///< guarded by mutex_: that were given out in this history, the last ones

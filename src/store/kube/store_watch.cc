@@ -314,7 +314,7 @@ class KubeWatch final : public Watch {
     const auto request = readiness_request(objects_, readiness_);
     if (!request) return;
     const Deadline soon = Deadline::after(objects_.clock().now(), std::chrono::seconds{2});
-    take_readiness(objects_, readiness_, objects_.api().call(*request, soon));
+    take_readiness(objects_, readiness_, objects_.api().call(*request, soon), soon);
   }
 
   Objects& objects_;

@@ -1,0 +1,142 @@
+// A register whose objects go from one of Calico's groups to the other while a store is open.
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/clock.h"
+#include "store/kube/fake_api_fixture.h"
+#include "store/kube/kube_store.h"
+#include "wire/kube/fake_digest_fixture.h"
+
+namespace croft::store {
+namespace {
+
+using testing::HasSubstr;
+using wire::calico::ApiGroup;
+using Json = kube::FakeCluster::Json;
+
+constexpr const char* kV1 = "/apis/crd.projectcalico.org/v1/";
+constexpr const char* kV3 = "/apis/projectcalico.org/v3/";
+
+class MovedRegister : public testing::Test {
+ protected:
+  MovedRegister() {
+    store_ = make_kube_store(
+        std::make_unique<kube::FakeApi>(cluster_, clock_),
+        [this](kube::Api&, LayoutCare, Deadline) -> Result<Layout> {
+          ++asked_;
+          Layout layout;
+          layout.forms.push_back(kube::make_own_form(wire::kube::fake_digest));
+          layout.forms.push_back(kube::make_calico_form(group_, {wire::kube::fake_digest, wire::kube::fake_digest}));
+          return layout;
+        },
+        clock_);
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
+  [[nodiscard]] Result<Revision> write(const std::string& handle, Condition condition, std::uint8_t token,
+                                       std::optional<Revision> as_of = {}) {
+    core::Handle value;
+    value.id = handle;
+    value.blocks = {};
+    const Write one{core::handle_key(handle), value, condition};
+    return store_->commit_as_of(as_of, {&one, 1}, WriteToken{{token}}, soon());
+  }
+  [[nodiscard]] Result<std::optional<Record>> read(const std::string& handle) {
+    return store_->get(core::handle_key(handle), soon());
+  }
+  void say(const std::string& place, bool ready) {
+    const std::string path = place + "clusterinformations/default";
+    if (!cluster_->object(path).is_null())
+      return cluster_->edit(path, [&](Json& o) { o["spec"]["datastoreReady"] = ready; });
+    cluster_->make(path, {{"metadata", {{"name", "default"}}}, {"spec", {{"datastoreReady", ready}}}});
+  }
+  void delete_v1() {
+    for (const char* kind : {"ipamhandles", "ipamblocks", "clusterinformations"}) {
+      cluster_->do_not_serve(std::string(kV1) + kind);
+    }
+  }
+  /// As the migration does it: without what it knows nothing of.
+  void copy_to_v3(const std::string& handle) {
+    Json object = cluster_->object(std::string(kV1) + "ipamhandles/" + handle);
+    object["metadata"] = {{"name", handle}};
+    object["apiVersion"] = "projectcalico.org/v3";
+    cluster_->make(std::string(kV3) + "ipamhandles/" + handle, object);
+  }
+
+  os::SystemClock clock_;
+  std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
+  ApiGroup group_ = ApiGroup::crd_v1;
+  int asked_ = 0;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(MovedRegister, AnOpenStoreGoesOverWhenTheOlderGroupIsGone) {
+  const auto made = write("net.a", Condition::if_absent(), 1);
+  ASSERT_TRUE(made) << made.error().message;
+  const auto position = store_->position(soon());
+  ASSERT_TRUE(position);
+  const auto history = store_->history();
+  copy_to_v3("net.a");
+  delete_v1();
+  EXPECT_EQ(read("net.a").error().code, ErrorCode::refused_by_configuration);  // the API has no other answer yet
+  group_ = ApiGroup::v3;
+  const auto there = read("net.a");
+  ASSERT_TRUE(there) << there.error().message;
+  ASSERT_TRUE(*there);
+  EXPECT_GT(store_->history(), history);
+  EXPECT_EQ(store_->prove_history(soon()).value(), store_->history());
+
+  // What was decided by the memory of the older one is no good.
+  EXPECT_EQ(write("net.b", Condition::if_absent(), 2, *position).error().code, ErrorCode::conflict);
+  EXPECT_EQ(write("net.a", Condition::if_revision(*made), 3).error().code, ErrorCode::conflict);
+  EXPECT_TRUE(write("net.a", Condition::if_revision((*there)->revision), 4));
+  EXPECT_EQ(cluster_->object(std::string(kV3) + "ipamhandles/net.a")["spec"]["handleID"], "net.a");
+}
+
+TEST_F(MovedRegister, WhereAKindIsMissingAndNothingMovedItStaysAndSaysSo) {
+  ASSERT_TRUE(write("net.a", Condition::if_absent(), 1));
+  const int asked = asked_;
+  cluster_->do_not_serve(std::string(kV1) + "ipamhandles");
+  const auto history = store_->history();
+  const auto found = read("net.a");
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("ipamhandles.crd.projectcalico.org"));
+  EXPECT_EQ(store_->history(), history);
+  EXPECT_GT(asked_, asked);
+}
+
+TEST_F(MovedRegister, NothingIsWrittenInAnOlderGroupThatIsBeingDeleted) {
+  say(kV3, true);
+  cluster_->do_not_serve(std::string(kV1) + "clusterinformations");
+  const auto written = write("net.a", Condition::if_absent(), 1);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(written.error().message, HasSubstr("the older group is deleted after a migration"));
+}
+
+/// The object goes before its kind does.
+TEST_F(MovedRegister, NorWhereItWasSeenLocked) {
+  say(kV1, false);
+  EXPECT_THAT(write("net.a", Condition::if_absent(), 1).error().message, HasSubstr("datastoreReady: false"));
+  say(kV3, true);
+  kube::FakeApi other(cluster_, clock_);
+  kube::Request gone;
+  gone.method = kube::Request::Method::delete_object;
+  gone.path = std::string(kV1) + "clusterinformations/default";
+  ASSERT_EQ(other.call(gone, soon()).outcome, kube::Answer::Outcome::done);
+  const auto written = write("net.a", Condition::if_absent(), 1);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+}
+
+/// Definitions without ClusterInformation, and a cluster that never had a newer group.
+TEST_F(MovedRegister, AClusterWithoutAnyIsReady) {
+  cluster_->do_not_serve(std::string(kV1) + "clusterinformations");
+  EXPECT_TRUE(write("net.a", Condition::if_absent(), 1));
+}
+
+}  // namespace
+}  // namespace croft::store
