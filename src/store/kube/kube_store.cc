@@ -423,8 +423,9 @@ class KubeStore final : public Store, public Sealable {
     // What can't be told is nothing against it: a node must not go because of it.
     if (done || done.error().code != ErrorCode::permission_denied) return {};
     return fail(ErrorCode::permission_denied,
-                done.error().message + ", so no address can be given; deploy/kubernetes/access.yaml has accounts with "
-                                       "the rights of plugins and agents");
+                done.error().message +
+                    ", so no address can be given; deploy/kubernetes/access.yaml has accounts with "
+                    "the rights of plugins and agents");
   }
 
   /// Whether the condition holds; nothing is written.
