@@ -8,10 +8,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 
-from kube_apiserver_lib import KubeApiserver
+from kube_apiserver_lib import KubeApiserver, Refused
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, run, say
+from lib import World, expect, expect_equal, main, run, say, wait_for
 
 AT_ONCE = 40
 HAS_SERVICE_CIDRS = ("1.33", "1.34", "1.35", "1.36")
@@ -102,6 +103,66 @@ def of_many_one_makes_them(rig):
                  [("default-ipv4-ippool", "10.244.0.0/16", "unchanged")], "afterwards nothing is made")
 
 
+def half_made(rig):
+    """A pool is announced, disabled, and then enabled: whoever is killed in between, or may not go on, leaves half of one."""
+    pools = "/apis/crd.projectcalico.org/v1/ippools"
+    command = lambda *words: [str(rig.world.bin / "croft"), "--store", rig.store, "pool", *words]
+    is_disabled = lambda name: rig.kube.call("GET", f"{pools}/{name}")["spec"].get("disabled", False)
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    rig.kube.call("POST", policies, {**kind, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "no-enabling"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": ["crd.projectcalico.org"], "apiVersions": ["v1"], "operations": ["UPDATE"],
+                                                "resources": ["ippools"]}]},
+        "validations": [{"expression": "false", "message": "not now"}]}})
+    rig.kube.call("POST", policies.replace("policies", "policybindings"),
+                  {**kind, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "no-enabling"},
+                   "spec": {"policyName": "no-enabling", "validationActions": ["Deny"]}})
+
+    def is_denied():
+        try:
+            rig.kube.call("PUT", f"{pools}/default-ipv4-ippool", rig.kube.call("GET", f"{pools}/default-ipv4-ippool"))
+        except Refused as refused:
+            return "not now" in refused.message
+        return False
+
+    wait_for(is_denied, "the policy is heard of", 60)
+    done = run(*command("create", "half", "--cidr", "10.81.0.0/16"), check=False)
+    expect(done.returncode != 0, f"a pool that can't be enabled: {done}")
+    expect("croft pool enable half" in done.stderr and "not now" in done.stderr, done.stderr)
+    expect(is_disabled("half"), "it is disabled")
+    say(f"cut short: {done.stderr.strip()}")
+    rig.kube.call("DELETE", f"{policies}/no-enabling")
+
+    def completed():
+        done = run(*command("create", "half", "--cidr", "10.81.0.0/16"), check=False)
+        return done if done.returncode == 0 else None
+
+    done = wait_for(completed, "the same maker again", 60)
+    expect("completed" in done.stdout, done.stdout)
+    expect(not is_disabled("half"), "it is enabled")
+    expect("unchanged" in run(*command("create", "half", "--cidr", "10.81.0.0/16")).stdout, "a third time")
+    run(*command("disable", "half"))
+    done = run(*command("create", "half", "--cidr", "10.81.0.0/16"))
+    expect("unchanged" in done.stdout and "croft pool enable half" in done.stderr, f"what somebody disabled: {done}")
+    expect(is_disabled("half"), "and stays so")
+
+    # Killed wherever it may be.
+    left_half = 0
+    for turn in range(24):
+        name, cidr = f"cut-{turn}", f"10.{100 + turn}.0.0/16"
+        making = subprocess.Popen(command("create", name, "--cidr", cidr), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.02 + 0.01 * turn)
+        making.kill()
+        making.wait()
+        there = [pool for pool in rig.kube.call("GET", pools)["items"] if pool["metadata"]["name"] == name]
+        left_half += any(pool["spec"].get("disabled", False) for pool in there)
+        run(*command("create", name, "--cidr", cidr))
+        expect(not is_disabled(name), f"{name} is enabled")
+    say(f"24 makers killed, {left_half} left half a pool; all were completed")
+    check = run(rig.world.bin / "croft", "--store", rig.store, "check", check=False)
+    expect_equal(check.returncode, 0, f"croft check: {check.stdout}{check.stderr}")
+
+
 def test():
     calico_definitions()
     with World("kube-default-pools", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -111,6 +172,7 @@ def test():
         refusals(rig)
         as_kubeadm_has_them(rig)
         of_many_one_makes_them(rig)
+        half_made(rig)
 
 
 if __name__ == "__main__":

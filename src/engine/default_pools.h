@@ -37,9 +37,10 @@ struct DefaultPoolsOptions {
 };
 
 /// Makes each of these pools, in their order and one a family, unless the register has a pool of its family, also one
-/// that is disabled. Of many who do so at once one makes it, and the others find it. Errors: refused_by_configuration
-/// when the CIDR overlaps taken space or another claim, with both names; those of create_pool and of `taken`. The ones
-/// before it are made.
+/// that somebody disabled. One that is half made is completed. Of many who do so at once one makes it, and the others
+/// find it. Errors: refused_by_configuration when the CIDR overlaps taken space or another claim, with both names, and
+/// when the only pool of the family is a half made one that is not wanted so; those of create_pool and of `taken`. The
+/// ones before it are made.
 [[nodiscard]] Result<std::vector<DefaultPool>> ensure_default_pools(const Context& context,
                                                                     const std::vector<core::PoolSpec>& specs,
                                                                     const DefaultPoolsOptions& options);

@@ -76,8 +76,126 @@ TEST_F(DefaultPools, OneThatCouldNotBeEnabledIsNoSuccess) {
     const bool is_disabled = !pools->empty() && pools->front().disabled;
     has_left_one_disabled |= is_disabled;
     EXPECT_EQ(done.has_value(), !pools->empty() && !is_disabled) << "no commits from number " << commit;
+    EXPECT_TRUE(!is_disabled || pools->front().being_made);
   }
   EXPECT_TRUE(has_left_one_disabled);
+}
+
+/// A store that writes one record at a time, with a pool that its maker has announced and not enabled.
+class HalfMade : public testing::Test, public World {
+ protected:
+  HalfMade() {
+    store::Capabilities can = one_by_one.capabilities();
+    can.atomic_commit = false;
+    one_by_one.set_capabilities(can);
+    for (std::uint64_t commit = 1; commit < 9; ++commit) {
+      const auto before = static_cast<std::uint64_t>(one_by_one.counts().commit);
+      one_by_one.set_faults(store::FaultScript().from_commit(before + commit, store::Fault::storage_full));
+      static_cast<void>(create_pool(there, wanted));
+      const auto pools = list_pools(there);
+      if (pools && !pools->empty() && pools->front().disabled) break;
+      const store::Write gone{core::reservation_key("pool-a"), std::nullopt, store::Condition::always()};
+      one_by_one.set_faults({});
+      static_cast<void>(one_by_one.commit({&gone, 1}, {}, Deadline{}));
+    }
+    one_by_one.set_faults({});
+    EXPECT_TRUE(stored().disabled && stored().being_made);
+  }
+  core::Pool stored() {
+    const auto pools = list_pools(there);
+    return pools && !pools->empty() ? pools->front() : core::Pool{};
+  }
+  void put_pool(const core::Pool& pool) {
+    const store::Write write{core::pool_key(pool.name), pool, store::Condition::always()};
+    EXPECT_TRUE(one_by_one.commit({&write, 1}, {}, Deadline{}));
+  }
+  store::MemoryStore one_by_one;
+  const Context there{one_by_one, clock, random};
+  const core::PoolSpec wanted{"a", net::Prefix::parse("10.1.0.0/16").value(), {}, {}, {}, {}};
+};
+
+TEST_F(HalfMade, WhoAsksForItAgainCompletesIt) {
+  const auto again = create_pool(there, wanted);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->was_completed);
+  EXPECT_FALSE(stored().disabled || stored().being_made);
+  const auto reservation = one_by_one.get(core::reservation_key("pool-a"), Deadline{});
+  EXPECT_TRUE(reservation && *reservation);
+  const auto third = create_pool(there, wanted);
+  ASSERT_TRUE(third);
+  EXPECT_TRUE(third->existed_before && !third->was_completed);
+}
+
+TEST_F(HalfMade, AlsoAPluginsConfigurationAndTheDefaultPools) {
+  const core::Pool half = stored();
+  ASSERT_TRUE(ensure_pools(there, {wanted}));
+  EXPECT_FALSE(stored().disabled);
+  put_pool(half);
+  const auto defaults = ensure_default_pools(there, {wanted}, {});
+  ASSERT_TRUE(defaults) << defaults.error().message;
+  EXPECT_EQ(defaults->front().outcome, DefaultPool::Outcome::made);
+  EXPECT_FALSE(stored().disabled);
+  put_pool(half);
+  core::PoolSpec other = wanted;
+  other.cidr = prefix("10.2.0.0/16");
+  const auto refused = ensure_default_pools(there, {other}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::AllOf(HasSubstr("croft pool enable a"), HasSubstr("10.2.0.0/16")));
+  EXPECT_TRUE(stored().disabled);
+}
+
+TEST_F(HalfMade, ItIsNotEnabledOverAnother) {
+  core::Pool other = stored();
+  other.name = "b";
+  other.cidr = prefix("10.1.128.0/17");
+  other.disabled = other.being_made = false;
+  put_pool(other);
+  for (const auto& error : {create_pool(there, wanted).error(), set_pool_disabled(there, "a", false).error()}) {
+    EXPECT_EQ(error.code, ErrorCode::refused_by_configuration);
+    EXPECT_THAT(error.message, testing::AllOf(HasSubstr("10.1.128.0/17"), HasSubstr("pool b")));
+  }
+  EXPECT_TRUE(stored().disabled);
+  EXPECT_TRUE(set_pool_disabled(there, "b", true) && delete_pool(there, "b"));
+  EXPECT_TRUE(create_pool(there, wanted));
+  EXPECT_FALSE(stored().disabled);
+}
+
+TEST_F(HalfMade, WhatAnOperatorDisabledStaysSo) {
+  const core::Pool half = stored();
+  ASSERT_TRUE(set_pool_disabled(there, "a", true)) << "somebody means it now";
+  EXPECT_FALSE(stored().being_made);
+  const auto stays = [&] {
+    const auto again = create_pool(there, wanted);
+    ASSERT_TRUE(again);
+    EXPECT_TRUE(again->existed_before && !again->was_completed);
+    ASSERT_TRUE(ensure_pools(there, {wanted}) && ensure_default_pools(there, {wanted}, {}));
+    EXPECT_TRUE(stored().disabled);
+  };
+  stays();
+  ASSERT_TRUE(set_pool_disabled(there, "a", false) && set_pool_disabled(there, "a", true));
+  stays();
+  // Another program has enabled it, it was used, and disabled again: the mark was nobody's to take away.
+  core::Pool used = half;
+  used.disabled = used.being_made = false;
+  put_pool(used);
+  ASSERT_TRUE(assign(there, request("c")));
+  put_pool(half);
+  stays();
+}
+
+TEST_F(HalfMade, OfManyWhoCompleteItNoneFails) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> said(6);
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    threads.emplace_back([&, i] {
+      SeededRandom own(i + 1);
+      const auto done = create_pool({one_by_one, clock, own}, wanted);
+      if (!done) said[i] = done.error().message;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(said, testing::Each(""));
+  EXPECT_FALSE(stored().disabled);
 }
 
 TEST_F(DefaultPools, WhatIsTakenIsRefusedWithBothNames) {

@@ -276,6 +276,7 @@ class OrderedCommit {
 
   [[nodiscard]] Result<void> announce_pool(const Write& write) {
     core::Pool pool = std::get<core::Pool>(*write.value);
+    pool.being_made = !pool.disabled;
     pool.disabled = true;
     return do_one(write.key, std::nullopt, std::move(pool), write.condition);
   }
@@ -450,7 +451,8 @@ class OrderedCommit {
     const auto written = write_one(write.key, write.value, Condition::if_revision(announced->revision));
     if (written || written.error().code == ErrorCode::conflict || pool_trouble_) return;
     pool_trouble_ = written.error().in(
-        fmt::format("pool {} is made, and disabled until `croft pool enable {}`", write.key.name, write.key.name));
+        fmt::format("pool {} is made, and disabled until it is asked for again, or `croft pool enable {}`",
+                    write.key.name, write.key.name));
   }
 
   void remove_announced(const Write& write) {

@@ -59,7 +59,8 @@ namespace croft::engine {
 ///
 /// Success: the blocks are written; step 4 was tried. The value says whether it left every handle of the plan as the
 /// plan has it. Errors: of commit_once; and that of the write which would have enabled a new pool, which is then there
-/// and disabled: the message names the remedy. Unless it is unknown_outcome, or of that write, nothing holds any more:
+/// and disabled, marked as half made (core::Pool::being_made): who asks for it again completes it, and the message
+/// names the remedy. Unless it is unknown_outcome, or of that write, nothing holds any more:
 /// what was written was taken back, blocks included (their sequence numbers stay raised), except what others have
 /// changed since, and records of nodes and their ranges. With unknown_outcome everything stays as it is. In both cases
 /// repeating the operation is right. A write that a store refuses after it was done, as what it has kept is not what

@@ -1,6 +1,8 @@
 #include "engine/pools.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <variant>
 
 #include <fmt/format.h>
@@ -9,7 +11,25 @@
 
 namespace croft::engine {
 
+namespace {
+
+/// A maker that lives has enabled its pool by then; it may be completed before all the same.
+constexpr std::chrono::milliseconds kMakerTime{500};
+
+}  // namespace
+
 Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec) {
+  bool is_begun = false;
+  const auto look = [&](const core::Snapshot& snapshot, const Instant&) {
+    auto step = core::plan_create_pool(snapshot, spec);
+    auto* const plan = std::get_if<core::Plan<core::PoolCreated>>(&step);
+    is_begun = plan != nullptr && plan->answer.was_completed;
+    if (is_begun) plan->writes.clear();
+    return step;
+  };
+  auto created = transact(context, TurnTaking::first, look);
+  if (!created || !is_begun) return created;
+  std::this_thread::sleep_for(kMakerTime);
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant&) {
     return core::plan_create_pool(snapshot, spec);
   });
@@ -21,7 +41,8 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
   for (const core::PoolSpec& spec : specs) {
     const auto existing =
         std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == spec.name; });
-    if (existing != pools.end() && core::disagreement(*existing, spec).empty()) continue;
+    const bool is_there = existing != pools.end() && core::disagreement(*existing, spec).empty();
+    if (is_there && !core::is_to_be_completed(*existing, spec)) continue;
     // One that is there and damaged is not made anew; it serves nobody, and the others do.
     if (existing == pools.end()) {
       TRY(const auto record, context.store.get(core::pool_key(spec.name), deadline_of_use_case(context)));

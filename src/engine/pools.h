@@ -9,7 +9,8 @@
 
 namespace croft::engine {
 
-/// Makes a pool with its reservation, or finds that it exists and agrees. Errors as core::plan_create_pool.
+/// Makes a pool with its reservation, or finds that it exists and agrees; completes one that is half made. Errors as
+/// core::plan_create_pool.
 [[nodiscard]] Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec);
 
 /// Makes those of the pools that are absent; an error names the first that disagrees or cannot be made. Cheap when all

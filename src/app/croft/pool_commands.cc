@@ -57,7 +57,16 @@ struct CreatePoolOptions {
     TRY(const engine::PoolView view, find_pool(context, created.pool.name));
     print(line.data(json_of(std::vector{view})));
   } else {
-    print(fmt::format("pool/{} {}\n", created.pool.name, created.existed_before ? "unchanged" : "created"));
+    const char* const what = created.was_completed    ? "completed: it was begun and never enabled"
+                             : created.existed_before ? "unchanged"
+                                                      : "created";
+    print(fmt::format("pool/{} {}\n", created.pool.name, what));
+  }
+  if (created.existed_before && created.pool.disabled && !spec.disabled.value_or(false)) {
+    tell(
+        fmt::format("croft: pool {} is there and disabled: no pod gets an address of it. If nobody meant that, `croft "
+                    "pool enable {}`",
+                    created.pool.name, created.pool.name));
   }
   return 0;
 }

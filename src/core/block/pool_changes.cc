@@ -58,6 +58,10 @@ std::vector<PlannedWrite> reservation_again(const Reader& reader, const Pool& po
 
 }  // namespace
 
+bool is_to_be_completed(const Pool& pool, const PoolSpec& wanted) {
+  return pool.disabled && pool.being_made && disagreement(pool, wanted).empty() && !wanted.disabled.value_or(false);
+}
+
 std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted) {
   const Listing listing{Kind::pool, ""};
   const auto* pools = snapshot.list(listing);
@@ -66,7 +70,10 @@ std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<
   return std::all_of(wanted.begin(), wanted.end(), [&](const PoolSpec& spec) {
     const auto is_named = [&](const KeyedValue& one) { return one.first == pool_key(spec.name); };
     const auto found = std::find_if(pools->begin(), pools->end(), is_named);
-    if (found != pools->end()) return disagreement(std::get<Pool>(found->second), spec).empty();
+    if (found != pools->end()) {
+      const Pool& pool = std::get<Pool>(found->second);
+      return disagreement(pool, spec).empty() && !is_to_be_completed(pool, spec);
+    }
     return damaged != nullptr && std::any_of(damaged->begin(), damaged->end(), is_named);
   });
 }
@@ -89,7 +96,10 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     reader.ask(reservation_key(reservation_name_of(pool)));
     TRY_VOID(reader.ready());
 
-    if (const Pool* existing = pools.named(spec.name)) {
+    const Pool* const existing = pools.named(spec.name);
+    // Only what has never been enabled has no block.
+    const bool completes = existing != nullptr && is_to_be_completed(*existing, spec) && leftover.empty();
+    if (existing != nullptr && !completes) {
       const std::string text = disagreement(*existing, spec);
       if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
       return fail(ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text));
@@ -103,7 +113,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
       return fail(damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name)));
     }
     for (const Pool* other : pools.pools()) {
-      if (other->cidr.overlaps(spec.cidr)) {
+      if (other != existing && other->cidr.overlaps(spec.cidr)) {
         return fail(ErrorCode::refused_by_configuration,
                     fmt::format("cidr {} of pool {} overlaps pool {} ({})", spec.cidr.to_string(), spec.name,
                                 other->name, other->cidr.to_string()));
@@ -120,6 +130,15 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
                               spec.cidr.to_string(), spec.name, leftover.front().to_string()));
     }
     std::vector<PlannedWrite> writes;
+    if (completes) {
+      Pool whole = *existing;
+      whole.disabled = whole.being_made = false;
+      writes = reservation_again(reader, whole);
+      std::erase_if(writes, [](const PlannedWrite& write) { return write.only_check; });
+      writes.push_back(std::move(generation));
+      writes.push_back(to_put(pool_key(whole.name), whole));
+      return Plan<PoolCreated>{{std::move(whole), true, true}, std::move(writes)};
+    }
     const Reservation reservation = reservation_for(pool);
     writes.push_back(std::move(generation));
     writes.push_back(to_put(reservation_key(reservation.name), reservation));
@@ -134,8 +153,20 @@ Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& n
     TRY_VOID(reader.ready());
     if (stored == nullptr) return fail(no_such_pool(name));
     Pool pool = *stored;
-    if (pool.disabled == disabled) return Plan<Pool>{std::move(pool), {}};
+    if (pool.disabled == disabled && !pool.being_made) return Plan<Pool>{std::move(pool), {}};
+    if (!disabled) {
+      // Its making may have been cut short before it was known to overlap no other.
+      const PoolTable pools(reader);
+      TRY_VOID(reader.ready());
+      for (const Pool* other : pools.pools()) {
+        if (other->name == name || !other->cidr.overlaps(pool.cidr)) continue;
+        return fail(ErrorCode::refused_by_configuration,
+                    fmt::format("pool {} ({}) overlaps pool {} ({}); delete one of them", name, pool.cidr.to_string(),
+                                other->name, other->cidr.to_string()));
+      }
+    }
     pool.disabled = disabled;
+    pool.being_made = false;
     return Plan<Pool>{pool, {to_put(pool_key(name), pool)}};
   });
 }

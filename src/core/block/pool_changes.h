@@ -13,20 +13,27 @@ namespace croft::core {
 struct PoolCreated {
   Pool pool;
   bool existed_before = false;  ///< a pool of this name was there and agrees with the spec
+  bool was_completed = false;   ///< and nobody had enabled it since it was made (Pool::being_made): now it is
 };
 
+/// Whether whoever wants this pool has to complete what another has begun: it agrees, and is half made.
+[[nodiscard]] bool is_to_be_completed(const Pool& pool, const PoolSpec& wanted);
+
 /// Decides the creation of a pool together with its reservation; of a pool that is there and agrees with the spec, the
-/// reservation alone when it is gone. Errors: what make_pool() finds; already_exists when a
-/// pool of this name is there and disagrees (the message says in what) ; refused_by_configuration when the CIDR
-/// overlaps another pool, another claim on the address space (address_claims.h), or blocks of a deleted pool that still
-/// hold addresses.
+/// reservation alone when it is gone. One that is half made is enabled after the same looks at everything else as of a
+/// new one, unless a block of it shows that it was in use once; one that somebody disabled stays so. Errors: what
+/// make_pool() finds; already_exists when a pool of this name is there and disagrees (the message says in what) ;
+/// refused_by_configuration when the CIDR overlaps another pool, another claim on the address space (address_claims.h),
+/// or blocks of a deleted pool that still hold addresses.
 [[nodiscard]] Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spec);
 
-/// Whether all of these pools are there and agree with what is wanted; a damaged one is there, and not made anew.
+/// Whether all of these pools are there, none half made, and agree with what is wanted; a damaged one is there, and not
+/// made anew.
 /// Nothing when the snapshot has no list of the pools.
 [[nodiscard]] std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted);
 
-/// Decides whether a disabled flag changes. Error: not_found.
+/// Decides whether a disabled flag changes; a half made pool that is disabled counts as disabled on purpose from then
+/// on. Errors: not_found; refused_by_configuration, of one to be enabled that overlaps another pool.
 [[nodiscard]] Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled);
 
 struct PoolDeleted {

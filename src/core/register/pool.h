@@ -51,6 +51,10 @@ struct Pool {
   std::optional<net::Address> gateway;
   /// How long a released address rests before it is assignable again; 0 means not at all.
   std::chrono::seconds cooldown{30};
+  /// Together with `disabled`: it is disabled only because its maker has not enabled it yet, as on stores that write
+  /// one record at a time, or never came to it (engine/ordered_commit.h). Nobody has disabled it on purpose. Whoever
+  /// wants the same pool completes it. Kept only where a pool is made so.
+  bool being_made = false;
 
   ForeignRestPtr rest{};
 

@@ -53,7 +53,8 @@ bool fits_cooldown(const PoolBeside& beside) { return core::is_cooldown(beside.c
 // clang-format off: a member a line
 constexpr auto kPoolBeside =
     fields(field("cidr", &PoolBeside::cidr), maybe("gateway", &PoolBeside::gateway, AnyAddress{}),
-           checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"));
+           checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
+           maybe("beingMade", &PoolBeside::being_made));
 // clang-format on
 
 }  // namespace

@@ -19,6 +19,7 @@ struct PoolBeside {
   net::Prefix cidr;
   std::optional<net::Address> gateway;
   std::chrono::seconds cooldown{0};
+  std::optional<bool> being_made{};  ///< absent: false
   friend bool operator==(const PoolBeside&, const PoolBeside&) = default;
 };
 
