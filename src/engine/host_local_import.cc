@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <variant>
 
 #include <fmt/format.h>
@@ -83,13 +84,30 @@ std::string reason_of(const core::Refusal& refusal) {
   return error.details.empty() ? error.message : error.message + ": " + error.details;
 }
 
+/// Whether the owner holds all of these, and maybe more.
+[[nodiscard]] Result<bool> holds_all(const Context& context, const core::Owner& owner,
+                                     const std::vector<net::Address>& addresses) {
+  for (const net::Address& address : addresses) {
+    TRY(const AddressView view, show_address(context, address));
+    if (view.state != core::AddressState::held || view.owner != owner) return false;
+  }
+  return true;
+}
+
 /// Why a dry run expects a clash; empty when it does not.
 [[nodiscard]] Result<std::string> expected_clash(const Context& context, const core::Owner& owner,
                                                  const std::vector<net::Address>& addresses) {
+  std::optional<net::Address> held, wanted;
   for (const net::Address& address : addresses) {
     TRY(const AddressView view, show_address(context, address));
     const bool free = view.state == core::AddressState::free;
     const bool ours = view.state == core::AddressState::held && view.owner == owner;
+    if (free) wanted = address;
+    if (ours) held = address;
+    if (held && wanted) {
+      return fmt::format("its container holds {} in the pool already, and gets {} no more: delete it first",
+                         held->to_string(), wanted->to_string());
+    }
     if (free || ours) continue;
     return fmt::format("{} is {}{}", address.to_string(), core::name_of(view.state),
                        view.owner ? " for container " + view.owner->container_id : "");
@@ -142,8 +160,12 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
   assignment.addresses = group.moved.addresses;
   TRY(const core::AssignAnswer answer, assign(context, assignment));
   if (const auto* refusal = std::get_if<core::Refusal>(&answer)) {
-    group.clash(reason_of(*refusal));
-    return {};
+    // Killed while its files went: what is left names fewer addresses than it holds.
+    TRY(const bool has_all, holds_all(context, owner, group.moved.addresses));
+    if (!has_all) {
+      group.clash(reason_of(*refusal));
+      return {};
+    }
   }
   TRY_VOID(reservations.release(group.reservations));
   group.moved.outcome = Outcome::moved;

@@ -145,6 +145,19 @@ Data moved_directories_json(const std::vector<MovedDirectory>& all) {
   return all;
 }
 
+struct Totals {
+  std::size_t to_move = 0, clashes = 0, at_risk = 0;
+};
+[[nodiscard]] Totals totals_of(const std::vector<MovedDirectory>& all) {
+  Totals totals;
+  for (const MovedDirectory& one : all) {
+    totals.at_risk += one.at_risk();
+    totals.to_move += one.count(Outcome::moved);
+    totals.clashes += one.count(Outcome::clashes);
+  }
+  return totals;
+}
+
 [[nodiscard]] Result<int> migrate_host_local(CommandLine& line, MigrateHostLocalOptions options) {
   for (const std::string& range : options.ranges) {
     TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
@@ -158,15 +171,12 @@ Data moved_directories_json(const std::vector<MovedDirectory>& all) {
   }
   TRY(const engine::Context context, line.open());
   TRY(auto all, move_directories(line, context, options, true));
-  std::size_t at_risk = 0, to_move = 0, clashes = 0;
-  for (const MovedDirectory& one : all) {
-    at_risk += one.at_risk();
-    to_move += one.count(Outcome::moved);
-    clashes += one.count(Outcome::clashes);
-  }
-  const bool is_done = options.apply && (at_risk == 0 || options.force);
+  Totals totals = totals_of(all);
+  const std::size_t to_move = totals.to_move;
+  const bool is_done = options.apply && (totals.at_risk == 0 || options.force);
   if (is_done) {
     TRY(all, move_directories(line, context, options, false));
+    totals = totals_of(all);  // what a plan could not foresee
   }
   print(line.json() ? line.data(moved_directories_json(all)) : moved_directories_text(all, is_done));
   if (options.apply && !is_done) {
@@ -174,7 +184,7 @@ Data moved_directories_json(const std::vector<MovedDirectory>& all) {
         ErrorCode::refused_for_safety,
         fmt::format("nothing was changed: {} addresses would stay in the directory and lie in a pool that gives "
                     "them to others; mend what REASON says, or --force when nobody uses them",
-                    at_risk));
+                    totals.at_risk));
   }
   if (!line.json()) {
     if (!options.apply && to_move > 0) print("--apply moves them\n");
@@ -182,7 +192,7 @@ Data moved_directories_json(const std::vector<MovedDirectory>& all) {
       print("host-local would hand these addresses out again: configure the network for croft-ipam.\n");
     }
   }
-  const bool is_fine = clashes == 0 && at_risk == 0;
+  const bool is_fine = totals.clashes == 0 && totals.at_risk == 0;
   return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 

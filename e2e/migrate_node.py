@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""What moves a node: `croft migrate host-local`, `croft migrate calico` and `croft migrate tombstones`, on real directories and
+real stores. Each has a plan that changes nothing, is killed again and again and goes on, and does nothing when called once
+more; the way back is tried; what is damaged, or somebody else's, is named and stays.
+
+usage: migrate_node.py BIN_DIR [host-local] [calico] [tombstones]
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from etcd import Node
+from etcd_lib import Etcd
+from host_local_lib import contents, holder
+from lib import World, expect, expect_equal, main, own_environment, run, say
+
+LATER = 11
+REFUSED = 5
+
+
+def killed_and_resumed(world, command, first=0.002, step=0.004, turns=40, look=None):
+    """Runs a command, killed later and later until it ends by itself; how often it was killed. `look` is called after each
+    kill."""
+    kills = 0
+    for turn in range(turns):
+        process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=own_environment(world.directory))
+        try:
+            out, err = process.communicate(timeout=first + step * turn)
+            return kills, process.returncode, out + err
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += 1
+            if look:
+                look()
+    done = run(*command, check=False, env=own_environment(world.directory))
+    return kills, done.returncode, done.stdout + done.stderr
+
+
+class Directory:
+    """A network's directory of host-local, with pods, and the pool into which it moves."""
+
+    NETWORK, NODE, RANGE = "cbr0", "node-3", "10.244.3.0/24"
+
+    def __init__(self, world):
+        self.world, self.store = world, world.store()
+        self.networks = world.directory / "networks"
+        self.path = self.networks / self.NETWORK
+        self.cache = world.directory / "cache"
+        (self.cache / "results").mkdir(parents=True)
+        croft = [world.bin / "croft", "--store", self.store]
+        run(*croft, "pool", "create", "a", "--cidr", "10.244.0.0/16", "--block-size", "24", "--cooldown-seconds", "0", "--gateway", "none")
+        run(*croft, "config", "set", "--strict-affinity", "true")
+        run(*croft, "affinity", "claim", self.RANGE, "--node", self.NODE, "--force")
+        run(*croft, "affinity", "claim", "10.244.1.0/24", "--node", "node-1", "--force")
+        config = {"cniVersion": "1.0.0", "name": self.NETWORK, "type": "bridge",
+                  "ipam": {"type": "host-local", "dataDir": str(self.networks), "ranges": [[{"subnet": self.RANGE}]]}}
+        self.pods = {}
+        for number in range(30):
+            env = {**own_environment(world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": f"pod{number}", "CNI_NETNS": "/none",
+                   "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin)}
+            answer = json.loads(run(world.bin / "host-local", stdin=json.dumps(config), env=env).stdout)
+            self.pods[f"pod{number}"] = {answer["ips"][0]["address"].split("/")[0]}
+        # A container with a second address, by a file that somebody made.
+        (self.path / "10.244.3.210").write_text(holder("pod0"))
+        self.pods["pod0"].add("10.244.3.210")
+
+    def command(self, *more):
+        return [self.world.bin / "croft", "--store", self.store, "-o", "json", "migrate", "host-local", "--dir", self.path, "--pool", "a",
+                "--pod-cidr", self.RANGE, "--node", self.NODE, "--cni-cache", self.cache, *more]
+
+    def migrate(self, *more, code=0):
+        done = run(*self.command(*more), check=False)
+        expect_equal(done.returncode, code, f"migrate host-local {more}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout) if done.stdout.strip() else done.stderr
+
+    def files(self):
+        """Reservations, by address."""
+        return {name: text for name, text in contents(self.path).items() if name.startswith("10.244.")}
+
+    def all(self):
+        """Everything in the directory, whatever it is."""
+        return {entry.name: (os.readlink(entry.path) if entry.is_symlink() else open(entry.path, "rb").read() if entry.is_file() else "dir")
+                for entry in os.scandir(self.path) if entry.name not in ("lock",)}
+
+    def held(self):
+        return {address: row["containerId"] for address, row in self.world.held(self.store).items() if row["node"] == self.NODE}
+
+    def check_none_is_lost(self):
+        """Of each pod every address is in the directory or in the register, and nobody else's there."""
+        files, held = self.files(), self.held()
+        for pod, addresses in self.pods.items():
+            for address in addresses:
+                there = files.get(address) == holder(pod) or held.get(address) == pod
+                expect(there, f"{address} of {pod}: {files.get(address)!r} in the directory, {held.get(address)!r} in the register")
+
+
+@contextlib.contextmanager
+def others_come_and_go(directory):
+    """Pods of another node on the same store; no address of the directory's is given to them."""
+    stop, faults, count = threading.Event(), [], [0]
+    node = Node(directory.world, directory.store, "node-1")
+    node.network = directory.NETWORK
+    mine = {address for addresses in directory.pods.values() for address in addresses}
+
+    def churn(which):
+        while not stop.is_set():
+            code, answer, err = node.finish(node.start("ADD", f"other-{which}"))
+            count[0] += 1
+            if code != 0:
+                faults.append((answer, err))
+            elif answer["ips"][0]["address"].split("/")[0] in mine:
+                faults.append(answer)
+            code, answer, err = node.finish(node.start("DEL", f"other-{which}"))
+            if code != 0:
+                faults.append((answer, err))
+
+    threads = [threading.Thread(target=churn, args=(which,)) for which in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    expect_equal(faults[:3], [], "calls of another node")
+    say(f"{count[0]} ADDs of another node meanwhile")
+
+
+def host_local(world):
+    one = Directory(world)
+    # What is no reservation stays, whatever it is; what is damaged is named.
+    strange = {"10.244.3.220": b"oldpod", "10.244.3.221": b"", "notes.txt": b"mine", "10.244.3.999": b"x\r\neth0",
+               "10.244.3.222": b"\xff\xfe\x00\r\neth0", "10.99.0.7": b"elsewhere\r\neth0"}
+    for name, content in strange.items():
+        (one.path / name).write_bytes(content)
+    (one.path / "10.244.3.223").symlink_to("/etc/hostname")
+    (one.path / "10.244.3.224").mkdir()
+    before = one.all()
+
+    planned = one.migrate(code=3)
+    expect_equal((one.all(), one.held()), (before, {}), "a plan changes nothing")
+    said = {tuple(row["addresses"]): row for row in planned}
+    for address in ("10.244.3.220", "10.244.3.221", "10.244.3.222", "10.244.3.224", "10.99.0.7"):
+        expect_equal(said[(address,)]["outcome"], "left", f"{address}: {said[(address,)]}")
+        expect(said[(address,)]["reason"], f"{address} has a reason")
+        say(f"left: {address}: {said[(address,)]['reason']}")
+    both = next(row for row in planned if row["containerId"] == "pod0")
+    expect_equal((set(both["addresses"]), both["outcome"]), (one.pods["pod0"], "moved"), "a container with two addresses")
+    one.migrate("--apply", code=REFUSED)
+    expect_equal((one.all(), one.held()), (before, {}), "a refusal changes nothing")
+
+    # Somebody in the register has an address for another container: the holder is named, and nothing of it moves.
+    for name in ("10.244.3.220", "10.244.3.221", "10.244.3.222", "10.244.3.223", "10.244.3.224"):
+        path = one.path / name
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    node = Node(world, one.store, one.NODE)
+    node.network = one.NETWORK
+    (clash,) = one.pods["pod7"]
+    node.ipam["ips"] = [clash]
+    node.add("somebody")
+    rows = {row["containerId"]: row for row in one.migrate(code=3)}
+    expect_equal((rows["pod7"]["outcome"], rows["pod7"]["atRisk"]), ("clashes", True), f"{rows['pod7']}")
+    expect("somebody" in rows["pod7"]["reason"], f"who has it: {rows['pod7']}")
+    say(f"clash: {rows['pod7']['reason']}")
+    node.delete("somebody")
+
+    with others_come_and_go(one):
+        kills, code, text = killed_and_resumed(world, one.command("--apply"), look=one.check_none_is_lost)
+    expect_equal(code, 0, f"at last: {text}")
+    one.check_none_is_lost()
+    expect_equal(one.held(), {a: pod for pod, addresses in one.pods.items() for a in addresses}, "all is in the register")
+    left = one.all()
+    expect_equal({name: left.get(name) for name in ("notes.txt", "10.244.3.999", "10.99.0.7")},
+                 {name: strange[name] for name in ("notes.txt", "10.244.3.999", "10.99.0.7")}, "what is somebody else's stays")
+    say(f"{len(one.pods)} pods moved, killed {kills} times")
+    rows = one.migrate("--apply")
+    expect_equal([row for row in rows if row["containerId"].startswith("pod")], [], "once more: nothing to move")
+    expect_equal((one.all(), len(one.held())), (left, 31), "once more: nothing changed")
+    checked = run(world.bin / "croft", "--store", one.store, "check", check=False)
+    expect_equal(checked.returncode, 0, f"croft check: {checked.stdout}")
+    # Croft's plugin finds them, and gives none of them away.
+    del node.ipam["ips"]
+    expect_equal({address.split("/")[0] for address in node.add("pod3")}, one.pods["pod3"], "the pod asks again")
+    (fresh,) = node.add("fresh")
+    expect(fresh.split("/")[0] not in {a for addresses in one.pods.values() for a in addresses}, f"{fresh} is somebody's")
+    node.delete("fresh")
+
+    # Back, killed too.
+    run(world.bin / "croft", "--store", one.store, "pool", "disable", "a")
+    back = [world.bin / "croft", "--store", one.store, "-o", "json", "host-local", "import", "--back", "--dir", one.path, "--pool", "a", "--node",
+            one.NODE]
+    kills, code, text = killed_and_resumed(world, back, look=one.check_none_is_lost)
+    expect_equal(code, 0, f"back: {text}")
+    one.check_none_is_lost()
+    expect_equal(one.held(), {}, "nothing is held in the pool")
+    expect_equal({a: text for a, text in one.files().items() if not a.endswith(".999")},
+                 {a: holder(pod) for pod, addresses in one.pods.items() for a in addresses}, "the files are there again")
+    say(f"and back, killed {kills} times")
+
+
+CONFLIST = {"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
+    {"type": "calico", "log_level": "info", "datastore_type": "etcdv3", "nodename": "node-a", "mtu": 1440,
+     "ipam": {"type": "calico-ipam", "assign_ipv4": "true", "ipv4_pools": ["a"]}, "policy": {"type": "k8s"}},
+    {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}}]}
+
+
+def calico(world, etcd):
+    run(world.bin / "croft", "--store", etcd.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--cooldown-seconds", "0")
+    Node(world, etcd.store, "node-a").add("before")
+    folder = world.directory / "net.d"
+    folder.mkdir()
+    file, kept = folder / "10-calico.conflist", folder / "10-calico.conflist.before-croft"
+    old = json.dumps({**CONFLIST, "plugins": [{**CONFLIST["plugins"][0], "etcd_endpoints": etcd.url}, CONFLIST["plugins"][1]]}, indent=1)
+    file.write_text(old)
+
+    def command(*more):
+        return [world.bin / "croft", "--store", etcd.store, "migrate", "calico", "--conflist", file, *more]
+
+    def migrate(*more, code=0):
+        done = run(*command(*more), check=False)
+        expect_equal(done.returncode, code, f"migrate calico {more}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    there = lambda: sorted(path.name for path in folder.iterdir() if not path.name.endswith(".tmp"))
+    text = migrate()
+    expect("1 plugin to croft-ipam" in text and "--apply" in text, text)
+    expect_equal((file.read_text(), there()), (old, [file.name]), "a plan changes nothing")
+    say(text.strip().splitlines()[-2])
+
+    def whole():
+        now = json.loads(file.read_text())
+        expect(file.read_text() == old or now["plugins"][0]["ipam"]["type"] == "croft-ipam", f"half a file: {now}")
+        expect(not kept.exists() or kept.read_text() == old, "what is kept is the old one")
+        if file.read_text() != old:
+            expect(kept.exists(), "the old one is kept")
+
+    kills, code, text = killed_and_resumed(world, command("--apply"), look=whole)
+    expect_equal(code, 0, text)
+    whole()
+    now = json.loads(file.read_text())
+    expect_equal((now["plugins"][0]["ipam"]["type"], now["plugins"][0]["ipam"]["ipv4_pools"], kept.read_text()), ("croft-ipam", ["a"], old),
+                 "switched, and the old one kept")
+    say(f"switched, killed {kills} times")
+    switched = file.read_text()
+    text = migrate("--apply")
+    expect("nothing to switch" in text, text)
+    expect_equal((file.read_text(), there()), (switched, sorted([file.name, kept.name])), "once more: nothing changed")
+    # The plugin works by what was written.
+    node = Node(world, etcd.store, "node-a")
+    node.ipam = {**now["plugins"][0]["ipam"], "nodename": "node-a", "log_file_path": str(world.directory / "ipam.log")}
+    node.add("after")
+    node.delete("after")
+
+    # Calico's installer has written its own again, another one.
+    other = old.replace("1440", "1400")
+    file.write_text(other)
+    text = migrate("--apply", code=REFUSED)
+    expect(str(kept) in text, text)
+    text = migrate("--back", "--apply", code=REFUSED)
+    expect_equal((file.read_text(), kept.read_text()), (other, old), "a refusal changes nothing")
+    file.write_text(switched)
+
+    migrate("--back")
+    expect_equal(file.read_text(), switched, "a plan of the way back changes nothing")
+    kills, code, text = killed_and_resumed(world, command("--back", "--apply"), look=whole_back(file, kept, old, switched))
+    if kept.exists():
+        migrate("--back", "--apply")
+    expect_equal((file.read_text(), there()), (old, [file.name]), f"as it was: {text}")
+    migrate("--back", "--apply", code=1)
+    say(f"and back, killed {kills} times")
+
+    # What is no configuration is named and stays.
+    for damaged in ("{", "[]", '{"plugins": 5}', ""):
+        file.write_text(damaged)
+        done = run(*command("--apply"), check=False)
+        expect(done.returncode not in (0, 3) and str(file) in done.stderr, f"{damaged!r}: {done}")
+        expect_equal((file.read_text(), there()), (damaged, [file.name]), "as it was")
+    file.write_text(old)
+    # A register that contradicts itself stops the switch.
+    key = next(k for k in etcd.get("/calico/ipam/v2/assignment/") if k)
+    block = etcd.get(key)[key]
+    etcd.put(key, block[:-20])
+    text = migrate("--apply", code=REFUSED)
+    expect("nothing was switched" in text, text)
+    expect_equal((file.read_text(), there()), (old, [file.name]), "a register with findings")
+    etcd.put(key, block)
+    migrate("--apply")
+    expect_equal(run(world.bin / "croft", "--store", etcd.store, "check", check=False).returncode, 0, "croft check")
+
+
+def whole_back(file, kept, old, switched):
+    def look():
+        expect(file.read_text() in (old, switched), "one or the other")
+        expect(file.read_text() == old or kept.exists(), "the old one is somewhere")
+    return look
+
+
+def tombstones(world, etcd):
+    file = f"sqlite:{world.directory}/register.db"
+    croft = world.bin / "croft"
+    run(croft, "--store", file, "pool", "create", "b", "--cidr", "10.82.0.0/24", "--cooldown-seconds", "0")
+    place = world.directory / "tombstones"
+    old, new = Node(world, file, "node-a"), Node(world, etcd.store, "node-a")
+    old.env = new.env = {"CROFT_TOMBSTONES": str(place)}
+    pods = {f"c{number}": old.add(f"c{number}") for number in range(12)}
+    move = [croft, "migrate", "store", "--from", file, "--to", etcd.store]
+    process = subprocess.Popen([*map(str, move), "--apply"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=own_environment(world.directory))
+    for line in process.stderr:
+        if "the source is closed" in line:
+            process.kill()
+            break
+    process.communicate()
+    gone = [f"c{number}" for number in range(8)]
+    for container in gone:
+        old.delete(container)
+    left = lambda: sorted(left_or_none(place))
+    expect_equal(left(), gone, "tombstones")
+    run(*move, "--apply")
+
+    # Somebody else's, and what can't be read: named, and not lost.
+    another = Node(world, "etcd:http://127.0.0.1:1", "node-a")
+    another.env = old.env
+    another.delete("elsewhere")
+    expect_equal(left(), sorted([*gone, "elsewhere"]), "tombstones with another store's")
+    (place / "damaged.json").write_text("{")
+    # A container that came back on the new store before its DEL was made up for: it lives.
+    expect_equal(new.add("c0"), pods["c0"], "it has what it had")
+
+    def command(*more):
+        return [croft, "migrate", "tombstones", "--from", file, "--to", etcd.store, "--dir", place, *more]
+
+    held = lambda: {row["containerId"] for row in world.held(etcd.store).values() if row["containerId"].startswith("c")}
+    before = sorted(path.name for path in place.iterdir())
+    plan = run(*command())
+    say(plan.stdout.strip())
+    expect_equal((sorted(path.name for path in place.iterdir()), held()), (before, set(pods)), "a plan changes nothing")
+
+    def look():
+        waiting = set(left_or_none(place))
+        for container in gone[1:]:
+            expect(container in waiting or container not in held(), f"{container}: neither waits nor is gone")
+        expect({f"c{n}" for n in range(8, 12)} <= held(), "who lives has its address")
+
+    kills, code, text = killed_and_resumed(world, command("--apply"), look=look)
+    expect_equal(code, 0, text)
+    say(f"killed {kills} times: {text.strip().splitlines()[-1]}")
+    expect_equal(held(), {f"c{n}" for n in range(8, 12)} | {"c0"}, "held after all DELs are made up for")
+    expect_equal(left(), ["elsewhere"], "another store's waits on")
+    expect(any(path.name.startswith("damaged.json") for path in place.iterdir()), "what can't be read is kept")
+    text = run(*command("--apply")).stdout
+    expect(text.startswith("0 DELs wait"), f"once more: {text}")
+    checked = run(croft, "--store", etcd.store, "check", check=False)
+    expect_equal(checked.returncode, 0, f"croft check: {checked.stdout}")
+
+
+def left_or_none(place):
+    found = []
+    for path in place.glob("*.json"):
+        try:
+            found.append(json.loads(path.read_text())["containerID"])
+        except (FileNotFoundError, ValueError):
+            continue
+    return found
+
+
+def test():
+    with World("migrate-node", sys.argv[1]) as world:
+        parts = sys.argv[2:] or ["host-local", "calico", "tombstones"]
+        if "host-local" in parts:
+            host_local(world)
+        if "calico" in parts:
+            calico(world, Etcd(world))
+        if "tombstones" in parts:
+            tombstones(world, Etcd(world))
+
+
+if __name__ == "__main__":
+    main(test, 280)
