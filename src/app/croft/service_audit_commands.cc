@@ -128,7 +128,11 @@ struct AuditFlags {
     for (const engine::RangeFailure& failure : report.failures) {
       tell(fmt::format("pass {}: {}: {}", pass, failure.range, printable(failure.error.message, Printed::line)));
     }
-    if (!has_waiting_leaks(report) && report.failures.empty()) break;
+    // A pass to come mends what passes away by itself, and gives nobody a right.
+    const bool may_mend = std::ranges::any_of(report.failures, [](const engine::RangeFailure& failure) {
+      return failure.error.code != ErrorCode::permission_denied;
+    });
+    if (!has_waiting_leaks(report) && !may_mend) break;
     if (pass == passes) break;
     tell(fmt::format("pass {} of {} done; what has leaked is freed in pass {}, the next is in {} ms", pass, passes,
                      core::audit::kPassesBeforeLeakIsFreed, flags.interval_ms));

@@ -119,6 +119,7 @@ class AgentProgram {
         events_(cluster.events.get()),
         kubeconfig_(cluster.kubeconfig.get()),
         condition_(cluster.condition.get()),
+        wishes_(cluster.wishes.get()),
         telling_(opened,
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -184,6 +185,7 @@ class AgentProgram {
     service_.give_back(false);
     make_up();
     tell_of_events();
+    tell_of_wishes();
     tend_kubeconfig();
     tend_condition();
     const os::GrpcServer::Counts counts = server.connections();
@@ -234,6 +236,16 @@ class AgentProgram {
     events_trouble_ = trouble;
   }
 
+  /// Likewise of annotations, which it asks for pod by pod then.
+  void tell_of_wishes() {
+    if (wishes_ == nullptr) return;
+    const std::string refusal = wishes_->refusal();
+    if (refusal != wishes_refusal_ && !refusal.empty()) {
+      log_.warn("annotations are not followed, each pod's is asked for: {}", one_line(refusal));
+    }
+    wishes_refusal_ = refusal;
+  }
+
   /// One line a change.
   void tend_kubeconfig() {
     const auto tended = kubeconfig_ != nullptr ? kubeconfig_->tend() : std::nullopt;
@@ -267,6 +279,8 @@ class AgentProgram {
   std::string condition_trouble_;
   std::chrono::nanoseconds next_condition_{0};
   std::string events_trouble_;
+  store::kube::WishFollower* const wishes_;
+  std::string wishes_refusal_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;

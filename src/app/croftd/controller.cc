@@ -204,6 +204,7 @@ class Controller {
     nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
     std::optional<store::kube::Term> term;
     do {
+      tell_of_events();
       if (election_ != nullptr && !(term && election_->leads_in(*term))) {
         // Who waits for its turn is as good as it can be.
         health_.forget();
@@ -283,6 +284,16 @@ class Controller {
     if (!done) note_failure("service ranges", done.error());
   }
 
+  /// One line when the API begins to refuse Events, which are told from a thread of their own.
+  void tell_of_events() {
+    if (cluster_.events == nullptr) return;
+    const std::string trouble = cluster_.events->counts().trouble;
+    if (trouble != events_trouble_ && !trouble.empty()) {
+      log_.warn("nodes and Services are not told what is wrong with them: {}", one_line(trouble));
+    }
+    events_trouble_ = trouble;
+  }
+
   void note_failure(const char* what, const Error& error) {
     log_.error("{}: {}", what, one_line(error.message));
     if (!failed_) failed_ = error.in(what);
@@ -319,6 +330,7 @@ class Controller {
   bool ranges_held_back_ = false;  ///< in the last pass
   ServiceRanges service_ranges_;
   ShownStatus shown_status_;
+  std::string events_trouble_;
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 

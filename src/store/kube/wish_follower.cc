@@ -67,6 +67,12 @@ class WishFollower::Feed {
     return is_it ? std::optional(found->second.wishes) : std::nullopt;
   }
 
+  /// Why the API does not let it follow; empty: it does, or has not been asked, or what is in the way passes.
+  [[nodiscard]] std::string refusal() const {
+    const std::lock_guard lock(mutex_);
+    return refusal_;
+  }
+
  private:
   struct Known {
     std::string uid;
@@ -84,6 +90,12 @@ class WishFollower::Feed {
   void set_current(bool is_current) {
     const std::lock_guard lock(mutex_);
     is_current_ = is_current;
+  }
+  /// Always false.
+  bool note_refusal(const Answer& answer) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = answer.error.code == ErrorCode::permission_denied ? answer.error.message : std::string();
+    return false;
   }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
@@ -126,7 +138,7 @@ class WishFollower::Feed {
       request.path = wire::kube::list_path(collection_, query);
       const Answer answer = api_.call(request, in(kCallTime));
       if (walk.asks_for_less(answer)) continue;
-      if (answer.outcome != Outcome::done) return false;
+      if (answer.outcome != Outcome::done) return note_refusal(answer);
       const auto page = wire::kube::decode_list(answer.body);
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page || !walk.go_on(page->continue_token) || all.size() > kKnownMax) return false;
@@ -147,7 +159,8 @@ class WishFollower::Feed {
     query.resource_version = position_;
     query.timeout = kWatchTime;
     const WatchAnswer opened = api_.watch(wire::kube::watch_path(collection_, query), in(kCallTime));
-    if (!opened.stream) return false;
+    if (!opened.stream) return note_refusal(opened.answer);
+    note_refusal({});
     set_current(true);
     const Deadline end = in(kWatchTime + kCallTime);
     while (!is_stopping() && !end.passed(clock_.now())) {
@@ -179,6 +192,7 @@ class WishFollower::Feed {
   const Clock& clock_;
   std::string position_;      ///< of the thread; empty: everything has to be read
   mutable std::mutex mutex_;  ///< guards all below
+  std::string refusal_;
   std::condition_variable stopped_;
   bool stopping_ = false;
   bool is_current_ = false;  ///< a watch is open
@@ -188,6 +202,12 @@ class WishFollower::Feed {
 
 WishFollower::WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock)
     : api_(std::move(api)), node_(std::move(node)), clock_(clock) {}
+
+std::string WishFollower::refusal() {
+  const std::lock_guard lock(mutex_);
+  const std::string of_pods = pods_ != nullptr ? pods_->refusal() : std::string();
+  return !of_pods.empty() || namespaces_ == nullptr ? of_pods : namespaces_->refusal();
+}
 
 WishFollower::~WishFollower() {
   for (Feed* feed : {pods_.get(), namespaces_.get()}) {

@@ -27,6 +27,9 @@ class WishFollower {
   [[nodiscard]] Result<core::AnnotatedWishes> ask(const core::PodIdentity& pod, Deadline deadline) {
     return ask_for_wishes(*api_, pod, deadline);
   }
+  /// Why the API does not let pods or namespaces be followed, so that every one is asked for by itself: a right is
+  /// missing. Empty: it does, or nobody has asked for wishes yet.
+  [[nodiscard]] std::string refusal();
 
  private:
   class Feed;
