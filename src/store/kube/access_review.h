@@ -19,7 +19,8 @@ struct NeededRights {
 };
 
 /// Asks for all of them together. Errors: permission_denied, which names each right that is missing; what kept the API
-/// from being asked: unavailable, deadline_exceeded, corrupt, and refused_by_configuration where the account may not ask.
+/// from being asked: unavailable, deadline_exceeded, corrupt, and refused_by_configuration where the account may not
+/// ask.
 [[nodiscard]] Result<void> check_rights(Api& api, std::span<const NeededRights> needed, Deadline deadline);
 
 }  // namespace croft::store::kube

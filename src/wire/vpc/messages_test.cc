@@ -155,9 +155,8 @@ TEST(VpcMessages, SharedShapesAreOne) {
        rpc::BorrowIPResponse::descriptor(), rpc::PushPoolResponse::descriptor(), rpc::PopPoolResponse::descriptor());
   same(rpc::ListPodNetworkRecordResponse::descriptor(), rpc::ListUnuseResponse::descriptor());
   same(rpc::PingRequest::descriptor(), rpc::PingResponse::descriptor());
-  same(rpc::ListPodNetworkRecordRequest::descriptor(),
-       rpc::DescribePoolRequest::descriptor(), rpc::ListUnuseRequest::descriptor(),
-       rpc::SupportMultiSubnetRequest::descriptor());
+  same(rpc::ListPodNetworkRecordRequest::descriptor(), rpc::DescribePoolRequest::descriptor(),
+       rpc::ListUnuseRequest::descriptor(), rpc::SupportMultiSubnetRequest::descriptor());
 }
 
 TEST(VpcMessages, UnknownFieldsArePassedOver) {
