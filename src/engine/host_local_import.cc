@@ -115,6 +115,18 @@ std::string reason_of(const core::Refusal& refusal) {
   return std::string();
 }
 
+/// Why the store can have no handle of this owner, so that it can hold nothing there; empty when it can.
+[[nodiscard]] Result<std::string> why_no_handle(const Context& context, const core::Owner& owner) {
+  const core::Key key = core::handle_key(core::handle_of(owner));
+  if (key.name.size() > core::kKeyNameBytesMax) {
+    return fmt::format("the register takes names of {} bytes, and its handle has {}", core::kKeyNameBytesMax,
+                       key.name.size());
+  }
+  TRY(const auto record, context.store.get(key, deadline_of_use_case(context)));
+  const Error* damage = record ? core::damage_of(record->value) : nullptr;
+  return damage != nullptr ? damage->message : std::string();
+}
+
 /// Decides what can be decided from the directory and the pools; true when the group is to be moved.
 bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequest& request) {
   if (group.reservations.empty()) return false;
@@ -147,6 +159,12 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
 [[nodiscard]] Result<void> move_in(const Context& context, Reservations& reservations, const MoveRequest& request,
                                    Group& group) {
   const core::Owner owner{request.network, group.moved.holder.container_id, group.moved.holder.interface_name};
+  // Its own matter: the others are moved.
+  TRY(const std::string no_handle, why_no_handle(context, owner));
+  if (!no_handle.empty()) {
+    group.leave(no_handle);
+    return {};
+  }
   if (request.dry_run) {
     TRY(const std::string clash, expected_clash(context, owner, group.moved.addresses));
     if (!clash.empty()) group.clash(clash);

@@ -158,6 +158,25 @@ TEST_F(HostLocalImport, LeavesWhatHasNoPlaceOrNoOwner) {
   EXPECT_EQ(show_address(world_.context, "10.1.0.7"_ip)->owner, (core::Owner{"net", "old", "eth0"}));
 }
 
+TEST_F(HostLocalImport, AHolderThatTheRegisterCannotHaveIsLeftAndTheOthersMove) {
+  const std::string long_id(2000, 'l');
+  data_.put("10.1.0.20"_ip, Holder{long_id, "eth0"});
+  data_.put("10.1.0.21"_ip, Holder{"B_1", "eth0"});
+  // As a Kubernetes API answers for a name that no object can have.
+  world_.store.damage(core::handle_key("net.B_1"), ErrorCode::invalid_argument);
+  for (const bool dry_run : {true, false}) {
+    auto moved = move_in(dry_run);
+    EXPECT_EQ(moved["a"].outcome, Outcome::moved);
+    EXPECT_EQ(moved["b"].outcome, Outcome::moved);
+    for (const std::string& id : {long_id, std::string("B_1")}) {
+      EXPECT_EQ(moved[id].outcome, Outcome::left);
+      EXPECT_FALSE(moved[id].reason.empty());
+      EXPECT_TRUE(moved[id].at_risk) << "a pool may give its address to others";
+    }
+  }
+  EXPECT_EQ(data_.files.size(), 2U);
+}
+
 TEST_F(HostLocalImport, OnlyThisNodeAndThisNetworkComeBack) {
   static_cast<void>(move_in());
   MoveRequest other = request_;
