@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,6 +53,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kVpcDrain{10};
+/// For a round that is under way when the agent ends.
+constexpr seconds kCloudPatience{1};
 constexpr seconds kLostTooOften{10};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
@@ -182,12 +185,15 @@ class VpcAgentProgram {
     demand_.load();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
+    std::promise<void> last_round;
+    std::future<void> rounds_ended = last_round.get_future();
     std::thread rounds([&] {
       auto next = daemon_.clock.now().since_boot;
       while (keeper.wait_until(next)) {
         next = keeper.step();
         tend_board();
       }
+      last_round.set_value();
     });
     End end = End::stopped;
     int losses = 0;
@@ -205,6 +211,13 @@ class VpcAgentProgram {
     demand_.save();
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
     keeper.stop();
+    if (end == End::stopped && rounds_ended.wait_for(kCloudPatience) != std::future_status::ready) {
+      // Everybody has an answer. What the cloud is asked for is in the store as an intent: whoever begins next finds
+      // out what came of it, as after a crash.
+      log_.warn("the cloud does not answer: what it was asked for is looked up at the next start");
+      log_.flush();
+      os::end_process(0);
+    }
     rounds.join();
     server_ = nullptr;
     keeper_ = nullptr;

@@ -10,7 +10,7 @@
 #include "core/warm/stock.h"
 
 // How large the stock should be, and when: between two water marks (docs/reference/warm-pool.md#control-loop). Pure
-// arithmetic on counts; the stock's scenarios are in core/testdata/warm.
+// arithmetic on counts; the stock's scenarios are in core/warm/scenarios.
 
 namespace croft::core::warm {
 
