@@ -291,4 +291,4 @@ def test():
         expect(worst["croft"] <= CROFT_MIB_MAX, f"croft took {worst['croft']:.0f} MiB")
 
 
-main(test)
+main(test, 900)
