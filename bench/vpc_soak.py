@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Lets pods come and go at a node's agent of VPC addresses, `croftd vpc-agent`, while its cloud throttles, loses replies and
-goes away, and the agent is begun anew now and then: does anything grow, leak, or get given twice?
+goes away: does anything grow, leak, or get given twice?
 
 usage: bench/vpc_soak.py BUILD_DIR DISK [SECONDS]      e.g. build/release /var/tmp 1200; the stock is recorded below DISK
 """
