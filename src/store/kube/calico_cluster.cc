@@ -149,13 +149,15 @@ struct Listed {
 }
 
 /// Of whom may not ask, or where nothing is served, there is nothing.
-[[nodiscard]] Result<Listed> listed_in(const Answer& answer) {
+[[nodiscard]] Result<Listed> listed_in(const Answer& answer, Kind kind, ApiGroup group) {
   Listed listed;
   if (answer.outcome == Answer::Outcome::refused && (answer.status.code == 403 || answer.status.code == 404)) {
     return listed;
   }
   if (answer.outcome != Answer::Outcome::done) return fail(answer.error.in("which of Calico's API groups to use"));
-  TRY(const auto page, wire::kube::decode_list(answer.body));
+  const auto crd = wire::calico::crd_kind_of(kind, group);
+  TRY(const auto page,
+      wire::kube::decode_list(answer.body, {fmt::format("{}/{}", crd.group, crd.version), std::string(crd.kind)}));
   for (const auto& item : page.items) {
     listed.objects.insert({item.meta.name, item.meta.resource_version});
     listed.names.insert(item.meta.name);
@@ -177,9 +179,9 @@ constexpr std::string_view kNameTheGroup =
   TRY(requests[1], list_of(Kind::pool, ApiGroup::v3, kPoolsMax));
   TRY(requests[2], list_of(Kind::block, ApiGroup::v3, 1));
   const auto answers = api.call_all(requests, deadline);
-  TRY(const Listed v1, listed_in(answers[0]));
-  TRY(const Listed v3, listed_in(answers[1]));
-  TRY(const Listed blocks, listed_in(answers[2]));
+  TRY(const Listed v1, listed_in(answers[0], Kind::pool, ApiGroup::crd_v1));
+  TRY(const Listed v3, listed_in(answers[1], Kind::pool, ApiGroup::v3));
+  TRY(const Listed blocks, listed_in(answers[2], Kind::block, ApiGroup::v3));
   if (v3.objects.empty()) return ApiGroup::crd_v1;
   if (v1.objects.empty()) {
     return fail(ErrorCode::refused_by_configuration,

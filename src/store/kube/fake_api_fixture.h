@@ -298,7 +298,48 @@ class FakeCluster {
     }
     Json meta = {{"resourceVersion", std::to_string(revision_)}};
     if (!next.empty()) meta["continue"] = next;
-    return {200, Json{{"kind", "List"}, {"apiVersion", "v1"}, {"metadata", meta}, {"items", items}}.dump()};
+    return {200, Json{{"kind", kind_of(asked.collection) + "List"},
+                      {"apiVersion", version_of(asked.collection)},
+                      {"metadata", meta},
+                      {"items", items}}
+                     .dump()};
+  }
+
+  /// "crd.projectcalico.org/v1" of "/apis/crd.projectcalico.org/v1/ippools", "v1" of "/api/v1/nodes".
+  [[nodiscard]] static std::string version_of(const std::string& collection) {
+    const std::size_t begin = collection.starts_with("/apis/") ? 6 : 5;
+    const std::size_t parts = collection.starts_with("/apis/") ? 2 : 1;
+    std::size_t end = begin;
+    for (std::size_t i = 0; i < parts; ++i) end = collection.find('/', end + (i > 0 ? 1 : 0));
+    return collection.substr(begin, end - begin);
+  }
+  [[nodiscard]] static std::string kind_of(const std::string& collection) {
+    static const std::map<std::string_view, std::string_view> kKinds = {
+        {"ippools", "IPPool"},
+        {"ipreservations", "IPReservation"},
+        {"ipamconfigs", "IPAMConfig"},
+        {"ipamconfigurations", "IPAMConfiguration"},
+        {"ipamblocks", "IPAMBlock"},
+        {"blockaffinities", "BlockAffinity"},
+        {"ipamhandles", "IPAMHandle"},
+        {"clusterinformations", "ClusterInformation"},
+        {"croftpools", "CroftPool"},
+        {"croftpoolsets", "CroftPoolSet"},
+        {"croftnoderanges", "CroftNodeRange"},
+        {"croftnoderangesets", "CroftNodeRangeSet"},
+        {"croftremovednodes", "CroftRemovedNode"},
+        {"crofthighwatermarks", "CroftHighWaterMark"},
+        {"nodes", "Node"},
+        {"namespaces", "Namespace"},
+        {"pods", "Pod"},
+        {"services", "Service"},
+        {"ipaddresses", "IPAddress"},
+        {"servicecidrs", "ServiceCIDR"},
+        {"ipamds", "Ipamd"},
+        {"vpcipclaims", "VpcIpClaim"},
+    };
+    const auto found = kKinds.find(std::string_view(collection).substr(collection.rfind('/') + 1));
+    return std::string(found == kKinds.end() ? "Unknown" : found->second);
   }
 
   /// Of these kinds `status` is a subresource: writes of the object leave it, and its own leave the object.

@@ -27,6 +27,13 @@ WriteToken token_in(wire::JsonRef object) {
   return token;
 }
 
+wire::kube::ApiListOf Form::list_of(Kind kind) const {
+  const auto resource = resource_of(kind);
+  return {
+      resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
+      std::string(object_kind_of(kind)), is_namespaced(kind)};
+}
+
 Result<Revision> revision_of(const std::string& resource_version) {
   std::uint64_t number = 0;
   const char* end = resource_version.data() + resource_version.size();

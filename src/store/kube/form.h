@@ -50,6 +50,10 @@ class Form {
   [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
   /// Where the object is; empty for kinds in no namespace. Of a key that object_name() takes.
   [[nodiscard]] virtual std::string object_namespace(const Key& /*key*/) const { return {}; }
+  /// Whether objects of the kind are in namespaces.
+  [[nodiscard]] virtual bool is_namespaced(Kind /*kind*/) const { return false; }
+  /// What lists of a kind it has say of themselves.
+  [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
   /// Whether an API that does not know the kind has none of it, which is an error of the cluster otherwise.
   [[nodiscard]] virtual bool may_be_unknown(Kind /*kind*/) const { return false; }
   /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an

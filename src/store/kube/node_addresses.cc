@@ -31,7 +31,7 @@ Result<std::vector<NodeAddress>> list_node_addresses(Api& api, const Clock& cloc
   TRY(const std::string path, wire::kube::collection_path({"", "v1", "nodes"}));
   std::vector<NodeAddress> all;
   TRY_VOID(for_each_object(
-      api, clock, path, "list nodes", [&] { all.clear(); },
+      api, clock, path, {"v1", "Node"}, "list nodes", [&] { all.clear(); },
       [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
         take_addresses(object, meta.name, all);
         return {};

@@ -91,7 +91,7 @@ Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock) {
   TRY(const std::string path, wire::kube::collection_path(kNodes));
   std::vector<SaidByNode> all;
   TRY_VOID(for_each_object(
-      api, clock, path, "list nodes", [&] { all.clear(); },
+      api, clock, path, {"v1", "Node"}, "list nodes", [&] { all.clear(); },
       [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
         all.push_back(said_by(object, meta));
         return {};

@@ -60,12 +60,12 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
 }
 
 Result<void> for_each_object(
-    Api& api, const Clock& clock, const std::string& collection, std::string_view what,
+    Api& api, const Clock& clock, const std::string& collection, const wire::kube::ApiListOf& of, std::string_view what,
     const std::function<void()>& begin,
     const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
   return for_each_page(api, clock, collection, Request().accept, what, begin,
                        [&](const std::string& body) -> Result<std::string> {
-                         TRY(const auto page, wire::kube::decode_list(body));
+                         TRY(const auto page, wire::kube::decode_list(body, of));
                          for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
                          return page.continue_token;
                        });

@@ -30,9 +30,9 @@ struct ListLimits {
                                          const std::function<Result<std::string>(const std::string& body)>& take,
                                          const ListLimits& limits = {});
 
-/// The same of each object, in JSON.
+/// The same of each object, in JSON; the list has to be one `of` that.
 [[nodiscard]] Result<void> for_each_object(
-    Api& api, const Clock& clock, const std::string& collection, std::string_view what,
+    Api& api, const Clock& clock, const std::string& collection, const wire::kube::ApiListOf& of, std::string_view what,
     const std::function<void()>& begin,
     const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take);
 

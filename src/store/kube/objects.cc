@@ -225,7 +225,7 @@ Result<Revision> Objects::prove(Deadline deadline) {
   }
   const auto answers = api_.call_all(requests, deadline);
   if (answers[0].outcome != Outcome::done) return fail(error_of(answers[0], kind, "list"));
-  TRY(const ApiListPage page, wire::kube::decode_list(answers[0].body));
+  TRY(const ApiListPage page, wire::kube::decode_list(answers[0].body, form->list_of(kind)));
   TRY(const Revision position, revision_of(page.resource_version));
   bool was_put_back = position < before;
   // One that is gone says nothing.
@@ -331,12 +331,21 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const Glance& glance) const
   return parts;
 }
 
+bool Objects::is_by_name(const Part& part) {
+  return part.only_names && part.form->tells_keys_by_name(part.listing->kind);
+}
+
 Request Objects::page_of(const Part& part) {
   Request request = request_of(Request::Method::get, wire::kube::list_path(part.path, part.query));
   request.answer_bytes_max = wire::kube::kApiListBytesMax;
-  const bool names_will_do = part.only_names && part.form->tells_keys_by_name(part.listing->kind);
-  if (names_will_do) request.accept = std::string(kAcceptNames);
+  if (is_by_name(part)) request.accept = std::string(kAcceptNames);
   return request;
+}
+
+wire::kube::ApiListOf Objects::list_of(const Part& part) {
+  wire::kube::ApiListOf of = part.form->list_of(part.listing->kind);
+  of.may_be_metadata = is_by_name(part);
+  return of;
 }
 
 Request Objects::page_together(const Part& part) {
@@ -442,7 +451,7 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
       is_whole = is_unknown(answer) && part.form->may_be_unknown(listing.kind);
       if (is_whole) continue;
       if (answer.outcome != Outcome::done) return fail(error_of(answer, listing.kind, "list"));
-      const auto page = wire::kube::decode_list(answer.body);
+      const auto page = wire::kube::decode_list(answer.body, list_of(part));
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page) return fail(page.error());
       if (const auto revision = revision_of(page->resource_version)) note(*revision);
@@ -482,7 +491,7 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
     } else if (!walk.asks_for_less(answer)) {
       if (is_unknown(answer) && part.form->may_be_unknown(part.listing->kind)) return {};
       if (answer.outcome != Outcome::done) return fail(error_of(answer, part.listing->kind, "list"));
-      const auto page = wire::kube::decode_list(answer.body);
+      const auto page = wire::kube::decode_list(answer.body, list_of(part));
       if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
       if (page) {
         if (const auto revision = revision_of(page->resource_version)) note(*revision);

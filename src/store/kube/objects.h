@@ -130,6 +130,9 @@ class Objects {
   [[nodiscard]] Result<std::vector<Part>> parts_of(const core::Listing& listing, bool only_names,
                                                    bool claims_may_lag) const;
   [[nodiscard]] Result<std::vector<Part>> parts_of(const Glance& glance) const;
+  /// Whether it is asked for as metadata only.
+  [[nodiscard]] static bool is_by_name(const Part& part);
+  [[nodiscard]] static wire::kube::ApiListOf list_of(const Part& part);
   [[nodiscard]] static Request page_of(const Part& part);
   /// The same, to be asked for beside others.
   [[nodiscard]] static Request page_together(const Part& part);

@@ -34,6 +34,7 @@ class ServiceForm final : public ReadForm {
     if (wire::kube::is_path_segment(name)) return name;
     return fail(is_no_name(key));
   }
+  [[nodiscard]] bool is_namespaced(Kind) const override { return true; }
   [[nodiscard]] std::string object_namespace(const Key& key) const override {
     return key.name.substr(0, key.name.find('/'));
   }

@@ -77,9 +77,11 @@ Result<bool> StatusBoard::change(const Request& request, std::string_view what) 
 Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>& pools) {
   const wire::kube::ApiResource resource = wire::kube::own_pool_kind().resource();
   TRY(const std::string collection, wire::kube::collection_path(resource));
+  const wire::kube::ApiListOf of{fmt::format("{}/{}", resource.group, resource.version),
+                                 std::string(wire::kube::own_pool_kind().kind)};
   std::map<std::string, SeenObject> seen;
   const auto listed = for_each_object(
-      *api_, clock_, collection, "croftpools", [&] { seen.clear(); },
+      *api_, clock_, collection, of, "croftpools", [&] { seen.clear(); },
       [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
         seen.insert_or_assign(meta.name, SeenObject{meta, wire::kube::read_status(object)});
         return {};

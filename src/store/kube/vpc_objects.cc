@@ -76,10 +76,13 @@ struct Place {
 
 }  // namespace
 
-Result<void> VpcObjects::each(const ApiResource& resource, const std::string& name_space,
+Result<void> VpcObjects::each(const ApiResource& resource, std::string_view kind, const std::string& name_space,
                               const std::function<Result<void>(const wire::kube::ApiListPage::Item&)>& take,
                               const std::function<void()>& begin, Deadline deadline) {
   TRY(const std::string collection, wire::kube::collection_path(resource, name_space));
+  const wire::kube::ApiListOf of{
+      resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
+      std::string(kind), kind != "Node"};
   wire::kube::ApiListQuery query;
   query.limit = kVpcPage;
   begin();
@@ -95,7 +98,7 @@ Result<void> VpcObjects::each(const ApiResource& resource, const std::string& na
       begin();
       continue;
     }
-    TRY(const wire::kube::ApiListPage page, wire::kube::decode_list(answer.body));
+    TRY(const wire::kube::ApiListPage page, wire::kube::decode_list(answer.body, of));
     for (const auto& item : page.items) TRY_VOID(take(item));
     if (page.continue_token.empty()) return {};
     query.continue_token = page.continue_token;
@@ -105,7 +108,7 @@ Result<void> VpcObjects::each(const ApiResource& resource, const std::string& na
 Result<std::vector<VpcObjects::NamedIpamd>> VpcObjects::ipamds(Deadline deadline) {
   std::vector<NamedIpamd> all;
   TRY_VOID(each(
-      wire::kube::kIpamds, std::string(wire::kube::kIpamdNamespace),
+      wire::kube::kIpamds, "Ipamd", std::string(wire::kube::kIpamdNamespace),
       [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
         auto record = wire::kube::decode_ipamd_record(item.value);
         if (record) all.push_back({item.meta, *std::move(record)});
@@ -151,7 +154,7 @@ Result<void> VpcObjects::remove_ipamd(const wire::kube::ApiMeta& seen, Deadline 
 Result<std::set<std::string>> VpcObjects::node_names(Deadline deadline) {
   std::set<std::string> names;
   TRY_VOID(each(
-      kVpcNodes, {},
+      kVpcNodes, "Node", {},
       [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
         names.insert(item.meta.name);
         return {};
@@ -163,7 +166,7 @@ Result<std::set<std::string>> VpcObjects::node_names(Deadline deadline) {
 Result<std::vector<VpcObjects::NamedClaim>> VpcObjects::claims(const std::string& name_space, Deadline deadline) {
   std::vector<NamedClaim> all;
   TRY_VOID(each(
-      wire::kube::kVpcIpClaims, name_space,
+      wire::kube::kVpcIpClaims, "VpcIpClaim", name_space,
       [&](const wire::kube::ApiListPage::Item& item) -> Result<void> {
         TRY(wire::kube::VpcIpClaimRecord record, wire::kube::decode_vpc_ip_claim_record(item.value));
         all.push_back({item.meta, std::move(record)});

@@ -73,7 +73,8 @@ class VpcObjects {
                                           const std::vector<net::Address>& addresses, Deadline deadline);
 
  private:
-  [[nodiscard]] Result<void> each(const wire::kube::ApiResource& resource, const std::string& name_space,
+  [[nodiscard]] Result<void> each(const wire::kube::ApiResource& resource, std::string_view kind,
+                                  const std::string& name_space,
                                   const std::function<Result<void>(const wire::kube::ApiListPage::Item&)>& take,
                                   const std::function<void()>& begin, Deadline deadline);
   Api& api_;

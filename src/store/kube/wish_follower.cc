@@ -132,6 +132,8 @@ class WishFollower::Feed {
     query.select = select_;
     query.limit = kPageObjects;
     ListWalk walk(query, clock_);
+    const bool is_of_pods = kind_ == Annotated::pod;
+    const wire::kube::ApiListOf of{"v1", is_of_pods ? "Pod" : "Namespace", is_of_pods};
     bool is_whole = false;
     while (!is_whole && !is_stopping()) {
       Request request;
@@ -139,7 +141,7 @@ class WishFollower::Feed {
       const Answer answer = api_.call(request, in(kCallTime));
       if (walk.asks_for_less(answer)) continue;
       if (answer.outcome != Outcome::done) return note_refusal(answer);
-      const auto page = wire::kube::decode_list(answer.body);
+      const auto page = wire::kube::decode_list(answer.body, of);
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page || !walk.go_on(page->continue_token) || all.size() > kKnownMax) return false;
       for (const auto& item : page->items) all.insert_or_assign(name_of(item.meta), known(item.value, item.meta));

@@ -100,7 +100,8 @@ class ClusterApi final : public Api {
         if ((path.find("/pods/") != path.npos) == is_pods) items += (items.empty() ? "" : ",") + object;
       }
       answer.outcome = Answer::Outcome::done;
-      answer.body = R"({"kind":"List","metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
+      answer.body = std::string(is_pods ? R"({"kind":"PodList")" : R"({"kind":"NamespaceList")") +
+                    R"(,"apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
       return answer;
     }
     const auto found = cluster_.objects.find(request.path);

@@ -171,6 +171,7 @@ struct List {
   KindAndVersion type;
   ApiListPage page;
   bool has_items = false;
+  bool lacks_namespace = false;  ///< an item does
 };
 
 constexpr std::array<JsonMember<ApiListPage>, 3> kListMetaMembers{{
@@ -193,13 +194,15 @@ MaybeFault read_items(const JsonAt& at, List& out) {
   return each_element(at, kApiItemsMax, [&](const JsonAt& element) -> MaybeFault {
     Meta meta;
     if (auto fault = read_meta(element, true, meta)) return fault;
+    out.lacks_namespace = out.lacks_namespace || meta.meta.name_space.empty();
     out.page.items.push_back({element.value, std::move(meta.meta)});
     return {};
   });
 }
 
-constexpr std::array<JsonMember<List>, 3> kListMembers{{
+constexpr std::array<JsonMember<List>, 4> kListMembers{{
     {"kind", [](const JsonAt& at, List& out) { return read_word(at, out.type.kind); }},
+    {"apiVersion", [](const JsonAt& at, List& out) { return read_word(at, out.type.api_version); }},
     {"metadata", [](const JsonAt& at,
                     List& out) { return read_object<ApiListPage>(at, kListMetaMembers, out.page, kAnswerRules); }},
     {"items", read_items},
@@ -250,7 +253,26 @@ Result<ApiObject> decode_object(std::string_view json) {
   return ApiObject{std::move(document), root, std::move(meta.meta)};
 }
 
-Result<ApiListPage> decode_list(std::string_view json) {
+Result<void> check_list(std::string_view kind, std::string_view api_version,
+                        const std::optional<std::int64_t>& remaining, std::string_view continue_token,
+                        const ApiListOf& of) {
+  const bool is_it =
+      kind.ends_with("List") && kind.substr(0, kind.size() - 4) == of.kind && api_version == of.api_version;
+  const bool is_metadata = of.may_be_metadata && kind == "PartialObjectMetadataList" && api_version == "meta.k8s.io/v1";
+  if (!is_it && !is_metadata) {
+    return fail(damaged(
+        "a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}", of.kind,
+                              of.api_version, net::echo(std::string(kind)), net::echo(std::string(api_version)))));
+  }
+  if (remaining.value_or(0) > 0 && continue_token.empty()) {
+    return fail(damaged("a list", fmt::format("it says that {} objects more are behind it (remainingItemCount), and "
+                                              "not how to ask for them (continue)",
+                                              *remaining)));
+  }
+  return {};
+}
+
+Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
   TRY(auto document, parse("a list", json, kApiListBytesMax, kApiListValuesMax));
   const JsonAt at{document->root(), nullptr, {}, {}};
   if (at.value.kind() != JsonKind::object) return fail(damaged("a list", "it is no object"));
@@ -258,9 +280,11 @@ Result<ApiListPage> decode_list(std::string_view json) {
   if (const auto fault = read_object<List>(at, kListMembers, list, kAnswerRules)) {
     return fail(damaged("a list", fault->to_string()));
   }
+  TRY_VOID(check_list(list.type.kind, list.type.api_version, list.page.remaining, list.page.continue_token, of));
   // `items` may be null; an answer without them is something else.
-  if (!list.type.kind.ends_with("List") || !list.has_items) {
-    return fail(damaged("a list", fmt::format("it is none, but of the kind {}", net::echo(list.type.kind))));
+  if (!list.has_items) return fail(damaged("a list", "it has no items"));
+  if (of.is_namespaced && list.lacks_namespace) {
+    return fail(damaged("a list", fmt::format("metadata.namespace of a {} is missing", of.kind)));
   }
   if (list.page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
   list.page.document = std::move(document);

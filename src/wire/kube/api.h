@@ -92,8 +92,22 @@ struct ApiListPage {
   std::unique_ptr<const JsonDocument> document;
 };
 
-/// Error also: an item without a name or a resourceVersion.
-[[nodiscard]] Result<ApiListPage> decode_list(std::string_view json);
+/// What a list was asked for of. It says itself what it is of (the items, in lists of Kubernetes' own kinds, don't),
+/// and from a list of something else it would follow that nothing exists.
+struct ApiListOf {
+  std::string api_version;       ///< "v1", "crd.projectcalico.org/v1"
+  std::string kind;              ///< of the items: "Pod"; the list's own is "PodList"
+  bool is_namespaced = false;    ///< each item is in a namespace
+  bool may_be_metadata = false;  ///< PartialObjectMetadataList was asked for, where the server has it
+};
+
+/// Error also: a list of another kind or version; an item without a name, a resourceVersion or the namespace that it
+/// must have; more objects behind this page, and no way to ask for them.
+[[nodiscard]] Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of);
+/// The same of what a list in protobuf says of itself. Error: corrupt.
+[[nodiscard]] Result<void> check_list(std::string_view kind, std::string_view api_version,
+                                      const std::optional<std::int64_t>& remaining, std::string_view continue_token,
+                                      const ApiListOf& of);
 
 /// What a watch tells.
 struct ApiEvent {

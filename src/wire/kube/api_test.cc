@@ -102,7 +102,7 @@ TEST(KubeList, APageHasItsPlaceAndItsItems) {
       R"("remainingItemCount":3},"items":[)" +
       std::string(kObject) + "," + R"({"metadata":{"name":"b","uid":"u-2","resourceVersion":"43"},"spec":{"x":1}})" +
       "]}";
-  auto decoded = decode_list(text);
+  auto decoded = decode_list(text, {"g/v1", "IPAMBlock"});
   ASSERT_TRUE(decoded) << decoded.error().message;
   const ApiListPage page = *std::move(decoded);
   EXPECT_EQ(page.resource_version, "100");
@@ -117,24 +117,39 @@ TEST(KubeList, APageHasItsPlaceAndItsItems) {
 }
 
 TEST(KubeList, MayBeEmptyButNotSomethingElse) {
+  const ApiListOf kPods{"v1", "Pod"};
   for (const std::string_view items : {"[]", "null"}) {
-    const auto page =
-        decode_list(R"({"kind":"PodList","metadata":{"resourceVersion":"7"},"items":)" + std::string(items) + "}");
+    const auto page = decode_list(
+        R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":)" + std::string(items) + "}",
+        kPods);
     ASSERT_TRUE(page) << page.error().message;
     EXPECT_TRUE(page->items.empty());
     EXPECT_TRUE(page->continue_token.empty());
     EXPECT_EQ(page->remaining, std::nullopt);
   }
-  EXPECT_EQ(refusal(decode_list(R"({"kind":"Status","status":"Success"})")),
-            "a list of the API server: it is none, but of the kind \"Status\"");
-  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","metadata":{"resourceVersion":"7"}})")),
-            "a list of the API server: it is none, but of the kind \"PodList\"");
-  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","metadata":{},"items":[]})")),
+  EXPECT_EQ(
+      refusal(decode_list(R"({"kind":"Status","apiVersion":"v1","status":"Success"})", kPods)),
+      "a list of the API server: asked for was the kind PodList of v1, and it is of the kind \"Status\" of \"v1\"");
+  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"}})", kPods)),
+            "a list of the API server: it has no items");
+  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]})", kPods)),
             "a list of the API server: metadata.resourceVersion is missing");
-  EXPECT_EQ(refusal(decode_list(
-                R"({"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]})")),
+  EXPECT_EQ(refusal(decode_list(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
+                                R"("items":[{"metadata":{"name":"a"}}]})",
+                                kPods)),
             "a list of the API server: items[0]: metadata.resourceVersion is missing");
-  EXPECT_NE(refusal(decode_list("[]")), "accepted");
+  EXPECT_NE(refusal(decode_list("[]", kPods)), "accepted");
+}
+
+TEST(KubeList, OfNamesOnlyIsTakenFromWhoWasAskedForIt) {
+  constexpr std::string_view kNames =
+      R"({"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]})";
+  EXPECT_FALSE(decode_list(kNames, {"v1", "Pod"}));
+  EXPECT_TRUE(decode_list(kNames, {"v1", "Pod", false, true}));
+  EXPECT_FALSE(
+      decode_list(R"({"kind":"PartialObjectMetadataList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
+                  R"("items":[]})",
+                  {"v1", "Pod", false, true}));
 }
 
 TEST(KubeEvent, EveryType) {

@@ -245,15 +245,19 @@ Result<std::string> json_of_builtin_list(std::string body) {
     if (known.list == kind) found = &known;
   }
   if (found == nullptr) return fail(no_list(kind));
-  envelope.Clear();
   body = {};
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
   write(out, "kind", kind);
+  write(out, "apiVersion", envelope.type_meta().api_version());
   out.key("metadata");
   out.begin_object();
   write(out, "resourceVersion", list.metadata().resource_version());
   write(out, "continue", list.metadata().continue_());
+  if (list.metadata().has_remaining_item_count()) {
+    out.key("remainingItemCount");
+    out.integer(list.metadata().remaining_item_count());
+  }
   out.end_object();
   out.key("items");
   out.begin_array();

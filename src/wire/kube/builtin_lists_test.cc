@@ -20,6 +20,7 @@ void name(Meta& meta, const std::string& text) {
 }
 std::string enveloped(const pb::AnyList& list, const std::string& kind) {
   pb::Unknown envelope;
+  envelope.mutable_type_meta()->set_api_version("v1");
   envelope.mutable_type_meta()->set_kind(kind);
   envelope.set_raw(list.SerializeAsString());
   return std::string("k8s\0", 4) + envelope.SerializeAsString();
@@ -56,12 +57,12 @@ TEST(BuiltinLists, ANodeWithItsRangesAddressesAndWriters) {
   const std::string json = json_of(list_of("NodeList", node));
   EXPECT_EQ(
       json,
-      R"({"kind":"NodeList","metadata":{"resourceVersion":"9","continue":"next"},"items":[{"metadata":{"name":"oak",)"
+      R"({"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"next"},"items":[{"metadata":{"name":"oak",)"
       R"("uid":"u-oak","resourceVersion":"7","deletionTimestamp":"1970-01-01T00:00:01Z","labels":{"zone":"\u003ca\u003e"},)"
       R"("managedFields":[{"manager":"kcm","fieldsV1":{"f:spec":{"f:podCIDR":{}}}}]},)"
       R"("spec":{"podCIDR":"10.0.0.0/24","podCIDRs":["10.0.0.0/24"]},)"
       R"("status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}]})");
-  const auto page = decode_list(json);
+  const auto page = decode_list(json, {"v1", "Node"});
   ASSERT_TRUE(page) << page.error().message;
   EXPECT_EQ(page->continue_token, "next");
   EXPECT_TRUE(page->items.at(0).meta.deletion_timestamp);
@@ -100,7 +101,22 @@ TEST(BuiltinLists, ServicesAndWhatIsBesideThem) {
       std::string::npos);
   pb::Namespace name_space;
   name(*name_space.mutable_metadata(), "shop");
-  EXPECT_TRUE(decode_list(json_of(list_of("NamespaceList", name_space, name_space))));
+  const std::string namespaces = json_of(list_of("NamespaceList", name_space, name_space));
+  EXPECT_TRUE(decode_list(namespaces, {"v1", "Namespace"}));
+  EXPECT_FALSE(decode_list(namespaces, {"v1", "Node"}));
+  EXPECT_FALSE(decode_list(json_of(list_of("ServiceList", name_space)), {"v1", "Service", true}));
+}
+
+TEST(BuiltinLists, APartThatSaysItIsNotTheEndStaysSo) {
+  pb::Node node;
+  name(*node.mutable_metadata(), "oak");
+  pb::AnyList list;
+  list.mutable_metadata()->set_resource_version("9");
+  list.mutable_metadata()->set_remaining_item_count(5);
+  list.add_items(node.SerializeAsString());
+  EXPECT_FALSE(decode_list(json_of(enveloped(list, "NodeList")), {"v1", "Node"}));
+  list.mutable_metadata()->set_continue_("next");
+  EXPECT_TRUE(decode_list(json_of(enveloped(list, "NodeList")), {"v1", "Node"}));
 }
 
 TEST(BuiltinLists, JsonComesBackAsItIsAndNonsenseIsNamed) {

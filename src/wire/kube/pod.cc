@@ -141,8 +141,8 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   said.name_space = message.metadata().namespace_();
   said.name = message.metadata().name();
   said.uid = message.metadata().uid();
-  if (said.name.empty() || message.metadata().resource_version().empty()) {
-    return fail(ErrorCode::corrupt, "a pod in a list has no name or no resourceVersion");
+  if (said.name.empty() || said.name_space.empty() || message.metadata().resource_version().empty()) {
+    return fail(ErrorCode::corrupt, "a pod in a list has no name, no namespace or no resourceVersion");
   }
   said.node = message.spec().node_name();
   said.host_network = message.spec().host_network();
@@ -176,9 +176,10 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
 }
 
 Result<PodPage> decode_pods(std::string_view body) {
+  const ApiListOf of{"v1", "Pod", true, false};
   PodPage page;
   if (!body.starts_with(kProtobufMark)) {
-    TRY(const ApiListPage list, decode_list(body));
+    TRY(const ApiListPage list, decode_list(body, of));
     page.continue_token = list.continue_token;
     for (const auto& item : list.items) {
       TRY(PodFact pod, pod_fact(item.value, item.meta));
@@ -191,12 +192,16 @@ Result<PodPage> decode_pods(std::string_view body) {
   croft::kube::PodList list;
   const bool is_list = body.size() <= kApiListBytesMax &&
                        envelope.ParseFromArray(body.data(), static_cast<int>(body.size())) &&
-                       envelope.type_meta().kind() == "PodList" && list.ParseFromString(envelope.raw()) &&
-                       !list.metadata().resource_version().empty();
+                       list.ParseFromString(envelope.raw()) && !list.metadata().resource_version().empty();
   if (!is_list) {
     return fail(ErrorCode::corrupt,
                 "what the API answered as a list of pods is no PodList in protobuf, or it is cut off");
   }
+  const auto& meta = list.metadata();
+  TRY_VOID(check_list(
+      envelope.type_meta().kind(), envelope.type_meta().api_version(),
+      meta.has_remaining_item_count() ? std::optional<std::int64_t>(meta.remaining_item_count()) : std::nullopt,
+      meta.continue_(), of));
   envelope.Clear();
   page.continue_token = list.metadata().continue_();
   page.pods.reserve(static_cast<std::size_t>(list.items_size()));

@@ -1,5 +1,6 @@
 #include "wire/kube/pod.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kube/kube.pb.h>
@@ -140,6 +141,40 @@ TEST(PodPage, IsReadInEitherForm) {
     EXPECT_THAT(fact.addresses, ElementsAre(ip("10.0.0.5"), ip("10.0.0.6"), ip("fd00::5")));
     EXPECT_FALSE(fact.has_unreadable_address);
   }
+}
+
+/// Each of them would free the addresses of every pod that it does not tell of.
+TEST(PodPage, AListOfSomethingElseOrNotWholeIsNone) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  *list.add_items() = message("web-0");
+  EXPECT_FALSE(decode_pods(enveloped(list, "NamespaceList")));
+  list.mutable_metadata()->set_remaining_item_count(5);
+  EXPECT_FALSE(decode_pods(enveloped(list)));
+  list.mutable_metadata()->set_continue_("next");
+  EXPECT_TRUE(decode_pods(enveloped(list)));
+  list.mutable_metadata()->clear_continue_();
+  list.mutable_metadata()->set_remaining_item_count(0);
+  EXPECT_TRUE(decode_pods(enveloped(list)));
+  list.mutable_items(0)->mutable_metadata()->clear_namespace_();
+  EXPECT_FALSE(decode_pods(enveloped(list)));
+
+  const auto in_json = [](std::string_view kind, std::string_view version, std::string_view more,
+                          std::string_view name_space) {
+    return decode_pods(fmt::format(
+        R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"9"{}}},"items":[{{"metadata":{{"name":"a",)"
+        R"("uid":"u","resourceVersion":"7"{}}}}}]}})",
+        kind, version, more, name_space));
+  };
+  constexpr std::string_view kIn = R"(,"namespace":"shop")";
+  EXPECT_TRUE(in_json("PodList", "v1", "", kIn));
+  EXPECT_FALSE(in_json("NamespaceList", "v1", "", ""));
+  EXPECT_FALSE(in_json("ServiceList", "v1", "", kIn));
+  EXPECT_FALSE(in_json("PodList", "v2", "", kIn));
+  EXPECT_FALSE(in_json("List", "v1", "", kIn));
+  EXPECT_FALSE(in_json("PodList", "v1", R"(,"remainingItemCount":5)", kIn));
+  EXPECT_TRUE(in_json("PodList", "v1", R"(,"remainingItemCount":5,"continue":"c")", kIn));
+  EXPECT_FALSE(in_json("PodList", "v1", "", ""));
 }
 
 TEST(PodPage, WhatIsNoListIsNoEmptyList) {
