@@ -21,6 +21,8 @@ using Entry = InstallRecord::Entry;
 
 constexpr std::size_t kNamesMax = 100'000;
 constexpr std::size_t kNetworkBytesMax = std::size_t{1} << 20;
+/// Programs or configurations of others that were kept under one name, besides the first.
+constexpr int kKeptMax = 9;
 
 std::string digest_of(std::string_view content) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -47,6 +49,41 @@ std::string in(const std::string& directory, std::string_view name) { return fmt
   return std::ranges::any_of(record.entries, [&](const Entry& entry) {
     return entry.kind == kind && entry.name == name && entry.sha256 == digest;
   });
+}
+
+/// An ELF file that names Croft's kinds of objects and its agent's variable, as each release of the plugin does: one of
+/// which the record says nothing, as somebody removed it.
+[[nodiscard]] bool is_program_of_croft(std::string_view content) {
+  constexpr std::string_view kElf =
+      "\x7f"
+      "ELF";
+  return content.starts_with(kElf) && content.find("ipam.croft.dev") != content.npos &&
+         content.find("CROFT_AGENT") != content.npos;
+}
+
+/// Of what was kept of another's `path`, the first and those that came when that was there already.
+[[nodiscard]] std::string kept_name(const std::string& path, int number) {
+  return number == 0 ? path + std::string(kBeforeCroft) : fmt::format("{}{}-{}", path, kBeforeCroft, number);
+}
+
+struct Place {
+  std::string path;
+  bool has_it = false;  ///< the content is there already
+};
+
+/// Where what is at `path` with `content` can be kept: nothing that was kept before is lost.
+[[nodiscard]] Result<Place> place_to_keep(const std::string& path, std::string_view content) {
+  for (int number = 0; number <= kKeptMax; ++number) {
+    const std::string kept = kept_name(path, number);
+    TRY(const auto status, os::entry_status(kept));
+    if (!status) return Place{kept, false};
+    const auto is = os::read_file(kept, content.size());
+    if (is && *is == content) return Place{kept, true};
+  }
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("{} is another's and can't be kept: {} and {} more like it are there; remove those that "
+                          "nobody needs",
+                          path, kept_name(path, 0), kKeptMax));
 }
 
 [[nodiscard]] Result<void> check_directory(const std::string& path, const char* option) {
@@ -164,6 +201,15 @@ class Installation::Change {
     TRY_VOID(os::write_draft(draft_of(path), content, mode));
     return keep(parts_.back());
   }
+  /// `path` under the name `kept` too, which nothing has: the same file where the file system knows second names.
+  [[nodiscard]] Result<void> keep_as(const std::string& path, const std::string& kept, std::string_view content,
+                                     os::FileMode mode, std::string line) {
+    const std::string draft = draft_of(kept);
+    TRY_VOID(os::remove_file_durably(draft));
+    if (!os::link_file(path, draft)) return put(kept, content, mode, std::move(line));
+    parts_.push_back({kept, mode, std::move(line), true, false, false});
+    return {};
+  }
   [[nodiscard]] Result<void> remove(const std::string& path, std::string line) {
     parts_.push_back({path, os::FileMode::readable_by_all, std::move(line), false, false, false});
     return keep(parts_.back());
@@ -224,6 +270,16 @@ class Installation::Change {
   std::vector<std::string> notes_;
 };
 
+Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, os::FileMode mode,
+                                         Change& change) {
+  TRY(const Place place, place_to_keep(path, content));
+  if (place.has_it) {
+    change.note(fmt::format("{} was another's: {} has it already", path, place.path));
+    return {};
+  }
+  return change.keep_as(path, place.path, content, mode, fmt::format("{} was another's: kept as {}", path, place.path));
+}
+
 Result<void> Installation::draft_program(const InstallProgram& program, const InstallRecord& ours,
                                          Change& change) const {
   const std::string path = in(place_.programs, program.name);
@@ -232,11 +288,12 @@ Result<void> Installation::draft_program(const InstallProgram& program, const In
     change.note(fmt::format("{} is this version already", path));
     return {};
   }
-  const bool is_anothers = before && !is_recorded(ours, Kind::program, program.name, digest_of(*before));
-  if (is_anothers) {
-    const std::string kept = path + std::string(kBeforeCroft);
-    TRY_VOID(change.put(kept, *before, os::FileMode::executable_by_all,
-                        fmt::format("{} was another's: kept as {}", path, kept)));
+  if (before && !is_recorded(ours, Kind::program, program.name, digest_of(*before))) {
+    if (is_program_of_croft(*before)) {
+      change.note(fmt::format("{} was an earlier Croft, of which no record was there", path));
+    } else {
+      TRY_VOID(keep_anothers(path, *before, os::FileMode::executable_by_all, change));
+    }
   }
   return change.put(path, program.content, os::FileMode::executable_by_all,
                     fmt::format("{} {}", path, before ? "replaced" : "written"));
@@ -257,7 +314,8 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
   std::vector<std::string> programs, others{wire::kInstallRecordName};
   for (const Entry& entry : record.entries) {
     (entry.kind == Kind::program ? programs : others).push_back(entry.name);
-    if (entry.kind == Kind::program) programs.push_back(entry.name + std::string(kBeforeCroft));
+    if (entry.kind != Kind::program) continue;
+    for (int number = 0; number <= kKeptMax; ++number) programs.push_back(kept_name(entry.name, number));
   }
   TRY_VOID(remove(place_.programs, programs));
   return remove(place_.configurations, others);
@@ -314,7 +372,11 @@ Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& te
 
 Result<void> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {
   const std::string path = in(place_.programs, name);
-  const std::string kept = path + std::string(kBeforeCroft);
+  const std::string kept = kept_name(path, 0);
+  for (int number = 1; number <= kKeptMax; ++number) {
+    TRY(const auto status, os::entry_status(kept_name(path, number)));
+    if (status) tell_(fmt::format("{} was kept as another's: left as it is", kept_name(path, number)));
+  }
   TRY(const auto is, content_of(path, kProgramBytesMax));
   if (is && !is_recorded(record, Kind::program, name, digest_of(*is))) {
     tell_(fmt::format("{} was replaced by somebody since: left as it is", path));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/files.h"
 #include "wire/install/record.h"
 
 // Croft's files on a node. A runtime calls a node ready as soon as it finds a network configuration, and runs what that
@@ -15,7 +16,8 @@
 // leaves the node as it was.
 namespace croft::edge {
 
-/// A plugin that was there before and is another's is kept under its name with this behind it.
+/// A plugin that was there before and is another's is kept under its name with this behind it; where that name is taken
+/// by something else, which is never overwritten, with `-1` to `-9` behind that.
 inline constexpr std::string_view kBeforeCroft = ".before-croft";
 /// Of one program.
 inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
@@ -82,6 +84,9 @@ class Installation {
   /// What processes that were killed have left: programs of ten megabytes, tokens. One that an agent is writing just
   /// now it writes again.
   [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;
+  /// What is not ours at `path` gets a second name, before something of ours takes the first.
+  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, os::FileMode mode,
+                                                  Change& change);
   [[nodiscard]] Result<void> draft_program(const InstallProgram& program, const wire::InstallRecord& ours,
                                            Change& change) const;
   [[nodiscard]] Result<void> take_back_program(const wire::InstallRecord& record, const std::string& name,

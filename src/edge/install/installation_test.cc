@@ -137,6 +137,7 @@ TEST_F(InstallationTest, ARunningProgramIsNotCut) {
 
 TEST_F(InstallationTest, WhatWasAnothersComesBack) {
   write("bin/host-local", "theirs");
+  std::filesystem::permissions(scratch_.file("bin/host-local"), std::filesystem::perms{0750});
   InstallPlan both = plan("v1");
   both.programs.push_back({"host-local", "v1"});
   ASSERT_TRUE(install(both));
@@ -144,7 +145,54 @@ TEST_F(InstallationTest, WhatWasAnothersComesBack) {
   EXPECT_EQ(read("bin/host-local.before-croft"), "theirs");
   ASSERT_TRUE(installation_.take_back(false));
   EXPECT_EQ(read("bin/host-local"), "theirs");
-  EXPECT_EQ(mode("bin/host-local"), 0755U);
+  EXPECT_EQ(mode("bin/host-local"), 0750U) << "as it was";
+}
+
+/// What was there before Croft is kept once and for all, also when the record that names the later ones was removed.
+TEST_F(InstallationTest, WhatWasKeptIsNeverOverwritten) {
+  const std::string croft =
+      "\x7f"
+      "ELF ipam.croft.dev CROFT_AGENT ";
+  write("bin/host-local", "theirs");
+  const auto both = [&](std::string_view program) {
+    InstallPlan plan = this->plan(program);
+    plan.programs.push_back({"host-local", program});
+    return plan;
+  };
+  const std::string v1 = croft + "1", v2 = croft + "2";
+  ASSERT_TRUE(install(both(v1)));
+  ASSERT_TRUE(os::remove_file_durably(scratch_.file("net.d/croft-install.record")));
+  ASSERT_TRUE(install(both(v2)));
+  EXPECT_EQ(read("bin/host-local") + read("bin/host-local.before-croft"), v2 + "theirs");
+  EXPECT_EQ(read("bin/host-local.before-croft-1"), "(not_found)") << "an earlier Croft is nobody's loss";
+  EXPECT_THAT(told_, Contains(HasSubstr("was an earlier Croft")));
+  // One that can't be told from another's.
+  write("bin/host-local", "a second one's");
+  for (const char* turn : {"first", "again"}) {
+    ASSERT_TRUE(install(both(v1))) << turn;
+    EXPECT_EQ(read("bin/host-local.before-croft"), "theirs");
+    EXPECT_EQ(read("bin/host-local.before-croft-1"), "a second one's");
+    EXPECT_EQ(read("bin/host-local.before-croft-2"), "(not_found)");
+    write("bin/host-local", "a second one's");
+  }
+  EXPECT_THAT(told_, Contains(HasSubstr("kept as " + scratch_.file("bin/host-local.before-croft-1"))));
+  EXPECT_THAT(told_, Contains(HasSubstr("before-croft-1 has it already")));
+  for (int other = 2; other <= 9; ++other) {
+    write("bin/host-local", std::to_string(other));
+    ASSERT_TRUE(install(both(v1))) << other;
+  }
+  write("bin/host-local", "one too many");
+  const auto before = everything();
+  const auto done = install(both(v1));
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("host-local.before-croft and 9 more"));
+  EXPECT_EQ(everything(), before);
+  write("bin/host-local", v1);
+  told_.clear();
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("bin/host-local"), "theirs");
+  EXPECT_EQ(read("bin/host-local.before-croft-9"), "9");
+  EXPECT_THAT(told_, Contains(HasSubstr("host-local.before-croft-1 was kept")));
 }
 
 TEST_F(InstallationTest, WhatSomebodyPutInItsPlaceStays) {
