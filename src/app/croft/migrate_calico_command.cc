@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -8,9 +10,11 @@
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
+#include "base/hex.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
+#include "os/digest.h"
 #include "os/files.h"
 #include "wire/calico/conflist_switch.h"
 
@@ -24,6 +28,10 @@ struct CalicoOptions {
 
 /// Runtimes read names that end in .conf, .conflist and .json only.
 constexpr const char* kConflistBackupSuffix = ".before-croft";
+/// The SHA-256 of what was put in its place, in hexadecimal digits: what somebody wrote since has another.
+constexpr const char* kSwitchedDigestSuffix = ".switched-to-croft";
+constexpr std::size_t kDigestFileBytesMax = 128;
+constexpr std::size_t kSha256Bytes = 32;
 constexpr std::chrono::minutes kAuditLimit{10};
 
 [[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
@@ -55,6 +63,23 @@ struct ConflistFiles {
   return files;
 }
 
+[[nodiscard]] std::string digest_text(std::string_view content) {
+  const std::string digest = os::sha256(content);
+  std::array<std::uint8_t, kSha256Bytes> bytes{};
+  std::ranges::copy(digest.substr(0, kSha256Bytes), bytes.begin());
+  return hex_of(bytes) + "\n";
+}
+
+/// Whether the file is what a switch has written there, or what it was before.
+[[nodiscard]] Result<bool> is_as_switched(const std::string& path, const std::string& now, const std::string& backup) {
+  if (now == backup) return true;
+  const std::string digest_path = path + kSwitchedDigestSuffix;
+  const auto digest = os::read_file(digest_path, kDigestFileBytesMax);
+  if (!digest && digest.error().code == ErrorCode::not_found) return false;
+  if (!digest) return fail(digest.error().in(digest_path));
+  return *digest == digest_text(now);
+}
+
 [[nodiscard]] Result<int> go_back(const CalicoOptions& options) {
   TRY(const std::string path, os::resolved_path(options.conflist));
   const std::string backup_path = path + kConflistBackupSuffix;
@@ -65,19 +90,22 @@ struct ConflistFiles {
   }
   TRY(const std::string backup, read_conflist(backup_path));
   TRY(const std::string now, read_conflist(path));
+  if (!options.force) {
+    TRY(const bool is_ours, is_as_switched(path, now, backup));
+    if (!is_ours) {
+      return fail(
+          ErrorCode::refused_for_safety,
+          fmt::format("{} is not as it was when it was switched: somebody wrote it since; --force puts {} in its "
+                      "place, and what they wrote is lost",
+                      path, backup_path));
+    }
+  }
   if (!options.apply) {
     print(fmt::format("{} would become what {} has; --apply does it\n", path, backup_path));
     return static_cast<int>(edge::ExitCode::fine);
   }
-  // The store that was given then is not known any more: what was switched has nothing of Calico's IPAM.
-  const auto was_switched = wire::cni::switch_to_croft(now, "sqlite:/");
-  const bool is_as_switched = now == backup || (was_switched && was_switched->plugins == 0);
-  if (!is_as_switched && !options.force) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} names calico-ipam again: somebody wrote it since; --force puts {} in its place", path,
-                            backup_path));
-  }
-  TRY_VOID(os::replace_file_durably(path, backup));
+  if (now != backup) TRY_VOID(os::replace_file_durably(path, backup));
+  TRY_VOID(os::remove_file_durably(path + kSwitchedDigestSuffix));
   TRY_VOID(os::remove_file_durably(backup_path));
   print(fmt::format("{} is as it was\n", path));
   return static_cast<int>(edge::ExitCode::fine);
@@ -93,6 +121,8 @@ struct ConflistFiles {
                     "the older one when it is not needed",
                     files.backup_path, files.path));
   }
+  // Before the file itself: a switch that is killed in between is one that never was.
+  TRY_VOID(os::replace_file_durably(files.path + kSwitchedDigestSuffix, digest_text(files.next.text)));
   return os::replace_file_durably(files.path, files.next.text);
 }
 
@@ -179,8 +209,7 @@ void add_migrate_calico_command(CLI::App& migrate, CommandLine& line) {
   command->add_flag("--force", options->force, "Switch although something was found, or take back what others wrote");
   command->footer(
       "The records stay where they are: Croft works on Calico's own. Without --conflist only the register is checked. "
-      "The "
-      "exit code is 3 if something was found.");
+      "The exit code is 3 if something was found.");
   command->callback([&line, options] {
     line.run = [options](CommandLine& l) -> Result<int> {
       if (options->back && options->conflist.empty()) {
