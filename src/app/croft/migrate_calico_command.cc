@@ -10,12 +10,15 @@
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
+#include "app/kube_url.h"
 #include "base/hex.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
 #include "os/digest.h"
+#include "os/executable.h"
 #include "os/files.h"
+#include "store/store_url.h"
 #include "wire/calico/conflist_switch.h"
 
 namespace croft::app {
@@ -23,6 +26,7 @@ namespace {
 
 struct CalicoOptions {
   std::string conflist, plugin_store;
+  std::string programs = "/opt/cni/bin";
   bool apply = false, back = false, force = false;
 };
 
@@ -32,6 +36,7 @@ constexpr const char* kConflistBackupSuffix = ".before-croft";
 constexpr const char* kSwitchedDigestSuffix = ".switched-to-croft";
 constexpr std::size_t kDigestFileBytesMax = 128;
 constexpr std::size_t kSha256Bytes = 32;
+constexpr const char* kProgram = "croft-ipam";
 constexpr std::chrono::minutes kAuditLimit{10};
 
 [[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
@@ -126,6 +131,29 @@ struct ConflistFiles {
   return os::replace_file_durably(files.path, files.next.text);
 }
 
+/// What of the new configuration would fail each pod of this node, with the remedy; nothing: it can be called.
+/// Error: that it cannot be found out.
+[[nodiscard]] Result<std::optional<std::string>> missing_on_node(const CalicoOptions& options,
+                                                                 const std::string& plugin_store) {
+  const std::string program = fmt::format("{}/{}", options.programs, kProgram);
+  TRY(const os::Runnable plugin, os::runnable(program));
+  if (plugin != os::Runnable::yes) {
+    return std::optional(
+        fmt::format("{} {}: put it there with croftd install --no-conflist, or name the runtime's directory of plugins "
+                    "with --cni-bin-dir",
+                    program, plugin == os::Runnable::no ? "is no program that can be run" : "is not there"));
+  }
+  if (store::scheme_of(plugin_store) != store::Scheme::kube) return std::optional<std::string>();
+  TRY(const KubePlace place, parse_kube_url(plugin_store));
+  if (place.kubeconfig.empty()) return std::optional<std::string>();
+  TRY(const auto kubeconfig, os::file_status(place.kubeconfig));
+  if (kubeconfig && kubeconfig->type == os::FileStatus::Type::regular) return std::optional<std::string>();
+  return std::optional(fmt::format(
+      "{}, with which the plugin would ask the register, {}: write it with croftd install --no-conflist, and "
+      "name it with --plugin-store kube:PATH",
+      place.kubeconfig, kubeconfig ? "is no file" : "is not there"));
+}
+
 std::string calico_nodes_text(const engine::AuditReport& report) {
   Table table({"NODE", "HELD", "BLOCKS"});
   for (const auto& node : report.nodes) {
@@ -162,7 +190,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
                       report.handles, report.held,
                       is_sound ? "nothing found" : fmt::format("{} findings", report.findings.size()));
   if (!files) {
-    text += "On each node: croftd install, then croft migrate calico --conflist FILE --apply there.\n";
+    text += "On each node: croftd install --no-conflist, then croft migrate calico --conflist FILE --apply there.\n";
     print(line.json() ? line.data(json_of(report.findings)) : text);
     return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
   }
@@ -178,15 +206,21 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
           fmt::format("left out, as croft-ipam does not have it: ipam.{}\n", fmt::join(files->next.dropped, ", ipam."));
     }
   }
+  std::optional<std::string> missing;
+  if (files->next.plugins > 0) {
+    TRY(missing, missing_on_node(options, files->next.store));
+  }
+  if (missing && !options.apply) text += fmt::format("in the way: {}\n", *missing);
   print(line.json() ? line.data(json_of(report.findings)) : text);
   if (files->next.plugins == 0) return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
   if (!options.apply) {
-    if (!line.json()) print("--apply switches the file\n");
-    return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
+    if (!line.json() && !missing) print("--apply switches the file\n");
+    return static_cast<int>(is_sound && !missing ? edge::ExitCode::fine : edge::ExitCode::findings);
   }
   if (!may_switch) {
     return fail(ErrorCode::refused_for_safety, "nothing was switched: mend what was found first, or --force");
   }
+  if (missing) return fail(ErrorCode::refused_for_safety, "nothing was switched: " + *missing);
   TRY_VOID(switch_file(*files));
   if (!line.json())
     print(fmt::format("switched; croft migrate calico --conflist {} --back --apply takes it back\n", files->path));
@@ -204,12 +238,17 @@ void add_migrate_calico_command(CLI::App& migrate, CommandLine& line) {
   command->add_option("--plugin-store", options->plugin_store,
                       "URL of the register as the plugin on the node is to name it (default: the API of Calico's own "
                       "kubeconfig, or its etcd)");
+  command
+      ->add_option("--cni-bin-dir", options->programs,
+                   "The runtime's directory of plugins, where croft-ipam has to be before anything is switched")
+      ->envname("CROFT_CNI_BIN_DIR")
+      ->capture_default_str();
   command->add_flag("--apply", options->apply, "Switch the file; without, only show what would be done");
   command->add_flag("--back", options->back, "Put the old file back in its place");
   command->add_flag("--force", options->force, "Switch although something was found, or take back what others wrote");
   command->footer(
       "The records stay where they are: Croft works on Calico's own. Without --conflist only the register is checked. "
-      "The exit code is 3 if something was found.");
+      "The exit code is 3 if something was found, or stands in the way.");
   command->callback([&line, options] {
     line.run = [options](CommandLine& l) -> Result<int> {
       if (options->back && options->conflist.empty()) {
