@@ -183,6 +183,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
     return fail(ErrorCode::invalid_argument, "--store: Calico's records are in an etcd or in a Kubernetes API");
   }
   context.time_limit = kAuditLimit;
+  TRY_VOID(engine::wait_for_first_answer(context));
   TRY(const engine::AuditReport report, engine::audit(context, std::nullopt));
   const bool is_sound = report.findings.empty();
   std::string text = calico_findings_text(report.findings) + calico_nodes_text(report);
