@@ -1,10 +1,23 @@
 #include "engine/audit.h"
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "engine/register.h"
 
 namespace croft::engine {
+
+Result<void> wait_for_first_answer(const Context& context) {
+  const auto limit = std::min<std::chrono::nanoseconds>(context.time_limit, kFirstAnswerMax);
+  const auto there = context.store.position(Deadline::after(context.clock.now(), limit));
+  if (there) return {};
+  const ErrorCode code = there.error().code;
+  if (code != ErrorCode::deadline_exceeded && code != ErrorCode::unavailable) return {};
+  return fail(there.error().in(
+      fmt::format("the store did not answer within {} s", std::chrono::floor<std::chrono::seconds>(limit).count())));
+}
 
 Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
                           std::chrono::seconds grace, const std::string& live_node) {

@@ -23,6 +23,13 @@ struct AuditReport : core::audit::Report {
   std::vector<LeakedHandle> leaked_handles;  ///< the empty ones, with their revisions
 };
 
+/// How long a store may take for its first word to who then waits minutes for a large register.
+inline constexpr std::chrono::seconds kFirstAnswerMax{30};
+
+/// Whether the store answers anything at all; whatever else is wrong with it is for the one who reads it to find.
+/// Errors: unavailable and deadline_exceeded of the store, saying for how long it was waited for.
+[[nodiscard]] Result<void> wait_for_first_answer(const Context& context);
+
 /// Reads the whole register once, without any lock, and reports what contradicts itself (core::audit::audit_register).
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that

@@ -180,6 +180,34 @@ class DamagedStore : public store::MemoryStore {
   }
 };
 
+/// A server that takes connections and says nothing: every call ends with its deadline.
+class SilentStore : public store::MemoryStore {
+ public:
+  explicit SilentStore(ErrorCode code) : code_(code) {}
+  Result<store::Revision> position(Deadline deadline) override {
+    asked_until = deadline;
+    return fail(code_, "no answer in time");
+  }
+  Deadline asked_until;
+
+ private:
+  const ErrorCode code_;
+};
+
+TEST_F(AuditTest, WaitsForAStoreThatSaysNothingNoLongerThanForItsFirstWord) {
+  for (const ErrorCode code : {ErrorCode::deadline_exceeded, ErrorCode::unavailable}) {
+    SilentStore silent(code);
+    const auto heard = wait_for_first_answer({silent, clock, random, std::chrono::minutes(10)});
+    ASSERT_FALSE(heard);
+    EXPECT_EQ(heard.error().code, code);
+    EXPECT_THAT(heard.error().message, testing::HasSubstr("did not answer within 30 s"));
+    EXPECT_EQ(silent.asked_until.at_since_boot, clock.now().since_boot + kFirstAnswerMax);
+  }
+  // What is wrong otherwise, the look at the register says.
+  SilentStore refusing(ErrorCode::permission_denied);
+  EXPECT_TRUE(wait_for_first_answer({refusing, clock, random, std::chrono::minutes(10)}));
+}
+
 class DamageTest : public AuditTest {
  protected:
   std::vector<std::string> found() {

@@ -295,7 +295,7 @@ class Copier {
       if (there == nullptr) return {};
       if (here == nullptr) {
         extra.add(name_of_record(kind, name));
-      } else if (core::audit::portable(here->value) != core::audit::portable(there->value)) {
+      } else if (due_of(kind, here, there).what != Due::What::nothing) {
         other.add(name_of_record(kind, name));
       }
       return {};
@@ -599,11 +599,13 @@ class Mover {
       }
       if (pass == kPassesMax) {
         return fail(ErrorCode::refused_for_safety,
-                    fmt::format("the copy does not become equal to the source: {}; the target stays closed (`croft "
-                                "migrate give-up` opens the source again)",
+                    fmt::format("the copy does not become equal to the source: {}; either somebody writes the source "
+                                "who does not know that it is closed, or the target does not keep what is written to "
+                                "it (definitions of an older version, or an admission policy); the target stays "
+                                "closed (`croft migrate give-up` opens the source again)",
                                 differing.text()));
       }
-      context_.tell("the source was written once more: " + differing.text());
+      context_.tell("not equal yet, once more: " + differing.text());
     }
     context_.tell(fmt::format("{} records are equal in both", report_.compared));
     TRY(report_.findings, audit_target(context_));

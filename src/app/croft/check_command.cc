@@ -131,6 +131,7 @@ void warn_of_unclear(const edge::CniCache& cache) {
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
+  TRY_VOID(engine::wait_for_first_answer(context));
   std::optional<core::audit::LiveAttachments> live;
   if (!options.cache_directory.empty()) {
     if (context.store.capabilities().foreign_writers && options.node.empty()) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -8,10 +10,15 @@
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
 #include "app/croft/table.h"
+#include "app/kube_url.h"
+#include "base/hex.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
+#include "os/digest.h"
+#include "os/executable.h"
 #include "os/files.h"
+#include "store/store_url.h"
 #include "wire/calico/conflist_switch.h"
 
 namespace croft::app {
@@ -19,11 +26,17 @@ namespace {
 
 struct CalicoOptions {
   std::string conflist, plugin_store;
+  std::string programs = "/opt/cni/bin";
   bool apply = false, back = false, force = false;
 };
 
 /// Runtimes read names that end in .conf, .conflist and .json only.
 constexpr const char* kConflistBackupSuffix = ".before-croft";
+/// The SHA-256 of what was put in its place, in hexadecimal digits: what somebody wrote since has another.
+constexpr const char* kSwitchedDigestSuffix = ".switched-to-croft";
+constexpr std::size_t kDigestFileBytesMax = 128;
+constexpr std::size_t kSha256Bytes = 32;
+constexpr const char* kProgram = "croft-ipam";
 constexpr std::chrono::minutes kAuditLimit{10};
 
 [[nodiscard]] Result<std::string> read_conflist(const std::string& path) {
@@ -55,6 +68,23 @@ struct ConflistFiles {
   return files;
 }
 
+[[nodiscard]] std::string digest_text(std::string_view content) {
+  const std::string digest = os::sha256(content);
+  std::array<std::uint8_t, kSha256Bytes> bytes{};
+  std::ranges::copy(digest.substr(0, kSha256Bytes), bytes.begin());
+  return hex_of(bytes) + "\n";
+}
+
+/// Whether the file is what a switch has written there, or what it was before.
+[[nodiscard]] Result<bool> is_as_switched(const std::string& path, const std::string& now, const std::string& backup) {
+  if (now == backup) return true;
+  const std::string digest_path = path + kSwitchedDigestSuffix;
+  const auto digest = os::read_file(digest_path, kDigestFileBytesMax);
+  if (!digest && digest.error().code == ErrorCode::not_found) return false;
+  if (!digest) return fail(digest.error().in(digest_path));
+  return *digest == digest_text(now);
+}
+
 [[nodiscard]] Result<int> go_back(const CalicoOptions& options) {
   TRY(const std::string path, os::resolved_path(options.conflist));
   const std::string backup_path = path + kConflistBackupSuffix;
@@ -65,19 +95,22 @@ struct ConflistFiles {
   }
   TRY(const std::string backup, read_conflist(backup_path));
   TRY(const std::string now, read_conflist(path));
+  if (!options.force) {
+    TRY(const bool is_ours, is_as_switched(path, now, backup));
+    if (!is_ours) {
+      return fail(
+          ErrorCode::refused_for_safety,
+          fmt::format("{} is not as it was when it was switched: somebody wrote it since; --force puts {} in its "
+                      "place, and what they wrote is lost",
+                      path, backup_path));
+    }
+  }
   if (!options.apply) {
     print(fmt::format("{} would become what {} has; --apply does it\n", path, backup_path));
     return static_cast<int>(edge::ExitCode::fine);
   }
-  // The store that was given then is not known any more: what was switched has nothing of Calico's IPAM.
-  const auto was_switched = wire::cni::switch_to_croft(now, "sqlite:/");
-  const bool is_as_switched = now == backup || (was_switched && was_switched->plugins == 0);
-  if (!is_as_switched && !options.force) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} names calico-ipam again: somebody wrote it since; --force puts {} in its place", path,
-                            backup_path));
-  }
-  TRY_VOID(os::replace_file_durably(path, backup));
+  if (now != backup) TRY_VOID(os::replace_file_durably(path, backup));
+  TRY_VOID(os::remove_file_durably(path + kSwitchedDigestSuffix));
   TRY_VOID(os::remove_file_durably(backup_path));
   print(fmt::format("{} is as it was\n", path));
   return static_cast<int>(edge::ExitCode::fine);
@@ -93,7 +126,32 @@ struct ConflistFiles {
                     "the older one when it is not needed",
                     files.backup_path, files.path));
   }
+  // Before the file itself: a switch that is killed in between is one that never was.
+  TRY_VOID(os::replace_file_durably(files.path + kSwitchedDigestSuffix, digest_text(files.next.text)));
   return os::replace_file_durably(files.path, files.next.text);
+}
+
+/// What of the new configuration would fail each pod of this node, with the remedy; nothing: it can be called.
+/// Error: that it cannot be found out.
+[[nodiscard]] Result<std::optional<std::string>> missing_on_node(const CalicoOptions& options,
+                                                                 const std::string& plugin_store) {
+  const std::string program = fmt::format("{}/{}", options.programs, kProgram);
+  TRY(const os::Runnable plugin, os::runnable(program));
+  if (plugin != os::Runnable::yes) {
+    return std::optional(
+        fmt::format("{} {}: put it there with croftd install --no-conflist, or name the runtime's directory of plugins "
+                    "with --cni-bin-dir",
+                    program, plugin == os::Runnable::no ? "is no program that can be run" : "is not there"));
+  }
+  if (store::scheme_of(plugin_store) != store::Scheme::kube) return std::optional<std::string>();
+  TRY(const KubePlace place, parse_kube_url(plugin_store));
+  if (place.kubeconfig.empty()) return std::optional<std::string>();
+  TRY(const auto kubeconfig, os::file_status(place.kubeconfig));
+  if (kubeconfig && kubeconfig->type == os::FileStatus::Type::regular) return std::optional<std::string>();
+  return std::optional(fmt::format(
+      "{}, with which the plugin would ask the register, {}: write it with croftd install --no-conflist, and "
+      "name it with --plugin-store kube:PATH",
+      place.kubeconfig, kubeconfig ? "is no file" : "is not there"));
 }
 
 std::string calico_nodes_text(const engine::AuditReport& report) {
@@ -125,6 +183,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
     return fail(ErrorCode::invalid_argument, "--store: Calico's records are in an etcd or in a Kubernetes API");
   }
   context.time_limit = kAuditLimit;
+  TRY_VOID(engine::wait_for_first_answer(context));
   TRY(const engine::AuditReport report, engine::audit(context, std::nullopt));
   const bool is_sound = report.findings.empty();
   std::string text = calico_findings_text(report.findings) + calico_nodes_text(report);
@@ -132,7 +191,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
                       report.handles, report.held,
                       is_sound ? "nothing found" : fmt::format("{} findings", report.findings.size()));
   if (!files) {
-    text += "On each node: croftd install, then croft migrate calico --conflist FILE --apply there.\n";
+    text += "On each node: croftd install --no-conflist, then croft migrate calico --conflist FILE --apply there.\n";
     print(line.json() ? line.data(json_of(report.findings)) : text);
     return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
   }
@@ -148,15 +207,21 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
           fmt::format("left out, as croft-ipam does not have it: ipam.{}\n", fmt::join(files->next.dropped, ", ipam."));
     }
   }
+  std::optional<std::string> missing;
+  if (files->next.plugins > 0) {
+    TRY(missing, missing_on_node(options, files->next.store));
+  }
+  if (missing && !options.apply) text += fmt::format("in the way: {}\n", *missing);
   print(line.json() ? line.data(json_of(report.findings)) : text);
   if (files->next.plugins == 0) return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
   if (!options.apply) {
-    if (!line.json()) print("--apply switches the file\n");
-    return static_cast<int>(is_sound ? edge::ExitCode::fine : edge::ExitCode::findings);
+    if (!line.json() && !missing) print("--apply switches the file\n");
+    return static_cast<int>(is_sound && !missing ? edge::ExitCode::fine : edge::ExitCode::findings);
   }
   if (!may_switch) {
     return fail(ErrorCode::refused_for_safety, "nothing was switched: mend what was found first, or --force");
   }
+  if (missing) return fail(ErrorCode::refused_for_safety, "nothing was switched: " + *missing);
   TRY_VOID(switch_file(*files));
   if (!line.json())
     print(fmt::format("switched; croft migrate calico --conflist {} --back --apply takes it back\n", files->path));
@@ -174,13 +239,17 @@ void add_migrate_calico_command(CLI::App& migrate, CommandLine& line) {
   command->add_option("--plugin-store", options->plugin_store,
                       "URL of the register as the plugin on the node is to name it (default: the API of Calico's own "
                       "kubeconfig, or its etcd)");
+  command
+      ->add_option("--cni-bin-dir", options->programs,
+                   "The runtime's directory of plugins, where croft-ipam has to be before anything is switched")
+      ->envname("CROFT_CNI_BIN_DIR")
+      ->capture_default_str();
   command->add_flag("--apply", options->apply, "Switch the file; without, only show what would be done");
   command->add_flag("--back", options->back, "Put the old file back in its place");
   command->add_flag("--force", options->force, "Switch although something was found, or take back what others wrote");
   command->footer(
       "The records stay where they are: Croft works on Calico's own. Without --conflist only the register is checked. "
-      "The "
-      "exit code is 3 if something was found.");
+      "The exit code is 3 if something was found, or stands in the way.");
   command->callback([&line, options] {
     line.run = [options](CommandLine& l) -> Result<int> {
       if (options->back && options->conflist.empty()) {

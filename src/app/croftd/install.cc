@@ -55,6 +55,7 @@ struct InstallOptions {
   std::string node;
   bool assign_v6 = false, no_v4 = false, no_masquerade = false;
   bool skip_probe = false, uninstall = false, dry_run = false;
+  bool no_network = false;  ///< the node's own configuration calls the plugin (docs/runbooks/migrate.md)
   wire::cni::NetworkList network;
   PluginKubeconfigOptions kubeconfig;
 };
@@ -161,7 +162,7 @@ class Install {
     if (kubeconfig) {
       TRY(access, kubeconfig->text());
     }
-    const std::string network = wire::cni::encode_network_list(options_.network);
+    const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);
     auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
     if (!done) return fail(Error(done.error()).in("nothing was changed on this node"));
     return 0;
@@ -175,7 +176,11 @@ class Install {
 
   /// What is written, and under which names.
   [[nodiscard]] Result<void> decide() {
-    TRY(options_.network.main, main_plugin(options_.main));
+    if (options_.no_network && !options_.main.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  "--main-plugin with --no-conflist: no configuration is written that would name it; give one of both");
+    }
+    if (!options_.no_network) TRY(options_.network.main, main_plugin(options_.main));
     if (!wire::is_install_name(options_.network_file) || !wire::cni::is_network_file(options_.network_file)) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("--conflist-name {}: give a plain name that ends with .conflist",
@@ -200,8 +205,10 @@ class Install {
     if (network.calico_kubeconfig.empty()) {
       network.calico_kubeconfig = options_.configurations_on_host + "/calico-kubeconfig";
     }
-    plan_.others = wire::cni::plugins_of(network.main);
-    plan_.network_name = options_.network_file;
+    if (!options_.no_network) {
+      plan_.others = wire::cni::plugins_of(network.main);
+      plan_.network_name = options_.network_file;
+    }
     if (has_kubeconfig()) {
       plan_.kubeconfig_name = kKubeconfigName;
       network.store = fmt::format("kube:{}/{}", options_.configurations_on_host, kKubeconfigName);
@@ -289,6 +296,7 @@ class Install {
     for (const auto& program : plan_.programs)
       tell(fmt::format("{}/{} would be written", options_.programs, program.name));
     if (!plan_.kubeconfig_name.empty()) tell(fmt::format("{} would be written", options_.kubeconfig.file));
+    if (options_.no_network) return 0;
     tell(fmt::format("{}/{} would be written:", options_.configurations, plan_.network_name));
     static_cast<void>(os::write_standard_output(wire::cni::encode_network_list(options_.network)));
     return 0;
@@ -385,6 +393,9 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       "--calico-kubeconfig", options->network.calico_kubeconfig,
       "Kubeconfig of Calico's plugin, as the node sees it (default: calico-kubeconfig beside the configuration)");
   add_plugin_kubeconfig_options(*command, options->kubeconfig);
+  command->add_flag("--no-conflist", options->no_network,
+                    "Write the plugin and its kubeconfig, and no network configuration: for a node whose own one is to "
+                    "call croft-ipam (croft migrate calico); instead of --main-plugin");
   command->add_flag("--no-probe", options->skip_probe,
                     "Write the network configuration though the plugin's way to the register was not tried");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");

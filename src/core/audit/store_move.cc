@@ -60,6 +60,17 @@ void order_attributes(Block& block) {
   block.attributes = std::move(ordered);
 }
 
+/// Whether the target has the source's block but for when it was claimed, which older definitions of Calico's kinds do
+/// not keep. Without it another node may take an empty block sooner; nothing else is decided by it.
+[[nodiscard]] bool lacks_only_claim_time(const std::optional<Value>& in_source, const std::optional<Value>& in_target) {
+  const auto* here = as<Block>(in_source);
+  const auto* there = as<Block>(in_target);
+  if (here == nullptr || there == nullptr || !here->affinity_claim_time || there->affinity_claim_time) return false;
+  Block without = *here;
+  without.affinity_claim_time.reset();
+  return without == *there;
+}
+
 /// Whether the target's seal lets a source that is open move into it.
 [[nodiscard]] Result<MoveStep> step_to_open_source(const Seals& seals) {
   if (!seals.target) return MoveStep::begin;
@@ -118,6 +129,7 @@ std::optional<Value> due(Kind kind, const std::optional<Value>& in_source, const
     if (there == nullptr || there->generation < here->generation) return in_source;
     return in_target;
   }
+  if (lacks_only_claim_time(in_source, in_target)) return in_target;
   return in_source;
 }
 

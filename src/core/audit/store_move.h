@@ -34,8 +34,11 @@ inline constexpr std::array kStayingKinds = {Kind::service, Kind::warm_address, 
 /// second of a claim's time. Two stores have the same register when these are equal.
 [[nodiscard]] Value portable(Value value);
 
-/// What the target has to have under a key, given what both have; nothing: no record. The source's, but that numbers
-/// which never go back (high-water marks, the generation of the set of pools) are the higher of the two.
+/// What the target has to have under a key, given what both have as portable() has it; nothing: no record. The
+/// source's, but that numbers which never go back (high-water marks, the generation of the set of pools) are the higher
+/// of the two, and that a block which lacks nothing but the time of its claim is left as it is: the API of a cluster
+/// whose definitions are of a Calico before v3.32 keeps no such member, and nothing but the age of an empty block is
+/// told by it (docs/reference/calico-ipam.md).
 [[nodiscard]] std::optional<Value> due(Kind kind, const std::optional<Value>& in_source,
                                        const std::optional<Value>& in_target);
 

@@ -110,6 +110,29 @@ TEST(StoreMove, ABlockIsTheSameInEveryFormat) {
   EXPECT_NE(portable(block), portable(other));
 }
 
+TEST(StoreMove, ATargetWhoseDefinitionsKeepNoTimeOfAClaimHasTheBlock) {
+  const Instant now{WallTime(std::chrono::seconds(1800000000)), {}, {}};
+  Block block =
+      new_block(net::Prefix::parse("10.0.0.0/28").value(), AffinityOwner{AffinityOwner::Type::host, "a"}, now, {});
+  ASSERT_TRUE(block.affinity_claim_time);
+  Block pruned = block;
+  pruned.affinity_claim_time.reset();
+  const auto value = [](const Block& one) { return std::optional(portable(one)); };
+  EXPECT_EQ(due(Kind::block, value(block), value(pruned)), value(pruned));
+  EXPECT_EQ(due(Kind::block, value(block), std::nullopt), value(block));
+  // The other way round the target can keep it, and what it has is not the source's.
+  EXPECT_EQ(due(Kind::block, value(pruned), value(block)), value(pruned));
+  Block later = block;
+  later.affinity_claim_time = now.wall + std::chrono::seconds(5);
+  EXPECT_EQ(due(Kind::block, value(block), value(later)), value(block));
+  Block other = pruned;
+  other.sequence_number.value += 1;
+  EXPECT_EQ(due(Kind::block, value(block), value(other)), value(block));
+  other = pruned;
+  other.affinity.reset();
+  EXPECT_EQ(due(Kind::block, value(block), value(other)), value(block));
+}
+
 TEST(StoreMove, EveryKindMovesOrIsKnownToStay) {
   for (const KindTraits& traits : kKinds) {
     const bool moves = std::ranges::count(kMovedKinds, traits.kind) == 1;

@@ -29,7 +29,8 @@ constexpr std::size_t kSeenMax = 20'000;
 constexpr std::string_view kAcceptNames =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
-/// Who holds an ordinal, as far as it decides whether another may: the handle, and whether it cools.
+/// Who holds an ordinal, as far as it decides whether another may: the handle, whether it cools, and the second owner
+/// of a virtual machine's, by which the collector knows that it is one.
 [[nodiscard]] bool is_held_alike(const core::Block& sent, const core::Block& kept, std::size_t ordinal) {
   const auto& before = sent.allocations[ordinal];
   const auto& after = kept.allocations[ordinal];
@@ -37,7 +38,8 @@ constexpr std::string_view kAcceptNames =
   if (*before >= sent.attributes.size() || *after >= kept.attributes.size()) return false;
   const core::Attribute& one = sent.attributes[*before];
   const core::Attribute& other = kept.attributes[*after];
-  return one.handle_id == other.handle_id && one.cooling.has_value() == other.cooling.has_value();
+  return one.handle_id == other.handle_id && one.cooling.has_value() == other.cooling.has_value() &&
+         one.alternate_owner == other.alternate_owner;
 }
 
 /// Whose content decides something that has been answered by then: who holds what, and what people set. Of the others

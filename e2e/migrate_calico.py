@@ -1,0 +1,202 @@
+"""A cluster with Calico's own definitions: a register moves into it from etcd, and its nodes change from calico-ipam to
+croft-ipam by the commands of docs/runbooks/migrate.md, word for word; what does not work is refused by name.
+
+usage: migrate_calico.py BIN_DIR VERSION
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from etcd import Node
+from etcd_lib import Etcd
+from kube_apiserver_lib import KubeApiserver
+from kube_install import Host
+from kube_store import CALICO, calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from lib import World, expect, expect_equal, main, own_environment, run, say
+
+RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "migrate.md"
+
+
+def in_older_definitions(world, kube):
+    """An API that keeps no affinityClaimTime: the move ends all the same."""
+    etcd, target = Etcd(world), f"kube:{write_kubeconfig(world, kube)}"
+    world.croft(etcd.store, "pool", "create", "p", "--cidr", "10.60.0.0/24", "--gateway", "none", "--cooldown-seconds", "3600")
+    node = Node(world, etcd.store, "oak", lambda c: f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={c};K8S_POD_UID=u{c}")
+    told = {c: node.add(c)[0].split("/")[0] for c in ("a", "b", "c")}
+    node.delete("b")  # its address rests
+    stored = "".join(etcd.get("/calico/ipam/v2/assignment/").values())
+    expect("affinity_claim_time" in stored, f"the source has what the target drops: {stored}")
+    moved = run(world.bin / "croft", "migrate", "store", "--from", etcd.store, "--to", target, "--apply", check=False, timeout=240)
+    expect_equal(moved.returncode, 0, f"the move: {moved.stdout}{moved.stderr}")
+    expect("not equal yet" not in moved.stderr, f"one pass was enough: {moved.stderr}")
+    blocks = kube.call("GET", f"{CALICO}/ipamblocks")["items"]
+    expect("affinityClaimTime" not in json.dumps(blocks), f"the definitions of the target drop it: {blocks}")
+    listed = world.croft(target, "ip", "list")
+    expect_equal({one["containerId"]: one["address"] for one in listed if one["state"] == "held"},
+                 {c: told[c] for c in ("a", "c")}, "held in the target")
+    expect_equal([one["address"] for one in listed if one["state"] == "cooling"], [told["b"]], "resting in the target")
+    checked = run(world.bin / "croft", "--store", target, "check", check=False)
+    expect_equal(checked.returncode, 0, f"croft check: {checked.stdout}{checked.stderr}")
+    say("moved into definitions without affinityClaimTime: " + checked.stdout.strip().splitlines()[-1])
+    for container in ("a", "c"):
+        Node(world, target, "oak").delete(container)
+
+
+def commands_of_runbook():
+    """The lines of the section `From Calico` that are commands of Croft's, in their order."""
+    section = RUNBOOK.read_text().split("\n## From Calico\n")[1].split("\n## ")[0]
+    lines = [line for block in re.findall(r"^```\w*\n(.*?)^```", section, re.MULTILINE | re.DOTALL) for line in block.splitlines()]
+    commands = [line.split("#")[0].split() for line in lines if line.startswith("croft")]
+    expect(len(commands) >= 6, f"the runbook has its commands: {lines}")
+    return commands
+
+
+class CalicoNode:
+    """A node as Calico's installer leaves it: its network, its kubeconfig, its plugin."""
+
+    def __init__(self, world, kube, name):
+        self.world, self.host = world, Host(world, kube, name)
+        shutil.copy(self.host.bin / "ptp", self.host.bin / "calico")
+        self.operator = write_kubeconfig(world, kube, "croft-operator")
+        self.agent = write_kubeconfig(world, kube, "croft-node")
+        self.conflist = self.host.conf / "10-calico.conflist"
+        self.calicos = json.dumps({"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
+            {"type": "calico", "datastore_type": "kubernetes", "nodename": name, "mtu": 0, "ipam": {"type": "calico-ipam"},
+             "kubernetes": {"kubeconfig": str(self.host.conf / "calico-kubeconfig")}},
+            {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}}]})
+        self.conflist.write_text(self.calicos)
+        self.name = name
+
+    def do(self, command):
+        """A command of the runbook; the directories of this node stand for those of every node."""
+        places = {"/etc/cni/net.d": str(self.host.conf), "/etc/croft/operator-kubeconfig": str(self.operator),
+                  "/etc/croft/node-kubeconfig": str(self.agent)}
+        words = []
+        for word in command:
+            for there, here in places.items():
+                word = word.replace(there, here)
+            words.append(word)
+        env = {**own_environment(self.world.directory), "CROFT_CNI_BIN_DIR": str(self.host.bin),
+               "CROFT_CNI_CONF_DIR": str(self.host.conf), "CROFT_NODE": self.name, "PATH": os.environ["PATH"]}
+        return subprocess.run([str(self.world.bin / words[0]), *words[1:]], env=env, capture_output=True, text=True, timeout=120,
+                              check=False)
+
+    def call(self, command, container):
+        """As Calico's plugin does it: the IPAM plugin that the file names gets the plugin's whole configuration."""
+        network = json.loads(self.conflist.read_text())
+        plugin = network["plugins"][0]
+        config = {"cniVersion": network["cniVersion"], "name": network["name"], **plugin}
+        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container,
+               "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(self.host.bin), "PATH": os.environ["PATH"],
+               "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={container};K8S_POD_UID=u"}
+        done = subprocess.run([self.host.bin / plugin["ipam"]["type"]], input=json.dumps(config), env=env, capture_output=True,
+                              text=True, timeout=60, check=False)
+        expect_equal(done.returncode, 0, f"{command} {container}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def is_untouched(self, what):
+        expect_equal(self.conflist.read_text(), self.calicos, f"{what}: the network")
+        expect(not list(self.host.conf.glob("10-calico.conflist.*")), f"{what}: nothing beside it: {list(self.host.conf.iterdir())}")
+
+
+def by_the_runbook(world, kube):
+    """Each command as it stands there, then pods, then the way back."""
+    world.croft(f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", "pool", "create", "q", "--cidr", "10.61.0.0/24", "--gateway", "none",
+                "--cooldown-seconds", "0")
+    node, commands = CalicoNode(world, kube, "oak"), commands_of_runbook()
+    ways_back = [c for c in commands if "--back" in c or "--uninstall" in c]
+    expect_equal(commands[-len(ways_back):], ways_back, "the way back is at the end of the section")
+    for command in commands[:-len(ways_back)]:
+        done = node.do(command)
+        expect_equal((done.returncode, done.stderr), (0, ""), f"{' '.join(command)}: {done.stdout}")
+        say(f"{' '.join(command)}: {done.stdout.strip().splitlines()[-1]}")
+    expect_equal(json.loads(node.conflist.read_text())["plugins"][0]["ipam"]["type"], "croft-ipam", "the IPAM of the file")
+    node.call("ADD", "pod")
+    listed = world.croft(f"kube:{node.operator}", "ip", "list")
+    expect(any(one["containerId"] == "pod" and one["node"] == "oak" for one in listed if one["state"] == "held"), f"{listed}")
+    node.call("DEL", "pod")
+    for command in ways_back:
+        done = node.do(command)
+        expect_equal((done.returncode, done.stderr), (0, ""), f"{' '.join(command)}: {done.stdout}")
+    node.is_untouched("after the way back")
+    expect_equal(sorted(p.name for p in node.host.bin.iterdir()), ["calico", "portmap", "ptp"], "programs after the way back")
+
+
+def refuses(world, kube):
+    """A file is not switched to what is not there, and not taken back over what somebody wrote."""
+    node = CalicoNode(world, kube, "elm")
+    switch = ["croft", "--store", "kube:/etc/croft/operator-kubeconfig", "migrate", "calico", "--conflist", str(node.conflist)]
+    with_store = [*switch, "--plugin-store", "kube:/etc/cni/net.d/croft-kubeconfig"]
+    program = node.host.bin / "croft-ipam"
+
+    def refused(command, *words):
+        before = node.conflist.read_text()
+        done = node.do(command)
+        expect_equal(done.returncode, 5, f"{' '.join(command)}: {done.stdout}{done.stderr}")
+        for word in words:
+            expect(str(word) in done.stderr, f"{word} is named: {done.stderr}")
+        expect_equal(node.conflist.read_text(), before, "the network is as it was")
+        say("refused: " + done.stderr.strip())
+
+    shown = node.do(with_store)
+    expect_equal(shown.returncode, 3, f"the plan: {shown.stdout}{shown.stderr}")
+    expect(f"in the way: {program}" in shown.stdout, f"the plan says so: {shown.stdout}")
+    refused([*with_store, "--apply"], program, "is not there", "croftd install --no-conflist", "--cni-bin-dir")
+    refused([*with_store, "--apply", "--force"], program, "is not there")
+    program.write_text("nothing")
+    program.chmod(0o644)
+    refused([*with_store, "--apply"], program, "is no program")
+    program.unlink()
+    install = ["croftd", "install", "--no-conflist", "--store", "kube:/etc/croft/node-kubeconfig"]
+    asked = node.do([*install, "--main-plugin", "calico"])
+    expect(asked.returncode != 0 and "--no-conflist" in asked.stderr, f"both: {asked.stdout}{asked.stderr}")
+    done = node.do(install)
+    expect_equal((done.returncode, done.stderr), (0, ""), f"{done.stdout}")
+    expect_equal(sorted(p.name for p in node.host.conf.iterdir()), ["10-calico.conflist", "croft-install.record", "croft-kubeconfig"],
+                 "no network was written")
+    refused([*switch, "--apply"], node.host.conf / "calico-kubeconfig", "is not there", "--plugin-store")
+    node.is_untouched("after all refusals")
+
+    back = ["croft", "migrate", "calico", "--conflist", str(node.conflist), "--back", "--apply"]
+    expect_equal(node.do([*with_store, "--apply"]).returncode, 0, "switched")
+    edited = json.loads(node.conflist.read_text())
+    edited["plugins"][0]["mtu"] = 1400
+    node.conflist.write_text(json.dumps(edited))
+    refused(back, node.conflist, "--force")
+    refused(back[:-1], node.conflist, "--force")
+    node.conflist.write_text(json.dumps({"name": "other", "cniVersion": "0.3.1", "plugins": [{"type": "other-cni"}]}))
+    refused(back, node.conflist, "--force")
+    done = node.do([*back, "--force"])
+    expect_equal((done.returncode, done.stderr), (0, ""), f"--force: {done.stdout}")
+    node.is_untouched("after --force")
+    # Switched and taken back, as it is; and where a switch was killed before the file itself.
+    expect_equal(node.do([*with_store, "--apply"]).returncode, 0, "switched again")
+    expect_equal(node.do([*with_store, "--apply"]).returncode, 0, "and again: nothing to do")
+    expect_equal(node.do(back).returncode, 0, "taken back")
+    node.is_untouched("taken back")
+    expect_equal(node.do([*with_store, "--apply"]).returncode, 0, "switched")
+    node.conflist.write_text(node.calicos)
+    expect_equal(node.do(back).returncode, 0, "taken back where it is as before")
+    node.is_untouched("taken back where it is as before")
+    expect_equal(node.do(["croftd", "install", "--uninstall"]).returncode, 0, "uninstalled")
+
+
+def test():
+    calico_definitions()
+    with World("migrate-calico", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        make_accounts(kube)
+        by_the_runbook(world, kube)
+        refuses(world, kube)
+    with World("migrate-calico", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        install_definitions(world, kube)
+        in_older_definitions(world, kube)
+
+
+if __name__ == "__main__":
+    main(test, 400)

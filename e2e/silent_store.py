@@ -1,0 +1,122 @@
+"""A server that takes connections and never answers, or answers no request: `croft check` says so in half a minute.
+
+usage: silent_store.py BIN_DIR
+"""
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+from etcd_tls import Authority
+from lib import World, expect, expect_equal, main, own_environment, say
+
+BOUND = 45.0  # half a minute, and a machine under load
+
+
+def serve(stack, talk):
+    """The port of a server that gives each connection to `talk`, in a thread of its own."""
+    server, kept = socket.create_server(("127.0.0.1", 0)), []
+    stack.callback(lambda: [one.close() for one in (server, *kept)])
+
+    def guarded(connection):
+        try:
+            talk(connection)
+        except (OSError, ssl.SSLError):
+            pass
+
+    def take():
+        while True:
+            try:
+                connection = server.accept()[0]
+            except OSError:
+                return
+            kept.append(connection)
+            threading.Thread(target=guarded, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=take, daemon=True).start()
+    return server.getsockname()[1]
+
+
+def frame(kind, flags, payload=b""):
+    """Of HTTP/2, of the connection itself (RFC 9113, 4.1)."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + bytes(4) + payload
+
+
+def answers_no_request(tls):
+    """TLS and HTTP/2 as they should be, PINGs answered, and no request ever."""
+    settings, ping, ack = 4, 6, 1
+
+    def talk(connection):
+        with tls.wrap_socket(connection, server_side=True) as stream:
+            stream.sendall(frame(settings, 0))
+            read_exactly(stream, len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+            while True:
+                head = read_exactly(stream, 9)
+                payload = read_exactly(stream, int.from_bytes(head[:3], "big"))
+                if head[3] in (settings, ping) and not head[4] & ack:
+                    stream.sendall(frame(head[3], ack, payload if head[3] == ping else b""))
+
+    return talk
+
+
+def read_exactly(stream, count):
+    data = b""
+    while len(data) < count:
+        some = stream.recv(count - len(data))
+        if not some:
+            raise OSError("the other end is gone")
+        data += some
+    return data
+
+
+def ends_in_time(world, store, *command):
+    begin = time.monotonic()
+    done = subprocess.run([str(world.bin / "croft"), "--store", store, *command], env=own_environment(world.directory),
+                          capture_output=True, text=True, timeout=120, check=False)
+    took = time.monotonic() - begin
+    expect_equal(done.returncode, 4, f"exit code of {command} on {store}: {done.stdout}{done.stderr}")
+    expect(took < BOUND, f"{command} on {store} took {took:.0f} s")
+    expect("not answer" in done.stderr or "in time" in done.stderr, f"it says why: {done.stderr}")
+    say(f"{store.rsplit('/', 1)[-1]}: {' '.join(command)}: {took:.1f} s: {done.stderr.strip()}")
+
+
+def test():
+    with World("silent-store", sys.argv[1]) as world:
+        authority = Authority(world.directory, "kube")
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(*authority.sign("kube-apiserver", "IP:127.0.0.1"))
+        tls.set_alpn_protocols(["h2"])
+        mute, no_tls = serve(world.stack, answers_no_request(tls)), serve(world.stack, lambda connection: None)
+        stores = [f"etcd:http://127.0.0.1:{no_tls}"]
+        for name, port in (("mute", mute), ("no-tls", no_tls)):
+            kubeconfig = world.directory / f"kubeconfig-{name}"
+            kubeconfig.write_text(json.dumps({
+                "apiVersion": "v1", "kind": "Config", "current-context": "c",
+                "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}",
+                                                       "certificate-authority": str(authority.certificate)}}],
+                "users": [{"name": "u", "user": {"token": "x"}}],
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
+            kubeconfig.chmod(0o600)
+            stores += [f"kube:{kubeconfig}?group=projectcalico.org/v3", f"kube:{kubeconfig}"]
+        faults = []
+
+        def guarded(*what):
+            try:
+                ends_in_time(world, *what)
+            except Exception as error:  # pylint: disable=broad-except
+                faults.append(str(error))
+
+        jobs = [threading.Thread(target=guarded, args=(store, *command)) for store in stores for command in (["check"], ["migrate", "calico"])]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+        expect_equal(faults, [], "what a silent server makes of them")
+
+
+if __name__ == "__main__":
+    main(test)

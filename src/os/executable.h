@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace croft::os {
+
+/// What can be run of what a path names, symbolic links followed.
+enum class Runnable : std::uint8_t {
+  absent,  ///< nothing is there
+  no,      ///< no regular file, or nobody may run it by its mode
+  yes,
+};
+
+/// Opens nothing. Errors: as system_error maps them.
+[[nodiscard]] Result<Runnable> runnable(const std::string& path);
+
+}  // namespace croft::os
