@@ -211,7 +211,7 @@ def migrates(rig):
     for name in rig.nodes:
         told = rig.refused_since(name, locked)
         expect(told and all("datastoreReady" in text for text in told), f"{name} is told why: {told[:3]}")
-        late = [at - locked for worker in rig.of(name) for at, op in worker.done if op == "ADD" and at > locked + 6]
+        late = [at - locked for worker in rig.of(name) for at, op in worker.done if op == "ADD" and at > locked + 9]
         expect(not late, f"{name}: ADDs that were answered {late} s after the lock")
     say(f"{rig.history.now():.1f} s: {counts} copied, nothing written behind it")
 

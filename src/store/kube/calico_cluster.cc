@@ -221,7 +221,7 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
 }
 
 std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness) {
-  if (is_known(objects, readiness, kReadyFor / 2)) return {};
+  if (is_known(objects, readiness, kReadyAskedAfter)) return {};
   auto request = request_of_readiness(objects);
   return request ? std::optional(*std::move(request)) : std::nullopt;
 }

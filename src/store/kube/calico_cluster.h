@@ -39,18 +39,20 @@ struct CalicoReadiness {
 /// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
 /// Calico's migration between its groups waits ten seconds between the lock and the first copy (defaultDrainPeriod in
 /// kube-controllers/pkg/controllers/migration/controller.go): a write that began in time must have ended by then.
-inline constexpr std::chrono::seconds kReadyFor{5};
+inline constexpr std::chrono::seconds kReadyFor{7};
+/// How old it is when it is asked for again, also by an agent that has nothing to do: each of a cluster's does.
+inline constexpr std::chrono::seconds kReadyAskedAfter{5};
 
-/// Asks for Calico's ClusterInformation, unless what is known is younger than half of that; and takes in the answer: an
-/// answer that is none leaves what was known. For who has other requests to send along.
+/// Asks for Calico's ClusterInformation, unless what is known is younger than kReadyAskedAfter; and takes in the
+/// answer: an answer that is none leaves what was known. For who has other requests to send along.
 [[nodiscard]] std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness);
 void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer, Deadline deadline);
 
-/// Looks at Calico's ClusterInformation, at most every five seconds. Error: unavailable when it says
-/// `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this worker:
-/// nothing may be written then. A cluster without one is ready, but for a worker; unless it was locked when it was seen
-/// last, or not even the kind is there, and the newer group has one: then the older group is being deleted, and what is
-/// left of it must not be written.
+/// Looks at Calico's ClusterInformation, unless what is known is younger than kReadyFor. Error: unavailable when it
+/// says `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this
+/// worker: nothing may be written then. A cluster without one is ready, but for a worker; unless it was locked when it
+/// was seen last, or not even the kind is there, and the newer group has one: then the older group is being deleted,
+/// and what is left of it must not be written.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
 
 // The seal (Sealable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own
