@@ -42,6 +42,28 @@ bool is_known(const Objects& objects, CalicoReadiness& readiness, std::chrono::n
   return request;
 }
 
+[[nodiscard]] std::string_view text_of(wire::JsonRef object, std::string_view member) {
+  const auto found = member_of(object, member);
+  return found && found->kind() == wire::JsonKind::string ? found->text() : std::string_view();
+}
+
+/// That there is no such object, or that the kind is not served. The latter, of a group that is not served at all, is
+/// said in plain text.
+[[nodiscard]] bool is_not_found(const Answer& answer) {
+  return answer.outcome == Answer::Outcome::refused && answer.status.code == 404 &&
+         (answer.status.reason == "NotFound" || answer.status.message == "404 page not found");
+}
+[[nodiscard]] bool is_forbidden(const Answer& answer) {
+  return answer.outcome == Answer::Outcome::refused && answer.status.code == 403 && answer.status.reason == "Forbidden";
+}
+/// Of an answer that says nothing of what was asked.
+[[nodiscard]] Error unreadable(const Answer& answer) {
+  Error error = answer.error.in("ClusterInformation default");
+  const bool is_of_others = answer.outcome == Answer::Outcome::refused && answer.status.reason.empty();
+  if (is_of_others) error.code = ErrorCode::unavailable;
+  return error;
+}
+
 /// What the object says; without one nobody is kept from writing.
 struct Said {
   bool is_ready = true;
@@ -49,10 +71,17 @@ struct Said {
   std::string resource_version;  ///< empty: there is no object
 };
 
-[[nodiscard]] Result<Said> said_in(const Answer& answer) {
+[[nodiscard]] Result<Said> said_in(const Objects& objects, const Answer& answer) {
   Said said;
   const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiObjectBytesMax});
-  if (!document) return said;
+  TRY(const auto resource, resource_of_readiness(objects));
+  const bool is_it = document && text_of(document->root(), "kind") == "ClusterInformation" &&
+                     text_of(document->root(), "apiVersion") == fmt::format("{}/{}", resource.group, resource.version);
+  if (!is_it) {
+    return fail(ErrorCode::unavailable,
+                "what was answered as Calico's ClusterInformation default is none, so that nobody knows whether its "
+                "data may be written: look at what answers for the API server (a proxy or cache before it)");
+  }
   const auto spec = member_of(document->root(), "spec");
   const auto ready = spec ? member_of(*spec, "datastoreReady") : std::nullopt;
   said.is_ready = !(ready && ready->kind() == wire::JsonKind::boolean && !ready->boolean());
@@ -72,9 +101,9 @@ struct Said {
 [[nodiscard]] Result<Said> look(Objects& objects, Deadline deadline) {
   TRY(const Request request, request_of_readiness(objects));
   const Answer answer = objects.api().call(request, deadline);
-  if (answer.outcome == Answer::Outcome::refused && answer.status.code == 404) return Said{};
-  if (answer.outcome != Answer::Outcome::done) return fail(answer.error.in("ClusterInformation default"));
-  return said_in(answer);
+  if (is_not_found(answer)) return Said{};
+  if (answer.outcome != Answer::Outcome::done) return fail(unreadable(answer));
+  return said_in(objects, answer);
 }
 
 /// Whether the newer group has one, where the older has none any more.
@@ -88,22 +117,20 @@ struct Said {
   TRY(request.path, wire::kube::object_path(resource, {}, "default"));
   const Answer there = objects.api().call(request, deadline);
   if (there.outcome == Answer::Outcome::done) return true;
-  const bool is_refused =
-      there.outcome == Answer::Outcome::refused && (there.status.code == 404 || there.status.code == 403);
-  if (!is_refused) return fail(there.error.in("ClusterInformation default of projectcalico.org"));
+  if (!is_not_found(there) && !is_forbidden(there))
+    return fail(there.error.in("ClusterInformation default of projectcalico.org"));
   return false;
 }
 
 [[nodiscard]] Result<void> note_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer,
                                           Deadline deadline) {
   // Neither the object nor its kind has to be there; who may not read it is told so by its first write.
-  const bool is_unknown =
-      answer.outcome == Answer::Outcome::refused && (answer.status.code == 404 || answer.status.code == 403);
+  const bool is_unknown = is_not_found(answer) || is_forbidden(answer);
   Said said;
   bool is_leaving = false;
   if (!is_unknown) {
-    if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
-    TRY(said, said_in(answer));
+    if (answer.outcome != Answer::Outcome::done) return fail(unreadable(answer));
+    TRY(said, said_in(objects, answer));
   } else if (answer.status.code == 404 && (!is_absent(answer) || readiness.is_locked())) {
     TRY(is_leaving, has_moved(objects, deadline));
   }
@@ -206,12 +233,19 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   request.path = "/apis";
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Answer::Outcome::not_done) return fail(answer.error);
+  // Whoever may not ask takes what most clusters have. What is no answer of the API must not choose the register.
   if (answer.outcome != Answer::Outcome::done) return ApiGroup::crd_v1;
   const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiListBytesMax});
-  if (!document) return ApiGroup::crd_v1;
+  const auto groups = document && text_of(document->root(), "kind") == "APIGroupList"
+                          ? member_of(document->root(), "groups")
+                          : std::nullopt;
+  if (!groups || groups->kind() != wire::JsonKind::array) {
+    return fail(ErrorCode::unavailable,
+                "what was answered as the API's groups (GET /apis) is none, so that nobody knows which of Calico's "
+                "groups has the register: look at what answers for the API server (a proxy or cache before it)");
+  }
   bool has_v3 = false, has_v1 = false;
-  const auto groups = member_of(document->root(), "groups");
-  for (auto group = groups ? groups->first_child() : std::nullopt; group; group = group->next_sibling()) {
+  for (auto group = groups->first_child(); group; group = group->next_sibling()) {
     const auto name = member_of(*group, "name");
     has_v3 |= name && name->text() == "projectcalico.org";
     has_v1 |= name && name->text() == "crd.projectcalico.org";

@@ -13,10 +13,10 @@
 namespace croft::store::kube {
 
 /// The group that has Calico's objects, chosen as Calico chooses (libcalico-go/lib/backend/k8s/discovery.go): v3 only
-/// where projectcalico.org is there and crd.projectcalico.org is not; v1 also where the API does not tell. Errors: what
-/// kept it from being asked: unavailable, deadline_exceeded; refused_by_configuration where both are there and v1 can't
-/// be told to be the register: only v3 has pools, or each has others and v3 has blocks too. (That v3 has the same pools
-/// is Calico's API server, which shows those of v1.)
+/// where projectcalico.org is there and crd.projectcalico.org is not; v1 also where who asks may not (403). Errors:
+/// what kept it from being asked: unavailable (also an answer that is no list of groups), deadline_exceeded;
+/// refused_by_configuration where both are there and v1 can't be told to be the register: only v3 has pools, or each
+/// has others and v3 has blocks too. (That v3 has the same pools is Calico's API server, which shows those of v1.)
 [[nodiscard]] Result<wire::calico::ApiGroup> discover_calico_group(Api& api, Deadline deadline);
 
 /// Whether Calico's data may be written, as it was when it was last asked. Safe to use from several threads.

@@ -469,7 +469,8 @@ class Groups final : public kube::Api {
     answer.outcome = kube::Answer::Outcome::done;
     if (request.path == "/apis") {
       ++asked;
-      answer.body = std::string(R"({"groups":[{"name":"apps"})") + (v1_ ? R"(,{"name":"crd.projectcalico.org"})" : "") +
+      answer.body = std::string(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"})") +
+                    (v1_ ? R"(,{"name":"crd.projectcalico.org"})" : "") +
                     (v3_ ? R"(,{"name":"projectcalico.org"})" : "") + "]}";
       return answer;
     }

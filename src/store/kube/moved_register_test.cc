@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
+#include "store/kube/calico_cluster.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/kube_store.h"
 #include "wire/kube/fake_digest_fixture.h"
@@ -51,7 +52,10 @@ class MovedRegister : public testing::Test {
     const std::string path = place + "clusterinformations/default";
     if (!cluster_->object(path).is_null())
       return cluster_->edit(path, [&](Json& o) { o["spec"]["datastoreReady"] = ready; });
-    cluster_->make(path, {{"metadata", {{"name", "default"}}}, {"spec", {{"datastoreReady", ready}}}});
+    cluster_->make(path, {{"apiVersion", place == kV1 ? "crd.projectcalico.org/v1" : "projectcalico.org/v3"},
+                          {"kind", "ClusterInformation"},
+                          {"metadata", {{"name", "default"}}},
+                          {"spec", {{"datastoreReady", ready}}}});
   }
   void delete_v1() {
     for (const char* kind : {"ipamhandles", "ipamblocks", "clusterinformations"}) {
@@ -130,6 +134,99 @@ TEST_F(MovedRegister, NorWhereItWasSeenLocked) {
   const auto written = write("net.a", Condition::if_absent(), 1);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+}
+
+/// What stands before the API server and answers in its place, for requests of one kind.
+class Middlebox final : public kube::FakeApi {
+ public:
+  Middlebox(std::shared_ptr<kube::FakeCluster> cluster, const Clock& clock) : FakeApi(std::move(cluster), clock) {}
+  [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+    const bool is_meant = request.method == method && request.path.find(part) != request.path.npos && times > 0;
+    if (!is_meant) return FakeApi::call(request, deadline);
+    --times;
+    kube::Answer answer = own;
+    answer.connection = 1;
+    if (echoes) answer.body = request.body;
+    return answer;
+  }
+  kube::Request::Method method = kube::Request::Method::get;
+  std::string part;
+  int times = 0;
+  kube::Answer own;
+  bool echoes = false;
+};
+
+/// A store behind one.
+class BehindAMiddlebox : public MovedRegister {
+ protected:
+  BehindAMiddlebox() {
+    auto api = std::make_unique<Middlebox>(cluster_, clock_);
+    box_ = api.get();
+    store_ = make_kube_store(
+        std::move(api),
+        [](kube::Api&, LayoutCare, Deadline) -> Result<Layout> {
+          Layout layout;
+          layout.forms.push_back(kube::make_own_form(wire::kube::fake_digest));
+          layout.forms.push_back(
+              kube::make_calico_form(ApiGroup::crd_v1, {wire::kube::fake_digest, wire::kube::fake_digest}));
+          return layout;
+        },
+        clock_);
+  }
+  [[nodiscard]] static kube::Answer done(std::string body) {
+    kube::Answer answer;
+    answer.outcome = kube::Answer::Outcome::done;
+    answer.http_status = 200;
+    answer.body = std::move(body);
+    return answer;
+  }
+  Middlebox* box_ = nullptr;
+};
+
+TEST_F(BehindAMiddlebox, WhatIsNoClusterInformationPermitsNoWrite) {
+  box_->part = "clusterinformations";
+  kube::Answer page;
+  page.outcome = kube::Answer::Outcome::refused;
+  page.http_status = page.status.code = 404;
+  page.status.message = "<html>";
+  page.error = {ErrorCode::not_found, "<html>", {}};
+  kube::Answer forbidden = page;
+  forbidden.http_status = forbidden.status.code = 403;
+  forbidden.error.code = ErrorCode::permission_denied;
+  for (const kube::Answer& answer :
+       {done("<html>log in</html>"), done("{}"), done(R"({"kind":"ClusterInformation","apiVersion":"v1","spec":{}})"),
+        done(R"({"kind":"IPPool","apiVersion":"crd.projectcalico.org/v1","spec":{}})"), page, forbidden}) {
+    box_->own = answer;
+    box_->times = 100;
+    const auto written = write("net.a", Condition::if_absent(), 1);
+    ASSERT_FALSE(written) << answer.body;
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable) << written.error().message;
+  }
+  // Those that the API server itself has.
+  page.status.message = "404 page not found";
+  box_->own = page;
+  EXPECT_TRUE(write("net.a", Condition::if_absent(), 1));
+}
+
+TEST_F(BehindAMiddlebox, WhatIsNoListOfGroupsChoosesNone) {
+  box_->part = "/apis";
+  for (const char* body : {"<html>", "{}", R"({"kind":"Status"})", R"({"kind":"APIGroupList","groups":7})"}) {
+    box_->own = done(body);
+    box_->times = 1;
+    const auto group = kube::discover_calico_group(*box_, soon());
+    ASSERT_FALSE(group) << body;
+    EXPECT_EQ(group.error().code, ErrorCode::unavailable);
+  }
+  box_->own = done(R"({"kind":"APIGroupList","groups":[{"name":"projectcalico.org"}]})");
+  box_->times = 1;
+  EXPECT_EQ(kube::discover_calico_group(*box_, soon()).value(), ApiGroup::v3);
+  kube::Answer forbidden;
+  forbidden.outcome = kube::Answer::Outcome::refused;
+  forbidden.status.code = 403;
+  forbidden.status.reason = "Forbidden";
+  box_->own = forbidden;
+  box_->times = 1;
+  EXPECT_EQ(kube::discover_calico_group(*box_, soon()).value(), ApiGroup::crd_v1);
 }
 
 /// Definitions without ClusterInformation, and a cluster that never had a newer group.
