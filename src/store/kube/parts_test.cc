@@ -1,5 +1,6 @@
 // The parts of the client that need no server.
 
+#include <array>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -138,9 +139,50 @@ TEST(KubeVerdict, NonsenseProvesNothing) {
     EXPECT_EQ(read.answer.outcome, Outcome::not_done) << status;
     EXPECT_EQ(read.next, Next::elsewhere);
     EXPECT_TRUE(read.server_is_bad);
-    EXPECT_EQ(read.answer.error.code, ErrorCode::corrupt);
+    EXPECT_EQ(read.answer.error.code, ErrorCode::unavailable);
     EXPECT_EQ(verdict_on_answer(kWrite, answered(status), "").answer.outcome, Outcome::unknown) << status;
   }
+}
+
+TEST(KubeVerdict, APageOfSomebodyElseIsNoAnswer) {
+  const auto told = [](const Request& request, const std::string& status, const std::string& type,
+                       const std::string& body) {
+    auto headers = answered(status);
+    if (!type.empty()) headers.push_back({"content-type", type});
+    return verdict_on_answer(request, headers, body);
+  };
+  Request removal{Request::Method::delete_object, "/d", "{}"};
+  const std::string html = "<html>log in</html>";
+  for (const auto& [status, type, body] :
+       std::vector<std::array<std::string, 3>>{{"200", "text/html; charset=utf-8", html},
+                                               {"200", "", html},
+                                               {"200", "text/plain", "ok"},
+                                               {"302", "text/html", ""},
+                                               {"404", "text/html", html},
+                                               {"404", "text/plain", "default backend - 404"},
+                                               {"404", "application/json", "{}"},
+                                               {"404", "", ""},
+                                               {"409", "text/html", html},
+                                               {"410", "text/html", html},
+                                               {"422", "text/html", html}}) {
+    SCOPED_TRACE(status + " " + type + " " + body);
+    const Verdict read = told(kRead, status, type, body);
+    EXPECT_EQ(read.answer.outcome, Outcome::not_done);
+    EXPECT_EQ(read.answer.error.code, ErrorCode::unavailable);
+    EXPECT_NE(read.answer.error.message.find("not the API server"), std::string::npos) << read.answer.error.message;
+    EXPECT_TRUE(read.server_is_bad);
+    for (const Request& write : {kWrite, removal}) {
+      EXPECT_EQ(told(write, status, type, body).answer.outcome, Outcome::unknown);
+      EXPECT_EQ(told(write, status, type, body).answer.error.code, ErrorCode::unknown_outcome);
+    }
+  }
+  // A group that is not served, and what is damaged in an answer of the API's own.
+  EXPECT_EQ(told(kRead, "404", "text/plain; charset=utf-8", "404 page not found\n").answer.outcome, Outcome::refused);
+  EXPECT_EQ(told(kRead, "200", "application/json", "{\"a\":").answer.outcome, Outcome::done);
+  EXPECT_EQ(told(kRead, "200", "application/vnd.kubernetes.protobuf", "k8s").answer.outcome, Outcome::done);
+  EXPECT_EQ(told(kRead, "403", "text/html", html).answer.outcome, Outcome::refused);
+  const Verdict gibberish = verdict_on_failure(kRead, {{ErrorCode::corrupt, "does not speak HTTP/2", {}}, false});
+  EXPECT_EQ(gibberish.answer.error.code, ErrorCode::unavailable);
 }
 
 TEST(KubeVerdict, WordsOfOthersAreMadeHarmless) {

@@ -109,13 +109,48 @@ Verdict failed(const Request& request, ApiStatus status) {
   return verdict;
 }
 
-Verdict nonsense(const Request& request, int http_status) {
-  Verdict verdict =
-      unclear(request, {ErrorCode::corrupt,
-                        fmt::format("{}: HTTP status {} is no answer of Kubernetes", asked(request), http_status),
-                        {}});
+/// What the API server does not answer: something that stands before it does. Whether that passed a write on, nobody
+/// knows.
+Verdict nonsense(const Request& request, int http_status, const std::vector<os::Http2Header>& headers) {
+  const std::string* type = find(headers, "content-type");
+  Verdict verdict = unclear(
+      request,
+      {ErrorCode::unavailable,
+       fmt::format("{}: HTTP status {}{} is no answer of Kubernetes: it is not the API server that answers, but "
+                   "a proxy, a login page or another server; look at the server's address and at what is "
+                   "before it",
+                   asked(request), http_status,
+                   type == nullptr ? "" : fmt::format(" with {}", printable(*type, Printed::line))),
+       {}});
   verdict.server_is_bad = true;
   return verdict;
+}
+
+/// Whether it is a page for a browser, as the API server has none.
+[[nodiscard]] bool is_page(const std::vector<os::Http2Header>& headers, std::string_view body) {
+  const std::string* type = find(headers, "content-type");
+  if (type != nullptr && type->find("html") != type->npos) return true;
+  const std::size_t begin = body.find_first_not_of(" \t\r\n");
+  return begin != body.npos && body[begin] == '<';
+}
+
+[[nodiscard]] bool is_foreign_success(const std::vector<os::Http2Header>& headers, std::string_view body) {
+  const std::string* type = find(headers, "content-type");
+  const bool is_other = type != nullptr && type->find("json") == type->npos && type->find("protobuf") == type->npos;
+  return is_other || is_page(headers, body);
+}
+
+/// A refusal that nobody may conclude from that something is not there, or is otherwise than it was. The API server
+/// says each of these in a Status, but for a group that it does not serve.
+[[nodiscard]] bool is_foreign_refusal(int http_status, const std::vector<os::Http2Header>& headers,
+                                      std::string_view body) {
+  constexpr std::string_view kProtobufMark{"k8s\0", 4};
+  const bool concludes = http_status == 404 || http_status == 405 || http_status == 409 || http_status == 410;
+  const bool is_anybodys = http_status == 401 || http_status == 403 || http_status == 413 || http_status == 429;
+  if (http_status >= 500 || is_anybodys || body.starts_with(kProtobufMark)) return false;
+  if (!concludes && !is_page(headers, body)) return false;
+  if (http_status == 404 && body.starts_with("404 page not found")) return false;
+  return !wire::kube::decode_status(body).has_value();
 }
 
 }  // namespace
@@ -153,11 +188,13 @@ int http_status_of(const std::vector<os::Http2Header>& headers) {
 Verdict verdict_on_answer(const Request& request, const std::vector<os::Http2Header>& headers, std::string body) {
   const int http_status = http_status_of(headers);
   Verdict verdict;
-  if (http_status >= 200 && http_status < 300) {
+  if (http_status >= 200 && http_status < 300 && is_foreign_success(headers, body)) {
+    verdict = nonsense(request, http_status, headers);
+  } else if (http_status >= 200 && http_status < 300) {
     verdict.answer.outcome = Outcome::done;
     verdict.answer.body = std::move(body);
-  } else if (http_status < 400 || http_status > 599) {
-    verdict = nonsense(request, http_status);
+  } else if (http_status < 400 || http_status > 599 || is_foreign_refusal(http_status, headers, body)) {
+    verdict = nonsense(request, http_status, headers);
   } else {
     ApiStatus status = status_of(http_status, body);
     if (const auto header = retry_after_of(headers)) status.retry_after = header;
@@ -178,6 +215,11 @@ Verdict verdict_on_answer(const Request& request, const std::vector<os::Http2Hea
 
 Verdict verdict_on_failure(const Request& request, const os::Http2Failure& failure) {
   Error error = failure.error.in(asked(request));
+  // Nothing of the register is damaged: the peer is none that keeps one.
+  if (error.code == ErrorCode::corrupt) {
+    error.code = ErrorCode::unavailable;
+    error.message += "; it is not the API server that answers; look at the server's address and at what is before it";
+  }
   if (failure.surely_not_processed) {
     Verdict verdict;
     verdict.answer.error = std::move(error);
