@@ -618,9 +618,19 @@ Result<Request> Objects::update_of(const Key& key, const Value& value, Revision 
   return request;
 }
 
-Result<Revision> Objects::updated(const Key& key, const Value& value, const Answer& answer) {
+Result<Revision> Objects::updated(const Key& key, const Value& value, Revision before, const Answer& answer) {
   TRY(const Form* form, form_of(key.kind));
-  if (answer.outcome == Outcome::done) return written(*form, key, &value, answer);
+  if (answer.outcome == Outcome::done) {
+    // Every write has a token of its own, so the API never finds that nothing changes. This one is our request again.
+    const auto object = wire::kube::decode_object(answer.body);
+    if (object && object->meta.resource_version == resource_version_of(before)) {
+      return fail(ErrorCode::unknown_outcome,
+                  fmt::format("{} {} may or may not have been written: the answer has the resourceVersion that was "
+                              "sent, as if somebody before the API server had sent the request back",
+                              core::name_of(key.kind), key.name));
+    }
+    return written(*form, key, &value, answer);
+  }
   if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
     return fail(conflict_on(key));
   }
@@ -632,7 +642,7 @@ Result<Revision> Objects::update(const Key& key, const Value& value, Revision re
   for (int tries = 0; tries < kConnectionTries; ++tries) {
     TRY(const Request request, update_of(key, value, revision, token));
     const Answer answer = api_.call(request, deadline);
-    if (!is_of_another_connection(answer)) return updated(key, value, answer);
+    if (!is_of_another_connection(answer)) return updated(key, value, revision, answer);
     TRY(const bool is_same, is_as_seen(key, revision, deadline));
     if (!is_same) break;
   }
@@ -681,7 +691,7 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Answer& answer) {
   if (is_of_another_connection(answer)) return std::nullopt;
   if (write.condition.kind == Condition::Kind::revision) {
-    return write.value ? updated(write.key, *write.value, answer)
+    return write.value ? updated(write.key, *write.value, write.condition.revision, answer)
                        : removed(write.key, write.condition.revision, answer);
   }
   const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;

@@ -147,7 +147,7 @@ class Objects {
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
   [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
                                           const WriteToken& token) const;
-  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, const Answer& answer);
+  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, Revision before, const Answer& answer);
   /// Nothing where the mark comes first.
   [[nodiscard]] Result<std::optional<Request>> removal_of(const Key& key, Revision revision) const;
   [[nodiscard]] Result<Revision> removed(const Key& key, Revision revision, const Answer& answer) const;
