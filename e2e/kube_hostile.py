@@ -152,7 +152,8 @@ def repeated(head, piece, tail, size=MUCH):
 
 
 META = b'"metadata":{"name":"a","uid":"u","resourceVersion":"7"'
-LIST = b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":['
+LIST = (b'{"kind":"IPPoolList","apiVersion":"crd.projectcalico.org/v1","metadata":{"resourceVersion":"7"},'
+        b'"items":[')
 BODIES = {
     # What no client may read to its end.
     "endless text": lambda: repeated(b'{"kind":"X",' + META + b'},"spec":"', b"x" * 1000, b'"}'),
