@@ -45,8 +45,13 @@ std::string in(const std::string& directory, std::string_view name) { return fmt
 [[nodiscard]] Result<std::optional<std::string>> content_of(const std::string& path, std::size_t bytes_max) {
   TRY(const auto status, os::entry_status(path));
   if (!status) return std::optional<std::string>();
-  TRY(std::string content, os::read_file(path, bytes_max));
-  return std::optional(std::move(content));
+  auto content = os::read_file(path, bytes_max);
+  if (content) return std::optional(*std::move(content));
+  if (content.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("{} is a symbolic link to nothing: remove it, or put there what it points to", path));
+  }
+  return fail(content.error());
 }
 
 [[nodiscard]] bool is_recorded(const InstallRecord& record, Kind kind, std::string_view name, std::string_view digest) {

@@ -280,6 +280,32 @@ TEST_F(InstallationTest, WhatWasNeverWrittenIsNotTakenBack) {
   EXPECT_EQ(read("bin/croft-ipam"), "v1") << "a package's";
 }
 
+TEST_F(InstallationTest, ALinkToNothingIsNamedAndStopsNothingElse) {
+  InstallPlan both = plan("v1");
+  both.programs.push_back({"host-local", "v1"});
+  const std::string link = scratch_.file("bin/croft-ipam");
+  std::filesystem::create_symlink("nowhere", link);
+  const auto named = [&](const Result<void>& done) {
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_THAT(done.error().message, HasSubstr(link + " is a symbolic link to nothing: remove it"));
+  };
+  named(install(both));
+  EXPECT_EQ(read("net.d/croft-install.record"), "(not_found)");
+  std::filesystem::remove(link);
+  ASSERT_TRUE(install(both));
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("nowhere", link);
+  const auto done = installation_.take_back(false);
+  named(done);
+  EXPECT_THAT(done.error().message, HasSubstr("not all was taken back"));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("croft-install.record"));
+  EXPECT_EQ(read("bin/host-local"), "(not_found)") << "the rest is gone";
+  std::filesystem::remove(link);
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+}
+
 TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   const auto refused = [&](const InstallPlan& wanted, ErrorCode code, const char* text) {
     const auto done = install(wanted);
