@@ -181,7 +181,7 @@ class KubeApiserver:
                      "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
                      "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
                      "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}[kind[1]]
-            namespace = re.search(r"^  namespace: (\S+)$", document, re.MULTILINE)
+            namespace = re.search(r'^  namespace: "?([^"\s]+)"?$', document, re.MULTILINE)
             path = where.format(namespace[1]) if namespace else where
             self._send("POST", path, document.encode(), media="application/yaml")
 

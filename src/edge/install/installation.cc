@@ -24,6 +24,10 @@ constexpr std::size_t kNetworkBytesMax = std::size_t{1} << 20;
 /// Programs or configurations of others that were kept under one name, besides the first.
 constexpr int kKeptMax = 9;
 
+constexpr const char* kIsAnothersNetwork =
+    "was replaced by somebody since: left as it is. The runtime goes by it where it is the first by name; remove it if "
+    "nobody needs it";
+
 std::string digest_of(std::string_view content) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -41,8 +45,13 @@ std::string in(const std::string& directory, std::string_view name) { return fmt
 [[nodiscard]] Result<std::optional<std::string>> content_of(const std::string& path, std::size_t bytes_max) {
   TRY(const auto status, os::entry_status(path));
   if (!status) return std::optional<std::string>();
-  TRY(std::string content, os::read_file(path, bytes_max));
-  return std::optional(std::move(content));
+  auto content = os::read_file(path, bytes_max);
+  if (content) return std::optional(*std::move(content));
+  if (content.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("{} is a symbolic link to nothing: remove it, or put there what it points to", path));
+  }
+  return fail(content.error());
 }
 
 [[nodiscard]] bool is_recorded(const InstallRecord& record, Kind kind, std::string_view name, std::string_view digest) {
@@ -84,6 +93,19 @@ struct Place {
               fmt::format("{} is another's and can't be kept: {} and {} more like it are there; remove those that "
                           "nobody needs",
                           path, kept_name(path, 0), kKeptMax));
+}
+
+/// Whether a configuration calls Croft's plugin, by whatever name: no word for a node that Croft has left.
+[[nodiscard]] bool is_network_of_croft(std::string_view text) { return text.find("croft") != text.npos; }
+
+/// Whether what has the name is a file whose content is recorded as written here. What can't be read is not.
+[[nodiscard]] bool is_network_of_ours(const InstallRecord& record, const std::string& directory,
+                                      const std::string& name) {
+  const std::string path = in(directory, name);
+  const auto status = os::entry_status(path);
+  if (!status || !*status || (*status)->type != os::FileStatus::Type::regular) return false;
+  const auto is = os::read_file(path, kNetworkBytesMax);
+  return is && is_recorded(record, Kind::network, name, digest_of(*is));
 }
 
 [[nodiscard]] Result<void> check_directory(const std::string& path, const char* option) {
@@ -153,9 +175,7 @@ Result<void> Installation::check(const InstallPlan& plan) const {
   for (const std::string& name : names) {
     if (!wire::cni::is_network_file(name) || name >= plan.network_name) continue;
     TRY(const InstallRecord ours, record());
-    const bool is_ours = std::ranges::any_of(
-        ours.entries, [&](const Entry& entry) { return entry.kind == Kind::network && entry.name == name; });
-    if (is_ours) continue;
+    if (is_network_of_ours(ours, place_.configurations, name)) continue;
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} has {}, which the runtime takes before {}: remove it, or choose a name before it with "
                             "--conflist-name",
@@ -170,7 +190,14 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
   const auto add = [&](Kind kind, const std::string& name, std::string digest) {
     if (!name.empty() && wire::add_to(all, {kind, name, std::move(digest)})) is_changed = true;
   };
-  for (const InstallProgram& program : plan.programs) add(Kind::program, program.name, digest_of(program.content));
+  for (const InstallProgram& program : plan.programs) {
+    const std::string path = in(place_.programs, program.name);
+    TRY(const auto is, content_of(path, kProgramBytesMax));
+    TRY(const auto is_kept, os::entry_status(kept_name(path, 0)));
+    // A package's, say: what was not written here is not taken back.
+    const bool is_there = is && *is == program.content && !is_kept;
+    if (!is_there) add(Kind::program, program.name, digest_of(program.content));
+  }
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
   if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
   if (!is_changed) return {};
@@ -314,8 +341,9 @@ Result<void> Installation::remove_drafts(const InstallRecord& record) const {
   std::vector<std::string> programs, others{wire::kInstallRecordName};
   for (const Entry& entry : record.entries) {
     (entry.kind == Kind::program ? programs : others).push_back(entry.name);
-    if (entry.kind != Kind::program) continue;
-    for (int number = 0; number <= kKeptMax; ++number) programs.push_back(kept_name(entry.name, number));
+    for (int number = 0; number <= kKeptMax; ++number) {
+      (entry.kind == Kind::program ? programs : others).push_back(kept_name(entry.name, number));
+    }
   }
   TRY_VOID(remove(place_.programs, programs));
   return remove(place_.configurations, others);
@@ -337,17 +365,27 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
     if (is && *is == texts.network) {
       change.note(fmt::format("{} is as it should be", path));
     } else {
+      if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
+        TRY_VOID(keep_anothers(path, *is, os::FileMode::for_user, change));
+      }
       TRY_VOID(change.put(path, texts.network, os::FileMode::readable_by_all,
                           fmt::format("{} written: pods of this node get their addresses from Croft", path)));
     }
   }
   // Of an earlier installation, under another name: two would be confusing at best.
+  std::set<std::string> left, removed;
   for (const Entry& entry : before.entries) {
     if (plan.network_name.empty() || entry.kind != Kind::network || entry.name == plan.network_name) continue;
     const std::string path = in(place_.configurations, entry.name);
     TRY(const auto status, os::entry_status(path));
     if (!status) continue;
-    TRY_VOID(change.remove(path, fmt::format("{} of an earlier installation removed", path)));
+    if (!is_network_of_ours(before, place_.configurations, entry.name)) {
+      if (left.insert(path).second) change.note(fmt::format("{} {}", path, kIsAnothersNetwork));
+      continue;
+    }
+    if (removed.insert(path).second) {
+      TRY_VOID(change.remove(path, fmt::format("{} of an earlier installation removed", path)));
+    }
   }
   if (!plan.kubeconfig_name.empty()) {
     TRY_VOID(probe(Change::draft_of(in(place_.configurations, plan.kubeconfig_name))));
@@ -370,13 +408,18 @@ Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& te
   return fail(std::move(error));
 }
 
+void Installation::tell_of_further_kept(const std::string& path) const {
+  for (int number = 1; number <= kKeptMax; ++number) {
+    const std::string kept = kept_name(path, number);
+    const auto status = os::entry_status(kept);
+    if (status && *status) tell_(fmt::format("{} was kept as another's: left as it is", kept));
+  }
+}
+
 Result<void> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {
   const std::string path = in(place_.programs, name);
   const std::string kept = kept_name(path, 0);
-  for (int number = 1; number <= kKeptMax; ++number) {
-    TRY(const auto status, os::entry_status(kept_name(path, number)));
-    if (status) tell_(fmt::format("{} was kept as another's: left as it is", kept_name(path, number)));
-  }
+  tell_of_further_kept(path);
   TRY(const auto is, content_of(path, kProgramBytesMax));
   if (is && !is_recorded(record, Kind::program, name, digest_of(*is))) {
     tell_(fmt::format("{} was replaced by somebody since: left as it is", path));
@@ -394,29 +437,88 @@ Result<void> Installation::take_back_program(const InstallRecord& record, const 
   return {};
 }
 
+Result<void> Installation::take_back_kubeconfig(const std::string& name, bool dry_run) const {
+  const std::string path = in(place_.configurations, name);
+  TRY(const auto status, os::entry_status(path));
+  if (!status) return {};
+  if (status->type != os::FileStatus::Type::regular) {
+    tell_(fmt::format("{} is no file that was written here: left as it is", path));
+    return {};
+  }
+  if (!dry_run) TRY_VOID(os::remove_file_durably(path));
+  tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
+  return {};
+}
+
+Result<void> Installation::take_back_network(const InstallRecord& record, const std::string& name, bool dry_run) const {
+  const std::string path = in(place_.configurations, name);
+  const std::string kept = kept_name(path, 0);
+  tell_of_further_kept(path);
+  TRY(const auto is, os::entry_status(path));
+  if (is && !is_network_of_ours(record, place_.configurations, name)) {
+    tell_(fmt::format("{} {}", path, kIsAnothersNetwork));
+    return {};
+  }
+  TRY(const auto is_kept, os::entry_status(kept));
+  if (is_kept) {
+    const auto text = os::read_file(kept, kNetworkBytesMax);
+    if (text && !is_network_of_croft(*text)) {
+      if (!dry_run) TRY_VOID(os::rename_durably(kept, path));
+      tell_(fmt::format("{} {} what it was before", path, dry_run ? "would be" : "is again"));
+      return {};
+    }
+    tell_(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
+  }
+  if (!is) return {};
+  if (!dry_run) TRY_VOID(os::remove_file_durably(path));
+  tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
+  return {};
+}
+
 Result<void> Installation::take_back(bool dry_run) {
   TRY(const InstallRecord all, record());
   if (all.entries.empty()) {
     tell_(fmt::format("nothing of Croft is recorded in {}", record_path()));
     return {};
   }
-  std::set<std::string> done;
+  std::optional<Error> trouble;
+  const auto note = [&](const Result<void>& done) {
+    if (done) return;
+    if (trouble) {
+      trouble->message += "; " + done.error().message;
+    } else {
+      trouble = done.error().in("not all was taken back");
+    }
+  };
+  std::set<std::string> names;
   for (const Kind kind : {Kind::network, Kind::kubeconfig, Kind::program}) {
     for (const Entry& entry : all.entries) {
-      if (entry.kind != kind || !done.insert(fmt::format("{} {}", static_cast<int>(kind), entry.name)).second) continue;
-      if (kind == Kind::program) {
-        TRY_VOID(take_back_program(all, entry.name, dry_run));
+      if (entry.kind != kind || !names.insert(fmt::format("{} {}", static_cast<int>(kind), entry.name)).second)
         continue;
+      switch (kind) {
+        case Kind::network:
+          note(take_back_network(all, entry.name, dry_run));
+          break;
+        case Kind::kubeconfig:
+          note(take_back_kubeconfig(entry.name, dry_run));
+          break;
+        case Kind::program:
+          note(take_back_program(all, entry.name, dry_run));
+          break;
       }
-      const std::string path = in(place_.configurations, entry.name);
-      TRY(const auto status, os::entry_status(path));
-      if (!status) continue;
-      if (!dry_run) TRY_VOID(os::remove_file_durably(path));
-      tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
+    }
+    // With a network that is still there the runtime calls the plugin.
+    if (kind == Kind::network && trouble) {
+      trouble->message += "; the plugin and its kubeconfig are left, as the runtime may call it";
+      break;
     }
   }
+  if (!trouble && !dry_run) note(remove_drafts(all));
+  if (trouble) {
+    trouble->message += fmt::format("; {} is kept: mend that and run it again", record_path());
+    return fail(*std::move(trouble));
+  }
   if (dry_run) return {};
-  TRY_VOID(remove_drafts(all));
   return os::remove_file_durably(record_path());
 }
 

@@ -16,8 +16,8 @@
 // leaves the node as it was.
 namespace croft::edge {
 
-/// A plugin that was there before and is another's is kept under its name with this behind it; where that name is taken
-/// by something else, which is never overwritten, with `-1` to `-9` behind that.
+/// A plugin or a network configuration that was there before and is another's is kept under its name with this behind
+/// it; where that name is taken by something else, which is never overwritten, with `-1` to `-9` behind that.
 inline constexpr std::string_view kBeforeCroft = ".before-croft";
 /// Of one program.
 inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
@@ -69,9 +69,11 @@ class Installation {
   /// left as it is. Errors: of the files, of `probe`; one that names what could not be put back either.
   [[nodiscard]] Result<void> write(const InstallPlan& plan, const InstallTexts& texts, const InstallProbe& probe);
 
-  /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. A
-  /// program that somebody has replaced since is left; one that was there before comes back. Nothing was installed: a
-  /// success, which is told. With `dry_run` only tells.
+  /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. What
+  /// somebody has replaced since, by its digest, is left and told; what was there before comes back, but for a
+  /// configuration that calls Croft's plugin. Nothing was installed: a success, which is told. With `dry_run` only
+  /// tells. What can't be taken back stops nothing else, but for a configuration, with which all else is left; the
+  /// error comes last and names each, and the record is kept, so that it can be tried again.
   [[nodiscard]] Result<void> take_back(bool dry_run);
 
  private:
@@ -91,6 +93,10 @@ class Installation {
                                            Change& change) const;
   [[nodiscard]] Result<void> take_back_program(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
+  [[nodiscard]] Result<void> take_back_network(const wire::InstallRecord& record, const std::string& name,
+                                               bool dry_run) const;
+  [[nodiscard]] Result<void> take_back_kubeconfig(const std::string& name, bool dry_run) const;
+  void tell_of_further_kept(const std::string& path) const;
   [[nodiscard]] std::string record_path() const;
 
   InstallPlace place_;

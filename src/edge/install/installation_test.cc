@@ -203,6 +203,109 @@ TEST_F(InstallationTest, WhatSomebodyPutInItsPlaceStays) {
   EXPECT_THAT(told_, Contains(HasSubstr("left as it is")));
 }
 
+/// Of the name alone nobody knows whose it is: the digest says.
+TEST_F(InstallationTest, ANetworkThatSomebodyPutInItsPlaceStays) {
+  const std::string theirs = R"({"name": "mine"})";
+  const auto is_told = [&] {
+    EXPECT_EQ(read("net.d/10-croft.conflist"), theirs);
+    EXPECT_THAT(told_, Contains(testing::AllOf(HasSubstr("10-croft.conflist was replaced"), HasSubstr("remove it"))));
+    told_.clear();
+  };
+  ASSERT_TRUE(install(plan("v1")));
+  write("net.d/10-croft.conflist", theirs);
+  const auto refused = install(plan("v1", "20-croft.conflist"));
+  ASSERT_FALSE(refused) << "it would win";
+  EXPECT_THAT(refused.error().message, HasSubstr("10-croft.conflist"));
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist")));
+  is_told();
+  ASSERT_TRUE(installation_.take_back(false));
+  is_told();
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("10-croft.conflist"));
+}
+
+TEST_F(InstallationTest, ANetworkThatWasThereBeforeComesBack) {
+  const std::string theirs = R"({"name": "mine"})";
+  write("net.d/10-croft.conflist", theirs);
+  ASSERT_TRUE(install(plan("v1")));
+  EXPECT_EQ(read("net.d/10-croft.conflist") + read("net.d/10-croft.conflist.before-croft"), "{}" + theirs);
+  EXPECT_EQ(mode("net.d/10-croft.conflist.before-croft"), 0600U) << "it may have a secret";
+  EXPECT_THAT(told_, Contains(HasSubstr("was another's: kept as")));
+  ASSERT_TRUE(install(plan("v2"), "[]"));
+  write("net.d/10-croft.conflist", "a second one's");
+  ASSERT_TRUE(install(plan("v2"), "[]"));
+  EXPECT_EQ(read("net.d/10-croft.conflist.before-croft"), theirs) << "never overwritten";
+  EXPECT_EQ(read("net.d/10-croft.conflist.before-croft-1"), "a second one's");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("net.d/10-croft.conflist"), theirs);
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(),
+              testing::UnorderedElementsAre("10-croft.conflist", "10-croft.conflist.before-croft-1"));
+}
+
+/// One that was changed by hand would make the node ready with a plugin that is gone.
+TEST_F(InstallationTest, ANetworkThatCallsCroftDoesNotComeBack) {
+  write("net.d/10-croft.conflist", R"({"ipam": {"type": "croft-ipam"}})");
+  ASSERT_TRUE(install(plan("v1")));
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("net.d/10-croft.conflist"), "(not_found)");
+  EXPECT_THAT(told_, Contains(HasSubstr("10-croft.conflist.before-croft calls Croft's plugin")));
+}
+
+TEST_F(InstallationTest, WhatWasNeverWrittenIsNotTakenBack) {
+  const std::string network = scratch_.file("net.d/10-croft.conflist");
+  const auto stays = [&](std::filesystem::file_type type) {
+    EXPECT_FALSE(install(plan("v1")));
+    ASSERT_TRUE(installation_.take_back(false));
+    EXPECT_EQ(std::filesystem::symlink_status(network).type(), type);
+    // Also where an installation that was killed had written its record by then.
+    std::filesystem::rename(network, network + ".aside");
+    ASSERT_TRUE(install(plan("v1")));
+    std::filesystem::remove(network);
+    std::filesystem::rename(network + ".aside", network);
+    told_.clear();
+    ASSERT_TRUE(installation_.take_back(false));
+    EXPECT_EQ(std::filesystem::symlink_status(network).type(), type);
+    EXPECT_THAT(told_, Contains(HasSubstr("10-croft.conflist was replaced")));
+    std::filesystem::remove(network);
+  };
+  ASSERT_EQ(::mkfifo(network.c_str(), 0600), 0);
+  stays(std::filesystem::file_type::fifo);
+  std::filesystem::create_symlink("/dev/zero", network);
+  stays(std::filesystem::file_type::symlink);
+  write("net.d/10-croft.conflist", "");
+  std::filesystem::resize_file(network, std::uintmax_t{1} << 36);
+  stays(std::filesystem::file_type::regular);
+  write("bin/croft-ipam", "v1");
+  ASSERT_TRUE(install(plan("v1")));
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("bin/croft-ipam"), "v1") << "a package's";
+}
+
+TEST_F(InstallationTest, ALinkToNothingIsNamedAndStopsNothingElse) {
+  InstallPlan both = plan("v1");
+  both.programs.push_back({"host-local", "v1"});
+  const std::string link = scratch_.file("bin/croft-ipam");
+  std::filesystem::create_symlink("nowhere", link);
+  const auto named = [&](const Result<void>& done) {
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_THAT(done.error().message, HasSubstr(link + " is a symbolic link to nothing: remove it"));
+  };
+  named(install(both));
+  EXPECT_EQ(read("net.d/croft-install.record"), "(not_found)");
+  std::filesystem::remove(link);
+  ASSERT_TRUE(install(both));
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("nowhere", link);
+  const auto done = installation_.take_back(false);
+  named(done);
+  EXPECT_THAT(done.error().message, HasSubstr("not all was taken back"));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("croft-install.record"));
+  EXPECT_EQ(read("bin/host-local"), "(not_found)") << "the rest is gone";
+  std::filesystem::remove(link);
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+}
+
 TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   const auto refused = [&](const InstallPlan& wanted, ErrorCode code, const char* text) {
     const auto done = install(wanted);
