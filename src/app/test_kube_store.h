@@ -61,7 +61,7 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
                                                      std::span<const store::Write> writes,
                                                      const store::WriteToken& token, Deadline deadline) override {
     const store::Fault* fault = faults_.fault_of(++counts_.commit);
-    if (fault != nullptr && *fault != store::Fault::lose_reply) return fail(after(*fault));
+    if (fault != nullptr && !store::is_applied(*fault)) return fail(after(*fault));
     auto done = ForwardingStore::commit_as_of(as_of, writes, token, deadline);
     if (done && fault != nullptr) return fail(after(*fault));
     return done;
@@ -81,6 +81,7 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
       case store::Fault::lose_request:
         return {ErrorCode::unknown_outcome, "the reply was lost", {}};
       case store::Fault::conflict:
+      case store::Fault::repeat_request:
         return {ErrorCode::conflict, "somebody else wrote first", {}};
       case store::Fault::unavailable:
         return {ErrorCode::unavailable, "the API is away", {}};

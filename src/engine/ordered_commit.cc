@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "core/block/block_overlap.h"
+#include "core/block/draft.h"
 #include "core/service/range_bytes.h"
 #include "engine/commit_once.h"
 #include "engine/each_record.h"
@@ -257,6 +258,7 @@ class OrderedCommit {
       return {};
     }
     if (revision.error().code == ErrorCode::refused_by_configuration) note_if_done(key, std::move(before), token);
+    if (revision.error().code == ErrorCode::conflict && key.kind == Kind::block) contested_ = key;
     return fail(revision.error());
   }
 
@@ -490,8 +492,15 @@ class OrderedCommit {
   /// The last first. A block that others have changed since stays, and with it all that it needs.
   void take_back() {
     deadline_ = Deadline::after(context_.clock.now(), kTakeBackTime);
+    const auto contested = look_at_contested();
+    if (!contested) return;
     for (auto it = done_.rbegin(); it != done_.rend(); ++it) {
       if (stays(it->key.kind)) continue;
+      if (*contested) {
+        const Record& now = **contested;
+        if (it->key == now.key && it->revision != now.revision) return;
+        if (needs(std::get<core::Block>(now.value), *it)) continue;
+      }
       const auto undone = it->key.kind == Kind::block ? take_back_block(*it) : restore(*it);
       if (undone) continue;
       if (it->key.kind == Kind::block) return;
@@ -499,6 +508,36 @@ class OrderedCommit {
         recount(context_, it->key.name, written_blocks(), deadline_);
       }
     }
+  }
+
+  /// The block at which another's write was met, as it is now: ours may be in it all the same, when the request came
+  /// twice and another wrote in between. Absent: there is none. Error: nobody knows what it needs.
+  [[nodiscard]] Result<std::optional<Record>> look_at_contested() {
+    const bool needs_something = std::ranges::any_of(done_, [](const Done& d) { return may_be_needed(d.key.kind); });
+    if (!contested_ || !needs_something) return std::optional<Record>();
+    core::Missing wanted;
+    wanted.records.insert(*contested_);
+    wanted.to_keep = true;
+    TRY(const auto answer, context_.store.read(wanted, deadline_));
+    const auto& now = answer.records.front();
+    const Error* damage = now ? core::damage_of(now->value) : nullptr;
+    if (damage != nullptr) return fail(*damage);
+    return now;
+  }
+
+  [[nodiscard]] static bool may_be_needed(Kind kind) { return kind == Kind::handle || kind == Kind::affinity; }
+
+  /// Whether a block would be without a handle of one of its holders, or without its owner's row, if that were taken
+  /// back.
+  [[nodiscard]] bool needs(const core::Block& block, const Done& one) const {
+    if (one.key.kind == Kind::affinity) {
+      return claimed_.contains(one.key) && block.affinity && core::affinity_key(*block.affinity, block.cidr) == one.key;
+    }
+    if (one.key.kind != Kind::handle) return false;
+    const auto* before = value_in<core::Handle>(one.before);
+    const std::string name = block.cidr.to_string();
+    const bool counts = before != nullptr && before->blocks.contains(name);
+    return core::count_of_handle(block, one.key.name) > (counts ? before->blocks.at(name) : 0);
   }
 
   [[nodiscard]] Result<void> restore(const Done& one) {
@@ -570,6 +609,7 @@ class OrderedCommit {
   std::set<std::string> planned_;                ///< handles that the plan writes
   std::map<Key, std::optional<Record>> seen_;    ///< by look_once_more
   std::vector<Done> done_;
+  std::optional<Key> contested_;  ///< the block whose write was told as a conflict
   bool handles_are_exact_ = true;
   std::optional<Error> pool_trouble_;  ///< a new pool that could not be enabled
 };

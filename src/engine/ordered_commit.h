@@ -57,6 +57,10 @@ namespace croft::engine {
 /// What is taken back may have been seen meanwhile. Who answers with an address that is held already writes its block
 /// once more (assign.cc); a block that others have changed since stays.
 ///
+/// A conflict at a block may hide that the block was written and that another has written it since, when an
+/// intermediary repeats requests. So it is looked at before anything is taken back, and what it needs stays: the
+/// handles of whom it holds, its owner's row. Who plans again finds it. Where it can't be read, nothing is taken back.
+///
 /// Success: the blocks are written; step 4 was tried. The value says whether it left every handle of the plan as the
 /// plan has it. Errors: of commit_once; and that of the write which would have enabled a new pool, which is then there
 /// and disabled, marked as half made (core::Pool::being_made): who asks for it again completes it, and the message

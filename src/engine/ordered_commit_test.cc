@@ -220,8 +220,9 @@ TEST_F(OrderedCommit, ACrashAfterAnyWriteIsSafeAndTheOperationCanBeRepeated) {
 }
 
 TEST_F(OrderedCommit, AFailureIsTakenBackAtAnyWrite) {
-  for (const store::Fault fault : {store::Fault::conflict, store::Fault::unavailable, store::Fault::storage_full,
-                                   store::Fault::lose_reply, store::Fault::lose_request}) {
+  for (const store::Fault fault :
+       {store::Fault::conflict, store::Fault::unavailable, store::Fault::storage_full, store::Fault::lose_reply,
+        store::Fault::lose_request, store::Fault::repeat_request}) {
     for (const Case& c : cases()) {
       const auto good = result_of(c, kAtomic);
       for (std::uint64_t nth = 1;; ++nth) {
@@ -501,6 +502,82 @@ TEST(OrderedClaim, AnUnconfirmedBlockIsLookedAroundByWhoTakesFromIt) {
     world.put(core::affinity_key(oak, cidr), core::Affinity{oak, cidr, state, false});
     EXPECT_EQ(world.add("a", "oak").substr(0, 6), is_confirmed ? "10.79." : "10.80.");
   }
+}
+
+/// An intermediary repeats one write of a kind, and the answer to the second is told: it is done, and said to be a
+/// conflict. Another may have written in between.
+class ToldAsConflict final : public store::ForwardingStore {
+ public:
+  ToldAsConflict(store::Store& beneath, core::Kind kind, std::size_t nth, std::function<void(const core::Key&)> between)
+      : ForwardingStore(beneath), kind_(kind), nth_(nth), between_(std::move(between)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    auto done = beneath().commit_as_of(as_of, writes, token, deadline);
+    const core::Key& key = writes.front().key;
+    if (!done || key.kind != kind_ || ++seen_ != nth_) return done;
+    ++told;
+    if (between_) between_(key);
+    return fail(ErrorCode::conflict, "the second of both finds what the first has written");
+  }
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    if (told > 0 && !reads_after) return fail(ErrorCode::unavailable, "no server could be reached");
+    return beneath().read(wanted, deadline);
+  }
+  std::size_t told = 0;
+  bool reads_after = true;  ///< else nothing can be read from then on
+
+ private:
+  const core::Kind kind_;
+  const std::size_t nth_;
+  const std::function<void(const core::Key&)> between_;
+  std::size_t seen_ = 0;
+};
+
+/// Writes a block once more as it is, as somebody who took another address of it.
+void write_again(World& world, const core::Key& key) {
+  const auto record = world.store.get(key, Deadline{}).value();
+  if (!record || !std::holds_alternative<core::Block>(record->value)) return;
+  world.put(key, core::stamped(std::get<core::Block>(record->value)));
+}
+
+/// An address is eaten by none of these, and a DEL leaves none.
+TEST(OrderedCommitTwice, AnAddGetsOneAddressAndADelLeavesNone) {
+  for (const bool is_written_again : {false, true}) {
+    for (std::size_t nth = 1; nth <= 3; ++nth) {
+      SCOPED_TRACE(nth);
+      OrderedWorld world;
+      world.add("before");
+      ToldAsConflict proxy(world.store, core::Kind::block, nth, [&](const core::Key& key) {
+        if (is_written_again) write_again(world, key);
+      });
+      const Context context{proxy, world.clock, world.random};
+      const auto assigned = assign(context, OrderedWorld::both("c1"));
+      ASSERT_TRUE(assigned) << assigned.error().message;
+      ASSERT_EQ(proxy.told, 1U);
+      const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+      ASSERT_TRUE(held);
+      EXPECT_EQ(held->size(), 2U);
+      world.confirm_claims();
+      EXPECT_EQ(world.findings(), std::vector<std::string>());
+      EXPECT_EQ(world.del("c1"), 2U);
+      const auto text = world.register_text();
+      EXPECT_TRUE(std::ranges::none_of(text, [](const std::string& line) { return line.find("net.c1") != line.npos; }));
+    }
+  }
+}
+
+/// Whose block can't be looked at, nothing that it may need is taken back.
+TEST(OrderedCommitTwice, NothingIsTakenBackThatABlockMayNeedWhichCanNotBeRead) {
+  OrderedWorld world;
+  world.add("before");
+  ToldAsConflict proxy(world.store, core::Kind::block, 1, nullptr);
+  proxy.reads_after = false;
+  const auto assigned = assign({proxy, world.clock, world.random}, World::request("c1"));
+  ASSERT_FALSE(assigned);
+  ASSERT_EQ(proxy.told, 1U);
+  EXPECT_TRUE(world.store.get(core::handle_key("net.c1"), Deadline{}).value());
+  EXPECT_EQ(world.del("c1"), 1U);
 }
 
 /// A policy of an API takes what cools out of blocks; the store says so once

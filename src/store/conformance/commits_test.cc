@@ -70,24 +70,26 @@ TEST_P(StoreConformance, ACommitOfSeveralIsAllOrNothing) {
 
 TEST_P(StoreConformance, ACommitGivesOneRevisionAndItsTokenToAll) {
   if (!store_->capabilities().atomic_commit) GTEST_SKIP() << "the backend writes one record at a time";
-  const auto revision = commit({put("a", 1), put("b", 2)}).value();
+  const WriteToken token = next_token();
+  const auto revision = store_->commit(std::vector{put("a", 1), put("b", 2)}, token, soon()).value();
   for (const char* name : {"a", "b"}) {
     const auto record = store_->get(mark_key(name), soon()).value();
     EXPECT_EQ(record->revision, revision);
-    EXPECT_EQ(record->token, sample_token(1));
+    EXPECT_EQ(record->token, token);
   }
 }
 
 TEST_P(StoreConformance, AnOnlyCheckHoldsTheCommitToItsConditionAndChangesNothing) {
   if (!store_->capabilities().atomic_commit) GTEST_SKIP() << "the backend writes one record at a time";
-  const auto revision = commit({put("guard", 1)}).value();
+  const WriteToken token = next_token();
+  const auto revision = store_->commit(std::vector{put("guard", 1)}, token, soon()).value();
   Write check = remove("guard", Condition::if_revision(revision));
   check.only_check = true;
   ASSERT_TRUE(store_->commit(std::vector{check, put("a", 1)}, sample_token(2), soon()));
   const auto guard = store_->get(mark_key("guard"), soon()).value();
   ASSERT_TRUE(guard.has_value());
   EXPECT_EQ(guard->revision, revision);
-  EXPECT_EQ(guard->token, sample_token(1));
+  EXPECT_EQ(guard->token, token);
   ASSERT_TRUE(commit({put("guard", 2)}));
   EXPECT_EQ(code_of(commit({check, put("a", 2)})), ErrorCode::conflict);
   EXPECT_EQ(read("a"), 1U);

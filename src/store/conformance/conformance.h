@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,11 +60,17 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
     return {mark_key(name), std::nullopt, condition};
   }
 
+  /// Each commit has a token of its own, from whatever thread: a store may know a commit by it.
+  [[nodiscard]] static WriteToken next_token() {
+    static std::atomic<std::uint64_t> last{1'000};
+    return sample_token(++last);
+  }
+
   [[nodiscard]] Result<Revision> commit(std::vector<Write> writes) const {
     return commit_to(*store_, std::move(writes));
   }
   [[nodiscard]] Result<Revision> commit_to(Store& store, std::vector<Write> writes) const {
-    return store.commit(writes, sample_token(1), soon());
+    return store.commit(writes, next_token(), soon());
   }
 
   /// All of them, in one commit where the store can.

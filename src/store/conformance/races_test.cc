@@ -16,7 +16,7 @@ void StoreConformance::increment(Store& store, const std::string& name) const {
     ASSERT_TRUE(record) << record.error().message;
     const std::uint64_t n = *record ? std::get<core::HighWaterMark>((*record)->value).sequence_number.value : 0;
     const Condition condition = *record ? Condition::if_revision((*record)->revision) : Condition::if_absent();
-    const auto committed = store.commit(std::vector{put(name, n + 1, condition)}, sample_token(n), soon());
+    const auto committed = store.commit(std::vector{put(name, n + 1, condition)}, next_token(), soon());
     if (committed) return;
     ASSERT_EQ(committed.error().code, ErrorCode::conflict) << committed.error().message;
   }
@@ -68,7 +68,7 @@ TEST_P(StoreConformance, OnlyOneOfManyCreatesARecord) {
     threads.emplace_back([&, t] {
       Store& store = t % 2 == 0 ? *store_ : *other;
       for (int i = 0; i < kRounds; ++i) {
-        if (create_if_absent(store, mark_key(std::to_string(i)), mark(1), sample_token(1), soon())) ++winners;
+        if (create_if_absent(store, mark_key(std::to_string(i)), mark(1), next_token(), soon())) ++winners;
       }
     });
   }
@@ -171,7 +171,13 @@ TEST_P(StoreConformance, ALostReplyIsResolvedByTheToken) {
     EXPECT_EQ(after->token == token, applied);
     EXPECT_EQ(store_->fate_of(writes, token, soon()).value(), applied ? Fate::applied : Fate::may_still_come);
     const auto again = store_->commit(writes, token, soon());
-    EXPECT_EQ(again.has_value(), !applied) << "at most one of the two attempts can win";
+    if (applied && again) {
+      EXPECT_EQ(*again, after->revision) << "known by its token";
+    } else {
+      EXPECT_EQ(again.has_value(), !applied) << "at most one of the two attempts can win";
+    }
+    const auto kept = store_->get(mark_key("a"), soon()).value();
+    EXPECT_TRUE(!applied || kept->revision == after->revision) << "written a second time";
     EXPECT_EQ(read("a"), 2U);
   }
 }

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -479,6 +480,10 @@ class FakeApi : public Api {
     answer.connection = connection;
     const Lost lost = request.is_read() ? Lost::nothing : next_write.exchange(Lost::nothing);
     if (lost == Lost::request) return unknown();
+    if (repeats && !request.is_read()) {
+      static_cast<void>(cluster_->serve(request.method, request.path, request.body));
+      if (const auto call = std::exchange(between, nullptr)) call();
+    }
     const auto reply = cluster_->serve(request.method, request.path, request.body);
     if (lost == Lost::reply) return unknown();
     answer.http_status = reply.code;
@@ -511,6 +516,10 @@ class FakeApi : public Api {
   enum class Lost { nothing, request, reply };
   std::atomic<Lost> next_write = Lost::nothing;  ///< what becomes of the next write, whose outcome is unknown then
   std::atomic<std::uint64_t> calls = 0;
+  /// As a proxy does that repeats idempotent requests: the server gets every write twice, and its second answer is
+  /// given.
+  std::atomic<bool> repeats = false;
+  std::function<void()> between;  ///< called once, after the first of both; for one thread
 
  private:
   [[nodiscard]] static ErrorCode code_of(const wire::kube::ApiStatus& status) {

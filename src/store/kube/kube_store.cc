@@ -166,7 +166,7 @@ class KubeStore final : public Store, public Sealable {
       }
       const auto answers = objects->api().call_all(requests, deadline);
       for (std::size_t k = 0; k < asked.size(); ++k) {
-        auto settled = objects->settled_by(writes[asked[k]], answers[k]);
+        auto settled = objects->settled_by(writes[asked[k]], token, answers[k], deadline);
         if (settled) {
           outcomes[asked[k]] = *std::move(settled);
         } else {

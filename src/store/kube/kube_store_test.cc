@@ -168,6 +168,162 @@ TEST(KubeStore, WhatWasReadBeforeAnApiWasPutBackIsNotWrittenByWhoRemembersNothin
   }
 }
 
+/// A client behind a proxy that sends what it is sent twice.
+class Repeated : public testing::Test {
+ protected:
+  Repeated() {
+    ours_ = backend_.open([&](std::unique_ptr<kube::Api> api) {
+      proxy_ = dynamic_cast<kube::FakeApi*>(api.get());
+      return api;
+    });
+    others_ = backend_.open();
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
+  [[nodiscard]] Result<Revision> write(Store& store, const Key& key, std::optional<core::Value> value,
+                                       Condition condition, std::uint8_t token) {
+    const Write one{key, std::move(value), condition};
+    return store.commit({&one, 1}, WriteToken{{token}}, soon());
+  }
+  [[nodiscard]] std::optional<Record> now(const Key& key) { return others_->get(key, soon()).value(); }
+
+  os::SystemClock clock_;
+  KubeBackend<ApiGroup::crd_v1> backend_;
+  kube::FakeApi* proxy_ = nullptr;
+  std::unique_ptr<Store> ours_, others_;
+  const Key key_ = core::pool_set_key();
+};
+
+TEST_F(Repeated, WritesAreDoneWithTheRevisionOfTheFirst) {
+  proxy_->repeats = true;
+  const auto made = write(*ours_, key_, core::PoolSet{1}, Condition::if_absent(), 1);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(now(key_)->revision, *made);
+  const auto changed = write(*ours_, key_, core::PoolSet{2}, Condition::if_revision(*made), 2);
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ(now(key_)->revision, *changed);
+  EXPECT_EQ(now(key_)->value, core::Value(core::PoolSet{2}));
+  const auto over = write(*ours_, key_, core::PoolSet{3}, Condition::always(), 3);
+  ASSERT_TRUE(over) << over.error().message;
+  EXPECT_EQ(now(key_)->revision, *over);
+  // Of what is gone nobody can tell who deleted it, and the engine asks.
+  const auto gone = write(*ours_, key_, std::nullopt, Condition::if_revision(*over), 4);
+  EXPECT_TRUE(gone || gone.error().code == ErrorCode::conflict);
+  EXPECT_EQ(now(key_), std::nullopt);
+}
+
+TEST_F(Repeated, WritesThatGoTogetherAreDone) {
+  proxy_->repeats = true;
+  const auto handle = [](const std::string& id, std::uint32_t count) {
+    return core::Handle{id, {{"10.0.0.0/26", count}}, false, {}};
+  };
+  const auto was = write(*others_, core::handle_key("net.a"), handle("net.a", 1), Condition::if_absent(), 1);
+  ASSERT_TRUE(was);
+  ASSERT_TRUE(write(*others_, core::handle_key("net.c"), handle("net.c", 1), Condition::if_absent(), 1));
+  const std::vector<Write> writes{
+      {core::handle_key("net.a"), handle("net.a", 2), Condition::if_revision(*was)},
+      {core::handle_key("net.b"), handle("net.b", 1), Condition::if_absent()},
+      {core::handle_key("net.c"), handle("net.c", 2), Condition::if_revision(*was)},  // another's
+  };
+  const auto outcomes = ours_->commit_each(std::nullopt, writes, WriteToken{{2}}, soon());
+  ASSERT_EQ(outcomes.size(), 3U);
+  for (const std::size_t i : {0U, 1U}) {
+    ASSERT_TRUE(outcomes[i]) << outcomes[i].error().message;
+    EXPECT_EQ(now(writes[i].key)->revision, *outcomes[i]);
+    EXPECT_EQ(now(writes[i].key)->value, *writes[i].value);
+  }
+  ASSERT_FALSE(outcomes[2]);
+  EXPECT_EQ(outcomes[2].error().code, ErrorCode::conflict);
+}
+
+/// Nobody but a look at what is there can tell whether ours is in it.
+TEST_F(Repeated, WritesThatAnotherHasWrittenOverAreConflicts) {
+  proxy_->repeats = true;
+  const auto overwrite = [&] {
+    ASSERT_TRUE(write(*others_, key_, core::PoolSet{9}, Condition::if_revision(now(key_)->revision), 9));
+  };
+  proxy_->between = overwrite;
+  const auto made = write(*ours_, key_, core::PoolSet{1}, Condition::if_absent(), 1);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::conflict);
+  const auto read = ours_->get(key_, soon()).value();
+  ASSERT_TRUE(read);
+  proxy_->between = overwrite;
+  const auto changed = write(*ours_, key_, core::PoolSet{2}, Condition::if_revision(read->revision), 2);
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().code, ErrorCode::conflict);
+  EXPECT_EQ(now(key_)->value, core::Value(core::PoolSet{9}));
+}
+
+/// A foreign writer keeps annotations that it does not know: the token is ours, and what is there is not.
+TEST_F(Repeated, WritesThatAForeignWriterHasChangedAreConflicts) {
+  const auto cidr = net::Prefix::parse("10.1.2.0/30").value();
+  const core::Block empty = core::new_block(cidr, std::nullopt, clock_.now(), {});
+  proxy_->repeats = true;
+  proxy_->between = [&] {
+    backend_.cluster().edit("/apis/crd.projectcalico.org/v1/ipamblocks/10-1-2-0-30",
+                            [](auto& object) { object["spec"]["affinity"] = "host:oak"; });
+  };
+  const auto made = write(*ours_, core::block_key(cidr), empty, Condition::if_absent(), 1);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::conflict);
+  const auto read = now(core::block_key(cidr));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->token, WriteToken{{1}}) << "or this test says nothing";
+}
+
+/// Two requests more than a write that is done at once: one of them is the proxy's.
+TEST_F(Repeated, WritesCostOneLookMore) {
+  const auto made = write(*ours_, key_, core::PoolSet{1}, Condition::if_absent(), 1);
+  ASSERT_TRUE(made);
+  std::uint64_t before = proxy_->calls;
+  const auto changed = write(*ours_, key_, core::PoolSet{2}, Condition::if_revision(*made), 2);
+  ASSERT_TRUE(changed);
+  const std::uint64_t good = proxy_->calls - before;
+  proxy_->repeats = true;
+  before = proxy_->calls;
+  ASSERT_TRUE(write(*ours_, key_, core::PoolSet{3}, Condition::if_revision(*changed), 3));
+  EXPECT_EQ(proxy_->calls - before, good + 1);
+  before = proxy_->calls;
+  EXPECT_FALSE(write(*ours_, key_, core::PoolSet{4}, Condition::if_revision(*made), 4)) << "another's";
+  EXPECT_LE(proxy_->calls - before, good + 2);
+}
+
+/// Else what is written would be taken back in parts.
+TEST_F(Repeated, WritesWhoseObjectCanNotBeReadHaveAnUnknownOutcome) {
+  class NoReads final : public kube::Api {
+   public:
+    NoReads(std::unique_ptr<kube::Api> api, std::atomic<bool>& refuses) : api_(std::move(api)), refuses_(refuses) {}
+    [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+      if (!refuses_ || !request.is_read()) return api_->call(request, deadline);
+      kube::Answer answer;
+      answer.error = {ErrorCode::unavailable, "no server could be reached", {}};
+      return answer;
+    }
+    [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+
+   private:
+    const std::unique_ptr<kube::Api> api_;
+    std::atomic<bool>& refuses_;
+  };
+  std::atomic<bool> refuses = false;
+  const auto ours = backend_.open([&](std::unique_ptr<kube::Api> api) {
+    dynamic_cast<kube::FakeApi*>(api.get())->repeats = true;
+    return std::make_unique<NoReads>(std::move(api), refuses);
+  });
+  const Key handle = core::handle_key("net.a");
+  const core::Handle one{"net.a", {{"10.0.0.0/26", 1}}, false, {}}, two{"net.a", {{"10.0.0.0/26", 2}}, false, {}};
+  const auto made = write(*ours, handle, one, Condition::if_absent(), 1);
+  ASSERT_TRUE(made);
+  refuses = true;
+  const auto changed = write(*ours, handle, two, Condition::if_revision(*made), 2);
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().code, ErrorCode::unknown_outcome) << changed.error().message;
+  const auto another = write(*ours, core::handle_key("net.b"), core::Handle{"net.b", {{"10.0.0.0/26", 1}}, false, {}},
+                             Condition::if_absent(), 3);
+  ASSERT_FALSE(another);
+  EXPECT_EQ(another.error().code, ErrorCode::unknown_outcome) << another.error().message;
+}
+
 constexpr const char* kBlockPath = "/apis/crd.projectcalico.org/v1/ipamblocks/10-1-2-0-30";
 
 /// A block with the mark of deletion, in an API.
@@ -243,6 +399,39 @@ TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
   ASSERT_TRUE(read && *read);
   EXPECT_TRUE(std::holds_alternative<core::Damaged>((*read)->value));
   EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
+}
+
+/// The mark is a write as any other; what is left of the object after it is another's matter.
+TEST_F(MarkedBlock, OfARequestThatCameTwiceIsDone) {
+  const Write made{core::block_key(cidr_), empty_, Condition::if_absent()};
+  kube::FakeApi* proxy = nullptr;
+  const auto store = backend_.open([&](std::unique_ptr<kube::Api> api) {
+    proxy = dynamic_cast<kube::FakeApi*>(api.get());
+    return api;
+  });
+  for (const bool is_kept : {true, false}) {
+    proxy->repeats = false;
+    ASSERT_TRUE(store->commit({&made, 1}, WriteToken{{1}}, soon()));
+    backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
+    const auto read = store->get(core::block_key(cidr_), soon()).value();
+    ASSERT_TRUE(read);
+    proxy->repeats = true;
+    if (!is_kept) {
+      proxy->between = [&] {
+        backend_.cluster().edit(kBlockPath, [](auto& object) {
+          object["metadata"]["finalizers"] = nlohmann::json::array();
+          object["metadata"]["annotations"].erase("ipam.croft.dev/write-token");
+        });
+      };
+    }
+    const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
+    const auto removed = store->commit({&removal, 1}, WriteToken{{2}}, soon());
+    EXPECT_EQ(removed.has_value(), is_kept);
+    EXPECT_TRUE(removed || removed.error().code == ErrorCode::conflict);
+    EXPECT_EQ(store->get(core::block_key(cidr_), soon()).value(), std::nullopt);
+    backend_.cluster().edit(kBlockPath,
+                            [](auto& object) { object["metadata"]["finalizers"] = nlohmann::json::array(); });
+  }
 }
 
 TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {

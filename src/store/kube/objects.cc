@@ -193,6 +193,11 @@ Result<bool> Objects::is_as_seen(const Key& key, Revision revision, Deadline dea
 
 namespace {
 
+/// The condition does not hold, as far as the API can tell.
+[[nodiscard]] bool is_conflict(const Answer& answer) {
+  return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict;
+}
+
 /// The write was not sent: what it rests on came over another connection.
 [[nodiscard]] bool is_of_another_connection(const Answer& answer) {
   return answer.outcome == Outcome::not_done && answer.error.code == ErrorCode::conflict;
@@ -586,6 +591,27 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
   return revision;
 }
 
+Result<std::optional<Objects::Found>> Objects::look_whose(const Key& key, Deadline deadline) {
+  auto found = look(key, deadline);
+  if (found) return found;
+  return fail(ErrorCode::unknown_outcome,
+              fmt::format("{} {} is another than was read, and whether that is what was just written is not known: {}",
+                          core::name_of(key.kind), key.name, found.error().message));
+}
+
+bool Objects::is_of(const Found& found, const Value* value, const WriteToken& token) {
+  const Record& record = found.stored.record;
+  if (token == WriteToken() || record.token != token) return false;
+  // A foreign writer may have changed it since and kept the annotations.
+  if (value == nullptr) return true;
+  return must_be_kept(record.key.kind) ? is_kept(*value, record.value) : record.value.index() == value->index();
+}
+
+Result<Revision> Objects::done_as(const Found& found) {
+  note(found.stored.record.revision);
+  return found.stored.record.revision;
+}
+
 Result<Revision> Objects::create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));
   TRY(const std::string path, path_of(*form, key.kind));
@@ -597,9 +623,9 @@ Result<Revision> Objects::create(const Key& key, const Value& value, const Write
     const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
     if (!is_there) return fail(error_of(answer, key.kind, key.name));
     // What is there may be marked as deleted, and only wait for somebody to finish that.
-    TRY(const auto found, look(key, deadline));
+    TRY(const auto found, look_whose(key, deadline));
     if (!found) continue;
-    if (!found->stored.is_deleted) return fail(conflict_on(key));
+    if (!found->stored.is_deleted) return is_of(*found, &value, token) ? done_as(*found) : fail(conflict_on(key));
     finish_deletion(key, found->stored.basis, deadline);
   }
   return fail(conflict_on(key));
@@ -618,7 +644,8 @@ Result<Request> Objects::update_of(const Key& key, const Value& value, Revision 
   return request;
 }
 
-Result<Revision> Objects::updated(const Key& key, const Value& value, Revision before, const Answer& answer) {
+Result<Revision> Objects::updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
+                                  const Answer& answer, Deadline deadline) {
   TRY(const Form* form, form_of(key.kind));
   if (answer.outcome == Outcome::done) {
     // Every write has a token of its own, so the API never finds that nothing changes. This one is our request again.
@@ -631,10 +658,11 @@ Result<Revision> Objects::updated(const Key& key, const Value& value, Revision b
     }
     return written(*form, key, &value, answer);
   }
-  if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
-    return fail(conflict_on(key));
-  }
-  return fail(error_of(answer, key.kind, key.name));
+  if (is_absent(answer)) return fail(conflict_on(key));
+  if (!is_conflict(answer)) return fail(error_of(answer, key.kind, key.name));
+  TRY(const auto found, look_whose(key, deadline));
+  const bool is_own = found && !found->stored.is_deleted && is_of(*found, &value, token);
+  return is_own ? done_as(*found) : fail(conflict_on(key));
 }
 
 Result<Revision> Objects::update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
@@ -642,7 +670,7 @@ Result<Revision> Objects::update(const Key& key, const Value& value, Revision re
   for (int tries = 0; tries < kConnectionTries; ++tries) {
     TRY(const Request request, update_of(key, value, revision, token));
     const Answer answer = api_.call(request, deadline);
-    if (!is_of_another_connection(answer)) return updated(key, value, revision, answer);
+    if (!is_of_another_connection(answer)) return updated(key, value, revision, token, answer, deadline);
     TRY(const bool is_same, is_as_seen(key, revision, deadline));
     if (!is_same) break;
   }
@@ -666,9 +694,8 @@ Result<std::optional<Request>> Objects::removal_of(const Key& key, Revision revi
 
 Result<Revision> Objects::removed(const Key& key, Revision revision, const Answer& answer) const {
   if (answer.outcome == Outcome::done) return Revision(revision.value + 1);
-  if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
-    return fail(conflict_on(key));
-  }
+  // What is gone says nobody's token; who wanted it gone has what he wants (engine/ordered_commit.cc).
+  if (is_absent(answer) || is_conflict(answer)) return fail(conflict_on(key));
   return fail(error_of(answer, key.kind, key.name));
 }
 
@@ -688,10 +715,11 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
   return std::optional(std::move(request));
 }
 
-std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Answer& answer) {
+std::optional<Result<Revision>> Objects::settled_by(const Write& write, const WriteToken& token, const Answer& answer,
+                                                    Deadline deadline) {
   if (is_of_another_connection(answer)) return std::nullopt;
   if (write.condition.kind == Condition::Kind::revision) {
-    return write.value ? updated(write.key, *write.value, write.condition.revision, answer)
+    return write.value ? updated(write.key, *write.value, write.condition.revision, token, answer, deadline)
                        : removed(write.key, write.condition.revision, answer);
   }
   const bool is_there = answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
@@ -718,13 +746,16 @@ Result<Revision> Objects::remove(const Key& key, Revision revision, const WriteT
   if (!found || found->stored.is_deleted || found->stored.record.revision != revision) return fail(conflict_on(key));
   TRY(std::string body, form->marked_deleted(key.kind, found->object.value, token));
   const Answer answer = api_.call(request_of(Request::Method::put, path, std::move(body)), deadline);
-  if (answer.outcome != Outcome::done) {
-    if (is_absent(answer) || (answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict)) {
-      return fail(conflict_on(key));
-    }
-    return fail(error_of(answer, key.kind, key.name));
+  Revision marked;
+  if (is_conflict(answer)) {
+    TRY(const auto now, look_whose(key, deadline));
+    if (!now || !now->stored.is_deleted || !is_of(*now, nullptr, token)) return fail(conflict_on(key));
+    TRY(marked, done_as(*now));
+  } else if (answer.outcome == Outcome::done) {
+    TRY(marked, written(*form, key, nullptr, answer));
+  } else {
+    return fail(is_absent(answer) ? conflict_on(key) : error_of(answer, key.kind, key.name));
   }
-  TRY(const Revision marked, written(*form, key, nullptr, answer));
   finish_deletion(key, {found->stored.basis.uid, resource_version_of(marked)}, deadline);
   return marked;
 }

@@ -75,7 +75,10 @@ class Objects {
 
   // Single writes. Those of a revision go over the connection over which that was read, or after a look that it still
   // is what was read. Errors, beside those of every call: conflict, naming the key, when what is there is another
-  // object than the condition says; unknown_outcome.
+  // object than the condition says; unknown_outcome. That it is another is believed of no answer alone: an intermediary
+  // may send a request twice, and the second is refused for what the first did. What is there is read once more, and is
+  // done if it has this write's token (docs/reference/reliability.md#unknown-outcomes). With a conflict the write may
+  // still be in it, under what another has written since; and of an object that is gone nobody can tell who deleted it.
 
   [[nodiscard]] Result<Revision> create(const Key& key, const Value& value, const WriteToken& token, Deadline deadline);
   [[nodiscard]] Result<Revision> update(const Key& key, const Value& value, Revision revision, const WriteToken& token,
@@ -86,7 +89,8 @@ class Objects {
   /// several writes together. Error: as of the write.
   [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
   /// What the answer to that says of the write; nothing when the write is to be made as if it had not been asked.
-  [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const Answer& answer);
+  [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const WriteToken& token,
+                                                           const Answer& answer, Deadline deadline);
   /// The second half of the deletion of an object with a mark; who writes in its place, or
   /// opened the store to write, helps. What fails is left to the next.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
@@ -147,7 +151,13 @@ class Objects {
   [[nodiscard]] Result<Revision> written(const Form& form, const Key& key, const Value* value, const Answer& answer);
   [[nodiscard]] Result<Request> update_of(const Key& key, const Value& value, Revision revision,
                                           const WriteToken& token) const;
-  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, Revision before, const Answer& answer);
+  [[nodiscard]] Result<Revision> updated(const Key& key, const Value& value, Revision before, const WriteToken& token,
+                                         const Answer& answer, Deadline deadline);
+  /// What is there after an answer that it is another. Error: unknown_outcome, when that can't be read.
+  [[nodiscard]] Result<std::optional<Found>> look_whose(const Key& key, Deadline deadline);
+  /// Whether the write of this token made it what it is. No write is known by a token of zeros.
+  [[nodiscard]] static bool is_of(const Found& found, const Value* value, const WriteToken& token);
+  [[nodiscard]] Result<Revision> done_as(const Found& found);
   /// Nothing where the mark comes first.
   [[nodiscard]] Result<std::optional<Request>> removal_of(const Key& key, Revision revision) const;
   [[nodiscard]] Result<Revision> removed(const Key& key, Revision revision, const Answer& answer) const;

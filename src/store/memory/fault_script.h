@@ -7,12 +7,16 @@ namespace croft::store {
 
 /// What goes wrong with one commit.
 enum class Fault : std::uint8_t {
-  lose_reply,    ///< applied, but the caller gets unknown_outcome
-  lose_request,  ///< not applied, and the caller gets unknown_outcome
-  conflict,      ///< not applied, conflict: somebody else wrote first
-  unavailable,   ///< not applied, unavailable
-  storage_full,  ///< not applied, storage_full
+  lose_reply,      ///< applied, but the caller gets unknown_outcome
+  lose_request,    ///< not applied, and the caller gets unknown_outcome
+  conflict,        ///< not applied, conflict: somebody else wrote first
+  unavailable,     ///< not applied, unavailable
+  storage_full,    ///< not applied, storage_full
+  repeat_request,  ///< applied, and done a second time by an intermediary, which gives that answer: conflict
 };
+[[nodiscard]] constexpr bool is_applied(Fault fault) {
+  return fault == Fault::lose_reply || fault == Fault::repeat_request;
+}
 
 /// Which commits of a store go wrong and how. Commits are counted from 1 at the construction of the store.
 class FaultScript {

@@ -32,6 +32,7 @@ Error after_fault(Fault fault) {
     case Fault::lose_request:
       return {ErrorCode::unknown_outcome, "scripted: the reply was lost", {}};
     case Fault::conflict:
+    case Fault::repeat_request:
       return {ErrorCode::conflict, "scripted: somebody else wrote first", {}};
     case Fault::unavailable:
       return {ErrorCode::unavailable, "scripted: the store is away", {}};
@@ -314,7 +315,7 @@ Result<Revision> MemoryStore::commit_as_of(std::optional<Revision>, std::span<co
     return fail(ErrorCode::invalid_argument, "this store commits one write at a time");
   }
   const std::optional<Fault> fault = next_fault();
-  if (fault && *fault != Fault::lose_reply) return fail(after_fault(*fault));
+  if (fault && !is_applied(*fault)) return fail(after_fault(*fault));
   std::string worker;
   {
     const std::lock_guard lock(mutex_);
@@ -335,7 +336,7 @@ Result<std::optional<StoredSeal>> MemoryStore::seal(Deadline) { return data_->se
 
 Result<void> MemoryStore::change_seal(const std::optional<StoredSeal>& there, const std::optional<core::Seal>& seal) {
   const std::optional<Fault> fault = next_fault();
-  if (fault && *fault != Fault::lose_reply) return fail(after_fault(*fault));
+  if (fault && !is_applied(*fault)) return fail(after_fault(*fault));
   auto changed = data_->change_seal(there, seal);
   if (fault) return fail(after_fault(*fault));
   return changed;
