@@ -25,7 +25,7 @@ RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" /
 def in_older_definitions(world, kube):
     """An API that keeps no affinityClaimTime: the move ends all the same."""
     etcd, target = Etcd(world), f"kube:{write_kubeconfig(world, kube)}"
-    world.croft(etcd.store, "pool", "create", "p", "--cidr", "10.60.0.0/24", "--gateway", "none", "--cooldown-seconds", "3600")
+    world.croft(etcd.store, "pool", "create", "p", "--cidr", "10.60.0.0/24", "--gateway", "none", "--cooldown-seconds", "1200")
     node = Node(world, etcd.store, "oak", lambda c: f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={c};K8S_POD_UID=u{c}")
     told = {c: node.add(c)[0].split("/")[0] for c in ("a", "b", "c")}
     node.delete("b")  # its address rests

@@ -223,7 +223,7 @@ def calico(world, etcd):
     file.write_text(old)
 
     def command(*more):
-        return [world.bin / "croft", "--store", etcd.store, "migrate", "calico", "--conflist", file, *more]
+        return [world.bin / "croft", "--store", etcd.store, "migrate", "calico", "--conflist", file, "--cni-bin-dir", world.bin, *more]
 
     def migrate(*more, code=0):
         done = run(*command(*more), check=False)
@@ -253,7 +253,7 @@ def calico(world, etcd):
     switched = file.read_text()
     text = migrate("--apply")
     expect("nothing to switch" in text, text)
-    expect_equal((file.read_text(), there()), (switched, sorted([file.name, kept.name])), "once more: nothing changed")
+    expect_equal((file.read_text(), there()), (switched, sorted([file.name, kept.name, file.name + ".switched-to-croft"])), "once more: nothing changed")
     # The plugin works by what was written.
     node = Node(world, etcd.store, "node-a")
     node.ipam = {**now["plugins"][0]["ipam"], "nodename": "node-a", "log_file_path": str(world.directory / "ipam.log")}

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "engine/register.h"
 
 namespace croft::engine {
@@ -15,8 +13,7 @@ Result<void> wait_for_first_answer(const Context& context) {
   if (there) return {};
   const ErrorCode code = there.error().code;
   if (code != ErrorCode::deadline_exceeded && code != ErrorCode::unavailable) return {};
-  return fail(there.error().in(
-      fmt::format("the store did not answer within {} s", std::chrono::floor<std::chrono::seconds>(limit).count())));
+  return fail(there.error().in("the store does not answer"));
 }
 
 Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,

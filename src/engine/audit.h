@@ -27,7 +27,7 @@ struct AuditReport : core::audit::Report {
 inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 
 /// Whether the store answers anything at all; whatever else is wrong with it is for the one who reads it to find.
-/// Errors: unavailable and deadline_exceeded of the store, saying for how long it was waited for.
+/// Errors: unavailable and deadline_exceeded of the store.
 [[nodiscard]] Result<void> wait_for_first_answer(const Context& context);
 
 /// Reads the whole register once, without any lock, and reports what contradicts itself (core::audit::audit_register).

@@ -200,7 +200,7 @@ TEST_F(AuditTest, WaitsForAStoreThatSaysNothingNoLongerThanForItsFirstWord) {
     const auto heard = wait_for_first_answer({silent, clock, random, std::chrono::minutes(10)});
     ASSERT_FALSE(heard);
     EXPECT_EQ(heard.error().code, code);
-    EXPECT_THAT(heard.error().message, testing::HasSubstr("did not answer within 30 s"));
+    EXPECT_THAT(heard.error().message, testing::HasSubstr("the store does not answer"));
     EXPECT_EQ(silent.asked_until.at_since_boot, clock.now().since_boot + kFirstAnswerMax);
   }
   // What is wrong otherwise, the look at the register says.

@@ -180,7 +180,9 @@ class Install {
       return fail(ErrorCode::invalid_argument,
                   "--main-plugin with --no-conflist: no configuration is written that would name it; give one of both");
     }
-    if (!options_.no_network) TRY(options_.network.main, main_plugin(options_.main));
+    if (!options_.no_network) {
+      TRY(options_.network.main, main_plugin(options_.main));
+    }
     if (!wire::is_install_name(options_.network_file) || !wire::cni::is_network_file(options_.network_file)) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("--conflist-name {}: give a plain name that ends with .conflist",
