@@ -71,7 +71,8 @@ TEST_F(VpcBoardTest, FindsPeersOfTheSubnetTheRichestFirst) {
   make_stock("node-c", "subnet-1", 9, "normal");
   make_stock("node-d", "subnet-2", 20, "normal");
   make_stock("node-e", "subnet-1", 0, "dry");
-  cluster_->make(kStocks + "/nonsense", {{"metadata", {{"name", "nonsense"}, {"namespace", "kube-system"}}}, {"spec", 7}});
+  cluster_->make(kStocks + "/nonsense",
+                 {{"metadata", {{"name", "nonsense"}, {"namespace", "kube-system"}}}, {"spec", 7}});
   const auto peers = board_.peers("subnet-1", soon());
   ASSERT_TRUE(peers) << peers.error().message;
   ASSERT_EQ(peers->size(), 2U);
