@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -60,10 +62,13 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
     return {mark_key(name), std::nullopt, condition};
   }
 
-  /// Each commit has a token of its own, from whatever thread: a store may know a commit by it.
+  /// Each commit has a token of its own, from whatever thread and process: a store may know a commit by it.
   [[nodiscard]] static WriteToken next_token() {
     static std::atomic<std::uint64_t> last{1'000};
-    return sample_token(++last);
+    WriteToken token = sample_token(++last);
+    const auto process = static_cast<std::uint32_t>(::getpid());
+    for (std::size_t i = 0; i < 4; ++i) token.bytes[8 + i] = static_cast<std::uint8_t>(process >> (8 * i));
+    return token;
   }
 
   [[nodiscard]] Result<Revision> commit(std::vector<Write> writes) const {

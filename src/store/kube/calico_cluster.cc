@@ -39,7 +39,14 @@ bool is_known(const Objects& objects, CalicoReadiness& readiness, std::chrono::n
   TRY(const auto resource, resource_of_readiness(objects));
   Request request;
   TRY(request.path, wire::kube::object_path(resource, {}, "default"));
+  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   return request;
+}
+
+/// An answer that is one object, as bounded as any.
+[[nodiscard]] auto parsed(const Answer& answer) {
+  return wire::parse_json(answer.body,
+                          {.bytes_max = wire::kube::kApiObjectBytesMax, .values_max = wire::kube::kApiObjectValuesMax});
 }
 
 [[nodiscard]] std::string_view text_of(wire::JsonRef object, std::string_view member) {
@@ -73,7 +80,7 @@ struct Said {
 
 [[nodiscard]] Result<Said> said_in(const Objects& objects, const Answer& answer) {
   Said said;
-  const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiObjectBytesMax});
+  const auto document = parsed(answer);
   TRY(const auto resource, resource_of_readiness(objects));
   const bool is_it = document && text_of(document->root(), "kind") == "ClusterInformation" &&
                      text_of(document->root(), "apiVersion") == fmt::format("{}/{}", resource.group, resource.version);
@@ -231,11 +238,12 @@ constexpr std::string_view kNameTheGroup =
 Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   Request request;
   request.path = "/apis";
+  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Answer::Outcome::not_done) return fail(answer.error);
   // Whoever may not ask takes what most clusters have. What is no answer of the API must not choose the register.
   if (answer.outcome != Answer::Outcome::done) return ApiGroup::crd_v1;
-  const auto document = wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiListBytesMax});
+  const auto document = parsed(answer);
   const auto groups = document && text_of(document->root(), "kind") == "APIGroupList"
                           ? member_of(document->root(), "groups")
                           : std::nullopt;
