@@ -1210,7 +1210,7 @@ def run_all(jobs):
 
 def prepare(world, kube):
     text = Tools(world).render("mainPlugin=ptp", "namespace.create=true", "agent.annotationsFromApi=true",
-                        "controller.allocateNodeCidrs=true", "controller.repairServiceRanges=true").stdout
+                        "controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16", "controller.repairServiceRanges=true").stdout
     kinds = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     parts = [part for part in re.split(r"^---$", text, flags=re.MULTILINE)
              if (found := re.search(r"^kind: (\w+)$", part, re.MULTILINE)) and found[1] in kinds]
