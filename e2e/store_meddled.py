@@ -482,7 +482,8 @@ class Meddled:
         acknowledged = sum(1 for c in self.history.calls if c["outcome"] == "ok")
         expect(acknowledged > 0, f"{what}: nothing was acknowledged")
         if self.damaged.is_set():
-            expect(damage_allowed, f"{what}: code 101 although nothing was lost")
+            said = [f"{c['op']} {c['container']}: {c['said']}" for c in self.history.calls if c["code"] == CORRUPT]
+            expect(damage_allowed, f"{what}: code 101 although nothing was lost: {said[:3]}")
         else:
             held = self.m.held()
             for container, calls in self.history.by_container().items():
