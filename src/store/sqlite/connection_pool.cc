@@ -1,5 +1,6 @@
 #include "store/sqlite/connection_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -17,6 +18,16 @@ namespace {
 
 /// Reading needs room for one thing only: the file of the log's index, when no other process has it open.
 bool lacks_room(const Result<void>& read) { return !read && read.error().code == ErrorCode::storage_full; }
+
+/// How often files that do not belong together are opened anew, and how long they stay closed in between: a second and
+/// a half in all. Only who finds nobody else with the index open makes it anew (as SQLite does it), so those who come
+/// one after the other must leave it alone for a while, and not all for the same while.
+constexpr int kTries = 36;
+
+std::chrono::microseconds pause_after(int tries, const Instant& now) {
+  const int longest_us = std::min(tries, 10) * 8000;
+  return std::chrono::microseconds{longest_us / 2 + now.since_boot / std::chrono::microseconds{1} % (longest_us / 2)};
+}
 
 }  // namespace
 
@@ -165,7 +176,6 @@ Result<void> ConnectionPool::adopt_copied_inside(Deadline deadline) {
 }
 
 Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<Result<void>(Obstacle& met)>& use) {
-  constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
     Obstacle met = Obstacle::none;
     auto used = use(met);
@@ -175,8 +185,14 @@ Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<
     } else {
       close_replaced();
     }
-    if (i > 1) std::this_thread::sleep_for(std::chrono::milliseconds(i));
-    if (deadline.passed(clock_.now())) break;
+    const Instant now = clock_.now();
+    if (deadline.passed(now)) {
+      return fail(ErrorCode::deadline_exceeded,
+                  fmt::format("the files of {} were replaced or changed just now, and the time limit of the call ended "
+                              "before they could be opened anew; try again",
+                              path_));
+    }
+    if (i > 0) std::this_thread::sleep_for(pause_after(i, now));
   }
   return fail(
       ErrorCode::corrupt,

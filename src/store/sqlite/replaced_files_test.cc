@@ -3,11 +3,13 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -551,6 +553,55 @@ TEST_F(ReplacedFilesTest, AnIndexThatDoesNotFindTheNewestPagesIsMadeAnew) {
   sqlite3_close(reader);
   EXPECT_EQ(read(*store, "a"), 8U);
   ASSERT_TRUE(put(*store, "a", 9));
+}
+
+/// Does something at its nth reading after it was told to.
+class CountingClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now() const override {
+    if (left_ > 0 && --left_ == 0) then_();
+    return clock_.now();
+  }
+  void at_reading(int number, std::function<void()> then) {
+    then_ = std::move(then);
+    left_ = number;
+  }
+
+ private:
+  os::SystemClock clock_;
+  std::function<void()> then_;
+  mutable int left_ = 0;
+};
+
+/// One plugin after the other has the index open for a moment, while none may make it anew.
+TEST_F(ReplacedFilesTest, AnIndexThatOthersKeepForAWhileIsWaitedFor) {
+  ASSERT_TRUE(put(*make(), "a", 8));
+  CountingClock clock;
+  auto store = open_sqlite_store(path(), {}, clock, soon());
+  ASSERT_TRUE(store);
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
+  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  flip_bit(path() + "-shm", 136);
+  clock.at_reading(20, [&] { sqlite3_close(std::exchange(reader, nullptr)); });
+  EXPECT_EQ(read(**store, "a"), 8U);
+  EXPECT_EQ(reader, nullptr);
+  ASSERT_TRUE(put(**store, "a", 9));
+}
+
+TEST_F(ReplacedFilesTest, FilesThatDoNotBelongTogetherAreNoDamageWhereTimeRanOut) {
+  const auto store = make();
+  ASSERT_TRUE(put(*store, "a", 8));
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &reader), SQLITE_OK);
+  sqlite3_db_config(reader, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  ASSERT_EQ(sqlite3_exec(reader, "SELECT * FROM counters", nullptr, nullptr, nullptr), SQLITE_OK);
+  flip_bit(path() + "-shm", 136);
+  const auto found = store->get(mark_key("a"), in(std::chrono::nanoseconds{0}));
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::deadline_exceeded) << found.error().message;
+  sqlite3_close(reader);
 }
 
 TEST_F(ReplacedFilesTest, AnIndexThatIsCutIsMadeAnew) {
