@@ -63,6 +63,8 @@ class ConnectionPool {
 
   /// Runs `use`. With an obstacle what it did is void, if it was run.
   [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, Obstacle& met);
+  /// Attempts until one meets no obstacle. Errors: those of that attempt; deadline_exceeded; corrupt, when each meets
+  /// one.
   [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(Obstacle& met)>& use);
   void close_replaced();
   [[nodiscard]] Result<void> adopt_copied(Deadline deadline);
