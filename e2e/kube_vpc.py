@@ -5,15 +5,19 @@ usage: kube_vpc.py BIN_DIR VERSION
 The CustomResourceDefinitions are taken and serve what the agents write, and keep members that they do not know; every
 object of the manifest is taken; its account may do what an agent does and no more; a pod's addresses are written for the
 pod of that UID only. The agent runs with the manifest's own arguments, as its account, on a simulated cloud: its probes
-answer, and the cluster is told of its stock.
+answer, and the cluster is told of its stock. In a network namespace where somebody else has its first addresses it tells
+the node so by an Event; and a pod that gets none, why. A pod of a StatefulSet keeps its address over nodes.
 """
 
 import json
+import ctypes
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -38,6 +42,7 @@ RIGHTS = [("", "nodes", "", ("get", "list"), ("update", "patch", "delete")),
           ("vpc.uk8s.ucloud.cn", "ipamds", "kube-system", ("get", "list", "create", "update", "delete"), ("patch",)),
           ("vpc.uk8s.ucloud.cn", "ipamds", "default", (), ("get", "create")),
           ("vpc.uk8s.ucloud.cn", "vpcipclaims", "default", ("get", "list", "watch", "create", "update"), ("delete",)),
+          ("", "events", "default", ("create",), ("get", "list", "delete")),
           ("", "secrets", "kube-system", (), ("get", "list"))]
 
 
@@ -207,6 +212,179 @@ def check_agent(world, kube):
     check(not os.path.exists(socket), "the socket goes with the agent")
 
 
+def carry(source, sink):
+    """Bytes, until one of them ends."""
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+    except OSError:
+        pass
+    for one in (source, sink):
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def open_inside(world, namespace, port):
+    """Who asks 127.0.0.1:port inside the namespace is served by 127.0.0.1:port of outside."""
+    made = []
+
+    def listen():  # a namespace is a thread's; a socket stays in the one it was made in
+        with open(namespace.path, "rb") as inside:
+            if ctypes.CDLL(None, use_errno=True).setns(inside.fileno(), 0x40000000) == 0:
+                made.append(socket.create_server(("127.0.0.1", port)))
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    check(made, f"no listener in {namespace.name}")
+    listener = made[0]
+
+    def serve():
+        while True:
+            try:
+                asking, _ = listener.accept()
+            except OSError:
+                return
+            answering = socket.create_connection(("127.0.0.1", port))
+            for pair in ((asking, answering), (answering, asking)):
+                threading.Thread(target=carry, args=pair, daemon=True).start()
+    threading.Thread(target=serve, daemon=True).start()
+    world.stack.callback(lambda: (listener.shutdown(socket.SHUT_RDWR), listener.close()))
+
+
+def events_of(kube, namespace, kind):
+    found = kube.call("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
+    return [one for one in found if one["involvedObject"]["kind"] == kind]
+
+
+def check_conflict(world, kube):
+    """Somebody on the wire has the addresses that the cloud gives first."""
+    if os.geteuid() != 0:
+        print("  SKIPPED: Events of a conflict: needs root for network namespaces")
+        return
+    folder = world.directory / "conflict"
+    folder.mkdir()
+    node, other = world.netns("kv-node"), world.netns("kv-other")
+    node.run("ip", "link", "add", "eth0", "address", "52:54:00:00:00:0b", "type", "veth", "peer", "name", "eth0", "netns",
+             other.name)
+    for one in (node, other):
+        one.run("ip", "link", "set", "eth0", "up")
+    for last in range(2, 8):
+        other.run("ip", "address", "add", f"10.8.0.{last}/24", "dev", "eth0")
+    mac = other.mac()
+    # Eleven addresses: six that the other has, and a node with as many pods as it likes gets five.
+    (folder / "sim.json").write_text(json.dumps({
+        "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
+        "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.8.0.0/28", "gateway": "10.8.0.1"}],
+        "nodes": [{"name": "node-c", "mac": "52:54:00:00:00:0b", "subnet": "subnet-1"}]}))
+    port, = free_ports(1)
+    sim = subprocess.Popen([world.bin / "croft-vpc-sim", "--config", folder / "sim.json", "--listen", f"127.0.0.1:{port}"],
+                           stdout=subprocess.PIPE, text=True)
+    world.stack.callback(lambda: (sim.kill(), sim.wait()))
+    sim.stdout.readline()
+    for inside in (port, kube.port):
+        open_inside(world, node, inside)
+    kube.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-c"}})
+    (folder / "account").mkdir()
+    log = open(folder / "agent.log", "w+")  # pylint: disable=consider-using-with
+    agent = subprocess.Popen(
+        ["nsenter", f"--net={node.path}", world.bin / "croftd", "vpc-agent", "--node=node-c", f"--store=sqlite:{folder}/vpc.db",
+         f"--socket={folder}/agent.sock", f"--kubernetes=kube:{write_account(world, kube)}", f"--api=http://127.0.0.1:{port}",
+         f"--metadata=http://127.0.0.1:{port}/node-c", "--interface=eth0", "--probe-unit-milliseconds=50", "--log-directory=none"],
+        env=own_environment(world.directory), stdout=log, stderr=log)
+    world.stack.callback(lambda: (agent.kill(), agent.wait(), log.close()))
+
+    def told():
+        check(agent.poll() is None, f"the agent has ended: {(folder / 'agent.log').read_text()}")
+        return [one for one in events_of(kube, "default", "Node") if one["reason"] == "AddressConflict"]
+    one = wait_for(told, "an Event of the conflict", 60)[0]
+    check(one["involvedObject"]["name"] == "node-c" and one["type"] == "Warning", f"{one}")
+    check(re.match(rf"10\.8\.0\.[2-7] is given to no pod: {mac} answers for it on the wire", one["message"]), f"{one}")
+    check(one["source"] == {"component": "cni-vpc-ipamd", "host": "node-c"}, f"{one}")
+    # With the good ones gone the next pod is told why it waits in vain.
+    refusal = None
+    for number in range(20):
+        pod = kube.call("POST", "/api/v1/namespaces/default/pods", {
+            "metadata": {"name": f"crowd-{number}"},
+            "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})
+        config = json.dumps({"cniVersion": "1.0.0", "name": "vpc", "type": "croft-vpc", "ipam": {
+            "type": "croft-vpc", "agent": f"{folder}/agent.sock", "store": f"sqlite:{folder}/vpc.db"}})
+        done = subprocess.run(
+            ["nsenter", f"--net={node.path}", world.bin / "croft-vpc"], input=config, capture_output=True, text=True, timeout=120, check=False,
+            env={**own_environment(world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": f"c-{number}",
+                 "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin),
+                 "CNI_ARGS": f"K8S_POD_NAME=crowd-{number};K8S_POD_NAMESPACE=default;K8S_POD_UID={pod['metadata']['uid']}"})
+        if done.returncode != 0:
+            refusal = (pod, json.loads(done.stdout)["msg"])
+            break
+    check(refusal, "an exhausted subnet refuses somebody")
+    pod, why = refusal
+    refused_pod = wait_for(lambda: [one for one in events_of(kube, "default", "Pod")
+                                    if one["involvedObject"]["uid"] == pod["metadata"]["uid"]], "an Event of the refusal", 30)[0]
+    check(refused_pod["reason"] == "FailedAddressAssignment" and refused_pod["type"] == "Warning", f"{refused_pod}: {why}")
+
+
+def check_fixed(world, kube):
+    """A pod of a StatefulSet that keeps its address: two nodes, as the agent's own account."""
+    folder = world.directory / "fixed"
+    folder.mkdir()
+    macs = {"node-f": "52:54:00:00:00:0f", "node-g": "52:54:00:00:00:10"}
+    (folder / "sim.json").write_text(json.dumps({
+        "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
+        "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.7.0.0/24", "gateway": "10.7.0.1"}],
+        "nodes": [{"name": name, "mac": mac, "subnet": "subnet-1"} for name, mac in macs.items()]}))
+    sim = subprocess.Popen([world.bin / "croft-vpc-sim", "--config", folder / "sim.json"], stdout=subprocess.PIPE, text=True)
+    world.stack.callback(lambda: (sim.kill(), sim.wait()))
+    cloud = "http://" + sim.stdout.readline().split()[-1]
+    account = write_account(world, kube)
+    for node in macs:
+        kube.call("POST", "/api/v1/nodes", {"metadata": {"name": node}})
+        log = open(folder / f"{node}.log", "w+")  # pylint: disable=consider-using-with
+        agent = subprocess.Popen(
+            [world.bin / "croftd", "vpc-agent", f"--node={node}", f"--store=sqlite:{folder}/{node}.db", f"--socket={folder}/{node}.sock",
+             f"--kubernetes=kube:{account}", f"--api={cloud}", f"--metadata={cloud}/{node}", "--no-probe", "--log-directory=none"],
+            env=own_environment(world.directory), stdout=log, stderr=log)
+        world.stack.callback(lambda agent=agent, log=log: (agent.kill(), agent.wait(), log.close()))
+        wait_for(lambda node=node: "ready" in (folder / f"{node}.log").read_text(), f"the agent of {node}", 60)
+
+    def make(name, **annotations):
+        return kube.call("POST", "/api/v1/namespaces/default/pods", {
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})["metadata"]["uid"]
+
+    def cni(node, command, container, pod, uid):
+        config = json.dumps({"cniVersion": "1.0.0", "name": "vpc", "type": "croft-vpc", "ipam": {
+            "type": "croft-vpc", "agent": f"{folder}/{node}.sock", "store": f"sqlite:{folder}/{node}.db"}})
+        done = subprocess.run(
+            [world.bin / "croft-vpc"], input=config, capture_output=True, text=True, timeout=120, check=False,
+            env={**own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none",
+                 "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin),
+                 "CNI_ARGS": f"K8S_POD_NAME={pod};K8S_POD_NAMESPACE=default;K8S_POD_UID={uid}"})
+        check(done.returncode == 0, f"{command} {pod} on {node}: {done.stdout} {(folder / f'{node}.log').read_text()}")
+        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+
+    def owner_of(address):
+        with urllib.request.urlopen(f"{cloud}/sim/truth", timeout=10) as answer:
+            return {one["ip"]: one["node"] for one in json.load(answer)["addresses"]}.get(address)
+    keeps = {"network.beta.kubernetes.io/ucloud-statefulset-static-ip": "true"}
+    uid = make("db-0", **keeps)
+    address = cni("node-f", "ADD", "c1", "db-0", uid)
+    claim = kube.call("GET", f"{CLAIMS}/db-0")
+    check((claim["spec"]["ip"], claim["status"]["attached"], claim["status"]["sandboxId"]) == (address, True, "c1"), f"{claim}")
+    check(claim["metadata"]["labels"] == {"attached": "true", "owner-statefulset": "db"}, f"{claim}")
+    cni("node-f", "DEL", "c1", "db-0", uid)
+    kube.call("DELETE", "/api/v1/namespaces/default/pods/db-0?gracePeriodSeconds=0")
+    uid = make("db-0", **keeps)
+    check(cni("node-g", "ADD", "c2", "db-0", uid) == address, "on another node it has it again")
+    check(owner_of(address) == "node-g", f"the cloud delivers it there: {owner_of(address)}")
+    check(kube.call("GET", f"{CLAIMS}/db-0")["status"]["mac"].lower() == macs["node-g"], "and the claim says so")
+    uid = make("job-1")
+    other = cni("node-g", "ADD", "c3", "job-1", uid)
+    check(other != address, f"{other}")
+    refused(404, kube.call, "GET", f"{CLAIMS}/job-1")
+
+
 def container_grace(kube):
     return kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
 
@@ -246,6 +424,8 @@ def test():
             check_manifest(kube)
             check_annotation(kube)
             check_agent(world, kube)
+            check_conflict(world, kube)
+            check_fixed(world, kube)
 
 
 if __name__ == "__main__":

@@ -642,8 +642,65 @@ def tokens(world):
     expect(number > 10, f"{number} only")
 
 
+def advice(world):
+    """What `croft vpc advise` says of the demand that an agent had; an agent takes such marks."""
+    cloud = Cloud(world, "advice")
+    agent = Agent(cloud, low=6, high=20, flags=("--cooldown-seconds", "1")).start()
+    agent.wait_for_free(6)
+    for number in range(5):
+        agent.add(f"a{number}")
+    for number in range(5):
+        agent.delete(f"a{number}")
+    time.sleep(2.5)  # it looks at itself once a second
+    agent.stop()
+    demand = agent.directory / "vpc-demand.json"
+    expect(demand.exists(), "what was asked for is written down when the agent ends")
+
+    def advise(*words):
+        done = run(world.bin / "croft", "vpc", "advise", "--demand", demand, *words, check=False)
+        return done.returncode, done.stdout, done.stderr
+    code, out, err = advise()
+    expect_equal((code, err), (0, ""), f"advise: {out}")
+    first, *reasons = out.splitlines()
+    words = first.split()
+    expect_equal(words[0::2], ["--low-water-mark", "--high-water-mark"], first)
+    low, high = int(words[1]), int(words[3])
+    expect(5 <= low <= high <= 110, f"five at once were asked for: {first}")
+    expect(reasons and all(reason.startswith("- ") for reason in reasons), f"with its reasons: {out}")
+    code, out, err = advise("-o", "json", "--max-pods", "4")
+    said = json.loads(out)
+    expect(code == 0 and said["lowWaterMark"] <= said["highWaterMark"] <= 4, f"no mark is above the pods: {said} {err}")
+    agent.low, agent.high = low, high
+    agent.start()
+    wait_for(lambda: low <= len(agent.free()) <= high, f"between {low} and {high} are free")
+    agent.stop()
+    code, out, err = run_advise_on(world, world.directory / "nowhere.json")
+    expect(code != 0 and "nowhere.json is not there" in err, f"{code} {out} {err}")
+
+
+def run_advise_on(world, path):
+    done = run(world.bin / "croft", "vpc", "advise", "--demand", path, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def hanging_cloud(world):
+    """An operator's push and pop while the cloud does not answer: an error in time, exit code of what is away, and nothing is
+    lost of what may have been done."""
+    cloud = Cloud(world, "hanging")
+    agent = Agent(cloud, low=2, high=50, flags=QUICK).start()
+    agent.wait_for_free(2)
+    cloud.do("outage", mode="hang")
+    for what, words in (("push", ("push", "node-a")), ("pop", ("pop", "node-a"))):
+        begin = time.monotonic()
+        done = run(world.bin / "croft", "vpc", *words, "--agent", f"node-a=unix:{agent.socket}", check=False)
+        expect(done.returncode in (1, 4) and "SecondaryIp" in done.stderr, f"{what}: {done.returncode} {done.stdout} {done.stderr}")
+        expect(time.monotonic() - begin < 20, f"{what} took {time.monotonic() - begin:.1f} s")
+    cloud.do("outage", mode="off")
+    settled(cloud, [agent])
+
+
 CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
-         lost_nothing_done, throttled, deleted_outside, database_lost, no_marks]
+         lost_nothing_done, throttled, deleted_outside, database_lost, advice, hanging_cloud, no_marks]
 
 
 def test():

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cloud/provider.h"
+#include "core/warm/assign.h"
 #include "core/warm/moves.h"
 #include "core/warm/planner.h"
 #include "core/warm/rebuild.h"
@@ -66,6 +67,9 @@ struct KeeperWorld {
   std::function<void(const std::string& line)> log = nullptr;
   /// Something came into the stock: who waits may look again. Never blocks.
   std::function<void()> stocked = nullptr;
+  /// Somebody else answers for an address of the cloud's; told once it is quarantined, `other_mac` says who. Never
+  /// blocks. May be null.
+  std::function<void(const core::WarmAddress& address)> conflicted = nullptr;
 };
 
 /// How often what happened, since it began.
@@ -119,6 +123,19 @@ class StockKeeper {
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
+
+  // For pods that keep their address by name (core/warm/promised.h); from any thread, no longer than `deadline`.
+
+  /// Whether the records tell that the pod of this UID keeps its address, or does not. Nothing: they say nothing of it.
+  [[nodiscard]] std::optional<bool> is_known_as_fixed(const core::PodIdentity& pod);
+  /// An address that lies here and waits for this pod, or that it holds by such a promise. Nothing also where the store
+  /// cannot be read.
+  [[nodiscard]] std::optional<net::Address> kept_for(const core::PodIdentity& pod);
+  /// Brings the address that is promised to `request.pod` to this node, from another one's interface or from the cloud,
+  /// asks the wire, and gives it to the owner. Errors: those of plan_give_promised(); refused_for_safety where somebody
+  /// answers for it; those of the cloud, unknown_outcome included: asked again it finds out.
+  [[nodiscard]] Result<core::warm::Assigned> give_promised(const net::Address& address,
+                                                           const core::warm::Request& request, Deadline deadline);
 
  private:
   class InFlight;

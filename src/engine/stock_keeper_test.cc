@@ -77,6 +77,7 @@ class Node {
     world.is_alive = [](std::uint32_t, std::uint64_t) { return false; };
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.stocked = [] {};
+    world.conflicted = [this](const core::WarmAddress& address) { conflicts.push_back(address); };
     keeper = std::make_unique<StockKeeper>(world, options);
   }
   [[nodiscard]] net::Mac mac() const { return mac_of(number_); }
@@ -166,6 +167,7 @@ class Node {
   std::unique_ptr<TestWire> wire;
   std::unique_ptr<StockKeeper> keeper;
   std::vector<std::string> log;
+  std::vector<core::WarmAddress> conflicts;
 
  private:
   TestCloud& cloud_;
@@ -219,6 +221,8 @@ TEST_F(StockKeeperTest, WhatAnotherHasIsQuarantinedWithItsMac) {
   EXPECT_EQ(found->other_mac, mac_of(9));
   EXPECT_EQ(node_.counts().free, 3U) << "another one is asked for";
   EXPECT_EQ(node_.keeper->tally().conflicts, 1U);
+  ASSERT_EQ(node_.conflicts.size(), 1U) << "who tells the node is told once";
+  EXPECT_EQ(node_.conflicts.front(), *found);
 }
 
 TEST_F(StockKeeperTest, TheSurplusGoesBack) {
@@ -431,6 +435,103 @@ TEST_F(Borrowing, TheMovesReplyIsLost) {
   b_.settle(3);
   expect_one_owner_each("afterwards");
   EXPECT_EQ(a_.recorded().size() + b_.recorded().size(), 4U);
+}
+
+// ---- pods that keep their address (engine/stock_promised.cc)
+
+class Promised : public Borrowing {
+ protected:
+  Promised() {
+    static_cast<void>(a_.keeper->step());
+    static_cast<void>(b_.keeper->step());
+  }
+  [[nodiscard]] Result<warm::Assigned> give(Node& node, const net::Address& address, const std::string& container) {
+    warm::Request request;
+    request.owner = {"net", container, "eth0"};
+    request.pod = {"web-0", "shop", "uid-" + container};
+    request.cooldown = 30s;
+    const auto given = node.keeper->give_promised(address, request, Deadline::after(clock_.now(), 60s));
+    if (given) node.host.used.insert(address);
+    if (given) node.pods.all.push_back({request.pod, {address}, false, false});
+    return given;
+  }
+  void end(Node& node, const std::string& container) {
+    warm::Release release;
+    release.owner = {"net", container, "eth0"};
+    const auto let_go = release_to_stock(node.context(), release);
+    ASSERT_TRUE(let_go && let_go->size() == 1U);
+    node.host.used.clear();
+    node.pods.all.clear();
+  }
+  const net::Address fixed_ = cloud_.unowned().front();
+};
+
+TEST_F(Promised, FollowsItsPodFromNodeToNode) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1")) << "the cloud has it to give";
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  end(a_, "c1");
+  EXPECT_EQ(a_.keeper->kept_for({"web-0", "shop", "uid-2"}), fixed_);
+  EXPECT_EQ(a_.add("other"), "") << "nobody else gets it";
+  a_.settle(20);
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac()) << "and it is not given back";
+  const auto given = give(b_, fixed_, "c2");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(given->address.mac, b_.mac());
+  EXPECT_EQ(cloud_.owner_of(fixed_), b_.mac());
+  a_.settle(20);
+  EXPECT_FALSE(a_.find(fixed_)) << "it is another's now";
+  EXPECT_TRUE(a_.view().intents.empty() && b_.view().intents.empty());
+  end(b_, "c2");
+  ASSERT_TRUE(give(b_, fixed_, "c3"));
+  EXPECT_EQ(b_.counts().held, 1U);
+}
+
+TEST_F(Promised, AMoveThatNobodyHeardOfIsFoundTheNextTime) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  int calls = 0;
+  cloud_.fate = [&] { return ++calls == 2 ? CallFate::reply_lost : CallFate::done; };
+  const auto lost = give(b_, fixed_, "c2");
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::unknown_outcome);
+  cloud_.fate = [] { return CallFate::done; };
+  b_.settle(5);
+  EXPECT_EQ(b_.counts().free, 0U) << "what came is promised: the stock does not get it";
+  const auto given = give(b_, fixed_, "c3");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(b_.counts().held, 1U);
+}
+
+TEST_F(Promised, WhatAnswersOnTheWireIsNotGiven) {
+  a_.wire->others[fixed_] = mac_of(9);
+  const auto refused = give(a_, fixed_, "c1");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_EQ(a_.counts().held, 0U);
+  EXPECT_TRUE(a_.view().intents.empty());
+}
+
+TEST_F(Promised, DeathBeforeAnyCallLosesNothing) {
+  for (std::int64_t calls = 0; calls < 80; ++calls) {
+    a_.begin(calls);
+    static_cast<void>(a_.keeper->step());
+    a_.claims.all = {fixed_};
+    const bool was_given = give(a_, fixed_, "c" + std::to_string(calls)).has_value();
+    const bool died = a_.life->is_over;
+    a_.begin();
+    static_cast<void>(a_.keeper->step());
+    const auto again = give(a_, fixed_, "c" + std::to_string(calls));
+    ASSERT_TRUE(again) << "dead before call " << calls << ": " << again.error().message;
+    EXPECT_EQ(again->was_held || !was_given, true);
+    EXPECT_EQ(a_.counts().held, 1U);
+    end(a_, "c" + std::to_string(calls));
+    a_.settle(3);
+    EXPECT_TRUE(a_.view().intents.empty()) << "dead before call " << calls;
+    if (!died) return;
+  }
+  FAIL() << "it never lived to the end";
 }
 
 /// It did once: the look had the address, the record said `lent`, and so the call that was not heard of had brought it.

@@ -130,6 +130,7 @@ void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
         continue;
       }
       log(fmt::format("{} is quarantined: {}", text_of(one), one.why));
+      if (world_.conflicted) world_.conflicted(one);
       const std::lock_guard lock(mutex_);
       ++tally_.conflicts;
       ++tally_.quarantined;

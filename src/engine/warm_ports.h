@@ -109,4 +109,29 @@ class AddressClaims {
   [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
 };
 
+/// Which pods keep their address by name, and which one it is (docs/reference/warm-pool.md#fixed-addresses).
+class FixedAddresses {
+ public:
+  virtual ~FixedAddresses() = default;
+
+  /// What a pod's annotations say.
+  struct Wish {
+    bool is_fixed = false;
+    std::string release_time;  ///< how long it is kept after its pod's end, as Go writes a duration, or "Never"
+  };
+  /// From memory where that is current, so that no API is waited for. An error: nothing is known of this pod.
+  [[nodiscard]] virtual Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) = 0;
+
+  struct Promise {
+    net::Address address;
+    std::string subnet;  ///< empty: not said
+  };
+  /// Nothing: none was made yet. Errors: those of the API; corrupt where it names no address; not_found where the
+  /// cluster has not the kind.
+  [[nodiscard]] virtual Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) = 0;
+  /// Says that the pod has it now; makes the promise where there is none. Errors: conflict when another address is
+  /// promised to it by now; those of the API.
+  [[nodiscard]] virtual Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) = 0;
+};
+
 }  // namespace croft::engine

@@ -19,6 +19,7 @@
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
+#include "app/croftd/pod_annotations.h"
 #include "app/croftd/stock_store.h"
 #include "app/croftd/vpc_agent_options.h"
 #include "app/croftd/vpc_cluster.h"
@@ -208,7 +209,7 @@ class VpcAgentProgram {
       break;
     }
     if (end == End::stopped) log_.info("ending");
-    demand_.save();
+    demand_.end();
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
     keeper.stop();
     if (end == End::stopped && rounds_ended.wait_for(kCloudPatience) != std::future_status::ready) {
@@ -303,6 +304,11 @@ class VpcAgentProgram {
     world.claims = cluster_.claims.get();
     world.is_alive = [](std::uint32_t process, std::uint64_t began) { return os::is_running({process, began}); };
     world.log = [this](const std::string& line) { note(line); };
+    if (cluster_.events != nullptr) {
+      world.conflicted = [this](const core::WarmAddress& address) {
+        tell_of_conflict(*cluster_.events, options_.node, address);
+      };
+    }
     world.stocked = [this] {
       if (edge::StockServer* server = server_) server->service().stocked();
     };
@@ -313,9 +319,15 @@ class VpcAgentProgram {
     edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
     world.oldest_speech = options_.oldest_protocol;
+    world.fixed = cluster_.fixed.get();
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
         if (!pod.name.empty()) annotations_->add(pod, address);
+      };
+    }
+    if (cluster_.events != nullptr) {
+      world.refused = [this](const core::PodIdentity& pod, const Error& why) {
+        tell_of_refusal(*cluster_.events, pod, why);
       };
     }
     return world;

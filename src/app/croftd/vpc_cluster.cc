@@ -1,6 +1,5 @@
 #include "app/croftd/vpc_cluster.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,13 +7,14 @@
 
 #include "app/croftd/store_parts.h"
 #include "app/open_store.h"
+#include "net/address.h"
 #include "store/kube/pod_list.h"
+#include "store/kube/vpc_objects.h"
 #include "store/store_url.h"
+#include "wire/kube/event.h"
 
 namespace croft::app {
 namespace {
-
-constexpr std::size_t kAnnotationsMax = 4096;
 
 /// What VpcIpClaims promise to pods.
 class ClusterClaims final : public engine::AddressClaims {
@@ -42,51 +42,19 @@ class ClusterClaims final : public engine::AddressClaims {
 
 }  // namespace
 
-PodAnnotations::PodAnnotations(store::kube::Api& api, const Clock& clock, std::function<void(const std::string&)> log)
-    : objects_(api), clock_(clock), log_(std::move(log)), thread_([this] { run(); }) {}
-
-PodAnnotations::~PodAnnotations() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address) {
+  // As its UID the field says the node's name, and `kubectl describe node` asks for that.
+  events.tell({"v1", "Node", "", node, node},
+              {wire::kube::Event::Type::warning, "AddressConflict", "Quarantine",
+               fmt::format("{} is given to no pod: {}; croft vpc get unuse -n {} lists it", address.address.to_string(),
+                           address.why, node)});
 }
 
-void PodAnnotations::add(const core::PodIdentity& pod, const net::Address& address) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (queue_.size() == kAnnotationsMax) queue_.pop_front();
-    queue_.push_back({pod, address});
-  }
-  wake_.notify_all();
-}
-
-void PodAnnotations::run() {
-  std::chrono::nanoseconds rest = std::chrono::seconds{1};
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    if (queue_.empty()) {
-      wake_.wait(lock);
-      continue;
-    }
-    const Wanted wanted = queue_.front();
-    lock.unlock();
-    const auto done = objects_.annotate_pod(wanted.pod.namespace_name, wanted.pod.name, wanted.pod.uid,
-                                            {wanted.address}, Deadline::after(clock_.now(), kVpcApiTime));
-    lock.lock();
-    const bool is_over = done || done.error().code == ErrorCode::not_found || done.error().code == ErrorCode::conflict;
-    if (is_over) {
-      if (!queue_.empty()) queue_.pop_front();
-      rest = std::chrono::seconds{1};
-      continue;
-    }
-    log_(fmt::format("pod {}/{} is not annotated: {}", wanted.pod.namespace_name, wanted.pod.name,
-                     done.error().message));
-    wake_.wait_for(lock, rest, [this] { return stopping_; });
-    rest = std::min<std::chrono::nanoseconds>(rest * 2, std::chrono::seconds{60});
-  }
+void tell_of_refusal(store::kube::Events& events, const core::PodIdentity& pod, const Error& why) {
+  if (pod.name.empty() || pod.namespace_name.empty()) return;
+  events.tell({"v1", "Pod", pod.namespace_name, pod.name, pod.uid},
+              {wire::kube::Event::Type::warning, "FailedAddressAssignment", "",
+               why.details.empty() ? why.message : why.message + "\n" + why.details});
 }
 
 Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon) {
@@ -105,6 +73,14 @@ Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon
   });
   TRY(cluster.claims_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
   cluster.claims = std::make_unique<ClusterClaims>(*cluster.claims_api);
+  TRY(cluster.fixed_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
+  cluster.fixed = std::make_unique<ClusterFixedAddresses>(*cluster.fixed_api);
+  store::kube::Events::Options how;
+  how.component = "cni-vpc-ipamd";
+  how.node = options.node;
+  TRY(auto events_api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, how.time_limit));
+  cluster.events =
+      std::make_unique<store::kube::Events>(std::move(events_api), daemon.clock, daemon.random, std::move(how));
   cluster.board = std::make_unique<VpcBoard>(*cluster.board_api, daemon.clock, options.node, options.listen);
   return cluster;
 }

@@ -97,6 +97,14 @@ void DemandRecord::look(const Look& look) {
   }
 }
 
+void DemandRecord::end() {
+  if (last_) {
+    open_.at = clock_.now().wall;
+    append(std::exchange(open_, DemandSample{}));
+  }
+  save();
+}
+
 void DemandRecord::save() {
   if (path_.empty() || samples_.empty()) return;
   const auto saved = os::replace_file_durably(path_, wire::encode_demand(samples()));

@@ -36,6 +36,8 @@ class DemandRecord {
   void look(const Look& look);
   /// Writes what there is.
   void save();
+  /// Makes a sample of what happened since the last one, and writes all: for an agent that ends.
+  void end();
 
   [[nodiscard]] std::vector<core::warm::DemandSample> samples() const { return {samples_.begin(), samples_.end()}; }
 

@@ -42,6 +42,22 @@ class DemandRecordTest : public testing::Test {
   std::vector<std::string> told;
 };
 
+TEST_F(DemandRecordTest, TheLastSecondsOfAnAgentCountToo) {
+  auto demand = record();
+  demand.look(now);
+  now.adds += 5;
+  pass(demand, 2s);
+  demand.end();
+  clock.advance(1s);
+  auto next = record();
+  next.load();
+  ASSERT_GE(next.samples().size(), 1U);
+  EXPECT_EQ(next.samples().front().adds, 5U);
+  auto idle = record();
+  idle.end();  // nothing was looked at: nothing is made up
+  EXPECT_TRUE(idle.samples().empty());
+}
+
 TEST_F(DemandRecordTest, TellsWhatHappenedInTenSeconds) {
   auto demand = record();
   demand.look(now);

@@ -21,16 +21,6 @@ bool is_longer_idle(const WarmAddress* a, const WarmAddress* b) {
   return since_a != since_b ? since_a < since_b : a->address < b->address;
 }
 
-/// Of the same pod, in a sandbox before this one, for the same interface.
-bool is_superseded(const WarmAddress& address, const Request& request) {
-  const bool is_same_pod = !request.pod.uid.empty() && address.pod.uid == request.pod.uid &&
-                           address.pod.namespace_name == request.pod.namespace_name &&
-                           address.pod.name == request.pod.name;
-  const bool is_other_sandbox = address.owner.container_id != request.owner.container_id;
-  return address.state == WarmState::held && is_same_pod && is_other_sandbox &&
-         address.owner.interface_name == request.owner.interface_name && address.owner.network == request.owner.network;
-}
-
 bool is_pod_of(const WarmAddress& address, const PodIdentity& pod) {
   const auto fits = [](const std::string& known, const std::string& said) {
     return said.empty() || known.empty() || known == said;
@@ -52,13 +42,6 @@ bool is_meant(const WarmAddress& address, const Release& release) {
   return release.address.has_value();
 }
 
-/// The witness of everybody who gives: WarmNode::generation.
-PlannedWrite put_generation(const Stock& stock) {
-  WarmNode node = stock.node() != nullptr ? *stock.node() : WarmNode{};
-  ++node.generation;
-  return to_put(warm_node_key(), std::move(node));
-}
-
 std::optional<WallTime> next_cooled(const Stock& stock, const std::string& subnet, const Instant& now) {
   std::optional<WallTime> first;
   for (const WarmAddress* address : stock.addresses()) {
@@ -70,6 +53,15 @@ std::optional<WallTime> next_cooled(const Stock& stock, const std::string& subne
 }
 
 }  // namespace
+
+bool is_superseded(const WarmAddress& address, const Request& request) {
+  const bool is_same_pod = !request.pod.uid.empty() && address.pod.uid == request.pod.uid &&
+                           address.pod.namespace_name == request.pod.namespace_name &&
+                           address.pod.name == request.pod.name;
+  const bool is_other_sandbox = address.owner.container_id != request.owner.container_id;
+  return address.state == WarmState::held && is_same_pod && is_other_sandbox &&
+         address.owner.interface_name == request.owner.interface_name && address.owner.network == request.owner.network;
+}
 
 Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {

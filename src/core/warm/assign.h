@@ -42,6 +42,9 @@ struct Empty {
 };
 using Answer = std::variant<Assigned, Empty>;
 
+/// Whether it is held by the same pod in a sandbox before this one, for the same interface.
+[[nodiscard]] bool is_superseded(const WarmAddress& address, const Request& request);
+
 /// Decides an ADD. Asked again by the same owner it gives the same address and writes nothing. Of those that are free
 /// the one that has been so the longest. What an older sandbox of the same pod (same UID) holds for the same interface
 /// is let go in the same commit (docs/promises.md#owner). Only what was verified is given, and only what the cloud

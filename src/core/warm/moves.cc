@@ -14,21 +14,6 @@ void add(Plan<Moved>& plan, WarmAddress after) {
   plan.writes.push_back(put_of(std::move(after)));
 }
 
-WarmAddress taken_in(const Given& given, const Instant& now) {
-  WarmAddress address;
-  address.address = given.address;
-  address.prefix_length = given.prefix_length;
-  address.gateway = given.gateway;
-  address.mac = given.mac;
-  address.vpc = given.vpc;
-  address.subnet = given.subnet;
-  address.object = given.object;
-  address.created = now.wall;
-  address.peer = given.from;
-  if (given.verified) address.verified = now.wall;
-  return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
-}
-
 /// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more.
 bool may_come_back(const WarmAddress& known) {
   return known.state == WarmState::lent || known.state == WarmState::releasing;
@@ -54,6 +39,21 @@ Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, c
 }
 
 }  // namespace
+
+WarmAddress taken_in(const Given& given, const Instant& now) {
+  WarmAddress address;
+  address.address = given.address;
+  address.prefix_length = given.prefix_length;
+  address.gateway = given.gateway;
+  address.mac = given.mac;
+  address.vpc = given.vpc;
+  address.subnet = given.subnet;
+  address.object = given.object;
+  address.created = now.wall;
+  address.peer = given.from;
+  if (given.verified) address.verified = now.wall;
+  return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
+}
 
 Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {

@@ -33,6 +33,9 @@ struct Given {
   bool verified = false;  ///< its wire was asked before it came here
 };
 
+/// Its record when it comes: `probing`, or free where it was verified.
+[[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
+
 /// What came of a decision that may find nothing to do.
 struct Moved {
   std::vector<WarmAddress> addresses;  ///< as they are now

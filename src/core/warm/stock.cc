@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/warm/promised.h"
+
 namespace croft::core::warm {
 namespace {
 
@@ -93,6 +95,12 @@ PlannedWrite put_of(WarmAddress address) {
   return to_put(key, std::move(address));
 }
 
+PlannedWrite put_generation(const Stock& stock) {
+  WarmNode node = stock.node() != nullptr ? *stock.node() : WarmNode{};
+  ++node.generation;
+  return to_put(warm_node_key(), std::move(node));
+}
+
 WarmAddress entered(WarmAddress address, WarmState state, const Instant& now) {
   address.state = state;
   address.since = now.wall;
@@ -109,6 +117,14 @@ WarmAddress entered(WarmAddress address, WarmState state, const Instant& now) {
 }
 
 WarmAddress let_go(WarmAddress address, std::chrono::seconds cooldown, const Instant& now) {
+  if (const auto promise = address.extra.find(kPromisedKey); promise != address.extra.end()) {
+    std::string why = waits_for(promise->second);
+    address = entered(std::move(address), WarmState::quarantined, now);
+    address.why = std::move(why);
+    address.recycled = true;
+    address.recycled_at = now.wall;
+    return address;
+  }
   Cooling cooling;
   cooling.released_at = now;
   cooling.cooldown = cooldown;

@@ -72,7 +72,8 @@ class Stock {
 /// The record as it is once it entered a state: without what belongs to another one.
 [[nodiscard]] WarmAddress entered(WarmAddress address, WarmState state, const Instant& now);
 
-/// As it is when its holder lets go: cooling, or free where the cooldown is 0.
+/// As it is when its holder lets go: cooling, or free where the cooldown is 0; quarantined for its pod where it is
+/// promised to that (promised.h).
 [[nodiscard]] WarmAddress let_go(WarmAddress address, std::chrono::seconds cooldown, const Instant& now);
 
 /// Whether it is of a subnet; empty on either side: not known, or any.
@@ -80,6 +81,9 @@ class Stock {
 
 /// Its record as it is to be, where it was read.
 [[nodiscard]] PlannedWrite put_of(WarmAddress address);
+
+/// The witness of everybody who gives an address to a pod: WarmNode::generation, one more.
+[[nodiscard]] PlannedWrite put_generation(const Stock& stock);
 
 /// The lists that a stock is read from.
 [[nodiscard]] std::vector<Listing> stock_listings();

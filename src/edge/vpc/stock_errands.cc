@@ -36,8 +36,13 @@ void StockService::run_errands() {
       errand = std::move(errands_.front());
       errands_.pop_front();
     }
+    auto answer = errand.run();
+    if (!answer) {
+      go();  // it is another call's now
+      continue;
+    }
     std::vector<os::GrpcAnswer> answers;
-    answers.push_back(errand.run());
+    answers.push_back(*std::move(answer));
     sink_(std::move(answers));
   }
 }

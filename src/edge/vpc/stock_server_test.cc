@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -51,6 +54,7 @@ class StockServerTest : public testing::Test {
     follower_ = std::make_unique<store::CacheFollower>(*cached_, clock_);
     StockWorld world{*cached_, cached_->uncached(), clock_, random_, *keeper_};
     world.oldest_speech = oldest_speech_;
+    world.fixed = fixed_;
     server_ = std::make_unique<StockServer>(world, clock_);
     socket_ = scratch_.file("ipamd.sock");
     auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
@@ -138,7 +142,77 @@ class StockServerTest : public testing::Test {
   std::thread thread_;
   std::string socket_;
   std::uint32_t oldest_speech_ = 0;
+  engine::FixedAddresses* fixed_ = nullptr;
 };
+
+/// Promises as a cluster has them.
+class TestFixed final : public engine::FixedAddresses {
+ public:
+  std::mutex mutex;
+  std::set<std::string> keeps;                   ///< names of pods
+  std::map<std::string, net::Address> promises;  ///< by name
+  bool is_away = false;
+  int refuses_to_attach = 0;
+  Result<Wish> wish_of(const core::PodIdentity& pod, Deadline) override {
+    const std::lock_guard lock(mutex);
+    if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
+    return Wish{keeps.contains(pod.name), "Never"};
+  }
+  Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline) override {
+    const std::lock_guard lock(mutex);
+    const auto found = promises.find(pod.name);
+    if (found == promises.end()) return std::optional<Promise>();
+    return std::optional(Promise{found->second, "subnet-1"});
+  }
+  Result<void> attach(const core::WarmAddress& held, const Wish&, Deadline) override {
+    const std::lock_guard lock(mutex);
+    if (refuses_to_attach > 0) {
+      --refuses_to_attach;
+      return fail(ErrorCode::unavailable, "the API server does not answer");
+    }
+    promises.emplace(held.pod.name, held.address);
+    return {};
+  }
+};
+
+TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
+  TestFixed fixed;
+  fixed.keeps = {"web-0"};
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50}, 0s);
+  const std::string address = add("web-0");
+  ASSERT_NE(address, "");
+  EXPECT_EQ(fixed.promises.at("web-0").to_string(), address) << "promised before the pod heard of it";
+  EXPECT_EQ(add("web-0"), address) << "asked again";
+  EXPECT_TRUE(del("web-0").status.ok());
+  std::set<std::string> others;
+  for (int i = 0; i < 20; ++i) others.insert(add("p" + std::to_string(i)));
+  EXPECT_FALSE(others.contains(address));
+  EXPECT_EQ(add("web-0"), address);
+  EXPECT_NE(add("job-7"), "") << "one of a name like it that keeps none";
+  EXPECT_FALSE(fixed.promises.contains("job-7"));
+  end();
+}
+
+TEST_F(StockServerTest, WhatIsPromisedAndCannotBeHadIsNoOtherAddress) {
+  TestFixed fixed;
+  fixed.keeps = {"web-0"};
+  fixed_ = &fixed;
+  begin({.low = 3, .high = 50}, 0s);
+  fixed.refuses_to_attach = 1;
+  const auto refused = call(Method::add_pod_network, add_of("web-0"));
+  // Nothing by which a plugin takes from the stock itself.
+  EXPECT_EQ(refused.status.code, os::GrpcCode::internal) << refused.status.message;
+  ASSERT_TRUE(del("web-0").status.ok());
+  const std::string address = add("web-0");
+  EXPECT_EQ(fixed.promises.at("web-0").to_string(), address);
+  EXPECT_EQ(cloud_.of(mac_).size(), describe().pool.size() + 1) << "the first one was kept for it";
+  fixed.is_away = true;
+  EXPECT_EQ(call(Method::add_pod_network, add_of("web-1")).status.code, os::GrpcCode::internal)
+      << "whether it keeps one is not guessed";
+  EXPECT_NE(add("web"), "") << "a name that no StatefulSet gives waits for nobody";
+  end();
+}
 
 TEST_F(StockServerTest, AConversationOfAnOldClient) {
   begin({.low = 3, .high = 50});

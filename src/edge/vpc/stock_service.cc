@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/warm/promised.h"
 #include "edge/vpc/stock_answers.h"
 #include "engine/warm_stock.h"
 
@@ -72,9 +73,13 @@ engine::Context StockService::direct(Deadline limit) const {
   return context;
 }
 
+/// What the caller is told has to reach it before it has stopped listening.
 Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span) const {
-  const Deadline own = Deadline::after(world_.clock.now(), span);
-  return {std::min(own.at_since_boot, request.deadline.at_since_boot)};
+  const Instant now = world_.clock.now();
+  Deadline limit{std::min(Deadline::after(now, span).at_since_boot, request.deadline.at_since_boot)};
+  const nanoseconds left = limit.at_since_boot - now.since_boot;
+  limit.at_since_boot -= std::clamp<nanoseconds>(left / 10, nanoseconds{0}, kTellingTime);
+  return limit;
 }
 
 // ---------------------------------------------------------------- coming in
@@ -173,12 +178,13 @@ std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
   Moving moving;
   moving.id = request.call;
   moving.limit = limit_of(request, world_.wait_max);
-  // What the caller is told has to reach it before it has stopped listening.
-  const nanoseconds left = moving.limit.at_since_boot - world_.clock.now().since_boot;
-  moving.limit.at_since_boot -= std::clamp<nanoseconds>(left / 10, nanoseconds{0}, kTellingTime);
   moving.hung_up = std::move(request.hung_up);
+  const bool may_be_fixed = world_.fixed != nullptr && warm::has_stable_name(add.request.pod);
   moving.what = std::move(add);
-  return queue(std::move(moving));
+  if (!may_be_fixed) return queue(std::move(moving));
+  const os::GrpcCallId call = moving.id;
+  const auto shared = std::make_shared<Moving>(std::move(moving));
+  return queue(call, [this, shared] { return add_fixed(std::move(*shared)); });
 }
 
 std::optional<os::GrpcAnswer> StockService::take_del(os::GrpcRequest request) {
@@ -233,7 +239,8 @@ std::optional<os::GrpcAnswer> StockService::queue(Moving moving) {
   return std::nullopt;
 }
 
-std::optional<os::GrpcAnswer> StockService::queue(os::GrpcCallId call, std::function<os::GrpcAnswer()> run) {
+std::optional<os::GrpcAnswer> StockService::queue(os::GrpcCallId call,
+                                                  std::function<std::optional<os::GrpcAnswer>()> run) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, ends().message, {}};
   if (errands_.size() >= kErrandsMax) {
@@ -358,7 +365,7 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     switch (calls[i].fate) {
       case engine::BatchFate::done:
-        answers.push_back(done(*batch[i]));
+        finish(batch[i], answers);
         break;
       case engine::BatchFate::failed:
         answers.push_back(failed(*batch[i], *calls[i].error));
@@ -367,8 +374,12 @@ void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
         again.push_back(std::move(batch[i]));
         break;
       case engine::BatchFate::alone:
-        if (auto answer = serve_alone(batch[i])) {
-          answers.push_back(*std::move(answer));
+        if (const auto served = serve_alone(*batch[i])) {
+          if (*served) {
+            finish(batch[i], answers);
+          } else {
+            answers.push_back(failed(*batch[i], served->error()));
+          }
         } else if (is_stopping) {
           answers.push_back(failed(*batch[i], ends()));
         } else if (is_deleted_behind(i, std::get<StockAdd>(batch[i]->what).request.owner.container_id)) {
@@ -412,21 +423,33 @@ void StockService::tell_waiting() {
 }
 
 /// Nothing when it has to wait for the stock.
-std::optional<os::GrpcAnswer> StockService::serve_alone(std::unique_ptr<Moving>& moving) {
-  const engine::Context context = direct(moving->limit);
-  if (auto* del = std::get_if<StockDel>(&moving->what)) {
+std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
+  const engine::Context context = direct(moving.limit);
+  if (auto* del = std::get_if<StockDel>(&moving.what)) {
     auto let_go = engine::release_to_stock(context, del->release);
-    if (!let_go) return failed(*moving, let_go.error());
+    if (!let_go) return Result<void>(fail(let_go.error()));
     del->answer = *std::move(let_go);
-    return done(*moving);
+    return Result<void>();
   }
-  auto& add = std::get<StockAdd>(moving->what);
+  auto& add = std::get<StockAdd>(moving.what);
   auto answer = engine::assign_from_stock(context, add.request);
-  if (!answer) return failed(*moving, answer.error());
+  if (!answer) return Result<void>(fail(answer.error()));
   auto* assigned = std::get_if<warm::Assigned>(&*answer);
   if (assigned == nullptr) return std::nullopt;
   add.answer = std::move(*assigned);
-  return done(*moving);
+  return Result<void>();
+}
+
+/// What was done is answered, but for the ADD of a pod that keeps its address, which goes: that is promised to it
+/// first.
+void StockService::finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers) {
+  if (!moving->fixed) return answers.push_back(done(*moving));
+  const os::GrpcCallId call = moving->id;
+  const std::shared_ptr<Moving> shared = std::move(moving);
+  if (auto refused = queue(call, [this, shared] { return attach(*shared); })) {
+    answers.push_back(failed(*shared, Error{ErrorCode::exhausted, refused->message, {}}));
+  }
+  errand_comes_.notify_all();
 }
 
 os::GrpcAnswer StockService::done(Moving& moving) {

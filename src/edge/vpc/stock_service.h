@@ -45,6 +45,7 @@ struct StockWorld {
   std::function<void(const core::PodIdentity& pod, const net::Address& address)> assigned = nullptr;
   /// Why a pod got none. Never blocks. May be null.
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
+  engine::FixedAddresses* fixed = nullptr;                       ///< null: no pod keeps its address
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
   /// Callers of Ping, AddPodNetwork and BorrowIP that speak an older version are refused; 0: nobody is
   /// (wire/vpc/speech.h). DELs never are.
@@ -111,17 +112,19 @@ class StockService {
     std::chrono::nanoseconds since{};
     std::shared_ptr<const std::atomic<bool>> hung_up;
     bool has_waited = false;
+    std::optional<engine::FixedAddresses::Wish> fixed{};  ///< of an ADD whose pod keeps its address
   };
-  /// Anything else: answered by what it returns.
+  /// Anything else: answered by what it returns, or later where it returns nothing.
   struct Errand {
-    std::function<os::GrpcAnswer()> run;
+    std::function<std::optional<os::GrpcAnswer>()> run;
   };
 
   [[nodiscard]] std::optional<os::GrpcAnswer> take_add(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> take_del(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> take_del_record(os::GrpcRequest request);
   [[nodiscard]] std::optional<os::GrpcAnswer> queue(Moving moving);
-  [[nodiscard]] std::optional<os::GrpcAnswer> queue(os::GrpcCallId call, std::function<os::GrpcAnswer()> run);
+  [[nodiscard]] std::optional<os::GrpcAnswer> queue(os::GrpcCallId call,
+                                                    std::function<std::optional<os::GrpcAnswer>()> run);
 
   /// The refusal of a caller whose version does not go together with ours.
   [[nodiscard]] std::optional<os::GrpcAnswer> check_speech(os::GrpcCallId call, wire::vpc::Method method,
@@ -129,8 +132,11 @@ class StockService {
   void move_on();
   void run_errands();
   void serve(std::vector<std::unique_ptr<Moving>> batch);
-  [[nodiscard]] std::optional<os::GrpcAnswer> serve_alone(std::unique_ptr<Moving>& moving);
+  [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving);
+  void finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers);
   [[nodiscard]] os::GrpcAnswer done(Moving& moving);
+  [[nodiscard]] std::optional<os::GrpcAnswer> add_fixed(Moving moving);
+  [[nodiscard]] os::GrpcAnswer attach(Moving& moving);
   [[nodiscard]] os::GrpcAnswer failed(const Moving& moving, const Error& error);
   [[nodiscard]] std::vector<std::unique_ptr<Moving>> next_batch();
   void tell_waiting();

@@ -1,0 +1,120 @@
+#include "app/croftd/fixed_addresses.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/warm/promised.h"
+#include "net/echo.h"
+#include "wire/kube/vpc_objects.h"
+#include "wire/vpc/messages.h"
+
+namespace croft::app {
+namespace {
+
+constexpr std::size_t kKnownMax = 4096;
+constexpr int kWritesMax = 4;
+constexpr std::size_t kReleaseTimeMax = 64;
+constexpr std::string_view kFixed = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
+constexpr std::string_view kReleaseTime = "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";
+constexpr const char* kNever = "Never";
+
+using wire::kube::VpcIpClaimRecord;
+
+std::string text_of(const std::map<std::string, std::string>& annotations, std::string_view name) {
+  const auto found = annotations.find(std::string(name));
+  return found == annotations.end() ? std::string() : found->second;
+}
+
+/// As Go reads a duration, as far as its letters go: who releases addresses reads it.
+bool is_release_time(const std::string& text) {
+  return text.size() <= kReleaseTimeMax && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
+         });
+}
+
+VpcIpClaimRecord claim_of(const core::WarmAddress& held, VpcIpClaimRecord before) {
+  const wire::vpc::PodNetwork network = wire::vpc::pod_network_of(held);
+  before.ip = network.ip;
+  before.mask = network.mask;
+  if (!network.gateway.empty()) before.gateway = network.gateway;
+  before.subnet = network.subnet;
+  before.vpc = network.vpc;
+  before.attached = true;
+  before.sandbox = network.sandbox_id;
+  before.mac = network.mac;
+  if (before.owner_stateful_set.empty()) before.owner_stateful_set = core::warm::stateful_set_of(held.pod);
+  return before;
+}
+
+}  // namespace
+
+void ClusterFixedAddresses::remember(const std::string& uid, const Wish& wish) {
+  const std::lock_guard lock(mutex_);
+  if (!known_.emplace(uid, wish).second) return;
+  order_.push_back(uid);
+  if (order_.size() <= kKnownMax) return;
+  known_.erase(order_.front());
+  order_.pop_front();
+}
+
+Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::PodIdentity& pod, Deadline deadline) {
+  if (!pod.uid.empty()) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(pod.uid); found != known_.end()) return found->second;
+  }
+  TRY(const auto seen, objects_.pod(pod.namespace_name, pod.name, deadline));
+  // A static pod runs before the API knows it, and has another UID there.
+  if (!seen) return Wish{};
+  Wish wish;
+  wish.is_fixed = text_of(seen->annotations, kFixed) == "true";
+  wish.release_time = text_of(seen->annotations, kReleaseTime);
+  if (wish.release_time.empty()) wish.release_time = kNever;
+  if (wish.is_fixed && !is_release_time(wish.release_time)) {
+    return fail(invalid_argument(
+        fmt::format("pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
+                    "Never",
+                    net::echo(pod.namespace_name), net::echo(pod.name), kReleaseTime, net::echo(wish.release_time))));
+  }
+  remember(seen->uid, wish);
+  return wish;
+}
+
+Result<std::optional<engine::FixedAddresses::Promise>> ClusterFixedAddresses::promise_to(const core::PodIdentity& pod,
+                                                                                         Deadline deadline) {
+  TRY(const auto claim, objects_.claim(pod.namespace_name, pod.name, deadline));
+  // One that names no address yet promises none; attach() fills it in.
+  if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
+  auto address = net::Address::parse(claim->record.ip);
+  if (!address) return fail(ErrorCode::corrupt, address.error().in("VpcIpClaim " + claim->meta.name).message);
+  return std::optional(Promise{*address, claim->record.subnet});
+}
+
+Result<void> ClusterFixedAddresses::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {
+  const core::PodIdentity& pod = held.pod;
+  for (int writes = 0;; ++writes) {
+    TRY(const auto before, objects_.claim(pod.namespace_name, pod.name, deadline));
+    if (before && !before->record.ip.empty() && before->record.ip != held.address.to_string()) {
+      return fail(
+          ErrorCode::conflict,
+          fmt::format("the VpcIpClaim of pod {}/{} promises {} by now, and the pod was given {}; it is tried again",
+                      net::echo(pod.namespace_name), net::echo(pod.name), net::echo(before->record.ip),
+                      held.address.to_string()));
+    }
+    VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
+    if (record.release_time.empty()) record.release_time = wish.release_time.empty() ? kNever : wish.release_time;
+    if (before && before->record == record) return {};
+    const auto written = before ? objects_.update(*before, record, deadline)
+                                : objects_.create(pod.namespace_name, pod.name, record, deadline);
+    if (written) return {};
+    // Read again: somebody else wrote it, or this very write came through.
+    const ErrorCode code = written.error().code;
+    const bool may_be_there = code == ErrorCode::conflict || code == ErrorCode::already_exists ||
+                              code == ErrorCode::unknown_outcome || (before && code == ErrorCode::not_found);
+    if (!may_be_there || writes == kWritesMax) return fail(written.error());
+  }
+}
+
+}  // namespace croft::app

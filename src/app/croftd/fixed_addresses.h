@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "engine/warm_ports.h"
+#include "store/kube/api.h"
+#include "store/kube/vpc_objects.h"
+
+namespace croft::app {
+
+/// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
+/// its namespace is the promise (docs/reference/warm-pool.md#fixed-addresses). Safe to use from several threads.
+class ClusterFixedAddresses final : public engine::FixedAddresses {
+ public:
+  /// `api` outlives it.
+  explicit ClusterFixedAddresses(store::kube::Api& api) : objects_(api) {}
+
+  /// Asks for a pod once, and remembers 4096 by their UIDs.
+  [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
+  [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) override;
+  [[nodiscard]] Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) override;
+
+ private:
+  void remember(const std::string& uid, const Wish& wish);
+
+  store::kube::VpcObjects objects_;
+  std::mutex mutex_;                   ///< guards all below
+  std::map<std::string, Wish> known_;  ///< by UID
+  std::deque<std::string> order_;      ///< of known_, the oldest first
+};
+
+}  // namespace croft::app

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "core/register/owner.h"
+#include "core/register/snapshot.h"
+#include "core/register/warm.h"
+#include "core/warm/assign.h"
+#include "core/warm/moves.h"
+#include "net/address.h"
+
+// Addresses that a pod keeps by its name, over its ends and over nodes (docs/reference/warm-pool.md#fixed-addresses).
+// The promise itself is a VpcIpClaim in the cluster. Here is what the stock knows of it: a record whose holder has such
+// a promise (WarmAddress::extra, kPromisedKey) does not cool and become anybody's when he lets go; it is quarantined
+// for the pod of that name.
+
+namespace croft::core::warm {
+
+/// In the `extra` of who holds one: "namespace/name" of the pod it is promised to.
+inline constexpr const char* kPromisedKey = "promisedTo";
+
+/// "namespace/name"
+[[nodiscard]] std::string promise_of(const PodIdentity& pod);
+/// WarmAddress::why of one that waits for its pod.
+[[nodiscard]] std::string waits_for(const std::string& promise);
+/// Whether it lies here and waits for this pod.
+[[nodiscard]] bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod);
+/// Says that it is its holder's by name from now on.
+void promise_to_holder(WarmAddress& address);
+
+/// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
+[[nodiscard]] bool has_stable_name(const PodIdentity& pod);
+/// What is in front of that.
+[[nodiscard]] std::string stateful_set_of(const PodIdentity& pod);
+
+/// Gives the address that is promised to `request.pod` to the request's owner, now that the cloud delivers it here
+/// (`given`); the intent goes. Errors: conflict while somebody else has it or it is on its way elsewhere;
+/// refused_for_safety where somebody answers for it on the wire; corrupt where its record is damaged.
+[[nodiscard]] Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& intent_id,
+                                                const Given& given, const Request& request, const Instant& now);
+
+}  // namespace croft::core::warm

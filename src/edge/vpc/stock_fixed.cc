@@ -1,0 +1,70 @@
+// ADDs of pods that may keep their address by name, each in a thread for errands: others never wait for an API.
+
+#include <utility>
+
+#include "core/warm/promised.h"
+#include "edge/vpc/stock_answers.h"
+#include "edge/vpc/stock_service.h"
+
+namespace croft::edge {
+namespace {
+
+namespace warm = core::warm;
+
+/// Who hears `unavailable` takes from the stock himself, and knows of no promise: that is for when the agent is gone.
+Error told(Error error) {
+  if (error.code == ErrorCode::unavailable) error.code = ErrorCode::exhausted;
+  return error;
+}
+
+}  // namespace
+
+/// Nothing where it is an ADD as any other: it has been queued. Whether the pod keeps its address is not guessed; what
+/// is promised to it and cannot be had is an error, and never another address.
+std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
+  auto& add = std::get<StockAdd>(moving.what);
+  // What an older sandbox of the pod was needs no API.
+  const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
+  if (known == false) return queue(std::move(moving));
+  auto wish = world_.fixed->wish_of(add.request.pod, moving.limit);
+  if (!wish && !known) {
+    return failed(moving, told(wish.error().in("whether this pod keeps its address by name is not known")));
+  }
+  if (wish && !wish->is_fixed && !known) return queue(std::move(moving));
+  moving.fixed = wish ? *std::move(wish) : engine::FixedAddresses::Wish{true, ""};
+  const auto promise = world_.fixed->promise_to(add.request.pod, moving.limit);
+  if (!promise) return failed(moving, told(promise.error()));
+  const auto interface = world_.keeper.interface();
+  if (*promise && interface && !(*promise)->subnet.empty()) {
+    const std::string& here =
+        world_.keeper.options().subnet.empty() ? interface->subnet : world_.keeper.options().subnet;
+    if ((*promise)->subnet != here) {
+      return failed(moving, Error{ErrorCode::refused_by_configuration,
+                                  (*promise)->address.to_string() + " is promised to this pod in subnet " +
+                                      (*promise)->subnet + ", and this node is in " + here +
+                                      ": let the pod run on a node of that subnet, or delete its VpcIpClaim",
+                                  {}});
+    }
+  }
+  // One that was given before the promise was written is the one to promise.
+  const auto address = *promise ? std::optional((*promise)->address) : world_.keeper.kept_for(add.request.pod);
+  if (!address) {
+    add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
+    return queue(std::move(moving));
+  }
+  auto given = world_.keeper.give_promised(*address, add.request, moving.limit);
+  if (!given) return failed(moving, told(given.error()));
+  add.answer = *std::move(given);
+  return attach(moving);
+}
+
+/// The pod holds it; the answer goes out when the cluster says so too. What fails in between is the same pod's when it
+/// asks again (StockKeeper::kept_for).
+os::GrpcAnswer StockService::attach(Moving& moving) {
+  const auto attached =
+      world_.fixed->attach(std::get<StockAdd>(moving.what).answer.address, *moving.fixed, moving.limit);
+  if (!attached) return failed(moving, told(attached.error()));
+  return done(moving);
+}
+
+}  // namespace croft::edge
