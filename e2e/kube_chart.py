@@ -118,6 +118,10 @@ def renders(world, tools):
         text = tools.render_values(world, {}, release=name, namespace=name).stdout
         said = set(re.findall(r"(?:instance|namespace): ([^},\n]+)", text)) - {"kube-system"}
         expect_equal(said, {f'"{name}"'}, f"release and namespace {name}")
+    # What is on its way out makes no pools.
+    for uninstalls in ("false", "true"):
+        text = tools.render("mainPlugin=ptp", f"uninstall={uninstalls}").stdout
+        expect_equal(("kind: Job" in text, "- --uninstall" in text), (uninstalls == "false", uninstalls == "true"), f"uninstall={uninstalls}")
     for plugin in PLUGINS:
         text = tools.render(f"mainPlugin={plugin}", *EVERYTHING).stdout
         expect(f"--main-plugin={plugin}" in text, plugin)
