@@ -38,6 +38,9 @@ set(CPACK_COMPONENT_CROFT_DESCRIPTION
   "IP address management for Kubernetes and CNI: croft and croftd\n The operator's command line, the daemons of nodes and clusters, their units\n (not enabled), manual pages and completions.")
 set(CPACK_COMPONENT_CROFT-CNI_DESCRIPTION
   "IP address management for Kubernetes and CNI: the plugin\n croft-ipam, one static file, where container runtimes look for plugins.")
+# What a package with units owes systemd: that it is told, and that nothing runs on of programs that are gone.
+set(CPACK_DEBIAN_CROFT_PACKAGE_CONTROL_EXTRA ${CMAKE_SOURCE_DIR}/deploy/debian/postinst ${CMAKE_SOURCE_DIR}/deploy/debian/prerm
+  ${CMAKE_SOURCE_DIR}/deploy/debian/postrm)
 # What the programs are linked with, as dpkg-shlibdeps sees it; the plugin is linked with nothing.
 set(CPACK_DEBIAN_CROFT_PACKAGE_SHLIBDEPS ON)
 if(CMAKE_CROSSCOMPILING)

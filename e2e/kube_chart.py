@@ -118,6 +118,10 @@ def renders(world, tools):
         text = tools.render_values(world, {}, release=name, namespace=name).stdout
         said = set(re.findall(r"(?:instance|namespace): ([^},\n]+)", text)) - {"kube-system"}
         expect_equal(said, {f'"{name}"'}, f"release and namespace {name}")
+    # What is on its way out makes no pools.
+    for uninstalls in ("false", "true"):
+        text = tools.render("mainPlugin=ptp", f"uninstall={uninstalls}").stdout
+        expect_equal(("kind: Job" in text, "- --uninstall" in text), (uninstalls == "false", uninstalls == "true"), f"uninstall={uninstalls}")
     for plugin in PLUGINS:
         text = tools.render(f"mainPlugin={plugin}", *EVERYTHING).stdout
         expect(f"--main-plugin={plugin}" in text, plugin)
@@ -154,11 +158,48 @@ def is_taken(world, tools):
         say("a real API server takes all of it, and Calico's own kinds over Croft's")
 
 
+def installs(world, tools):
+    """By helm, more than once: what was interrupted is made whole, a second release is refused, what has the register stays."""
+    with KubeApiserver(world, sys.argv[2]) as kube:
+        admin = write_kubeconfig(world, kube)
+
+        def helm(*words, check=True):
+            return tools.helm("--kubeconfig", admin, *words, check=check)
+
+        def kinds():
+            names = tools.kubectl(admin, "get", "customresourcedefinitions", "-o", "name").stdout.split()
+            return {name.split("/")[1] for name in names}
+
+        def of_the_agent(path):
+            return tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", f"jsonpath={path}").stdout
+
+        tools.kubectl(admin, "create", "namespace", "croft-system")
+        helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=ptp")
+        all_kinds = kinds()
+        expect({"ippools.crd.projectcalico.org", "ipamhandles.crd.projectcalico.org", "croftpoolsets.ipam.croft.dev"} <= all_kinds, f"{all_kinds}")
+        second = helm("install", "second", CHART, "-n", "default", "--set", "mainPlugin=ptp", check=False)
+        expect(second.returncode != 0 and 'must equal "second"' in second.stderr, f"a second release: {second.stderr}")
+        # As when the first one was killed between two definitions.
+        tools.kubectl(admin, "delete", "customresourcedefinition", "ipamhandles.crd.projectcalico.org")
+        helm("upgrade", "croft", CHART, "-n", "croft-system", "--reuse-values", "--set", "install.mtu=1400")
+        expect_equal(kinds(), all_kinds, "kinds after an upgrade")
+        expect("--mtu=1400" in of_the_agent("{.spec.template.spec.initContainers[0].args}"), "the new value")
+        helm("rollback", "croft", "1", "-n", "croft-system")
+        expect_equal(kinds(), all_kinds, "kinds after going back")
+        helm("upgrade", "croft", CHART, "-n", "croft-system", "--reuse-values", "--set", "uninstall=true", "--set", "controller.replicas=0")
+        expect("--uninstall" in of_the_agent("{.spec.template.spec.initContainers[0].args}"), "it takes the files back")
+        helm("uninstall", "croft", "-n", "croft-system")
+        expect_equal(kinds(), all_kinds, "kinds without the release")
+        helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=flannel")
+        say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
+
+
 def test():
     with World("chart", sys.argv[1]) as world:
         tools = Tools(world)
         renders(world, tools)
         is_taken(world, tools)
+        installs(world, tools)
 
 
 if __name__ == "__main__":

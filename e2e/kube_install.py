@@ -288,10 +288,25 @@ def keeps_what_works(world, kube, host):
     node.delete("before")
 
 
-def takes_back(host):
+def takes_back(world, kube, host):
+    """Beside an agent, which writes nothing anew of what was taken back."""
+    agent, _ = start_agent(world, f"kube:{world.directory}/kubeconfig-croft-node", "--plugin-kubeconfig", str(host.kubeconfig),
+                           "--api-server", kube.url)
+    log = lambda: (world.directory / "agent.log").read_text()
+    host.kubeconfig.unlink()
+    wait_for(lambda: "it was not there" in log(), "the agent keeps the kubeconfig", 60)
+    other = world.directory / "another"
+    other.mkdir()
+    lost = host.install("--uninstall", main=None, programs=other)
+    expect_equal(lost.returncode, 1, f"with another directory of programs: {lost.stdout} {lost.stderr}")
+    expect(f"{host.bin}/croft-ipam is left" in lost.stderr and "--cni-bin-dir" in lost.stderr, lost.stderr)
+    expect_equal(sorted(p.name for p in host.conf.iterdir()), ["croft-install.record"], "the record stays")
     text = done(host.install("--uninstall", main=None), "taking back")
+    wait_for(lambda: "Croft was taken back from this node" in log(), "the agent says why it writes none", 60)
     say(text.strip())
     expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "what is left")
+    agent.terminate()
+    expect_equal(agent.wait(20), 0, "the agent ends")
 
 
 def test():
@@ -309,7 +324,7 @@ def test():
         keeps(world, kube, host)
         troubles(world, kube)
         keeps_what_works(world, kube, host)
-        takes_back(host)
+        takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")
 
 

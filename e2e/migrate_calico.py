@@ -70,6 +70,9 @@ class CalicoNode:
              "kubernetes": {"kubeconfig": str(self.host.conf / "calico-kubeconfig")}},
             {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}}]})
         self.conflist.write_text(self.calicos)
+        self.access = (0o640, 1234, 2345)  # of some tool that reads it
+        os.chown(self.conflist, *self.access[1:])
+        self.conflist.chmod(self.access[0])
         self.name = name
 
     def do(self, command):
@@ -99,7 +102,12 @@ class CalicoNode:
         expect_equal(done.returncode, 0, f"{command} {container}: {done.stdout}{done.stderr}")
         return done.stdout
 
+    def has_its_access(self, what):
+        status = self.conflist.stat()
+        expect_equal((status.st_mode & 0o7777, status.st_uid, status.st_gid), self.access, f"{what}: mode and owner of the network")
+
     def is_untouched(self, what):
+        self.has_its_access(what)
         expect_equal(self.conflist.read_text(), self.calicos, f"{what}: the network")
         expect(not list(self.host.conf.glob("10-calico.conflist.*")), f"{what}: nothing beside it: {list(self.host.conf.iterdir())}")
 
@@ -116,6 +124,7 @@ def by_the_runbook(world, kube):
         expect_equal((done.returncode, done.stderr), (0, ""), f"{' '.join(command)}: {done.stdout}")
         say(f"{' '.join(command)}: {done.stdout.strip().splitlines()[-1]}")
     expect_equal(json.loads(node.conflist.read_text())["plugins"][0]["ipam"]["type"], "croft-ipam", "the IPAM of the file")
+    node.has_its_access("switched")
     node.call("ADD", "pod")
     listed = world.croft(f"kube:{node.operator}", "ip", "list")
     expect(any(one["containerId"] == "pod" and one["node"] == "oak" for one in listed if one["state"] == "held"), f"{listed}")

@@ -110,6 +110,45 @@ def in_an_empty_root(world, top):
     say("croft, croftd and croft-ipam work in a root that has nothing but the tarball")
 
 
+def by_dpkg(world, programs, plugin):
+    """Installed, upgraded, removed and purged in a root of its own, with a systemctl that only writes down what it was asked."""
+    root, tools, asked = world.directory / "dpkg", world.directory / "systemctl", world.directory / "systemctl.log"
+    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "run/systemd/system", "etc/systemd/system/multi-user.target.wants", "var/lib/croft"):
+        (root / folder).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (root / "var/lib/croft/croft.db").write_text("a register")
+    tools.mkdir()
+    (tools / "systemctl").write_text(f'#!/bin/sh\necho "$*" >>{asked}\n')
+    (tools / "systemctl").chmod(0o755)
+    units = "croftd-agent.service croftd-controller.service"
+
+    def dpkg(*words):
+        asked.write_text("")
+        # What the programs need is here, and not in that root.
+        run("dpkg", f"--root={root}", "--force-script-chrootless,depends,not-root", "--log=/dev/null", *words,
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+        return asked.read_text().splitlines()
+
+    def files():
+        return {"/" + str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() or path.is_symlink()} - {
+            path for path in ("/" + str(p.relative_to(root)) for p in (root / "var/lib/dpkg").rglob("*"))}
+
+    before = files()
+    expect_equal(dpkg("-i", programs, plugin), ["daemon-reload"], "systemd is told of the units, and starts none")
+    expect(IN_CROFT | IN_PLUGIN <= files(), f"{(IN_CROFT | IN_PLUGIN) - files()}")
+    for path in root.rglob("*"):
+        if not path.is_symlink() and "var/lib" not in str(path):
+            status = path.stat()
+            expect(status.st_uid == 0 and not status.st_mode & 0o7022, f"{path}: {status.st_uid} {oct(status.st_mode)}")
+    for unit in units.split():
+        (root / "etc/systemd/system/multi-user.target.wants" / unit).symlink_to(f"/lib/systemd/system/{unit}")
+    expect_equal(dpkg("-i", programs), ["daemon-reload", f"try-restart {units}"], "after an upgrade")
+    expect_equal(dpkg("-r", "croft"), [f"stop {units}", "daemon-reload"], "before nothing is there to be run")
+    dpkg("-P", "croft", "croft-cni")
+    expect_equal(files(), before, "all is gone but the register")
+    say("dpkg: installed, upgraded, removed, purged; the register stays")
+
+
 def build_static():
     build = pathlib.Path(sys.argv[1]).resolve().parent
     made = run(TREE / "scripts" / "static-libraries", build / "static-libraries", check=False, timeout=600)
@@ -120,7 +159,7 @@ def build_static():
 
 
 def test():
-    require_programs("dpkg-deb", "dpkg-shlibdeps", "cpack", "readelf")
+    require_programs("dpkg", "dpkg-deb", "dpkg-shlibdeps", "cpack", "readelf")
     if "static" in sys.argv[2:]:
         build_static()
     with World("packages", sys.argv[1]) as world:
@@ -134,6 +173,7 @@ def test():
         for library in ("libc6", "libsqlite3-0", "libssl3", "libnghttp2-14"):
             expect(library in needs, f"{library} of {needs}")
         expect_equal(run("dpkg-deb", "-f", plugin, "Depends").stdout.strip(), "", "the static plugin needs nothing")
+        by_dpkg(world, programs, plugin)
         if list(out.glob("croft-*.tar.gz")):
             tarball(world, out)
         elif "static" in sys.argv[2:]:

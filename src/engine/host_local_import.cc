@@ -66,8 +66,9 @@ std::vector<Group> groups_of(const std::vector<Reservation>& reservations) {
       Group& group = groups.emplace_back();
       group.moved.addresses = {reservation.address};
       group.nobodys = reservation.empty;
-      group.leave(reservation.empty ? "its file is empty: croft host-local repair removes it"
-                                    : "its file does not say who holds it");
+      group.leave(reservation.empty
+                      ? "its file is empty: croft host-local repair removes it"
+                      : "its file does not say who holds it; nothing is read through a link, a FIFO or a device");
       continue;
     }
     Group& group = by_holder[*reservation.holder];

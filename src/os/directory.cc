@@ -35,10 +35,20 @@ DirectoryStamp stamp_from(const struct stat& s) { return {{s.st_dev, s.st_ino}, 
   return fail(path_error("sync", path, errno));
 }
 
-/// What a descriptor gives, from where it stands. Returns the error number, 0 for success. With `after`, the status
-/// after the reading: a regular file has been read when it is as large as what was read, without a read of nothing.
-int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, struct stat* after = nullptr) {
+enum class Kinds : std::uint8_t { regular, any };
+
+/// What a descriptor gives, from where it stands; of what is no regular file nothing, unless any kind is wanted.
+/// Returns the error number, 0 for success. A regular file has been read when it is as large as what was read, without
+/// a read of nothing. With `after`, the status after the reading, by which its kind is told too: one system call less
+/// than before and after.
+int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, Kinds kinds, struct stat* after = nullptr) {
   std::array<char, 1024> buffer;  // as large as almost all contents, left uninitialised on purpose
+  struct stat before {};
+  if (after == nullptr) {
+    if (::fstat(fd, &before) != 0) return errno;
+    result.regular = S_ISREG(before.st_mode);
+    if (!result.regular && kinds == Kinds::regular) return 0;
+  }
   while (result.content.size() <= bytes_max) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
@@ -50,15 +60,16 @@ int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, struct sta
     result.content.append(buffer.data(), static_cast<std::size_t>(n));
     if (after != nullptr && ::fstat(fd, after) != 0) return errno;
     if (n == 0) break;
-    if (after != nullptr && S_ISREG(after->st_mode) &&
-        static_cast<std::size_t>(after->st_size) == result.content.size()) {
-      break;
-    }
+    if (after != nullptr && !S_ISREG(after->st_mode)) break;
+    const off_t size = after != nullptr ? after->st_size : before.st_size;
+    if (size > 0 && static_cast<std::size_t>(size) == result.content.size()) break;
+  }
+  if (after != nullptr) {
+    result.regular = S_ISREG(after->st_mode);
+    if (!result.regular) result.content.clear();
   }
   result.cut = result.content.size() > bytes_max;
   if (result.cut) result.content.resize(bytes_max);
-  struct stat s {};
-  if (result.content.empty()) result.regular = ::fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
   return 0;
 }
 
@@ -174,13 +185,29 @@ Result<void> Directory::for_each_name(const std::function<bool(const char*)>& f)
 }
 
 Result<std::optional<SmallFile>> Directory::read(const char* name, std::size_t bytes_max) const {
-  const FileDescriptor file(::openat(file_.get(), name, kReadFlags));
+  return read_opened(FileDescriptor(::openat(file_.get(), name, kReadFlags)), name, bytes_max);
+}
+
+/// `file` was just opened, or errno says why not.
+Result<std::optional<SmallFile>> Directory::read_opened(const FileDescriptor& file, const char* name,
+                                                        std::size_t bytes_max) const {
   if (!file.is_open()) return unopened(name);
   SmallFile result;
-  if (const int why = read_descriptor(file.get(), bytes_max, result)) {
+  if (const int why = read_descriptor(file.get(), bytes_max, result, Kinds::regular)) {
     return fail(path_error("read", path_of(name), why));
   }
   return std::optional(std::move(result));
+}
+
+Result<std::optional<SmallFile>> Directory::read_own(const char* name, std::size_t bytes_max) const {
+  struct stat s {};
+  // Before it is opened: to open a device may do something already.
+  if (::fstatat(file_.get(), name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return std::optional<SmallFile>();
+    return fail(path_error("lstat", path_of(name), errno));
+  }
+  if (!S_ISREG(s.st_mode)) return std::optional(SmallFile{false, false, {}});
+  return read_opened(FileDescriptor(::openat(file_.get(), name, kReadFlags | O_NOFOLLOW)), name, bytes_max);
 }
 
 Result<std::optional<DatedFile>> Directory::read_dated(const char* name, std::size_t bytes_max) const {
@@ -193,7 +220,7 @@ Result<std::optional<DatedFile>> Directory::read_dated(const char* name, std::si
     return std::optional(std::move(result));
   }
   struct stat after {};
-  if (const int why = read_descriptor(file.get(), bytes_max, result.file, &after)) {
+  if (const int why = read_descriptor(file.get(), bytes_max, result.file, Kinds::regular, &after)) {
     return fail(path_error("read", path_of(name), why));
   }
   if (S_ISREG(after.st_mode) && after.st_nlink > 0) {
@@ -294,7 +321,9 @@ Result<std::string> read_named_file(const std::string& path, std::size_t bytes_m
   if (!file.is_open()) return fail(path_error("open", path, errno));
   if (is_directory(path)) return fail(path_error("read", path, EISDIR));
   SmallFile read;
-  if (const int why = read_descriptor(file.get(), bytes_max, read)) return fail(path_error("read", path, why));
+  if (const int why = read_descriptor(file.get(), bytes_max, read, Kinds::any)) {
+    return fail(path_error("read", path, why));
+  }
   if (read.cut) return fail(path_error("read", path, EFBIG));
   return std::move(read.content);
 }

@@ -110,6 +110,36 @@ TEST(Directory, ADatedFileIsTheFileAndItsTime) {
   }
 }
 
+/// Whatever has the name of a small file: no content that is none, and no wait.
+TEST(Directory, WhatIsNoRegularFileHasNoContentAlsoWhenSomethingCanBeRead) {
+  const ScratchDirectory scratch;
+  const Directory directory = Directory::open(scratch.path()).value();
+  ASSERT_EQ(::mkfifo(scratch.file("fifo").c_str(), 0600), 0);
+  const FileDescriptor writer(::open(scratch.file("fifo").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  fs::create_symlink("/dev/zero", scratch.file("zero"));
+  fs::create_symlink("fifo", scratch.file("link"));
+  for (const char* const name : {"fifo", "zero", "link"}) {
+    ASSERT_EQ(::write(writer.get(), "dummy", 5), 5);
+    EXPECT_EQ(directory.read(name, 100).value(), (SmallFile{false, false, {}})) << name;
+    EXPECT_EQ(directory.read_own(name, 100).value(), (SmallFile{false, false, {}})) << name;
+    EXPECT_EQ(directory.read_dated(name, 100).value()->file, (SmallFile{false, false, {}})) << name;
+  }
+}
+
+TEST(Directory, ReadsNothingThroughALinkWhereTheFileItselfIsWanted) {
+  const ScratchDirectory scratch;
+  const Directory directory = Directory::open(scratch.path()).value();
+  std::ofstream(scratch.file("a")) << "text";
+  fs::create_symlink("a", scratch.file("link"));
+  fs::create_directory(scratch.file("d"));
+  EXPECT_EQ(directory.read("link", 100).value(), (SmallFile{true, false, "text"}));
+  EXPECT_EQ(directory.read_own("link", 100).value(), (SmallFile{false, false, {}}));
+  EXPECT_EQ(directory.read_own("d", 100).value(), (SmallFile{false, false, {}}));
+  EXPECT_EQ(directory.read_own("a", 100).value(), (SmallFile{true, false, "text"}));
+  EXPECT_EQ(directory.read_own("a", 3).value(), (SmallFile{true, true, "tex"}));
+  EXPECT_FALSE(directory.read_own("none", 100).value());
+}
+
 // What /proc says of its files' sizes is 0.
 TEST(Directory, ADatedFileWithoutASizeIsReadToItsEnd) {
   const Directory directory = Directory::open("/proc/self").value();

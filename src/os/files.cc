@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,6 +30,7 @@ constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kReadableByAllMode = 0644;
 constexpr mode_t kExecutableByAllMode = 0755;
+constexpr mode_t kAllModeBits = 07777;
 constexpr std::uint64_t kIsMountPoint = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which older headers lack
 
 FileStatus status_from(const struct stat& s) {
@@ -64,20 +67,68 @@ FileStatus status_from(const struct statx& s) {
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-[[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content, FileMode mode) {
+/// Who may use a new file.
+struct Access {
+  mode_t mode = kFileMode;
+  std::optional<std::pair<uid_t, gid_t>> owner = std::nullopt;  ///< nothing: whoever makes it
+};
+Access access_of(FileMode mode) {
+  switch (mode) {
+    case FileMode::for_user:
+      return {kFileMode};
+    case FileMode::readable_by_all:
+      return {kReadableByAllMode};
+    case FileMode::executable_by_all:
+      return {kExecutableByAllMode};
+  }
+  return {};
+}
+[[nodiscard]] Result<Access> access_of_file(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  return Access{s.st_mode & kAllModeBits, std::pair(s.st_uid, s.st_gid)};
+}
+
+/// The owner first: to give one takes bits of the mode away.
+int give_access(int fd, const Access& access) {
+  mode_t mode = access.mode;
+  if (access.owner && ::fchown(fd, access.owner->first, access.owner->second) != 0) {
+    if (errno != EPERM && errno != EINVAL) return errno;
+    // The group alone may still be given by its members. What runs as its owner would run as another.
+    static_cast<void>(!::fchown(fd, static_cast<uid_t>(-1), access.owner->second));
+    mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
+  }
+  if (mode == kFileMode && !access.owner) return 0;
+  return ::fchmod(fd, mode) == 0 ? 0 : errno;
+}
+
+[[nodiscard]] Result<void> write_new_file(const std::string& path, std::string_view content, const Access& access) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   FileDescriptor file(::open(path.c_str(), kFlags, kFileMode));
   if (!file.is_open() && errno == EEXIST && ::unlink(path.c_str()) == 0) {
     file = FileDescriptor(::open(path.c_str(), kFlags, kFileMode));  // a draft of a process that died
   }
   if (!file.is_open()) return fail(system_error("create", path, errno));
-  const mode_t wanted = mode == FileMode::executable_by_all ? kExecutableByAllMode : kReadableByAllMode;
-  if (mode != FileMode::for_user && ::fchmod(file.get(), wanted) != 0) {
-    return fail(system_error("change the mode of", path, errno));
+  if (const int why = give_access(file.get(), access); why != 0) {
+    return fail(system_error("change the mode of", path, why));
   }
   if (const int why = write_all(file.get(), content); why != 0) return fail(system_error("write", path, why));
   if (::fsync(file.get()) != 0) return fail(system_error("sync", path, errno));
   return {};
+}
+
+[[nodiscard]] Result<void> replace_durably(const std::string& path, std::string_view content, const Access& access) {
+  const std::string draft = fmt::format("{}.{}.tmp", path, ::getpid());
+  auto written = write_new_file(draft, content, access);
+  if (written) written = rename_durably(draft, path);
+  if (!written) ::unlink(draft.c_str());
+  return written;
+}
+
+[[nodiscard]] Result<void> write_named_draft(const std::string& path, std::string_view content, const Access& access) {
+  auto written = write_new_file(path, content, access);
+  if (!written) ::unlink(path.c_str());
+  return written;
 }
 
 /// mkdir that makes the new entry durable; false when something already has the name.
@@ -230,17 +281,21 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
 }
 
 Result<void> replace_file_durably(const std::string& path, std::string_view content, FileMode mode) {
-  const std::string draft = fmt::format("{}.{}.tmp", path, ::getpid());
-  auto written = write_new_file(draft, content, mode);
-  if (written) written = rename_durably(draft, path);
-  if (!written) ::unlink(draft.c_str());
-  return written;
+  return replace_durably(path, content, access_of(mode));
 }
 
 Result<void> write_draft(const std::string& path, std::string_view content, FileMode mode) {
-  auto written = write_new_file(path, content, mode);
-  if (!written) ::unlink(path.c_str());
-  return written;
+  return write_named_draft(path, content, access_of(mode));
+}
+
+Result<void> replace_file_like(const std::string& path, std::string_view content, const std::string& like) {
+  TRY(const Access access, access_of_file(like));
+  return replace_durably(path, content, access);
+}
+
+Result<void> write_draft_like(const std::string& path, std::string_view content, const std::string& like) {
+  TRY(const Access access, access_of_file(like));
+  return write_named_draft(path, content, access);
 }
 
 Result<void> link_file(const std::string& path, const std::string& second) {

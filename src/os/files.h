@@ -88,6 +88,13 @@ enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_al
 [[nodiscard]] Result<void> write_draft(const std::string& path, std::string_view content,
                                        FileMode mode = FileMode::for_user);
 
+/// As replace_file_durably and write_draft, with the mode, the owner and the group that the file `like` has, which may
+/// be the one that is replaced: as far as this user may give them, and no bit more than `like` has. Error also:
+/// not_found, of `like`.
+[[nodiscard]] Result<void> replace_file_like(const std::string& path, std::string_view content,
+                                             const std::string& like);
+[[nodiscard]] Result<void> write_draft_like(const std::string& path, std::string_view content, const std::string& like);
+
 /// Gives what a path names, symbolic links not followed, a second name. Errors: already_exists, not_found; as
 /// system_error maps them where the file system knows no second names.
 [[nodiscard]] Result<void> link_file(const std::string& path, const std::string& second);

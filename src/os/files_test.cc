@@ -112,5 +112,37 @@ TEST(Files, SharedDirectoriesAreNotForAllToWrite) {
   }
 }
 
+/// Whoever could read a file, can read what takes its place, and nobody else.
+TEST(Files, AFileLikeAnotherHasItsModeAndItsOwner) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.file("a"), other = scratch.file("b");
+  const auto status = [](const std::string& of) {
+    struct stat found {};
+    EXPECT_EQ(::lstat(of.c_str(), &found), 0);
+    return found;
+  };
+  for (const unsigned mode : {0644U, 0600U, 0750U, 0440U, 0777U}) {
+    SCOPED_TRACE(mode);
+    std::ofstream(path) << "old";
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    const bool is_root = ::geteuid() == 0;
+    const uid_t user = is_root ? 1234 : ::geteuid();
+    const gid_t group = is_root ? 2345 : ::getegid();
+    ASSERT_EQ(::chown(path.c_str(), user, group), 0);
+    ASSERT_TRUE(replace_file_like(path, "new", path));
+    ASSERT_TRUE(write_draft_like(other, "other", path));
+    for (const std::string& one : {path, other}) {
+      const struct stat is = status(one);
+      EXPECT_EQ(is.st_mode & 07777U, mode) << one;
+      EXPECT_EQ(is.st_uid, user) << one;
+      EXPECT_EQ(is.st_gid, group) << one;
+    }
+    EXPECT_EQ(read_file(path, 10).value() + read_file(other, 10).value(), "newother");
+    fs::remove(path);
+  }
+  EXPECT_EQ(replace_file_like(path, "", path).error().code, ErrorCode::not_found);
+  EXPECT_FALSE(fs::exists(path));
+}
+
 }  // namespace
 }  // namespace croft::os

@@ -67,8 +67,8 @@ class Reservations {
   [[nodiscard]] virtual Result<std::optional<net::Address>> cursor(std::size_t set) = 0;
   /// Who holds one address: nullopt when it is free.
   [[nodiscard]] virtual Result<std::optional<Reservation>> look_up(const net::Address& address) = 0;
-  /// All reservations, by address: every file is read. Other files are passed over; one that can't be read has no
-  /// holder.
+  /// All reservations, by address: every file is read. Other files are passed over; one that can't be read, and a link,
+  /// which is not followed, has no holder.
   [[nodiscard]] virtual Result<std::vector<Reservation>> list() = 0;
   /// Why a file could not be read when all were read last; nothing when they could, or when the index answered.
   [[nodiscard]] virtual std::optional<Error> unreadable() const = 0;

@@ -109,7 +109,7 @@ struct ConflistFiles {
     print(fmt::format("{} would become what {} has; --apply does it\n", path, backup_path));
     return static_cast<int>(edge::ExitCode::fine);
   }
-  if (now != backup) TRY_VOID(os::replace_file_durably(path, backup));
+  if (now != backup) TRY_VOID(os::replace_file_like(path, backup, path));
   TRY_VOID(os::remove_file_durably(path + kSwitchedDigestSuffix));
   TRY_VOID(os::remove_file_durably(backup_path));
   print(fmt::format("{} is as it was\n", path));
@@ -118,7 +118,7 @@ struct ConflistFiles {
 
 [[nodiscard]] Result<void> switch_file(const ConflistFiles& files) {
   if (!files.backup) {
-    TRY_VOID(os::replace_file_durably(files.backup_path, files.now));
+    TRY_VOID(os::replace_file_like(files.backup_path, files.now, files.path));
   } else if (*files.backup != files.now) {
     return fail(
         ErrorCode::refused_for_safety,
@@ -128,7 +128,7 @@ struct ConflistFiles {
   }
   // Before the file itself: a switch that is killed in between is one that never was.
   TRY_VOID(os::replace_file_durably(files.path + kSwitchedDigestSuffix, digest_text(files.next.text)));
-  return os::replace_file_durably(files.path, files.next.text);
+  return os::replace_file_like(files.path, files.next.text, files.path);
 }
 
 /// What of the new configuration would fail each pod of this node, with the remedy; nothing: it can be called.

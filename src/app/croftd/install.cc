@@ -19,9 +19,9 @@
 #include "base/printable.h"
 #include "core/register/affinity.h"
 #include "edge/install/installation.h"
+#include "edge/install/turn.h"
 #include "net/echo.h"
 #include "os/digest.h"
-#include "os/file_lock.h"
 #include "os/files.h"
 #include "os/process.h"
 #include "store/kube/access_review.h"
@@ -46,7 +46,7 @@ constexpr std::chrono::seconds kLockTime{60};
 struct InstallOptions {
   std::string programs = "/opt/cni/bin";
   std::string configurations = kDefaultConfigurations;
-  std::string configurations_on_host;
+  std::string programs_on_host, configurations_on_host;
   std::string source;
   std::string main;
   std::string network_file = "10-croft.conflist";
@@ -82,23 +82,6 @@ void trim(std::string& path) {
                                 all)
                   : fmt::format("--main-plugin {} is none of {}", net::echo(text), all));
 }
-
-/// One at a time on a node; the file is there only meanwhile. Not the runtime's: its name ends with no name of its.
-class OneAtATime {
- public:
-  explicit OneAtATime(const std::string& configurations) : lock_(configurations + "/croft-install.lock") {}
-  OneAtATime(const OneAtATime&) = delete;
-  OneAtATime& operator=(const OneAtATime&) = delete;
-  ~OneAtATime() {
-    if (lock_.is_held()) static_cast<void>(os::remove_file_durably(lock_.path()));
-  }
-  [[nodiscard]] Result<void> begin(const Clock& clock) {
-    return lock_.lock(clock, Deadline::after(clock.now(), kLockTime));
-  }
-
- private:
-  os::FileLock lock_;
-};
 
 /// What an ADD and a DEL need, as croft-plugin has it (deploy/kubernetes/access.yaml). What is Croft's own kind of
 /// objects the plugin uses under its own name alone.
@@ -146,7 +129,9 @@ class OneAtATime {
 class Install {
  public:
   Install(InstallOptions options, const Daemon& daemon)
-      : options_(std::move(options)), daemon_(daemon), files_({options_.programs, options_.configurations}, tell) {}
+      : options_(std::move(options)),
+        daemon_(daemon),
+        files_({options_.programs, options_.configurations, options_.programs_on_host}, tell) {}
 
   [[nodiscard]] Result<int> run() {
     TRY_VOID(decide());
@@ -156,8 +141,8 @@ class Install {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
     }
     if (options_.dry_run) return dry_run();
-    OneAtATime turn(options_.configurations);
-    TRY_VOID(turn.begin(daemon_.clock));
+    edge::InstallTurn turn(options_.configurations);
+    TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kLockTime)));
     std::string access;
     if (kubeconfig) {
       TRY(access, kubeconfig->text());
@@ -312,12 +297,14 @@ class Install {
 };
 
 [[nodiscard]] Result<int> run_install(InstallOptions options, const Daemon& daemon) {
-  for (std::string* path : {&options.programs, &options.configurations}) trim(*path);
+  for (std::string* path : {&options.programs, &options.configurations, &options.programs_on_host}) trim(*path);
   if (options.uninstall) {
-    edge::Installation files({options.programs, options.configurations}, tell);
-    OneAtATime turn(options.configurations);
+    edge::Installation files({options.programs, options.configurations, options.programs_on_host}, tell);
+    edge::InstallTurn turn(options.configurations);
     TRY(const auto directory, os::file_status(options.configurations));
-    if (directory && !options.dry_run) TRY_VOID(turn.begin(daemon.clock));
+    if (directory && !options.dry_run) {
+      TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kLockTime)));
+    }
     TRY_VOID(files.take_back(options.dry_run));
     return 0;
   }
@@ -361,6 +348,11 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--cni-conf-dir", options->configurations, "The runtime's directory of network configurations")
       ->envname("CROFT_CNI_CONF_DIR")
       ->capture_default_str();
+  command
+      ->add_option("--cni-bin-dir-on-host", options->programs_on_host,
+                   "The directory of plugins as the node sees it, where a container sees it elsewhere: for the record "
+                   "(default: the same)")
+      ->envname("CROFT_CNI_BIN_DIR_ON_HOST");
   command
       ->add_option("--cni-conf-dir-on-host", options->configurations_on_host,
                    "The same directory as the node sees it, where a container sees it elsewhere (default: the same)")

@@ -8,9 +8,11 @@
 #include "app/croftd/store_parts.h"
 #include "app/open_store.h"
 #include "base/time_text.h"
+#include "edge/install/turn.h"
 #include "os/files.h"
 #include "os/secret_file.h"
 #include "store/kube/service_account_token.h"
+#include "wire/install/record.h"
 #include "wire/kube/kube_server.h"
 
 namespace croft::app {
@@ -86,7 +88,8 @@ Result<std::string> PluginKubeconfig::text() {
 
 PluginKubeconfig::Reason PluginKubeconfig::reason() {
   const auto text = os::read_secret_file(options_.file, kFileBytesMax);
-  if (!text) return {text.error().code == ErrorCode::not_found ? "it was not there" : text.error().message};
+  if (!text && text.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
+  if (!text) return {text.error().message};
   const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
   if (!is) return {is.error().message};
   const auto pem = ca();
@@ -98,6 +101,16 @@ PluginKubeconfig::Reason PluginKubeconfig::reason() {
   if (!life) return {"its token says no end", true};
   if (clock_.now().wall < renewal_of(*life, jitter_)) return {};
   return {fmt::format("its token ends at {}", rfc3339_exact(life->end)), true};
+}
+
+Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
+  auto is_installed = edge::is_installed_kubeconfig(options_.file);
+  if (!is_installed) return fail(is_installed.error());
+  if (*is_installed) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              fmt::format("no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
+                          "install writes both",
+                          wire::kInstallRecordName));
 }
 
 std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::string& written, const Reason& why) {
@@ -139,12 +152,28 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   next_look_ = now + kTendEvery;
   const Reason why = reason();
   if (why.text.empty() || (why.is_of_token && now < next_token_)) return std::nullopt;
+  const auto failed = [&](const Error& error) {
+    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, error.message), true};
+  };
+  if (why.is_absent) {
+    const auto may = check_it_was_not_taken_back();
+    if (!may) return failed(may.error());
+  }
   const auto content = text();
-  auto done = content ? os::replace_file_durably(options_.file, *content) : Result<void>(fail(content.error()));
+  if (!content) {
+    next_look_ = now + kTryAgain;
+    return failed(content.error());
+  }
+  edge::InstallTurn turn(os::directory_of(options_.file));
+  const auto begun = turn.begin(clock_, Deadline::after(clock_.now(), {}));
+  if (!begun && begun.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
+  auto done = begun;
+  // Somebody may have taken it back while the API was asked.
+  if (done && reason().is_absent) done = check_it_was_not_taken_back();
+  if (done) done = os::replace_file_durably(options_.file, *content);
   if (!done) {
     next_look_ = now + kTryAgain;
-    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, done.error().message),
-                  true};
+    return failed(done.error());
   }
   jitter_ = random_.next() % kJitterParts;
   return judged(*content, why);

@@ -56,6 +56,8 @@ class PluginKubeconfig {
   /// A new token that is due again when it comes, as where this node's clock is ahead, or that can't be read, is a
   /// failure too: it is written, for the server may take it, and another is asked for only after some time, longer
   /// each time (30 s to 20 min), else every node would ask for ever without pause. That is told once.
+  /// A file that is gone is written only where the record of `croftd install` beside it names it: what was taken back
+  /// stays so. Nor is any while somebody installs or takes back.
   [[nodiscard]] std::optional<Tended> tend();
 
  private:
@@ -71,8 +73,11 @@ class PluginKubeconfig {
   struct Reason {
     std::string text;
     bool is_of_token = false;  ///< only the token is to be another
+    bool is_absent = false;
   };
   [[nodiscard]] Reason reason();
+  /// Error: refused_by_configuration, where the file was taken back; those of the record.
+  [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
   /// What is told of it; nothing of a token that is of no use, when the one before it was neither.
   [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why);
   [[nodiscard]] Result<std::string> ca() const;

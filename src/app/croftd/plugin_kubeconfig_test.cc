@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,7 +13,10 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "edge/install/turn.h"
+#include "os/files.h"
 #include "os/scratch_directory.h"
+#include "wire/install/record.h"
 #include "wire/kube/kube_server.h"
 #include "wire/text/base64.h"
 
@@ -42,6 +46,7 @@ std::string token_of(WallTime made, WallTime end) {
 struct Tokens {
   std::string next;
   int made = 0;
+  std::function<void()> meanwhile;  ///< while one is made
 };
 class TokenApi final : public store::kube::Api {
  public:
@@ -49,6 +54,7 @@ class TokenApi final : public store::kube::Api {
   [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline) override {
     EXPECT_EQ(request.path, "/api/v1/namespaces/croft-system/serviceaccounts/croft-plugin/token");
     ++tokens_.made;
+    if (tokens_.meanwhile) tokens_.meanwhile();
     store::kube::Answer answer;
     answer.outcome = store::kube::Answer::Outcome::done;
     answer.http_status = 201;
@@ -63,6 +69,17 @@ class TokenApi final : public store::kube::Api {
 
 class PluginKubeconfigTest : public testing::Test {
  protected:
+  PluginKubeconfigTest() { install(); }
+  /// As `croftd install` leaves it.
+  void install() const {
+    const wire::InstallRecord record{{{wire::InstallRecord::Kind::kubeconfig, "kubeconfig", ""}}};
+    EXPECT_TRUE(os::replace_file_durably(record_path, encode(record)));
+  }
+  /// As `croftd install --uninstall` does.
+  void take_back() const {
+    static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+    EXPECT_TRUE(os::remove_file_durably(record_path));
+  }
   std::unique_ptr<PluginKubeconfig> kubeconfig(const std::string& server = "https://10.0.0.1:6443") {
     PluginKubeconfigOptions options;
     options.file = directory.file("kubeconfig");
@@ -86,6 +103,7 @@ class PluginKubeconfigTest : public testing::Test {
   ManualClock clock;
   SeededRandom random{1};
   os::ScratchDirectory directory;
+  const std::string record_path = directory.file(wire::kInstallRecordName);
   Tokens tokens;
 };
 
@@ -107,7 +125,7 @@ TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
     SCOPED_TRACE(token);
     static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
     const auto one = kubeconfig();
-    tokens = {token, 0};
+    tokens = {token, 0, {}};
     const std::string told = tended_for(*one, 1h);
     // At 0 s, 30 s, 90 s, 210 s, 450 s, 930 s, 1890 s, 2850 s, or later by up to a quarter.
     EXPECT_GE(tokens.made, 7);
@@ -135,6 +153,65 @@ TEST_F(PluginKubeconfigTest, AGoodTokenEndsThePauses) {
   EXPECT_EQ(tokens.made, 2);
   tokens.next = "opaque";
   EXPECT_THAT(tended_for(*one, 24h), HasSubstr("others are asked for in 30 s")) << "told again, as it is new";
+}
+
+/// Else a node that Croft has left would have a token of a day, which nothing takes back.
+TEST_F(PluginKubeconfigTest, WhatWasTakenBackIsNotWrittenAgain) {
+  const auto one = kubeconfig();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*one, 10s), "");
+  take_back();
+  const std::string told = tended_for(*one, 24h);
+  EXPECT_THAT(told, HasSubstr("Croft was taken back from this node; croftd install writes both"));
+  EXPECT_EQ(tokens.made, 1) << "none is asked for in vain";
+  EXPECT_THAT(os::list_directory(directory.file("."), 10).value(), testing::IsEmpty());
+  install();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*one, 40s), "");
+  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(tokens.next));
+}
+
+TEST_F(PluginKubeconfigTest, WhatIsTakenBackWhileATokenIsMadeIsNotWrittenEither) {
+  for (const bool was_there : {false, true}) {
+    SCOPED_TRACE(was_there);
+    install();
+    const auto one = kubeconfig();
+    tokens.next = was_there ? "opaque" : token_of(clock.now().wall, clock.now().wall + 24h);
+    tokens.meanwhile = nullptr;
+    if (was_there) static_cast<void>(tended_for(*one, 20s));
+    tokens.meanwhile = [&] { take_back(); };
+    EXPECT_THAT(tended_for(*one, 60s), HasSubstr("Croft was taken back from this node"));
+    EXPECT_THAT(os::list_directory(directory.file("."), 10).value(), testing::IsEmpty());
+  }
+}
+
+TEST_F(PluginKubeconfigTest, NothingIsWrittenWhileSomebodyInstallsOrTakesBack) {
+  const auto one = kubeconfig();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  {
+    edge::InstallTurn turn(directory.file("."));
+    ASSERT_TRUE(turn.begin(clock, Deadline::after(clock.now(), 1s)));
+    EXPECT_EQ(tended_for(*one, 20s), "");
+    EXPECT_EQ(os::ScratchDirectory::content_of(directory.file("kubeconfig")), "");
+  }
+  EXPECT_EQ(tended_for(*one, 10s), "");
+  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(tokens.next));
+  EXPECT_THAT(os::list_directory(directory.file("."), 10).value(),
+              testing::UnorderedElementsAre("kubeconfig", wire::kInstallRecordName));
+}
+
+/// A record that nobody can read says neither; a kubeconfig that is there is renewed all the same.
+TEST_F(PluginKubeconfigTest, ADamagedRecordIsToldOfAFileThatIsGone) {
+  const auto one = kubeconfig();
+  tokens.next = "opaque";
+  static_cast<void>(tended_for(*one, 10s));
+  EXPECT_TRUE(os::replace_file_durably(record_path, "{"));
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*one, 60s), "");
+  EXPECT_EQ(tokens.made, 2);
+  static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+  EXPECT_THAT(tended_for(*one, 10s), HasSubstr(wire::kInstallRecordName));
+  EXPECT_EQ(tokens.made, 2);
 }
 
 /// The plugin reads no token that everybody on the way would read too.

@@ -1,10 +1,12 @@
 #include "edge/install/installation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "net/echo.h"
 #include "os/digest.h"
@@ -80,14 +82,19 @@ struct Place {
   bool has_it = false;  ///< the content is there already
 };
 
+/// Whether a file of this name has this content.
+[[nodiscard]] bool has_same(const std::string& path, std::string_view content) {
+  const auto is = os::read_file(path, content.size());
+  return is && *is == content;
+}
+
 /// Where what is at `path` with `content` can be kept: nothing that was kept before is lost.
 [[nodiscard]] Result<Place> place_to_keep(const std::string& path, std::string_view content) {
   for (int number = 0; number <= kKeptMax; ++number) {
     const std::string kept = kept_name(path, number);
     TRY(const auto status, os::entry_status(kept));
     if (!status) return Place{kept, false};
-    const auto is = os::read_file(kept, content.size());
-    if (is && *is == content) return Place{kept, true};
+    if (has_same(kept, content)) return Place{kept, true};
   }
   return fail(ErrorCode::refused_for_safety,
               fmt::format("{} is another's and can't be kept: {} and {} more like it are there; remove those that "
@@ -145,6 +152,10 @@ struct Place {
 
 }  // namespace
 
+std::string Installation::programs_on_host() const {
+  return os::absolute_path(place_.programs_on_host.empty() ? place_.programs : place_.programs_on_host);
+}
+
 std::string Installation::record_path() const { return in(place_.configurations, wire::kInstallRecordName); }
 
 Result<InstallRecord> Installation::record() const {
@@ -198,6 +209,7 @@ Result<void> Installation::add_to_record(const InstallPlan& plan, std::string_vi
     const bool is_there = is && *is == program.content && !is_kept;
     if (!is_there) add(Kind::program, program.name, digest_of(program.content));
   }
+  if (!plan.programs.empty() && wire::add_program_directory(all, programs_on_host())) is_changed = true;
   add(Kind::kubeconfig, plan.kubeconfig_name, "");
   if (!network.empty()) add(Kind::network, plan.network_name, digest_of(network));
   if (!is_changed) return {};
@@ -224,21 +236,23 @@ class Installation::Change {
   /// `line` is told once all is done.
   [[nodiscard]] Result<void> put(const std::string& path, std::string_view content, os::FileMode mode,
                                  std::string line) {
-    parts_.push_back({path, mode, std::move(line), true, false, false});
+    parts_.push_back({path, std::move(line), true, false, false});
     TRY_VOID(os::write_draft(draft_of(path), content, mode));
     return keep(parts_.back());
   }
   /// `path` under the name `kept` too, which nothing has: the same file where the file system knows second names.
   [[nodiscard]] Result<void> keep_as(const std::string& path, const std::string& kept, std::string_view content,
-                                     os::FileMode mode, std::string line) {
+                                     std::string line) {
     const std::string draft = draft_of(kept);
     TRY_VOID(os::remove_file_durably(draft));
-    if (!os::link_file(path, draft)) return put(kept, content, mode, std::move(line));
-    parts_.push_back({kept, mode, std::move(line), true, false, false});
-    return {};
+    parts_.push_back({kept, std::move(line), true, false, false});
+    if (os::link_file(path, draft)) return {};
+    // Nor may everybody link what another user has.
+    TRY_VOID(os::write_draft_like(draft, content, path));
+    return keep(parts_.back());
   }
   [[nodiscard]] Result<void> remove(const std::string& path, std::string line) {
-    parts_.push_back({path, os::FileMode::readable_by_all, std::move(line), false, false, false});
+    parts_.push_back({path, std::move(line), false, false, false});
     return keep(parts_.back());
   }
   void note(std::string line) { notes_.push_back(std::move(line)); }
@@ -265,7 +279,6 @@ class Installation::Change {
  private:
   struct Part {
     std::string path;
-    os::FileMode mode;
     std::string line;
     bool is_put, was_there, was_tried;
   };
@@ -286,7 +299,7 @@ class Installation::Change {
     TRY_VOID(os::remove_file_durably(kept));
     if (!os::link_file(part.path, kept)) {  // not on every file system
       TRY(const std::string content, os::read_file(part.path, kProgramBytesMax));
-      TRY_VOID(os::write_draft(kept, content, part.mode));
+      TRY_VOID(os::write_draft_like(kept, content, part.path));
     }
     part.was_there = true;
     return {};
@@ -297,14 +310,13 @@ class Installation::Change {
   std::vector<std::string> notes_;
 };
 
-Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, os::FileMode mode,
-                                         Change& change) {
+Result<void> Installation::keep_anothers(const std::string& path, std::string_view content, Change& change) {
   TRY(const Place place, place_to_keep(path, content));
   if (place.has_it) {
     change.note(fmt::format("{} was another's: {} has it already", path, place.path));
     return {};
   }
-  return change.keep_as(path, place.path, content, mode, fmt::format("{} was another's: kept as {}", path, place.path));
+  return change.keep_as(path, place.path, content, fmt::format("{} was another's: kept as {}", path, place.path));
 }
 
 Result<void> Installation::draft_program(const InstallProgram& program, const InstallRecord& ours,
@@ -319,7 +331,7 @@ Result<void> Installation::draft_program(const InstallProgram& program, const In
     if (is_program_of_croft(*before)) {
       change.note(fmt::format("{} was an earlier Croft, of which no record was there", path));
     } else {
-      TRY_VOID(keep_anothers(path, *before, os::FileMode::executable_by_all, change));
+      TRY_VOID(keep_anothers(path, *before, change));
     }
   }
   return change.put(path, program.content, os::FileMode::executable_by_all,
@@ -328,8 +340,10 @@ Result<void> Installation::draft_program(const InstallProgram& program, const In
 
 Result<void> Installation::remove_drafts(const InstallRecord& record) const {
   const auto remove = [&](const std::string& directory, const std::vector<std::string>& names) -> Result<void> {
-    TRY(const auto entries, os::list_directory(directory, kNamesMax));
-    for (const std::string& entry : entries) {
+    const auto entries = os::list_directory(directory, kNamesMax);
+    if (!entries && entries.error().code == ErrorCode::not_found) return {};
+    if (!entries) return fail(entries.error());
+    for (const std::string& entry : *entries) {
       if (!is_draft_of(names, entry)) continue;
       TRY(const auto status, os::entry_status(in(directory, entry)));
       if (!status || status->type != os::FileStatus::Type::regular) continue;
@@ -366,7 +380,7 @@ Result<void> Installation::apply(const InstallPlan& plan, const InstallTexts& te
       change.note(fmt::format("{} is as it should be", path));
     } else {
       if (is && !is_recorded(before, Kind::network, plan.network_name, digest_of(*is))) {
-        TRY_VOID(keep_anothers(path, *is, os::FileMode::for_user, change));
+        TRY_VOID(keep_anothers(path, *is, change));
       }
       TRY_VOID(change.put(path, texts.network, os::FileMode::readable_by_all,
                           fmt::format("{} written: pods of this node get their addresses from Croft", path)));
@@ -416,31 +430,79 @@ void Installation::tell_of_further_kept(const std::string& path) const {
   }
 }
 
-Result<void> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {
+Result<bool> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {
   const std::string path = in(place_.programs, name);
   const std::string kept = kept_name(path, 0);
   tell_of_further_kept(path);
   TRY(const auto is, content_of(path, kProgramBytesMax));
-  if (is && !is_recorded(record, Kind::program, name, digest_of(*is))) {
-    tell_(fmt::format("{} was replaced by somebody since: left as it is", path));
-    return {};
-  }
   TRY(const auto is_kept, os::entry_status(kept));
+  if (is && !is_recorded(record, Kind::program, name, digest_of(*is))) {
+    if (is_kept && has_same(kept, *is)) {
+      TRY_VOID(drop_kept(path, kept, dry_run));
+      return true;
+    }
+    tell_(fmt::format("{} was replaced by somebody since: left as it is", path));
+    return true;
+  }
   if (is_kept) {
     if (!dry_run) TRY_VOID(os::rename_durably(kept, path));
     tell_(fmt::format("{} {} what it was before", path, dry_run ? "would be" : "is again"));
-    return {};
+    return true;
   }
-  if (!is) return {};
+  if (!is) {
+    tell_(fmt::format("{} is not there", path));
+    return false;
+  }
   if (!dry_run) TRY_VOID(os::remove_file_durably(path));
   tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
+  return true;
+}
+
+Result<void> Installation::drop_kept(const std::string& path, const std::string& kept, bool dry_run) const {
+  if (!dry_run) TRY_VOID(os::remove_file_durably(kept));
+  tell_(fmt::format("{} is what it was before: {} {}", path, kept, dry_run ? "would be removed" : "removed"));
   return {};
+}
+
+Result<std::set<std::string>> Installation::left_elsewhere(const InstallRecord& record,
+                                                           const std::set<std::string>& missing) const {
+  TRY(const auto here, os::file_status(place_.programs));
+  // In a container a path of the host's is none, or another directory.
+  const bool sees_host = programs_on_host() == os::absolute_path(place_.programs);
+  std::set<std::string> left, paths;
+  for (const std::string& directory : record.program_directories) {
+    if (directory == programs_on_host()) continue;
+    TRY(const auto there, sees_host ? os::file_status(directory) : Result<std::optional<os::FileStatus>>(std::nullopt));
+    if (there && here && there->id == here->id) continue;
+    if (!there) {
+      left.insert(missing.begin(), missing.end());
+      tell_(
+          fmt::format("programs were written to {} too, which is not to be seen from here: what is left there remove "
+                      "by hand, or run it again on the node with that as --cni-bin-dir",
+                      directory));
+    }
+    for (const Entry& entry : record.entries) {
+      if (!there || entry.kind != Kind::program) continue;
+      const std::string path = in(directory, entry.name);
+      TRY(const auto is, content_of(path, kProgramBytesMax));
+      if (!is || !is_recorded(record, Kind::program, entry.name, digest_of(*is))) continue;
+      left.insert(entry.name);
+      paths.insert(path);
+    }
+  }
+  if (paths.empty()) return left;
+  return fail(ErrorCode::refused_by_configuration,
+              fmt::format("{} is left: it was written here too; run it again with that directory as --cni-bin-dir",
+                          fmt::join(paths, ", ")));
 }
 
 Result<void> Installation::take_back_kubeconfig(const std::string& name, bool dry_run) const {
   const std::string path = in(place_.configurations, name);
   TRY(const auto status, os::entry_status(path));
-  if (!status) return {};
+  if (!status) {
+    tell_(fmt::format("{} is not there", path));
+    return {};
+  }
   if (status->type != os::FileStatus::Type::regular) {
     tell_(fmt::format("{} is no file that was written here: left as it is", path));
     return {};
@@ -455,11 +517,13 @@ Result<void> Installation::take_back_network(const InstallRecord& record, const 
   const std::string kept = kept_name(path, 0);
   tell_of_further_kept(path);
   TRY(const auto is, os::entry_status(path));
+  TRY(const auto is_kept, os::entry_status(kept));
   if (is && !is_network_of_ours(record, place_.configurations, name)) {
+    const auto text = os::read_file(path, kNetworkBytesMax);
+    if (text && is_kept && has_same(kept, *text)) return drop_kept(path, kept, dry_run);
     tell_(fmt::format("{} {}", path, kIsAnothersNetwork));
     return {};
   }
-  TRY(const auto is_kept, os::entry_status(kept));
   if (is_kept) {
     const auto text = os::read_file(kept, kNetworkBytesMax);
     if (text && !is_network_of_croft(*text)) {
@@ -469,57 +533,102 @@ Result<void> Installation::take_back_network(const InstallRecord& record, const 
     }
     tell_(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
   }
-  if (!is) return {};
+  if (!is) {
+    tell_(fmt::format("{} is not there", path));
+    return {};
+  }
   if (!dry_run) TRY_VOID(os::remove_file_durably(path));
   tell_(fmt::format("{} {}", path, dry_run ? "would be removed" : "removed"));
   return {};
 }
 
+void Installation::tell_of_no_record() const {
+  tell_(fmt::format("nothing of Croft is recorded in {}: nothing was taken back", record_path()));
+  const auto status = os::file_status(place_.configurations);
+  if (status && !*status) {
+    tell_(fmt::format("{} is not there; name the runtime's directory with --cni-conf-dir", place_.configurations));
+  }
+  // The plugin's own names: whoever installed has chosen among these.
+  for (const char* name : {"croft-ipam", "calico-ipam", "host-local"}) {
+    const auto is = content_of(in(place_.programs, name), kProgramBytesMax);
+    if (!is || !*is || !is_program_of_croft(**is)) continue;
+    tell_(
+        fmt::format("{} is a program of Croft, and no record says who put it there: left as it is. If an "
+                    "installation did, name its directory of network configurations with --cni-conf-dir",
+                    in(place_.programs, name)));
+  }
+}
+
 Result<void> Installation::take_back(bool dry_run) {
   TRY(const InstallRecord all, record());
   if (all.entries.empty()) {
-    tell_(fmt::format("nothing of Croft is recorded in {}", record_path()));
-    return {};
+    tell_of_no_record();
+    return dry_run ? Result<void>() : remove_drafts(all);  // of the record, which one that was killed did not finish
   }
   std::optional<Error> trouble;
-  const auto note = [&](const Result<void>& done) {
-    if (done) return;
+  const auto note = [&](const Error& error) {
     if (trouble) {
-      trouble->message += "; " + done.error().message;
+      trouble->message += "; " + error.message;
     } else {
-      trouble = done.error().in("not all was taken back");
+      trouble = error.in("not all was taken back");
     }
   };
-  std::set<std::string> names;
-  for (const Kind kind : {Kind::network, Kind::kubeconfig, Kind::program}) {
+  InstallRecord rest{{}, all.program_directories};
+  const auto keep_entries = [&](Kind kind, const std::string& name) {
+    std::ranges::copy_if(all.entries, std::back_inserter(rest.entries),
+                         [&](const Entry& entry) { return entry.kind == kind && entry.name == name; });
+  };
+  const auto names_of = [&](Kind kind) {
+    std::vector<std::string> names;
     for (const Entry& entry : all.entries) {
-      if (entry.kind != kind || !names.insert(fmt::format("{} {}", static_cast<int>(kind), entry.name)).second)
-        continue;
-      switch (kind) {
-        case Kind::network:
-          note(take_back_network(all, entry.name, dry_run));
-          break;
-        case Kind::kubeconfig:
-          note(take_back_kubeconfig(entry.name, dry_run));
-          break;
-        case Kind::program:
-          note(take_back_program(all, entry.name, dry_run));
-          break;
-      }
+      if (entry.kind == kind && std::ranges::find(names, entry.name) == names.end()) names.push_back(entry.name);
     }
-    // With a network that is still there the runtime calls the plugin.
-    if (kind == Kind::network && trouble) {
-      trouble->message += "; the plugin and its kubeconfig are left, as the runtime may call it";
-      break;
-    }
+    return names;
+  };
+  for (const std::string& name : names_of(Kind::network)) {
+    const auto done = take_back_network(all, name, dry_run);
+    if (!done) note(done.error());
   }
-  if (!trouble && !dry_run) note(remove_drafts(all));
   if (trouble) {
-    trouble->message += fmt::format("; {} is kept: mend that and run it again", record_path());
+    // With a network that is still there the runtime calls the plugin.
+    trouble->message += fmt::format(
+        "; the plugin and its kubeconfig are left, as the runtime may call it; {} is "
+        "kept: mend that and run it again",
+        record_path());
     return fail(*std::move(trouble));
   }
-  if (dry_run) return {};
-  return os::remove_file_durably(record_path());
+  for (const std::string& name : names_of(Kind::kubeconfig)) {
+    const auto done = take_back_kubeconfig(name, dry_run);
+    if (done) continue;
+    note(done.error());
+    keep_entries(Kind::kubeconfig, name);
+  }
+  std::set<std::string> missing, left;
+  for (const std::string& name : names_of(Kind::program)) {
+    const auto done = take_back_program(all, name, dry_run);
+    if (!done) note(done.error());
+    if (!done) left.insert(name);
+    if (done && !*done) missing.insert(name);
+  }
+  const auto elsewhere = left_elsewhere(all, missing);
+  if (elsewhere) left.insert(elsewhere->begin(), elsewhere->end());
+  if (!elsewhere) {
+    note(elsewhere.error());
+    for (const std::string& name : names_of(Kind::program)) left.insert(name);
+  }
+  for (const std::string& name : left) keep_entries(Kind::program, name);
+  if (!dry_run) {
+    const auto cleaned = remove_drafts(all);
+    if (!cleaned) note(cleaned.error());
+    // What it names no more, an agent makes no more.
+    const auto recorded = rest.entries.empty() && !trouble
+                              ? os::remove_file_durably(record_path())
+                              : os::replace_file_durably(record_path(), encode(rest.entries.empty() ? all : rest));
+    if (!recorded) note(recorded.error());
+  }
+  if (!trouble) return {};
+  trouble->message += fmt::format("; {} is kept: mend that and run it again", record_path());
+  return fail(*std::move(trouble));
 }
 
 }  // namespace croft::edge

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,9 @@ inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
 
 /// Where a runtime looks, as this process sees it: in a container under the mount of the host's directory.
 struct InstallPlace {
-  std::string programs;        ///< /opt/cni/bin
-  std::string configurations;  ///< /etc/cni/net.d
+  std::string programs;               ///< /opt/cni/bin
+  std::string configurations;         ///< /etc/cni/net.d
+  std::string programs_on_host = {};  ///< as the node sees that directory; empty: the same
 };
 
 struct InstallProgram {
@@ -71,9 +73,10 @@ class Installation {
 
   /// Takes back what the record names: the configuration first, so that the runtime calls nothing that is going. What
   /// somebody has replaced since, by its digest, is left and told; what was there before comes back, but for a
-  /// configuration that calls Croft's plugin. Nothing was installed: a success, which is told. With `dry_run` only
-  /// tells. What can't be taken back stops nothing else, but for a configuration, with which all else is left; the
-  /// error comes last and names each, and the record is kept, so that it can be tried again.
+  /// configuration that calls Croft's plugin. What is not there is told. Nothing was installed: a success, which is
+  /// told, with what of Croft lies here nevertheless. With `dry_run` only tells. What can't be taken back, or lies in
+  /// another directory of programs where the record has it, stops nothing else, but for a configuration, with which all
+  /// else is left; the error comes last and names each, and the record is kept of these, so that it can be tried again.
   [[nodiscard]] Result<void> take_back(bool dry_run);
 
  private:
@@ -87,12 +90,20 @@ class Installation {
   /// now it writes again.
   [[nodiscard]] Result<void> remove_drafts(const wire::InstallRecord& record) const;
   /// What is not ours at `path` gets a second name, before something of ours takes the first.
-  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, os::FileMode mode,
-                                                  Change& change);
+  [[nodiscard]] static Result<void> keep_anothers(const std::string& path, std::string_view content, Change& change);
   [[nodiscard]] Result<void> draft_program(const InstallProgram& program, const wire::InstallRecord& ours,
                                            Change& change) const;
-  [[nodiscard]] Result<void> take_back_program(const wire::InstallRecord& record, const std::string& name,
+  /// False when nothing had the name.
+  [[nodiscard]] Result<bool> take_back_program(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
+  /// What is at `path` was never replaced, as by an installation that was killed: its second name goes.
+  [[nodiscard]] Result<void> drop_kept(const std::string& path, const std::string& kept, bool dry_run) const;
+  /// Programs that other directories of the record have, or may have. Error: refused_by_configuration, where one is
+  /// there for sure; with its path.
+  [[nodiscard]] Result<std::set<std::string>> left_elsewhere(const wire::InstallRecord& record,
+                                                             const std::set<std::string>& missing) const;
+  void tell_of_no_record() const;
+  [[nodiscard]] std::string programs_on_host() const;
   [[nodiscard]] Result<void> take_back_network(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
   [[nodiscard]] Result<void> take_back_kubeconfig(const std::string& name, bool dry_run) const;

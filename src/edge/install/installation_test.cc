@@ -306,6 +306,119 @@ TEST_F(InstallationTest, ALinkToNothingIsNamedAndStopsNothingElse) {
   EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
 }
 
+/// Else the record goes and the programs stay, and nobody can take them back.
+TEST_F(InstallationTest, ProgramsInAnotherDirectoryAreNamedAndStayOnTheRecord) {
+  ASSERT_TRUE(os::make_directories(scratch_.file("other")));
+  ASSERT_TRUE(install(plan("v1")));
+  const auto tell = [this](const std::string& line) { told_.push_back(line); };
+  Installation elsewhere({scratch_.file("other"), configurations_}, tell);
+  for (const bool dry_run : {true, false}) {
+    told_.clear();
+    const auto done = elsewhere.take_back(dry_run);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::refused_by_configuration);
+    EXPECT_THAT(done.error().message, HasSubstr(scratch_.file("bin/croft-ipam") + " is left"));
+    EXPECT_THAT(done.error().message, HasSubstr("--cni-bin-dir"));
+    EXPECT_THAT(told_, Contains(scratch_.file("other/croft-ipam") + " is not there"));
+  }
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("croft-install.record"));
+  EXPECT_THAT(read("net.d/croft-install.record"), Not(HasSubstr("kubeconfig"))) << "no agent writes it again";
+  EXPECT_EQ(read("bin/croft-ipam"), "v1");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+  EXPECT_THAT(os::list_directory(programs_, 10).value(), testing::ElementsAre("ptp"));
+}
+
+/// Installed here and there: neither is forgotten. A link to a directory is that directory.
+TEST_F(InstallationTest, ProgramsInTwoDirectoriesAreTakenBackOneAfterTheOther) {
+  ASSERT_TRUE(os::make_directories(scratch_.file("other")));
+  write("other/ptp",
+        "\x7f"
+        "ELF");
+  std::filesystem::create_directory_symlink(scratch_.file("bin"), scratch_.file("link"));
+  const auto tell = [this](const std::string& line) { told_.push_back(line); };
+  Installation other({scratch_.file("other"), configurations_}, tell);
+  Installation link({scratch_.file("link"), configurations_}, tell);
+  ASSERT_TRUE(install(plan("v1")));
+  ASSERT_TRUE(other.write(plan("v1"), {"secret", "{}"}, [](const std::string&) { return Result<void>(); }));
+  const auto done = link.take_back(false);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr(scratch_.file("other/croft-ipam")),
+                                                   Not(HasSubstr(scratch_.file("bin/croft-ipam")))));
+  EXPECT_EQ(read("bin/croft-ipam"), "(not_found)");
+  ASSERT_TRUE(other.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+  EXPECT_THAT(os::list_directory(scratch_.file("other"), 10).value(), testing::ElementsAre("ptp"));
+}
+
+/// A container has the host's directory under another path, and none of the host's others.
+TEST_F(InstallationTest, ADirectoryThatCannotBeSeenFromHereIsToldAndKeptWhereAProgramIsMissing) {
+  const auto tell = [this](const std::string& line) { told_.push_back(line); };
+  const auto in_container = [&](const std::string& on_host) {
+    return Installation({programs_, configurations_, on_host}, tell);
+  };
+  const auto probe = [](const std::string&) { return Result<void>(); };
+  ASSERT_TRUE(in_container("/opt/cni/bin").write(plan("v1"), {"secret", "{}"}, probe));
+  EXPECT_THAT(read("net.d/croft-install.record"), HasSubstr(R"("programDirectories":["/opt/cni/bin"])"));
+  ASSERT_TRUE(in_container("/opt/cni/bin").take_back(false)) << "it is the same";
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+
+  ASSERT_TRUE(in_container("/opt/cni/bin").write(plan("v1"), {"secret", "{}"}, probe));
+  told_.clear();
+  ASSERT_TRUE(in_container("/usr/lib/cni").take_back(false)) << "the chart's value was changed";
+  EXPECT_THAT(told_, Contains(HasSubstr("programs were written to /opt/cni/bin too")));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+
+  ASSERT_TRUE(in_container("/nowhere/bin").write(plan("v1"), {"secret", "{}"}, probe));
+  ASSERT_TRUE(os::make_directories(scratch_.file("other")));
+  told_.clear();
+  ASSERT_TRUE(Installation({scratch_.file("other"), configurations_}, tell).take_back(false));
+  EXPECT_THAT(told_, Contains(HasSubstr("programs were written to /nowhere/bin too")));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), testing::ElementsAre("croft-install.record"));
+  ASSERT_TRUE(Installation({programs_, configurations_}, tell).take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+}
+
+TEST_F(InstallationTest, WithoutARecordWhatOfCroftLiesThereIsNamedAndLeft) {
+  const std::string croft =
+      "\x7f"
+      "ELF ipam.croft.dev CROFT_AGENT ";
+  write("bin/croft-ipam", croft);
+  write("bin/host-local", "theirs");
+  Installation wrong({programs_, scratch_.file("nowhere")}, [this](const std::string& line) { told_.push_back(line); });
+  ASSERT_TRUE(wrong.take_back(false));
+  EXPECT_THAT(told_, Contains(HasSubstr("nothing of Croft is recorded in " + scratch_.file("nowhere/croft-install"))));
+  EXPECT_THAT(told_, Contains(testing::AllOf(HasSubstr(scratch_.file("nowhere") + " is not there"),
+                                             HasSubstr("--cni-conf-dir"))));
+  EXPECT_THAT(told_, Contains(HasSubstr(scratch_.file("bin/croft-ipam") + " is a program of Croft")));
+  EXPECT_THAT(told_, Not(Contains(HasSubstr("host-local"))));
+  EXPECT_EQ(read("bin/croft-ipam"), croft);
+}
+
+TEST_F(InstallationTest, ARecordThatWasNeverFinishedGoes) {
+  write("net.d/croft-install.record.77.tmp", "half");
+  ASSERT_TRUE(installation_.take_back(true));
+  EXPECT_EQ(read("net.d/croft-install.record.77.tmp"), "half");
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(), IsEmpty());
+}
+
+/// What an installation that was killed had kept, and not replaced yet.
+TEST_F(InstallationTest, ASecondNameOfWhatIsThereGoes) {
+  write("bin/host-local", "theirs");
+  write("net.d/10-croft.conflist", R"({"name": "mine"})");
+  InstallPlan both = plan("v1");
+  both.programs.push_back({"host-local", "v1"});
+  const auto before = everything();
+  ASSERT_TRUE(install(both));
+  for (const std::string name : {"bin/host-local", "net.d/10-croft.conflist"}) {
+    std::filesystem::remove(scratch_.file(name));
+    std::filesystem::create_hard_link(scratch_.file(name + ".before-croft"), scratch_.file(name));
+  }
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(everything(), before);
+}
+
 TEST_F(InstallationTest, WhatStandsInTheWayIsToldBeforeAnythingIsWritten) {
   const auto refused = [&](const InstallPlan& wanted, ErrorCode code, const char* text) {
     const auto done = install(wanted);

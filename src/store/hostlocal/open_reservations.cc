@@ -158,7 +158,7 @@ Result<std::vector<Reservation>> DirectoryReservations::list() {
   const auto listed = directory().for_each_name([&](const char* name) {
     const auto address = files::address_of_file(name);
     if (!address) return true;
-    const auto file = files_.read(name);
+    const auto file = files_.read_own(name);
     if (!file && !unreadable) unreadable = file.error();
     if (file && !*file) return true;
     auto reservation = files_.reservation_of(*address, name, file ? **file : os::SmallFile{false, false, {}});

@@ -1,5 +1,10 @@
 #include "store/hostlocal/open_reservations.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -481,6 +486,38 @@ TEST_F(HostLocalDirectory, ADirectoryRemovedWhileSomebodyWaitsForTheLockIsMadeAn
   const NewReservation wanted{"10.0.5.0"_ip, 0};
   ASSERT_EQ(second->reserve(kDummy, std::span(&wanted, 1)).value(), Reserved::done);
   EXPECT_EQ(read("10.0.5.0"), "dummy\r\neth0");
+}
+
+/// A look at all of them, as before they move: what a link leads to is no reservation of this directory's.
+TEST_F(HostLocalDirectory, AListReadsNothingThroughLinksAndWaitsForNobody) {
+  write("10.0.0.1", "dummy\r\neth0");
+  std::ofstream(scratch_.file("target"), std::ios::binary) << "dummy\r\neth0";
+  fs::create_symlink(scratch_.file("target"), path("10.0.0.2"));
+  fs::create_symlink("/dev/zero", path("10.0.0.3"));
+  ASSERT_EQ(::mkfifo(path("10.0.0.4").c_str(), 0600), 0);
+  fs::create_symlink("10.0.0.4", path("10.0.0.5"));
+  write("10.0.0.6", "");
+  fs::resize_file(path("10.0.0.6"), std::uintmax_t{1} << 36);
+  const auto all = open()->list().value();
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_EQ(all[0].holder, kDummy);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_FALSE(all[i].holder) << all[i].file;
+    EXPECT_FALSE(all[i].empty) << all[i].file;
+  }
+  EXPECT_EQ(held(kDummy, Care::thorough), (std::vector{"10.0.0.1"_ip, "10.0.0.2"_ip})) << "as the reference's DEL";
+}
+
+TEST_F(HostLocalDirectory, WhileAnotherPluginHasTheLockNothingIsRead) {
+  write("10.0.0.1", "dummy\r\neth0");
+  const int lock = ::open(path("lock").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0750);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  const auto refused =
+      open_reservations(scratch_.path(), "net", OpenMode::existing, clock_, std::chrono::nanoseconds{});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::deadline_exceeded);
+  ::close(lock);
+  EXPECT_TRUE(open_reservations(scratch_.path(), "net", OpenMode::existing, clock_, std::chrono::nanoseconds{}));
 }
 
 }  // namespace

@@ -38,6 +38,10 @@ Result<std::optional<os::SmallFile>> ReservationFiles::read(const std::string& n
   return directory_.read(name.c_str(), kContentBytesMax);
 }
 
+Result<std::optional<os::SmallFile>> ReservationFiles::read_own(const std::string& name) const {
+  return directory_.read_own(name.c_str(), kContentBytesMax);
+}
+
 Result<Reservation> ReservationFiles::reservation_of(const net::Address& address, const std::string& name,
                                                      const os::SmallFile& file) const {
   Reservation reservation;

@@ -29,6 +29,8 @@ class ReservationFiles {
 
   /// Nothing when there is none.
   [[nodiscard]] Result<std::optional<os::SmallFile>> read(const std::string& name) const;
+  /// The same, and nothing is read through a link: for looks at all that is there.
+  [[nodiscard]] Result<std::optional<os::SmallFile>> read_own(const std::string& name) const;
   /// The reservation that a file with this content is.
   [[nodiscard]] Result<Reservation> reservation_of(const net::Address& address, const std::string& name,
                                                    const os::SmallFile& file) const;

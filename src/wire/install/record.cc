@@ -69,10 +69,20 @@ MaybeFault read_entry(const JsonAt& at, Entry& out) {
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 2> kMembers{{
+MaybeFault read_directory(const JsonAt& at, std::string& out) {
+  if (auto fault = read_text(at, kInstallDirectoryBytesMax, out)) return fault;
+  if (!out.starts_with('/')) return at.bad_value("it is no absolute path");
+  return {};
+}
+
+constexpr std::array<JsonMember<Read>, 3> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"files",
      [](const JsonAt& at, Read& out) { return read_list<Entry>(at, kEntriesMax, read_entry, out.record.entries); }},
+    {"programDirectories",
+     [](const JsonAt& at, Read& out) {
+       return read_list<std::string>(at, kInstallDirectoriesMax, read_directory, out.record.program_directories);
+     }},
 }};
 
 }  // namespace
@@ -102,6 +112,19 @@ bool add_to(InstallRecord& record, Entry entry) {
   return true;
 }
 
+bool add_program_directory(InstallRecord& record, const std::string& path) {
+  const auto is_printable = [](char c) { return c >= 0x20 && c < 0x7f; };
+  auto& all = record.program_directories;
+  if (!all.empty() && all.back() == path) return false;
+  if (!path.starts_with('/') || path.size() > kInstallDirectoryBytesMax || !std::ranges::all_of(path, is_printable)) {
+    return false;
+  }
+  std::erase(all, path);
+  if (all.size() >= kInstallDirectoriesMax) all.erase(all.begin());
+  all.push_back(path);
+  return true;
+}
+
 std::string encode(const InstallRecord& record) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
@@ -120,6 +143,12 @@ std::string encode(const InstallRecord& record) {
     out.end_object();
   }
   out.end_array();
+  if (!record.program_directories.empty()) {
+    out.key("programDirectories");
+    out.begin_array();
+    for (const std::string& directory : record.program_directories) out.text(directory);
+    out.end_array();
+  }
   out.end_object();
   return std::move(out).take() + "\n";
 }

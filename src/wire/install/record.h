@@ -20,6 +20,9 @@ struct InstallRecord {
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   std::vector<Entry> entries;  ///< a name may come several times: of several versions, the newest last
+  /// Where programs were written, as the installations saw it: in a container under the mount of the host's directory.
+  /// The newest last.
+  std::vector<std::string> program_directories = {};
   friend bool operator==(const InstallRecord&, const InstallRecord&) = default;
 };
 
@@ -28,6 +31,9 @@ inline constexpr const char* kInstallRecordName = "croft-install.record";
 inline constexpr std::size_t kInstallRecordBytesMax = 65536;
 /// Versions of one name that are kept: what a rollback can have left on the node. Older ones are forgotten.
 inline constexpr std::size_t kInstallVersionsMax = 8;
+/// Directories that are kept, and how long a path may be; what is more or longer is not remembered.
+inline constexpr std::size_t kInstallDirectoriesMax = 8;
+inline constexpr std::size_t kInstallDirectoryBytesMax = 1024;
 /// Of a name; room is left for what a temporary or kept file has behind it (NAME_MAX is 255).
 inline constexpr std::size_t kInstallNameBytesMax = 200;
 
@@ -38,7 +44,13 @@ inline constexpr std::size_t kInstallNameBytesMax = 200;
 /// What is there already becomes the newest. Returns whether the record changed.
 [[nodiscard]] bool add_to(InstallRecord& record, InstallRecord::Entry entry);
 
-/// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}]}.
+/// Adds a directory of programs that is not there yet; the oldest goes when there are too many. Not one whose path is
+/// too long or has other than printable ASCII. What is there already becomes the newest. Returns whether the record
+/// changed.
+[[nodiscard]] bool add_program_directory(InstallRecord& record, const std::string& path);
+
+/// One line of JSON: {"version": 1, "files": [{"kind": "program", "name": "croft-ipam", "sha256": "…"}],
+/// "programDirectories": ["/opt/cni/bin"]}. Programs that know no directories pass over them.
 [[nodiscard]] std::string encode(const InstallRecord& record);
 /// Errors: corrupt, naming the member; a name that is no single part of a path is one; newer_version.
 [[nodiscard]] Result<InstallRecord> decode_install_record(std::string_view json);

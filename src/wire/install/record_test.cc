@@ -10,7 +10,8 @@ using Kind = InstallRecord::Kind;
 TEST(InstallRecord, WhatIsWrittenIsRead) {
   const InstallRecord record{{{Kind::program, "croft-ipam", std::string(64, 'a')},
                               {Kind::kubeconfig, "croft-kubeconfig", ""},
-                              {Kind::network, "10-croft.conflist", std::string(64, '0')}}};
+                              {Kind::network, "10-croft.conflist", std::string(64, '0')}},
+                             {"/opt/cni/bin", "/host/<a> \"b\""}};
   EXPECT_EQ(decode_install_record(encode(record)), record);
   EXPECT_EQ(decode_install_record(encode({})), InstallRecord{});
 }
@@ -20,6 +21,7 @@ TEST(InstallRecord, NonsenseIsNamed) {
        {"", "[]", "{}", R"({"version":0})", R"({"version":1,"files":[{"kind":"program","name":"../x"}]})",
         R"({"version":1,"files":[{"kind":"program","name":".."}]})", R"({"version":1,"files":[{"kind":"program"}]})",
         R"({"version":1,"files":[{"kind":"device","name":"x"}]})", R"({"version":1,"files":[null]})",
+        R"({"version":1,"programDirectories":["opt"]})", R"({"version":1,"programDirectories":[null]})",
         R"({"version":1,"files":[{"kind":"program","name":"a","sha256":"b"}]})", R"({"version":1,"files":7})"}) {
     const auto record = decode_install_record(text);
     ASSERT_FALSE(record) << text;
@@ -44,6 +46,20 @@ TEST(InstallRecord, TheLastEightOfANameAreKept) {
   EXPECT_TRUE(add_to(record, {Kind::program, "croft-ipam", digest(30)}));
   ASSERT_EQ(record.entries.size(), 1 + kInstallVersionsMax);
   EXPECT_EQ(record.entries.at(kInstallVersionsMax - 1).sha256, digest(12));
+  EXPECT_EQ(decode_install_record(encode(record)), record);
+}
+
+TEST(InstallRecord, TheLastEightDirectoriesAreKept) {
+  InstallRecord record;
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(add_program_directory(record, "/" + std::to_string(i)));
+  EXPECT_EQ(record.program_directories, (std::vector<std::string>{"/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9"}));
+  EXPECT_FALSE(add_program_directory(record, "/9"));
+  EXPECT_TRUE(add_program_directory(record, "/2"));
+  EXPECT_EQ(record.program_directories.back(), "/2");
+  EXPECT_EQ(record.program_directories.front(), "/3");
+  for (const std::string& path : {std::string(), std::string("opt"), std::string("/\xff"), std::string("/a\nb"),
+                                  "/" + std::string(kInstallDirectoryBytesMax, 'a')})
+    EXPECT_FALSE(add_program_directory(record, path)) << path;
   EXPECT_EQ(decode_install_record(encode(record)), record);
 }
 
