@@ -1,14 +1,17 @@
 """Ranges of nodes on a real kube-apiserver: spec.podCIDRs as Kubernetes' own controller gives them, both families; what is
-there already, what a controller that was killed left, and another program that gives ranges too.
+there already, what a controller that was killed left, another program that gives ranges too, and what nodes say that cannot be
+taken down or says another too.
 
 usage: kube_node_ranges.py BIN_DIR VERSION
 """
 
+import functools
+import json
 import subprocess
 import sys
 import time
 
-from kube_apiserver_lib import KubeApiserver
+from kube_apiserver_lib import KubeApiserver, Refused
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import World, expect, expect_equal, main, own_environment, say, wait_for
 
@@ -39,6 +42,59 @@ def said(kube, name):
     spec = kube.call("GET", f"/api/v1/nodes/{name}")["spec"]
     expect_equal(spec.get("podCIDR"), spec.get("podCIDRs", [None])[0], "podCIDR is the first")
     return spec.get("podCIDRs")
+
+
+def what_nodes_say(world, kube, store):
+    """Ranges that cannot be taken down, and one that two nodes say: nobody else gets them, and they are told."""
+    croft = functools.partial(world.run, world.bin / "croft", "--store",
+                              f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", check=False)
+    for node in kube.call("GET", "/api/v1/nodes")["items"]:
+        kube.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+    for node in {one["node"] for one in json.loads(croft("node", "range", "list", "-o", "json").stdout)}:
+        expect_equal(croft("node", "range", "release", node).returncode, 0, f"release {node}")
+
+    # Of the eight /24: four in another mask size, one that two nodes say, one with host bits where the API admits it.
+    said_before = {"wide": "10.244.0.0/22", "twin-a": "10.244.4.0/24", "twin-b": "10.244.4.128/25", "bits": "10.244.5.7/24"}
+    for name, cidr in list(said_before.items()):
+        try:
+            make_node(kube, name, podCIDR=cidr, podCIDRs=[cidr])
+        except Refused as refused:
+            expect(name == "bits" and refused.code == 422, f"{name}: {refused}")
+            say(f"this kube-apiserver admits no {cidr}")
+            del said_before[name]
+    free = [f"10.244.{i}.0/24" for i in range(5 + ("bits" in said_before), 8)]
+    names = [f"s{i}" for i in range(len(free) + 1)]
+    for name in names:
+        make_node(kube, name)
+    controller = Controller(world, store, "fourth")
+    wait_for(lambda: sum(bool(said(kube, name)) for name in names) == len(free), "all but one say their ranges", 20)
+    wait_for(lambda: "CIDRNotAvailable" in controller.log(), "it says that they are used up", 20)
+    given = sorted(said(kube, name)[0] for name in names if said(kube, name))
+    expect_equal(given, free, "what new nodes got")
+    expect("that nodes' objects say without a record" in controller.log(), controller.log())
+    told = "the object of node twin-a says 10.244.4.0/24, and the object of node twin-b 10.244.4.128/25"
+    expect(told in controller.log(), controller.log())
+    for name, cidr in said_before.items():
+        expect_equal(said(kube, name), [cidr], name)
+
+    waiting, = (name for name in names if not said(kube, name))
+    refused = croft("node", "range", "assign", waiting)
+    expect(refused.returncode != 0 and "nodes' objects say" in refused.stderr, f"by hand: {refused}")
+    shown = croft("node", "range", "show")
+    expect_equal(shown.returncode, 3, f"show: {shown.stdout}{shown.stderr}")
+    expect("node/twin-a says 10.244.4.0/24, and so does node/twin-b 10.244.4.128/25" in shown.stdout, shown.stdout)
+    expect("node/wide says 10.244.0.0/22, which is not recorded; nobody else gets it" in shown.stdout, shown.stdout)
+    checked = croft("check", "-o", "json")
+    found = [one for one in json.loads(checked.stdout) if one["kind"].startswith("node_range_")]
+    expect(checked.returncode == 3 and [one["kind"] for one in found] == ["node_range_twice"], checked.stdout)
+    expect("twin-a" in found[0]["subject"] and "twin-b" in found[0]["subject"], found)
+    say(f"{found[0]['subject']}: {found[0]['remedy']}")
+
+    # The remedy: its kubelet makes the node anew.
+    kube.call("DELETE", "/api/v1/nodes/twin-b")
+    kube.call("DELETE", f"/api/v1/nodes/{waiting}")
+    expect_equal(croft("node", "range", "show").returncode, 0, "exit code of show when it is mended")
+    controller.end()
 
 
 def test():
@@ -97,6 +153,8 @@ def test():
         time.sleep(3)
         expect_equal(said(kube, "eleventh"), None, "nothing is given beside another")
         third.end()
+
+        what_nodes_say(world, kube, store)
 
 
 if __name__ == "__main__":

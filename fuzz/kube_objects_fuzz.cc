@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       try_range(rest);
       break;
     case 'l': {
-      const auto json = json_of_builtin_list(std::string(rest));
+      const auto json = json_of_builtin_list(std::string(rest), 0);
       if (is_read(json) && rest.starts_with(std::string_view("k8s\0", 4))) is_read(decode_list(*json, {"v1", "Node"}));
       break;
     }

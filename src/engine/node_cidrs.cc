@@ -18,6 +18,12 @@ Ranges recorded_in(const core::NodeRangesSeen& seen) {
   return ranges;
 }
 
+std::vector<core::NodeRange> records_in(const core::NodeRangesSeen& seen) {
+  std::vector<core::NodeRange> records;
+  for (const core::NodeRangeSeen& one : seen.ranges) records.push_back(one.range);
+  return records;
+}
+
 std::vector<net::Prefix> sorted(std::vector<net::Prefix> cidrs) {
   std::ranges::sort(cidrs);
   return cidrs;
@@ -44,7 +50,47 @@ std::string rival_text(const NodeCidrs::OfNode& one) {
       one.written_by.empty() ? "" : fmt::format(" ({})", net::echo(one.written_by)));
 }
 
+std::vector<core::NodeRange> all_said(const std::vector<NodeCidrs::OfNode>& all) {
+  std::vector<core::NodeRange> said;
+  for (const NodeCidrs::OfNode& one : all) {
+    for (const net::Prefix& cidr : one.cidrs) said.push_back({one.node, cidr});
+  }
+  return said;
+}
+
+/// What another node says of these.
+const core::NodeRange* said_by_another(const std::vector<core::NodeRange>& said, const std::string& node,
+                                       const std::vector<net::Prefix>& cidrs) {
+  for (const core::NodeRange& other : said) {
+    const bool overlaps =
+        std::ranges::any_of(cidrs, [&](const net::Prefix& cidr) { return other.cidr.overlaps(cidr); });
+    if (overlaps && other.node != node) return &other;
+  }
+  return nullptr;
+}
+
+Error kept_back(const std::string& node, const std::vector<net::Prefix>& ours, const core::NodeRange& other) {
+  return {ErrorCode::already_exists,
+          fmt::format("its record says {}, and the object of node {} says {}: {} is not told its range; when nobody on "
+                      "it has an address, `croft node range release {} --force` lets the next pass give it another",
+                      text_of(ours), net::echo(other.node), other.cidr.to_string(), net::echo(node), node),
+          {}};
+}
+
 }  // namespace
+
+Result<NodeCidrsLook> look_at_node_cidrs(NodeCidrs& cidrs) {
+  TRY(const auto all, cidrs.all());
+  NodeCidrsLook look{all_said(all), {}};
+  for (const NodeCidrs::OfNode& one : all) {
+    if (one.damage) look.unreadable.emplace_back(one.node, *one.damage);
+  }
+  return look;
+}
+
+core::SaidComparison compare(const NodeCidrsLook& look, const core::NodeRangesSeen& seen) {
+  return core::compare_said(look.said, records_in(seen));
+}
 
 Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cidrs, NodeCidrsMemory& memory,
                                           bool dry_run) {
@@ -54,6 +100,8 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
   TRY(const core::NodeRangesSeen seen, look_at_node_ranges(context));
   if (!seen.set) return result;
   const Ranges recorded = recorded_in(seen);
+  result.said = all_said(all);
+  result.overlaps = core::compare_said(result.said, records_in(seen)).overlaps;
   std::set<std::string> without;
   for (const NodeCidrs::OfNode& one : all) {
     if (one.damage) {
@@ -96,11 +144,16 @@ Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
   if (!seen.set || seen.set->cluster_cidrs.empty()) return result;
   const Ranges recorded = recorded_in(seen);
   const net::Family first = seen.set->cluster_cidrs.front().cidr.family();
+  const std::vector<core::NodeRange> said_before = all_said(all);
   for (const NodeCidrs::OfNode& one : all) {
     const bool waits = std::ranges::find(seen.bare, one.node) != seen.bare.end();
     std::vector<net::Prefix> ours = ranges_of(recorded, one.node);
     if (!one.cidrs.empty() || one.damage || one.being_deleted || waits || ours.empty()) continue;
     std::ranges::stable_partition(ours, [&](const net::Prefix& cidr) { return cidr.family() == first; });
+    if (const core::NodeRange* other = said_by_another(said_before, one.node, ours)) {
+      result.failed.emplace_back(one.node, kept_back(one.node, ours, *other));
+      continue;
+    }
     if (const auto said = cidrs.publish(one.node, ours); said) {
       result.said.emplace_back(one.node, std::move(ours));
     } else {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/node_range/said_ranges.h"
 #include "engine/node_range.h"
 #include "engine/ports.h"
 
@@ -21,25 +22,33 @@ struct NodeCidrsMemory {
   std::optional<std::string> rival;  ///< another program gives ranges to nodes: from then on nothing is given
 };
 
-/// A node whose object says other ranges than Croft's records; neither is changed.
-struct DifferingCidrs {
-  std::string node;
-  std::vector<net::Prefix> said, recorded;
+/// What the objects of all nodes say, as far as it can be read, and what cannot.
+struct NodeCidrsLook {
+  std::vector<core::NodeRange> said;
+  std::vector<std::pair<std::string, Error>> unreadable;  ///< by node
 };
+[[nodiscard]] Result<NodeCidrsLook> look_at_node_cidrs(NodeCidrs& cidrs);
+/// Compares it with the records.
+[[nodiscard]] core::SaidComparison compare(const NodeCidrsLook& look, const core::NodeRangesSeen& seen);
 
 struct NodeCidrsAdopted {
   std::vector<std::pair<std::string, net::Prefix>> adopted;
   std::vector<std::pair<std::string, Error>> failed;  ///< by node; the others are done
-  std::vector<DifferingCidrs> differing;
+  std::vector<core::DifferingCidrs> differing;
+  std::vector<core::SaidOverlap> overlaps;
   /// For ReconcileOptions: their objects say what they have, all of it; or they are being deleted.
   std::set<std::string> as_they_are;
+  /// Likewise: all that was said, taken down or not. A range that cannot be taken down (of another length, another
+  /// node's by its record, beside another of its own node) is kept from others by this.
+  std::vector<core::NodeRange> said;
   std::optional<std::string> rival;  ///< why nothing may be given
 };
 
 /// Takes down what nodes' objects say already, before anything is given: as Kubernetes' own controller does when it
 /// starts. A range that appears on a node which had none, and is not what Croft has for it, was given by another
-/// program: nobody else may give ranges, and this controller stops doing so (NodeCidrsMemory::rival). Nothing while
-/// node ranges are not configured. Errors: of the store and of `cidrs`.
+/// program: nobody else may give ranges, and this controller stops doing so (NodeCidrsMemory::rival). What cannot be
+/// read as a range holds nobody up: nobody can take addresses from it. Nothing while node ranges are not configured.
+/// Errors: of the store and of `cidrs`.
 [[nodiscard]] Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cidrs,
                                                         NodeCidrsMemory& memory, bool dry_run);
 
@@ -49,7 +58,8 @@ struct NodeCidrsSaid {
 };
 
 /// Says the recorded ranges of every node whose object says none: all its families, that of the first cluster CIDR
-/// first; not of a node that is being deleted. Errors: of the store and of `cidrs`.
+/// first; not of a node that is being deleted, nor one that overlaps what another node says already (`failed`). Errors:
+/// of the store and of `cidrs`.
 [[nodiscard]] Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs);
 
 }  // namespace croft::engine

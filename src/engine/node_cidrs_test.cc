@@ -50,6 +50,7 @@ struct Cluster : World {
     if (adopted.rival) return false;
     ReconcileOptions options;
     options.as_they_are = adopted.as_they_are;
+    options.said = adopted.said;
     EXPECT_TRUE(reconcile_node_ranges(context, gone, options));
     auto done = say_node_cidrs(context, nodes);
     EXPECT_TRUE(done) << done.error().message;
@@ -147,6 +148,126 @@ TEST(NodeCidrs, OneNodesFaultKeepsNobodyElseWaiting) {
   std::vector<std::string> failed;
   for (const auto& [node, error] : cluster.adopted.failed) failed.push_back(node);
   EXPECT_THAT(failed, ElementsAre("elm", "out"));
+}
+
+std::vector<std::string> failed_in(const NodeCidrsAdopted& adopted) {
+  std::vector<std::string> nodes;
+  for (const auto& [node, error] : adopted.failed) nodes.push_back(node);
+  return nodes;
+}
+
+/// Whatever stands in the way of a record keeps the range from others all the same: two nodes said one range.
+TEST(NodeCidrs, WhatCannotBeTakenDownIsNobodyElses) {
+  for (const bool atomic : {true, false}) {
+    Cluster cluster;
+    cluster.store.set_capabilities({.atomic_commit = atomic});
+    cluster.make("wide", {"10.244.0.0/22"});
+    cluster.make("narrow", {"10.244.4.128/25", "fd00::/65"});
+    cluster.make("part", {"10.244.5.0/24"});
+    cluster.nodes.of("part").damage = Error{ErrorCode::corrupt, "node part says the range \"odd\"", {}};
+    cluster.make("oak");
+    ASSERT_TRUE(cluster.pass());
+    EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.6.0/24", "fd00:0:0:1::/64")) << atomic;
+    const auto failed =
+        atomic ? std::vector<std::string>{"part"} : std::vector<std::string>{"wide", "narrow", "narrow", "part"};
+    EXPECT_EQ(failed_in(cluster.adopted), failed);
+    EXPECT_THAT(cluster.adopted.overlaps, IsEmpty());
+  }
+}
+
+/// A record of before is in its grace yet, and then it is gone while another node says its range.
+TEST(NodeCidrs, WhatAnotherNodesRecordStandsInTheWayOfIsNobodyElses) {
+  Cluster cluster;
+  cluster.make("old");
+  ASSERT_TRUE(cluster.pass());
+  cluster.nodes.nodes.clear();
+  cluster.put(core::node_key("old"), std::nullopt);
+  cluster.make("heir", {"10.244.0.0/24", "fd00::/64"});
+  cluster.make("a");
+  cluster.make("b");
+  ASSERT_TRUE(cluster.pass());
+  EXPECT_THAT(failed_in(cluster.adopted), ElementsAre("heir", "heir"));
+  ASSERT_EQ(cluster.adopted.overlaps.size(), 2U);
+  EXPECT_EQ(
+      cluster.adopted.overlaps.front(),
+      (core::SaidOverlap{{"heir", World::prefix("10.244.0.0/24")}, {"old", World::prefix("10.244.0.0/24")}, true}));
+  ASSERT_TRUE(release_node_ranges(cluster.context, "old", core::IfRecorded::refuse));
+  ReconcileOptions options;
+  options.said = cluster.adopted.said;
+  options.as_they_are = cluster.adopted.as_they_are;
+  cluster.make("c");
+  // The round of the cursor: without what is said, one of these would get the heir's.
+  const core::NodeRangeSpec small{{{World::prefix("10.244.0.0/22"), 24}, {World::prefix("fd00::/62"), 64}}, {}};
+  ASSERT_TRUE(configure_node_ranges(cluster.context, small));
+  cluster.make("d");
+  const auto done = reconcile_node_ranges(cluster.context, cluster.gone, options);
+  ASSERT_TRUE(done);
+  ASSERT_EQ(done->assigned.size(), 1U);
+  EXPECT_EQ(done->assigned.front().cidrs,
+            (std::vector{World::prefix("10.244.3.0/24"), World::prefix("fd00:0:0:3::/64")}));
+  ASSERT_EQ(done->refused.size(), 1U);
+  EXPECT_THAT(done->refused.front().refusal->message, HasSubstr("beside 1 that nodes' objects say without a record"));
+  ASSERT_TRUE(cluster.pass());
+  EXPECT_THAT(cluster.adopted.adopted, testing::SizeIs(2)) << "and now the heir's is its own by the record too";
+}
+
+TEST(NodeCidrs, WhatANodeSaysBesideItsRecordIsNobodyElses) {
+  Cluster cluster;
+  cluster.make("oak");
+  cluster.nodes.publish_error = Error{ErrorCode::unavailable, "the API is away", {}};
+  ASSERT_TRUE(cluster.pass());
+  cluster.nodes.publish_error.reset();
+  cluster.nodes.of("oak").cidrs = {World::prefix("10.244.1.0/24")};
+  cluster.memory = {};  // another controller, which saw no rival
+  cluster.make("elm");
+  ASSERT_TRUE(cluster.pass());
+  ASSERT_EQ(cluster.adopted.differing.size(), 1U);
+  EXPECT_THAT(cluster.said_by("elm"), ElementsAre("10.244.2.0/24", "fd00:0:0:1::/64"));
+}
+
+/// Else two nodes would say one range.
+TEST(NodeCidrs, ARecordIsNotSaidBesideAnotherNodesWord) {
+  Cluster cluster;
+  cluster.make("oak");
+  cluster.nodes.publish_error = Error{ErrorCode::unavailable, "the API is away", {}};
+  ASSERT_TRUE(cluster.pass());
+  cluster.nodes.publish_error.reset();
+  cluster.make("elm", {"10.244.0.0/25"});
+  ASSERT_TRUE(cluster.pass());
+  EXPECT_THAT(cluster.said_by("oak"), IsEmpty());
+  ASSERT_EQ(cluster.said.failed.size(), 1U);
+  EXPECT_EQ(cluster.said.failed.front().first, "oak");
+  EXPECT_THAT(
+      cluster.said.failed.front().second.message,
+      testing::AllOf(HasSubstr("elm"), HasSubstr("10.244.0.0/25"), HasSubstr("croft node range release oak --force")));
+  ASSERT_TRUE(release_node_ranges(cluster.context, "oak", core::IfRecorded::release));
+  ASSERT_TRUE(cluster.pass());
+  EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.1.0/24", "fd00:0:0:1::/64"));
+}
+
+TEST(NodeCidrs, ADryRunTellsWhatIsSaidTwice) {
+  Cluster cluster;
+  cluster.make("oak", {"10.244.7.0/24"});
+  cluster.make("elm", {"10.244.7.0/25"});
+  const auto found = adopt_node_cidrs(cluster.context, cluster.nodes, cluster.memory, true);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->said, testing::SizeIs(2));
+  EXPECT_THAT(found->overlaps,
+              ElementsAre(core::SaidOverlap{
+                  {"oak", World::prefix("10.244.7.0/24")}, {"elm", World::prefix("10.244.7.0/25")}, false}));
+}
+
+TEST(NodeCidrs, WhatAnotherNodeSaysIsNotTakenDownByHand) {
+  Cluster cluster;
+  cluster.make("oak");
+  cluster.make("elm", {"10.244.7.0/25"});
+  const auto look = look_at_node_cidrs(cluster.nodes);
+  ASSERT_TRUE(look);
+  const auto done = adopt_node_range(cluster.context, "oak", World::prefix("10.244.7.0/24"), look->said);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::already_exists);
+  EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr("10.244.7.0/25"), HasSubstr("elm")));
+  EXPECT_TRUE(adopt_node_range(cluster.context, "elm", World::prefix("10.244.7.0/25"), look->said)) << "its own";
 }
 
 TEST(NodeCidrs, WithoutConfigurationNothingIsDone) {

@@ -22,9 +22,10 @@ core::NodeRecord record_in(const Context& context) {
 
 [[nodiscard]] Result<std::vector<core::NodeRangesAssigned>> assign(const Context& context,
                                                                    const std::vector<std::string>& nodes,
-                                                                   core::NodeRecord record) {
+                                                                   core::NodeRecord record,
+                                                                   const std::vector<core::NodeRange>& said) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_assign_node_ranges(snapshot, nodes, record);
+    return core::plan_assign_node_ranges(snapshot, nodes, record, said);
   });
 }
 
@@ -171,7 +172,8 @@ class Reconciling {
   }
 
   [[nodiscard]] Result<void> assign_batch(const std::vector<std::string>& nodes) {
-    TRY(std::vector<core::NodeRangesAssigned> answers, assign(context_, nodes, core::NodeRecord::demand));
+    TRY(std::vector<core::NodeRangesAssigned> answers,
+        assign(context_, nodes, core::NodeRecord::demand, options_.said));
     for (core::NodeRangesAssigned& answer : answers) {
       for (const core::NodeRangeAdded& added : answer.added) {
         ClusterCidrCounts& counts = result_.counts[added.cluster_cidr];
@@ -201,16 +203,17 @@ Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context,
   });
 }
 
-Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node) {
-  TRY(std::vector<core::NodeRangesAssigned> answers, assign(context, {node}, record_in(context)));
+Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node,
+                                                    const std::vector<core::NodeRange>& said) {
+  TRY(std::vector<core::NodeRangesAssigned> answers, assign(context, {node}, record_in(context), said));
   if (answers.front().refusal) return fail(*std::move(answers.front().refusal));
   return std::move(answers.front());
 }
 
 Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
-                                                  const net::Prefix& cidr) {
+                                                  const net::Prefix& cidr, const std::vector<core::NodeRange>& said) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_adopt_node_range(snapshot, node, cidr, lengths_in(context), record_in(context));
+    return core::plan_adopt_node_range(snapshot, node, cidr, lengths_in(context), record_in(context), said);
   });
 }
 

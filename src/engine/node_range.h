@@ -23,12 +23,15 @@ namespace croft::engine {
                                                                        const core::NodeRangeSpec& spec);
 
 /// Gives a node a range of each family, or says which it has. A node without a record gets one, except where other
-/// programs keep the records of nodes: there it is not_found. Error beside those of the decision: exhausted.
-[[nodiscard]] Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node);
+/// programs keep the records of nodes: there it is not_found. Never what overlaps what nodes' objects say
+/// (engine/node_cidrs.h). Error beside those of the decision: exhausted.
+[[nodiscard]] Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node,
+                                                                  const std::vector<core::NodeRange>& said = {});
 
-/// Takes down that a node has this range.
+/// Takes down that a node has this range; with `said`, only if no other node's object says what overlaps it.
 [[nodiscard]] Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
-                                                                const net::Prefix& cidr);
+                                                                const net::Prefix& cidr,
+                                                                const std::vector<core::NodeRange>& said = {});
 
 /// Gives back all ranges of a node. Error: refused_for_safety for a node with a record, unless the operator knows that
 /// nobody there has an address any more (IfRecorded::release). Without `apply` it only says what would come of it.
@@ -51,6 +54,8 @@ struct ReconcileOptions {
   bool dry_run = false;  ///< only say what would be done
   /// Nodes that get no further range.
   std::set<std::string> as_they_are{};
+  /// What nodes' objects say, recorded or not: nobody else gets what overlaps it.
+  std::vector<core::NodeRange> said{};
 };
 
 /// What a cluster CIDR went through in one pass, under the meanings of kube-controller-manager's metrics

@@ -43,8 +43,8 @@ class NodeCidrs {
 
   struct OfNode {
     std::string node;
-    std::vector<net::Prefix> cidrs;  ///< empty: none yet
-    std::optional<Error> damage;     ///< what it says is no range
+    std::vector<net::Prefix> cidrs;  ///< what can be read as one; empty without damage: none yet
+    std::optional<Error> damage;     ///< something else that it says is no range
     bool being_deleted = false;
     std::string written_by;  ///< the program that wrote them, where that is known
   };

@@ -4,19 +4,23 @@
 
 #include <fmt/format.h>
 
+#include "app/cluster_nodes.h"
 #include "app/croft/command_line.h"
 #include "app/croft/filters.h"
 #include "app/croft/json_output.h"
+#include "app/croft/operator_parts.h"
 #include "app/croft/report.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "core/audit/node_range_audit.h"
 #include "core/register/cached_attachment.h"
 #include "edge/error_table.h"
 #include "edge/facts/cni_cache.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/audit.h"
+#include "engine/node_cidrs.h"
 #include "engine/nodes.h"
 #include "os/output_file.h"
 
@@ -128,6 +132,27 @@ void warn_of_unclear(const edge::CniCache& cache) {
   return findings;
 }
 
+/// By the records, and by what the nodes' objects say. Nothing when a record stands in the way: the look at the whole
+/// register tells of that one.
+[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(const CommandLine& line,
+                                                                       const engine::Context& context) {
+  using Kind = core::audit::Finding::Kind;
+  const auto seen = engine::look_at_node_ranges(context);
+  if (!seen && seen.error().code == ErrorCode::corrupt) {
+    return std::vector<core::audit::Finding>{
+        {Kind::record_unreadable,
+         "node ranges",
+         seen.error().message,
+         "none is given until it is mended: restore the record from a backup (docs/runbooks/backup-and-restore.md)",
+         {}}};
+  }
+  if (!seen) return fail(seen.error());
+  TRY(const auto cidrs, open_node_cidrs(line.store_url, line.clock, operator_parts()));
+  if (!seen->set || cidrs == nullptr) return core::audit::audit_node_ranges(*seen, {}, {});
+  TRY(const engine::NodeCidrsLook look, engine::look_at_node_cidrs(*cidrs));
+  return core::audit::audit_node_ranges(*seen, engine::compare(look, *seen), look.unreadable);
+}
+
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
   TRY(engine::Context context, line.open());
   context.time_limit = kCheckLimit;
@@ -155,6 +180,8 @@ void warn_of_unclear(const edge::CniCache& cache) {
   TRY(engine::AuditReport report,
       engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
+  TRY(const auto of_ranges, look_at_ranges(line, context));
+  report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));

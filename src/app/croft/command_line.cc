@@ -12,9 +12,9 @@
 
 #include "app/cli/command_model.h"
 #include "app/croft/examples.h"
+#include "app/croft/operator_parts.h"
 #include "app/croft/vpc_commands.h"
 #include "app/kube_url.h"
-#include "app/open_store.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
 #include "engine/damage_telling.h"
@@ -27,10 +27,13 @@
 
 namespace croft::app {
 
+StoreParts operator_parts() {
+  return {kubernetes_registry, wire::kubeconfig_json, os::look_up_host, store::kube::make_service_forms,
+          store::kube::lists_in_protobuf};
+}
+
 Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock) {
-  auto opened = open_store(url, mode, clock,
-                           {kubernetes_registry, wire::kubeconfig_json, os::look_up_host,
-                            store::kube::make_service_forms, store::kube::lists_in_protobuf});
+  auto opened = open_store(url, mode, clock, operator_parts());
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
     return fail(ErrorCode::unavailable, opened.error().message);

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "app/cluster_nodes.h"
 #include "app/croft/command_line.h"
 #include "app/croft/listing.h"
 #include "app/croft/node_range_views.h"
+#include "app/croft/operator_parts.h"
 #include "app/node_range_flags.h"
 #include "base/printable.h"
 #include "edge/error_table.h"
+#include "engine/node_cidrs.h"
 #include "engine/nodes.h"
 #include "net/echo.h"
 #include "os/files.h"
@@ -38,6 +41,13 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   return text;
 }
 
+/// Nothing of a store whose nodes have no objects.
+[[nodiscard]] Result<engine::NodeCidrsLook> look_at_said(const CommandLine& line) {
+  TRY(const auto cidrs, open_node_cidrs(line.store_url, line.clock, operator_parts()));
+  if (cidrs == nullptr) return engine::NodeCidrsLook();
+  return engine::look_at_node_cidrs(*cidrs);
+}
+
 [[nodiscard]] Result<int> list_node_ranges(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
     TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
@@ -59,8 +69,15 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
   TRY(const engine::Context context, line.open());
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
   if (!node.empty()) return show_ranges_of_node(line, seen, node);
-  print(line.json() ? line.data(json_of(seen)) : text_of(seen));
-  return static_cast<int>(seen.collisions.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
+  SaidView said;
+  if (seen.set) {
+    TRY(engine::NodeCidrsLook look, look_at_said(line));
+    said = {engine::compare(look, seen), std::move(look.unreadable)};
+  }
+  print(line.json() ? line.data(json_of(seen, said)) : text_of(seen, said));
+  const bool is_fine = seen.collisions.empty() && said.compared.overlaps.empty() && said.compared.differing.empty() &&
+                       said.unreadable.empty();
+  return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
 [[nodiscard]] Result<int> configure_node_ranges(CommandLine& line, const NodeRangeFlags& flags) {
@@ -88,8 +105,10 @@ std::string joined(const std::vector<net::Prefix>& cidrs) {
     TRY(cidr, prefix_argument("--cidr", options.cidr));
   }
   TRY(const engine::Context context, line.open());
-  TRY(const core::NodeRangesAssigned assigned, cidr.is_valid() ? engine::adopt_node_range(context, options.node, cidr)
-                                                               : engine::assign_node_ranges(context, options.node));
+  TRY(const engine::NodeCidrsLook look, look_at_said(line));
+  TRY(const core::NodeRangesAssigned assigned, cidr.is_valid()
+                                                   ? engine::adopt_node_range(context, options.node, cidr, look.said)
+                                                   : engine::assign_node_ranges(context, options.node, look.said));
   if (line.json()) {
     print(line.data(json_of(assigned)));
   } else {
@@ -147,7 +166,8 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   CLI::App* showing =
       range->add_subcommand("show", "Show the cluster CIDRs and how full they are, or the ranges of a node");
   showing->add_option("NODE", *shown, "Name of the node");
-  showing->footer("Without NODE, the exit code is 3 if two ranges collide.");
+  showing->footer(
+      "Without NODE, the exit code is 3 if two ranges collide, or a node says another range than its record.");
   showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node_ranges(l, *shown); }; });
 
   const auto flags = std::make_shared<NodeRangeFlags>();

@@ -14,6 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::string joined(const std::vector<net::Prefix>& cidrs) {
+  std::string text;
+  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
+  return text;
+}
+
 std::uint32_t free_of(const core::ClusterCidrUse& use) { return use.size - use.taken; }
 
 std::string percent_taken(const core::ClusterCidrUse& use) {
@@ -28,6 +34,49 @@ std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
     if (!one.node_recorded && is_new) gone.push_back(one.range.node);
   }
   return gone;
+}
+
+std::string text_of_said(const SaidView& said) {
+  std::string text;
+  for (const core::SaidOverlap& one : said.compared.overlaps) {
+    text += fmt::format("node/{} says {}, and {} node/{} {}: `croft check` has the remedy\n", one.said.node,
+                        one.said.cidr.to_string(), one.other_is_recorded ? "the record of" : "so does", one.other.node,
+                        one.other.cidr.to_string());
+  }
+  for (const core::DifferingCidrs& one : said.compared.differing) {
+    text += fmt::format("node/{} says {}, and its record {}: `croft check` has the remedy\n", one.node,
+                        joined(one.said), joined(one.recorded));
+  }
+  for (const core::NodeRange& one : said.compared.unrecorded) {
+    text +=
+        fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr.to_string());
+  }
+  for (const auto& [node, error] : said.unreadable) {
+    text += fmt::format("node/{}: {}\n", node, error.message);
+  }
+  return text;
+}
+
+void add_said(Json& json, const SaidView& said) {
+  json["saidOverlaps"] = Json::array();
+  for (const core::SaidOverlap& one : said.compared.overlaps) {
+    json["saidOverlaps"].push_back({{"nodes", {one.said.node, one.other.node}},
+                                    {"cidrs", {one.said.cidr.to_string(), one.other.cidr.to_string()}},
+                                    {"otherRecorded", one.other_is_recorded}});
+  }
+  json["saidDiffering"] = Json::array();
+  for (const core::DifferingCidrs& one : said.compared.differing) {
+    json["saidDiffering"].push_back(
+        {{"node", one.node}, {"said", prefixes_json(one.said)}, {"recorded", prefixes_json(one.recorded)}});
+  }
+  json["saidUnrecorded"] = Json::array();
+  for (const core::NodeRange& one : said.compared.unrecorded) {
+    json["saidUnrecorded"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
+  }
+  json["saidUnreadable"] = Json::array();
+  for (const auto& [node, error] : said.unreadable) {
+    json["saidUnreadable"].push_back({{"node", node}, {"error", error.message}});
+  }
 }
 
 }  // namespace
@@ -57,7 +106,7 @@ Data json_of(const std::vector<core::NodeRangeSeen>& ranges) {
   return Data(objects);
 }
 
-std::string text_of(const core::NodeRangesSeen& seen) {
+std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   if (!seen.set) return "node ranges are not configured\n";
   Table table({"CLUSTER-CIDR", "NODE-LENGTH", "RANGES", "TAKEN", "EXCLUDED", "FREE", "USED%"});
   for (const core::ClusterCidrUse& use : seen.use) {
@@ -83,10 +132,10 @@ std::string text_of(const core::NodeRangesSeen& seen) {
     text += fmt::format("node/{} and node/{} collide: {} and {}\n", outer.node, inner.node, outer.cidr.to_string(),
                         inner.cidr.to_string());
   }
-  return text;
+  return text + text_of_said(said);
 }
 
-Data json_of(const core::NodeRangesSeen& seen) {
+Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   Json json = Json::object();
   json["configured"] = seen.set.has_value();
   json["clusterCidrs"] = Json::array();
@@ -110,6 +159,7 @@ Data json_of(const core::NodeRangesSeen& seen) {
     json["collisions"].push_back(
         {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
   }
+  add_said(json, said);
   return Data(std::vector<Json>(1, json));
 }
 

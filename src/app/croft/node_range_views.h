@@ -1,10 +1,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/croft/data.h"
 #include "app/croft/table.h"
+#include "core/node_range/said_ranges.h"
 #include "engine/node_range.h"
 #include "wire/flannel/subnet_env.h"
 
@@ -14,9 +16,15 @@ namespace croft::app {
 [[nodiscard]] Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide);
 [[nodiscard]] Data json_of(const std::vector<core::NodeRangeSeen>& ranges);
 
+/// What the nodes' objects say, beside the records; nothing of a store that has none.
+struct SaidView {
+  core::SaidComparison compared;
+  std::vector<std::pair<std::string, Error>> unreadable;  ///< by node
+};
+
 /// The cluster CIDRs and how full they are, what is excluded, and below, a line each, what wants the operator's eye.
-[[nodiscard]] std::string text_of(const core::NodeRangesSeen& seen);
-[[nodiscard]] Data json_of(const core::NodeRangesSeen& seen);
+[[nodiscard]] std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said = {});
+[[nodiscard]] Data json_of(const core::NodeRangesSeen& seen, const SaidView& said = {});
 
 /// One object: what `assign` and `release` did.
 [[nodiscard]] Data json_of(const core::NodeRangesAssigned& assigned);

@@ -65,6 +65,32 @@ TEST_F(NodeRangeViews, WhatWantsTheOperatorsEye) {
   EXPECT_THAT(yaml, testing::HasSubstr("  nodesGone:\n    - \"d\"\n    - \"b\"\n"));
 }
 
+TEST_F(NodeRangeViews, WhatNodesSay) {
+  const auto ranges = seen();
+  SaidView said;
+  said.compared = core::compare_said({{"a", prefix("10.244.0.0/24")},
+                                      {"c", prefix("10.244.0.128/25")},
+                                      {"d", prefix("10.244.2.0/24")},
+                                      {"e", prefix("10.244.2.0/24")},
+                                      {"b", prefix("10.9.0.0/24")}},
+                                     {{"a", prefix("10.244.0.0/24")}, {"b", prefix("10.244.1.0/24")}});
+  said.unreadable.emplace_back("f", Error{ErrorCode::corrupt, "node f says the range \"ten\"", {}});
+  const std::string text = text_of(ranges, said);
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "node/a says 10.244.0.0/24, and so does node/c 10.244.0.128/25: `croft check` has the remedy\n"
+                        "node/d says 10.244.2.0/24, and so does node/e 10.244.2.0/24: `croft check` has the remedy\n"
+                        "node/b says 10.9.0.0/24, and its record 10.244.1.0/24: `croft check` has the remedy\n"
+                        "node/c says 10.244.0.128/25, which is not recorded; nobody else gets it\n"));
+  EXPECT_THAT(text, testing::HasSubstr("node/f: node f says the range \"ten\"\n"));
+  const std::string yaml = json_of(ranges, said).yaml();
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidOverlaps:\n    - nodes:\n        - \"a\"\n        - \"c\"\n      cidrs:\n"
+                                       "        - \"10.244.0.0/24\"\n        - \"10.244.0.128/25\"\n"
+                                       "      otherRecorded: false\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidDiffering:\n    - node: \"b\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidUnrecorded:\n    - node: \"c\"\n"));
+  EXPECT_THAT(yaml, testing::HasSubstr("  saidUnreadable:\n    - node: \"f\"\n"));
+}
+
 TEST_F(NodeRangeViews, WhatWasDone) {
   EXPECT_EQ(json_of(engine::assign_node_ranges(context, "c").value()).yaml(),
             "- node: \"c\"\n  cidrs:\n    - \"10.244.2.0/24\"\n    - \"fd00:244:0:2::/64\"\n"

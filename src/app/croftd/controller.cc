@@ -13,6 +13,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "app/cluster_nodes.h"
 #include "app/croftd/daemon.h"
 #include "app/croftd/leader_election.h"
 #include "app/croftd/log_format.h"
@@ -31,7 +32,6 @@
 #include "net/echo.h"
 #include "os/process.h"
 #include "store/kube/events.h"
-#include "store/kube/node_cidrs.h"
 #include "store/kube/pod_list.h"
 #include "store/kube/status_board.h"
 #include "store/store_url.h"
@@ -75,28 +75,6 @@ class ClusterPods final : public engine::PodSource {
   [[nodiscard]] Result<void> pods(const std::function<void()>& begin,
                                   const std::function<void(const core::collect::PodFact&)>& take) override {
     return store::kube::for_each_pod(*api_, clock_, begin, take);
-  }
-
- private:
-  const std::unique_ptr<store::kube::Api> api_;
-  const Clock& clock_;
-};
-
-/// The ranges that its nodes say.
-class ClusterNodes final : public engine::NodeCidrs {
- public:
-  ClusterNodes(std::unique_ptr<store::kube::Api> api, const Clock& clock) : api_(std::move(api)), clock_(clock) {}
-  [[nodiscard]] Result<std::vector<OfNode>> all() override {
-    TRY(auto said, store::kube::list_node_cidrs(*api_, clock_));
-    std::vector<OfNode> all;
-    for (auto& one : said) {
-      all.push_back({std::move(one.node), std::move(one.cidrs), std::move(one.damage), one.being_deleted,
-                     std::move(one.written_by)});
-    }
-    return all;
-  }
-  [[nodiscard]] Result<void> publish(const std::string& node, const std::vector<net::Prefix>& cidrs) override {
-    return store::kube::say_node_cidrs(*api_, node, cidrs, Deadline::after(clock_.now(), kPageTime));
   }
 
  private:
@@ -364,8 +342,7 @@ class Controller {
     parts.pods = std::make_unique<ClusterPods>(std::move(api), daemon.clock);
   }
   if (options.allocate_node_cidrs) {
-    TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
-    parts.cidrs = std::make_unique<ClusterNodes>(std::move(api), daemon.clock);
+    TRY(parts.cidrs, open_node_cidrs(options.store_url, daemon.clock, kDaemonParts));
   }
   // Who looks once leads nobody, and the next one shows it.
   if (options.status_interval_ms > 0 && !options.once && !options.dry_run) {

@@ -44,7 +44,16 @@ Result<bool> NodeRanges::adopt(engine::ReconcileOptions& options) {
     log_.warn("node {} says {}, and its record {}: neither is changed", one_line(one.node), joined(one.said),
               joined(one.recorded));
   }
+  for (const auto& one : found.overlaps) {
+    log_.error(
+        "the object of node {} says {}, and {} of node {} {}: no other node gets either; `croft check` has the "
+        "remedy",
+        one_line(one.said.node), one.said.cidr.to_string(), one.other_is_recorded ? "the record" : "the object",
+        one_line(one.other.node),
+        one.said.cidr == one.other.cidr ? std::string("the same") : one.other.cidr.to_string());
+  }
   options.as_they_are = std::move(found.as_they_are);
+  options.said = std::move(found.said);
   if (!found.rival) return true;
   log_.error("node ranges: {}", one_line(*found.rival));
   return false;

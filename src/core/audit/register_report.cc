@@ -54,6 +54,12 @@ std::string_view name_of(Finding::Kind kind) {
       return "release_waiting";
     case Finding::Kind::release_unreadable:
       return "release_unreadable";
+    case Finding::Kind::node_range_twice:
+      return "node_range_twice";
+    case Finding::Kind::node_range_differs:
+      return "node_range_differs";
+    case Finding::Kind::node_range_unreadable:
+      return "node_range_unreadable";
     case Finding::Kind::register_damaged:
       return "register_damaged";
   }

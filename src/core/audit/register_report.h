@@ -39,15 +39,18 @@ struct Finding {
     cache_empty,          ///< the runtime's cache knows nobody: it proves nothing about those who hold addresses
     record_unreadable,    ///< a record other than a block cannot be read
     record_newer,         ///< a record was written by a newer version
-    affinity_unconfirmed,  ///< a claim was left pending, or its deletion was
-    selector_invalid,      ///< a pool's selector does not parse: the pool serves nobody
-    config_contradicts,    ///< the cluster-wide switches contradict each other
-    handle_empty,          ///< a handle counts addresses, and no block holds any of it
-    handle_undercount,     ///< a handle counts fewer addresses than the blocks hold: DEL could leave some
-    release_in_future,     ///< an address cools since a time that is yet to come
-    release_waiting,       ///< a DEL left its release on the node's disk, and nobody has made up for it
-    release_unreadable,    ///< what a DEL left there cannot be read: its addresses leak
-    register_damaged,      ///< the register as a whole cannot be read, or is older than what was acknowledged
+    affinity_unconfirmed,   ///< a claim was left pending, or its deletion was
+    selector_invalid,       ///< a pool's selector does not parse: the pool serves nobody
+    config_contradicts,     ///< the cluster-wide switches contradict each other
+    handle_empty,           ///< a handle counts addresses, and no block holds any of it
+    handle_undercount,      ///< a handle counts fewer addresses than the blocks hold: DEL could leave some
+    release_in_future,      ///< an address cools since a time that is yet to come
+    release_waiting,        ///< a DEL left its release on the node's disk, and nobody has made up for it
+    release_unreadable,     ///< what a DEL left there cannot be read: its addresses leak
+    node_range_twice,       ///< two nodes have addresses in common, by records or by what their objects say
+    node_range_differs,     ///< a node's object says a range that is none of its recorded ones
+    node_range_unreadable,  ///< what a node's object says is no range
+    register_damaged,       ///< the register as a whole cannot be read, or is older than what was acknowledged
   } kind;
   std::string subject;  ///< the record or address, e.g. "10.88.0.3" or "block 10.88.0.0/28"
   std::string what;     ///< one sentence: the evidence

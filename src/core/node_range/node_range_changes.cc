@@ -32,10 +32,21 @@ std::string text_of_use(const CidrSet& set) {
                      set.cluster().cidr.to_string(), set.taken(), set.size(), set.cluster().node_length, excluded);
 }
 
-Error exhausted(const std::string& node, net::Family family, const std::vector<CidrSet>& sets) {
+/// How much of a cluster CIDR is taken by what only nodes' objects say; empty when nothing is.
+std::string text_of_said(const CidrSet& set, const NodeRangeTable& table, const std::vector<NodeRange>& said) {
+  const auto count = std::ranges::count_if(said, [&](const NodeRange& one) {
+    return set.cluster().cidr.overlaps(one.cidr) && std::ranges::find(table.ranges(), one) == table.ranges().end();
+  });
+  if (count == 0) return {};
+  return fmt::format(" beside {} that nodes' objects say without a record (`croft node range show` tells them)", count);
+}
+
+Error exhausted(const std::string& node, net::Family family, const std::vector<CidrSet>& sets,
+                const NodeRangeTable& table, const std::vector<NodeRange>& said) {
   std::string full;
   for (const CidrSet& set : sets) {
-    if (set.cluster().cidr.family() == family) full += (full.empty() ? "" : ", ") + text_of_use(set);
+    if (set.cluster().cidr.family() != family) continue;
+    full += (full.empty() ? "" : ", ") + text_of_use(set) + text_of_said(set, table, said);
   }
   return {ErrorCode::exhausted,
           fmt::format("no {} range is left for node {}: {}; add another {} CIDR to --cluster-cidr of `croft node range "
@@ -73,8 +84,9 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
 /// first family when the second is full.
 [[nodiscard]] Result<std::vector<NodeRangeAdded>> take_for(const std::string& node, const std::vector<net::Prefix>& has,
                                                            const Reader& reader, std::vector<CidrSet>& sets,
-                                                           const NodeRangeSet& stored) {
-  std::vector<net::Family> lacking = families_of(stored.cluster_cidrs);
+                                                           const NodeRangeTable& table,
+                                                           const std::vector<NodeRange>& said) {
+  std::vector<net::Family> lacking = families_of(table.stored()->cluster_cidrs);
   std::erase_if(lacking, [&](net::Family family) {
     return std::ranges::any_of(has, [&](const net::Prefix& cidr) { return cidr.family() == family; });
   });
@@ -84,11 +96,11 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   };
   std::vector<NodeRangeAdded> added;
   if (const auto full = std::ranges::find_if_not(lacking, has_room); full != lacking.end()) {
-    return fail(exhausted(node, *full, sets));
+    return fail(exhausted(node, *full, sets, table, said));
   }
   for (const net::Family family : lacking) {
     auto one = take_of(family, reader, sets);
-    if (!one) return fail(exhausted(node, family, sets));
+    if (!one) return fail(exhausted(node, family, sets, table, said));
     added.push_back(*one);
   }
   return added;
@@ -146,8 +158,8 @@ Plan<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> wr
 }  // namespace
 
 Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
-                                                              const std::vector<std::string>& nodes,
-                                                              NodeRecord record) {
+                                                              const std::vector<std::string>& nodes, NodeRecord record,
+                                                              const std::vector<NodeRange>& said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<NodeRangesAssigned>>> {
     CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
     for (const std::string& node : nodes) {
@@ -156,7 +168,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
     if (!table.is_configured()) return fail(not_configured());
-    TRY(auto sets, table.sets());
+    TRY(auto sets, table.sets(said));
 
     std::vector<NodeRangesAssigned> answers;
     std::vector<PlannedWrite> writes;
@@ -172,7 +184,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
         answer.refusal = made.error();
         continue;
       }
-      auto added = take_for(node, answer.cidrs, reader, sets, *table.stored());
+      auto added = take_for(node, answer.cidrs, reader, sets, table, said);
       if (!added) {
         answer.refusal = added.error();
         continue;
@@ -193,7 +205,8 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
 }
 
 Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
-                                               const net::Prefix& cidr, Lengths lengths, NodeRecord record) {
+                                               const net::Prefix& cidr, Lengths lengths, NodeRecord record,
+                                               const std::vector<NodeRange>& said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
     TRY_VOID(check_node_name(node));
     static_cast<void>(reader.get(node_key(node)));
@@ -217,6 +230,12 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
           fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
     }
     TRY_VOID(check_free(cidr, table));
+    for (const NodeRange& other : said) {
+      if (other.node == node || !other.cidr.overlaps(cidr)) continue;
+      return fail(ErrorCode::already_exists,
+                  fmt::format("{} overlaps {}, which the object of node {} says", cidr.to_string(),
+                              other.cidr.to_string(), net::echo(other.node)));
+    }
     if (const auto* other = reader.find(node_range_key(cidr))) {
       return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
     }

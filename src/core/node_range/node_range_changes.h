@@ -40,11 +40,13 @@ enum class NodeRecord : std::uint8_t { make, demand };
 /// Decides ranges for nodes: one for each family that has a cluster CIDR and that the node has no range of yet, from
 /// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order; a name that
 /// comes again gets nothing more. A node that has all costs no write. Never from what is excluded, nor from Service
-/// ranges and pools that the store knows (core/register/address_claims.h). Errors: refused_by_configuration without
-/// cluster CIDRs; corrupt.
+/// ranges and pools that the store knows (core/register/address_claims.h), nor what overlaps anything that is `said`
+/// outside the register to be a node's, with a record or without, whosever it is and however long. Errors:
+/// refused_by_configuration without cluster CIDRs; corrupt.
 [[nodiscard]] Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                                             const std::vector<std::string>& nodes,
-                                                                            NodeRecord record);
+                                                                            NodeRecord record,
+                                                                            const std::vector<NodeRange>& said = {});
 /// Nodes of one such decision: each may take two writes and its record.
 inline constexpr std::size_t kAssignNodesMax = 32;
 
@@ -53,10 +55,11 @@ inline constexpr std::size_t kAssignNodesMax = 32;
 /// has one of its family
 /// (`may specify no more than one CIDR for each IP family`); refused_by_configuration when it overlaps what is
 /// excluded, or, with Lengths::one, is of another length than the cluster CIDR's; already_exists when it overlaps a
-/// range of another node (named).
+/// range of another node, or one that is `said` to be another's (named).
 [[nodiscard]] Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
                                                              const net::Prefix& cidr, Lengths lengths,
-                                                             NodeRecord record);
+                                                             NodeRecord record,
+                                                             const std::vector<NodeRange>& said = {});
 
 struct NodeRangesReleased {
   std::string node;

@@ -260,6 +260,32 @@ TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
   }
 }
 
+/// Overlap, not equality: longer, shorter, around the whole cluster CIDR, elsewhere.
+TEST_F(NodeRangeChanges, WhatIsSaidOutsideTheRegisterIsNobodys) {
+  struct Row {
+    const char* said;
+    const char* given;
+  };
+  const Row rows[] = {
+      {"10.0.0.0/24", "10.0.1.0/24"}, {"10.0.0.128/25", "10.0.1.0/24"}, {"10.0.0.0/23", "10.0.2.0/24"},
+      {"10.0.0.7/32", "10.0.1.0/24"}, {"10.0.3.0/24", "10.0.0.0/24"},   {"192.168.0.0/16", "10.0.0.0/24"},
+      {"fd00::/16", "10.0.0.0/24"},   {"10.0.0.0/22", "exhausted"},     {"10.0.0.0/8", "exhausted"},
+  };
+  for (const Row& row : rows) {
+    register_ = TestRegister();
+    store({{prefix("10.0.0.0/22"), 24}});
+    const std::vector<NodeRange> said{{"elsewhere", prefix(row.said)}};
+    const auto done = register_.decide<std::vector<NodeRangesAssigned>>(
+        [&](const Snapshot& s) { return plan_assign_node_ranges(s, {"a"}, NodeRecord::make, said); });
+    ASSERT_TRUE(done) << row.said;
+    const NodeRangesAssigned& one = done->front();
+    const std::string given = one.refusal ? std::string(name_of(one.refusal->code)) : one.cidrs.front().to_string();
+    EXPECT_EQ(given, row.given) << row.said;
+    if (!one.refusal) continue;
+    EXPECT_NE(one.refusal->message.find("beside 1 that nodes' objects say"), std::string::npos) << one.refusal->message;
+  }
+}
+
 TEST_F(NodeRangeChanges, RangesAreGivenBackByWhomNothingSaysThatItLives) {
   using Cidrs = std::vector<net::Prefix>;
   const net::Prefix v4 = prefix("10.0.3.0/24"), v6 = prefix("fd00:0:0:3::/64");

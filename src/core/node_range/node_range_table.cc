@@ -72,7 +72,7 @@ void NodeRangeTable::put_in_order(std::vector<net::Prefix>& cidrs) const {
   });
 }
 
-Result<std::vector<node_range::CidrSet>> NodeRangeTable::sets() const {
+Result<std::vector<node_range::CidrSet>> NodeRangeTable::sets(const std::vector<NodeRange>& said) const {
   std::vector<node_range::CidrSet> result;
   if (!stored_) return result;
   TRY_VOID(check_stored());
@@ -82,8 +82,10 @@ Result<std::vector<node_range::CidrSet>> NodeRangeTable::sets() const {
         node_range::CidrSet::make(stored_->cluster_cidrs[i], i < stored_->cursors.size() ? stored_->cursors[i] : 0);
     if (!set) return fail(ErrorCode::corrupt, "stored configuration of node ranges: " + set.error().message);
     for (const net::Prefix& cidr : excluded_ranges) set->exclude(cidr);
-    for (const NodeRange& range : ranges_) {
-      if (set->cluster().cidr.overlaps(range.cidr)) TRY_VOID(set->occupy(range.cidr));
+    for (const std::vector<NodeRange>* taken : {&ranges_, &said}) {
+      for (const NodeRange& range : *taken) {
+        if (set->cluster().cidr.overlaps(range.cidr)) TRY_VOID(set->occupy(range.cidr));
+      }
     }
     result.push_back(*std::move(set));
   }

@@ -42,8 +42,8 @@ class NodeRangeTable {
   [[nodiscard]] std::vector<net::Prefix> ranges_of(const std::string& node) const;
   void put_in_order(std::vector<net::Prefix>& cidrs) const;
 
-  /// The cluster CIDRs with what is excluded or somebody's taken. Error: corrupt.
-  [[nodiscard]] Result<std::vector<node_range::CidrSet>> sets() const;
+  /// The cluster CIDRs with what is excluded, somebody's, or `said` to be somebody's taken. Error: corrupt.
+  [[nodiscard]] Result<std::vector<node_range::CidrSet>> sets(const std::vector<NodeRange>& said = {}) const;
   /// The record as it is to be written: with the cursors of these sets.
   [[nodiscard]] PlannedWrite next_set(const std::vector<node_range::CidrSet>& sets) const;
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/echo.h"
+#include "net/lenient_prefix.h"
 #include "store/kube/form.h"
 #include "store/kube/object_list.h"
 #include "wire/json/writer.h"
@@ -17,9 +18,11 @@ namespace {
 using Outcome = Answer::Outcome;
 
 constexpr wire::kube::ApiResource kNodes{"", "v1", "nodes"};
-/// Kubernetes has one of each family.
+
+/// Kubernetes admits one of each family.
 constexpr std::size_t kCidrsMax = 16;
 
+/// All that is there: what is left out here would be given to another.
 std::vector<std::string> texts_in(const std::optional<wire::JsonRef>& spec) {
   std::vector<std::string> texts;
   const auto all = spec ? member_of(*spec, "podCIDRs") : std::nullopt;
@@ -28,7 +31,9 @@ std::vector<std::string> texts_in(const std::optional<wire::JsonRef>& spec) {
     texts.emplace_back(one->text());
   }
   const auto single = spec ? member_of(*spec, "podCIDR") : std::nullopt;
-  if (texts.empty() && single && !single->text().empty()) texts.emplace_back(single->text());
+  if (single && !single->text().empty() && std::ranges::find(texts, single->text()) == texts.end()) {
+    texts.emplace_back(single->text());
+  }
   return texts;
 }
 
@@ -47,18 +52,26 @@ std::string manager_in(wire::JsonRef object) {
   return {};
 }
 
-SaidByNode said_by(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+/// Error: corrupt, more than can be.
+[[nodiscard]] Result<SaidByNode> said_by(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   SaidByNode said;
   said.node = meta.name;
   said.being_deleted = meta.deletion_timestamp.has_value();
   said.written_by = manager_in(object);
-  for (const std::string& text : texts_in(member_of(object, "spec"))) {
-    auto cidr = net::Prefix::parse(text);
+  const std::vector<std::string> texts = texts_in(member_of(object, "spec"));
+  if (texts.size() > kCidrsMax) {
+    return fail(ErrorCode::corrupt, fmt::format("node {} says more than {} ranges in spec.podCIDRs, and Kubernetes has "
+                                                "at most two: look at what answers as its API",
+                                                net::echo(meta.name), kCidrsMax));
+  }
+  for (const std::string& text : texts) {
+    const auto cidr = net::parse_prefix_leniently(text);
     if (!cidr) {
-      said.damage = cidr.error().in(fmt::format("node {} says the range {}", net::echo(meta.name), net::echo(text)));
-      continue;
+      said.damage = Error(net::Prefix::parse(text).error())
+                        .in(fmt::format("node {} says the range {}", net::echo(meta.name), net::echo(text)));
+    } else if (std::ranges::find(said.cidrs, *cidr) == said.cidrs.end()) {
+      said.cidrs.push_back(*cidr);
     }
-    said.cidrs.push_back(*cidr);
   }
   return said;
 }
@@ -93,7 +106,8 @@ Result<std::vector<SaidByNode>> list_node_cidrs(Api& api, const Clock& clock) {
   TRY_VOID(for_each_object(
       api, clock, path, {"v1", "Node"}, "list nodes", [&] { all.clear(); },
       [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-        all.push_back(said_by(object, meta));
+        TRY(SaidByNode said, said_by(object, meta));
+        all.push_back(std::move(said));
         return {};
       }));
   return all;
@@ -118,7 +132,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
   }
   if (answer.outcome != Outcome::done) return fail(std::move(why));
   TRY(const auto object, wire::kube::decode_object(answer.body));
-  const SaidByNode said = said_by(object.value, object.meta);
+  TRY(const SaidByNode said, said_by(object.value, object.meta));
   if (!said.damage && said.cidrs == cidrs) return {};
   if (said.cidrs.empty() && !said.damage) return fail(std::move(why));
   return fail(ErrorCode::conflict, fmt::format("node {} says the ranges {}, and its record says {}", net::echo(node),

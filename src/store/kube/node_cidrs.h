@@ -14,8 +14,8 @@ namespace croft::store::kube {
 /// What one node says.
 struct SaidByNode {
   std::string node;
-  std::vector<net::Prefix> cidrs;
-  std::optional<Error> damage;  ///< what it says is no range, or has host bits
+  std::vector<net::Prefix> cidrs;  ///< what can be read, as Kubernetes reads it (net::parse_prefix_leniently)
+  std::optional<Error> damage;     ///< something else that it says is no range
   bool being_deleted = false;
   std::string written_by;  ///< the manager that its managedFields name; empty: none
 };

@@ -50,6 +50,28 @@ TEST_F(NodeCidrsOfAnApi, WhatNodesSay) {
   EXPECT_THAT(of("odd").damage->message, HasSubstr("ten"));
 }
 
+/// Kubernetes admitted such texts in any case until 1.36, and reads them as networks.
+TEST_F(NodeCidrsOfAnApi, AreReadAsKubernetesReadsThem) {
+  make("bits", R"(,"spec":{"podCIDR":"10.0.1.5/24","podCIDRs":["10.0.1.5/24"]})");
+  make("zeros", R"(,"spec":{"podCIDR":"010.0.002.0/024","podCIDRs":["010.0.002.0/024","10.0.2.0/24"]})");
+  make("apart", R"(,"spec":{"podCIDR":"10.0.3.0/24","podCIDRs":["10.0.4.0/24","ten"]})");
+  EXPECT_THAT(of("bits").cidrs, ElementsAre(cidr("10.0.1.0/24")));
+  EXPECT_THAT(of("zeros").cidrs, ElementsAre(cidr("10.0.2.0/24")));
+  EXPECT_FALSE(of("zeros").damage);
+  EXPECT_THAT(of("apart").cidrs, ElementsAre(cidr("10.0.4.0/24"), cidr("10.0.3.0/24"))) << "what can be read";
+  EXPECT_TRUE(of("apart").damage);
+}
+
+TEST_F(NodeCidrsOfAnApi, MoreThanCanBeAreNotReadInPart) {
+  std::string many = R"(,"spec":{"podCIDRs":[)";
+  for (int i = 0; i < 17; ++i) many += (i == 0 ? "\"10.0." : ",\"10.0.") + std::to_string(i) + ".0/24\"";
+  make("many", many + "]}");
+  const auto all = list_node_cidrs(api_, clock_);
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(all.error().message, testing::AllOf(HasSubstr("many"), HasSubstr("16")));
+}
+
 TEST_F(NodeCidrsOfAnApi, WhoWroteThem) {
   make("oak");
   cluster_->edit("/api/v1/nodes/oak", [](auto& object) {

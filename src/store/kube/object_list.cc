@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kPageTime{15};
 
 Result<void> for_each_page(Api& api, const Clock& clock, const std::string& collection, std::string_view accept,
                            std::string_view what, const std::function<void()>& begin,
-                           const std::function<Result<std::string>(const std::string& body)>& take,
+                           const std::function<Result<std::string>(const std::string& body, std::int64_t limit)>& take,
                            const ListLimits& limits) {
   wire::kube::ApiListQuery query;
   query.select = limits.select;
@@ -51,7 +51,7 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
       }
       return fail(std::move(error));
     }
-    const auto token = take(answer.body);
+    const auto token = take(answer.body, query.limit);
     if (!token && walk.asks_for_less(token.error())) continue;
     if (!token) return fail(token.error());
     TRY_VOID(walk.go_on(*token));
@@ -64,8 +64,10 @@ Result<void> for_each_object(
     const std::function<void()>& begin,
     const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
   return for_each_page(api, clock, collection, Request().accept, what, begin,
-                       [&](const std::string& body) -> Result<std::string> {
-                         TRY(const auto page, wire::kube::decode_list(body, of));
+                       [&](const std::string& body, std::int64_t limit) -> Result<std::string> {
+                         wire::kube::ApiListOf of_page = of;
+                         of_page.limit = limit;
+                         TRY(const auto page, wire::kube::decode_list(body, of_page));
                          for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
                          return page.continue_token;
                        });

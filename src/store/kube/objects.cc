@@ -352,6 +352,9 @@ Request Objects::page_of(const Part& part) {
 wire::kube::ApiListOf Objects::list_of(const Part& part) {
   wire::kube::ApiListOf of = part.form->list_of(part.listing->kind);
   of.may_be_metadata = is_by_name(part);
+  // Neither a server that answers from what it remembers nor Calico's own API server keeps to a limit.
+  const bool is_limited = part.query.resource_version.empty() && of.api_version != "projectcalico.org/v3";
+  if (is_limited) of.limit = part.query.limit;
   return of;
 }
 

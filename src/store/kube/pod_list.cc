@@ -22,8 +22,8 @@ constexpr std::size_t kPodsMax = 1'000'000;
     pods = 0;
     begin();
   };
-  const auto take_page = [&](const std::string& body) -> Result<std::string> {
-    TRY(wire::kube::PodPage page, wire::kube::decode_pods(body));
+  const auto take_page = [&](const std::string& body, std::int64_t limit) -> Result<std::string> {
+    TRY(wire::kube::PodPage page, wire::kube::decode_pods(body, limit));
     pods += page.pods.size();
     if (pods > kPodsMax) {
       return fail(ErrorCode::corrupt, fmt::format("the API server tells of more than {} pods", kPodsMax));

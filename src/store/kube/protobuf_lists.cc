@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "wire/kube/builtin_lists.h"
@@ -21,13 +24,28 @@ constexpr std::array<std::string_view, 5> kLists = {"/api/v1/nodes", "/api/v1/na
          std::ranges::find(kLists, path) != kLists.end();
 }
 
+/// The objects that a list is asked for with at most; 0 where it says nothing.
+[[nodiscard]] std::int64_t limit_of(const Request& request) {
+  std::string_view query = request.path;
+  query.remove_prefix(std::min(query.find('?'), query.size()));
+  constexpr std::string_view kName = "limit=";
+  for (std::size_t at = query.find(kName); at != query.npos; at = query.find(kName, at + 1)) {
+    if (query[at - 1] != '?' && query[at - 1] != '&') continue;
+    std::int64_t limit = 0;
+    const std::string_view text = query.substr(at + kName.size());
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), limit);
+    return read.ec == std::errc() ? limit : 0;
+  }
+  return 0;
+}
+
 class ProtobufLists final : public Api {
  public:
   explicit ProtobufLists(std::unique_ptr<Api> api) : api_(std::move(api)) {}
 
   [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
     if (!is_builtin_list(request)) return explained(request, api_->call(request, deadline), deadline);
-    return explained(request, in_json(api_->call(in_protobuf(request), deadline)), deadline);
+    return explained(request, in_json(request, api_->call(in_protobuf(request), deadline)), deadline);
   }
   [[nodiscard]] std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) override {
     if (std::ranges::none_of(requests, is_builtin_list)) return api_->call_all(requests, deadline);
@@ -37,7 +55,8 @@ class ProtobufLists final : public Api {
     }
     std::vector<Answer> answers = api_->call_all(asked, deadline);
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (is_builtin_list(requests[i])) answers[i] = explained(requests[i], in_json(std::move(answers[i])), deadline);
+      if (is_builtin_list(requests[i]))
+        answers[i] = explained(requests[i], in_json(requests[i], std::move(answers[i])), deadline);
     }
     return answers;
   }
@@ -57,9 +76,9 @@ class ProtobufLists final : public Api {
     request.accept = Request().accept;
     return api_->call(request, deadline);
   }
-  [[nodiscard]] static Answer in_json(Answer answer) {
+  [[nodiscard]] static Answer in_json(const Request& request, Answer answer) {
     if (answer.outcome != Answer::Outcome::done) return answer;
-    auto body = wire::kube::json_of_builtin_list(std::move(answer.body));
+    auto body = wire::kube::json_of_builtin_list(std::move(answer.body), limit_of(request));
     if (body) {
       answer.body = *std::move(body);
       return answer;

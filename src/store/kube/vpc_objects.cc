@@ -90,11 +90,11 @@ Result<void> VpcObjects::each(const ApiResource& resource, std::string_view kind
                               const std::function<Result<void>(const wire::kube::ApiListPage::Item&)>& take,
                               const std::function<void()>& begin, Deadline deadline) {
   TRY(const std::string collection, wire::kube::collection_path(resource, name_space));
-  const wire::kube::ApiListOf of{
+  wire::kube::ApiListOf of{
       resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
       std::string(kind), kind != "Node"};
   wire::kube::ApiListQuery query;
-  query.limit = kVpcPage;
+  query.limit = of.limit = kVpcPage;
   begin();
   for (int tries = 1;;) {
     Request request;

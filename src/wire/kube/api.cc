@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t kAnswerDepthMax = 200;
 constexpr std::size_t kWordBytesMax = 1024;     // names, reasons, versions
 constexpr std::size_t kMessageBytesMax = 4096;  // a longer one is cut
-constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
 constexpr std::int64_t kRetryAfterMax = 86'400;
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
 constexpr ObjectRules kAnswerRules{.names = ObjectRules::Names::exact};
@@ -170,6 +169,8 @@ MaybeFault read_meta(const JsonAt& at, bool is_whole, Meta& out) {
 struct List {
   KindAndVersion type;
   ApiListPage page;
+  std::size_t items_max = 0;  ///< more are only counted
+  std::size_t count = 0;
   bool has_items = false;
   bool lacks_namespace = false;  ///< an item does
 };
@@ -191,7 +192,10 @@ constexpr std::array<JsonMember<ApiListPage>, 3> kListMetaMembers{{
 MaybeFault read_items(const JsonAt& at, List& out) {
   out.has_items = true;
   out.page.items.clear();
-  return each_element(at, kApiItemsMax, [&](const JsonAt& element) -> MaybeFault {
+  out.count = 0;
+  return each_element(at, kApiListValuesMax, [&](const JsonAt& element) -> MaybeFault {
+    // Counted to the end: the error says how many there are.
+    if (++out.count > out.items_max) return {};
     Meta meta;
     if (auto fault = read_meta(element, true, meta)) return fault;
     out.lacks_namespace = out.lacks_namespace || meta.meta.name_space.empty();
@@ -272,15 +276,29 @@ Result<void> check_list(std::string_view kind, std::string_view api_version,
   return {};
 }
 
+std::size_t page_items_max(std::int64_t limit) {
+  const bool is_limited = limit > 0 && limit < static_cast<std::int64_t>(kApiItemsMax);
+  return is_limited ? static_cast<std::size_t>(limit) + kApiItemsOver : kApiItemsMax;
+}
+
+Result<void> check_page_items(std::size_t items, std::int64_t limit) {
+  if (items <= page_items_max(limit)) return {};
+  return fail(damaged("a list",
+                      limit > 0 ? fmt::format("asked for were at most {} objects (limit), and it has {}", limit, items)
+                                : fmt::format("it has {} objects, and at most {} are read", items, kApiItemsMax)));
+}
+
 Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
   TRY(auto document, parse("a list", json, kApiListBytesMax, kApiListValuesMax));
   const JsonAt at{document->root(), nullptr, {}, {}};
   if (at.value.kind() != JsonKind::object) return fail(damaged("a list", "it is no object"));
   List list;
+  list.items_max = page_items_max(of.limit);
   if (const auto fault = read_object<List>(at, kListMembers, list, kAnswerRules)) {
     return fail(damaged("a list", fault->to_string()));
   }
   TRY_VOID(check_list(list.type.kind, list.type.api_version, list.page.remaining, list.page.continue_token, of));
+  TRY_VOID(check_page_items(list.count, of.limit));
   // `items` may be null; an answer without them is something else.
   if (!list.has_items) return fail(damaged("a list", "it has no items"));
   if (of.is_namespaced && list.lacks_namespace) {

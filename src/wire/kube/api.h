@@ -25,6 +25,9 @@ inline constexpr std::size_t kApiObjectBytesMax = std::size_t{4} << 20;
 /// What a page of a list may: 500 blocks of 20 KB are 10 MB. Who lists asks for less at once when it is more.
 inline constexpr std::size_t kApiListBytesMax = std::size_t{16} << 20;
 inline constexpr std::size_t kApiItemsMax = 100'000;
+/// What a page may have beyond the limit it was asked for with; one that has more is not what was asked for.
+inline constexpr std::size_t kApiItemsOver = 16;
+inline constexpr std::size_t kContinueBytesMax = std::size_t{64} << 10;
 /// What they may have of values, which take some 24 bytes each, however short they are written: 500 blocks of 64
 /// holders have 400,000.
 inline constexpr std::size_t kApiObjectValuesMax = 400'000;
@@ -99,10 +102,17 @@ struct ApiListOf {
   std::string kind;              ///< of the items: "Pod"; the list's own is "PodList"
   bool is_namespaced = false;    ///< each item is in a namespace
   bool may_be_metadata = false;  ///< PartialObjectMetadataList was asked for, where the server has it
+  std::int64_t limit = 0;        ///< objects asked for at most; 0: all, or where a server may give more
 };
 
-/// Error also: a list of another kind or version; an item without a name, a resourceVersion or the namespace that it
-/// must have; more objects behind this page, and no way to ask for them.
+/// How many objects a page that was asked for with this limit is read with.
+[[nodiscard]] std::size_t page_items_max(std::int64_t limit);
+/// Error: corrupt, that many are more.
+[[nodiscard]] Result<void> check_page_items(std::size_t items, std::int64_t limit);
+
+/// Error also: a list of another kind or version, or of more objects than it was asked for with; an item without a
+/// name, a resourceVersion or the namespace that it must have; more objects behind this page, and no way to ask for
+/// them.
 [[nodiscard]] Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of);
 /// The same of what a list in protobuf says of itself. Error: corrupt.
 [[nodiscard]] Result<void> check_list(std::string_view kind, std::string_view api_version,

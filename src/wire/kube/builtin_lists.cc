@@ -2,7 +2,9 @@
 
 #include <array>
 #include <chrono>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,14 +14,12 @@
 #include "net/echo.h"
 #include "wire/json/writer.h"
 #include "wire/kube/api.h"
+#include "wire/kube/message_fields.h"
 
 namespace croft::wire::kube {
 namespace {
 
 namespace pb = croft::kube;
-
-/// What an object in protobuf begins with.
-constexpr std::string_view kMark{"k8s\0", 4};
 
 void write(JsonWriter& out, std::string_view name, const std::string& value) {
   if (value.empty()) return;
@@ -200,25 +200,57 @@ void write_members(JsonWriter& out, const pb::ServiceCIDR& cidr) {
 }
 
 template <class Message>
-[[nodiscard]] bool write_item(JsonWriter& out, const std::string& bytes) {
+[[nodiscard]] bool write_item(JsonWriter& out, std::string_view bytes) {
   Message item;
-  if (!item.ParseFromString(bytes)) return false;
+  if (!item.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
   out.begin_object();
   write_members(out, item);
   out.end_object();
   return true;
 }
 
+constexpr std::array kMetaBounds = {
+    FieldBound{11, "metadata.labels", kMapEntriesMax},
+    FieldBound{12, "metadata.annotations", kMapEntriesMax},
+    FieldBound{17, "metadata.managedFields", kManagedFieldsMax},
+};
+constexpr std::array kNodeSpecBounds = {FieldBound{7, "spec.podCIDRs", kCidrsMax}};
+constexpr std::array kNodeStatusBounds = {FieldBound{5, "status.addresses", kNodeAddressesMax}};
+constexpr std::array kNodeBounds = {
+    FieldBound{1, "metadata", 0, kMetaBounds},
+    FieldBound{2, "spec", 0, kNodeSpecBounds},
+    FieldBound{3, "status", 0, kNodeStatusBounds},
+};
+constexpr std::array kNamespaceBounds = {FieldBound{1, "metadata", 0, kMetaBounds}};
+constexpr std::array kServiceSpecBounds = {
+    FieldBound{1, "spec.ports", kPortsMax},
+    FieldBound{2, "spec.selector", kMapEntriesMax},
+    FieldBound{18, "spec.clusterIPs", kCidrsMax},
+    FieldBound{19, "spec.ipFamilies", kCidrsMax},
+};
+constexpr std::array kServiceBounds = {
+    FieldBound{1, "metadata", 0, kMetaBounds},
+    FieldBound{2, "spec", 0, kServiceSpecBounds},
+};
+constexpr std::array kServiceCidrSpecBounds = {FieldBound{1, "spec.cidrs", kCidrsMax}};
+constexpr std::array kServiceCidrStatusBounds = {FieldBound{1, "status.conditions", kConditionsMax}};
+constexpr std::array kServiceCidrBounds = {
+    FieldBound{1, "metadata", 0, kMetaBounds},
+    FieldBound{2, "spec", 0, kServiceCidrSpecBounds},
+    FieldBound{3, "status", 0, kServiceCidrStatusBounds},
+};
+
 struct Kind {
-  std::string_view list;
-  bool (*write_item)(JsonWriter& out, const std::string& bytes);
+  std::string_view name;
+  std::span<const FieldBound> bounds;
+  bool (*write_item)(JsonWriter& out, std::string_view bytes);
 };
 constexpr std::array kKinds = {
-    Kind{"NodeList", write_item<pb::Node>},
-    Kind{"NamespaceList", write_item<pb::Namespace>},
-    Kind{"ServiceList", write_item<pb::Service>},
-    Kind{"IPAddressList", write_item<pb::IPAddress>},
-    Kind{"ServiceCIDRList", write_item<pb::ServiceCIDR>},
+    Kind{"Node", kNodeBounds, write_item<pb::Node>},
+    Kind{"Namespace", kNamespaceBounds, write_item<pb::Namespace>},
+    Kind{"Service", kServiceBounds, write_item<pb::Service>},
+    Kind{"IPAddress", kNamespaceBounds, write_item<pb::IPAddress>},
+    Kind{"ServiceCIDR", kServiceCidrBounds, write_item<pb::ServiceCIDR>},
 };
 
 Error no_list(std::string_view kind) {
@@ -230,39 +262,39 @@ Error no_list(std::string_view kind) {
 
 }  // namespace
 
-Result<std::string> json_of_builtin_list(std::string body) {
-  if (!body.starts_with(kMark)) return body;
-  if (body.size() > kApiListBytesMax) return fail(kTooLarge, "a list of the API server is too long");
-  pb::Unknown envelope;
-  pb::AnyList list;
-  const std::size_t begin = kMark.size();
-  const bool is_read = envelope.ParseFromArray(body.data() + begin, static_cast<int>(body.size() - begin)) &&
-                       list.ParseFromString(envelope.raw()) && !list.metadata().resource_version().empty();
-  const std::string kind = envelope.type_meta().kind();
-  if (!is_read) return fail(no_list(kind));
+Result<std::string> json_of_builtin_list(std::string body, std::int64_t limit) {
+  if (!body.starts_with(kProtobufMark)) return body;
+  TRY(const ProtobufList list, open_protobuf_list("a list", body, limit));
   const Kind* found = nullptr;
   for (const Kind& known : kKinds) {
-    if (known.list == kind) found = &known;
+    if (list.kind.ends_with("List") && list.kind.substr(0, list.kind.size() - 4) == known.name) found = &known;
   }
-  if (found == nullptr) return fail(no_list(kind));
-  body = {};
+  if (found == nullptr) return fail(no_list(list.kind));
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  write(out, "kind", kind);
-  write(out, "apiVersion", envelope.type_meta().api_version());
+  write(out, "kind", list.kind);
+  write(out, "apiVersion", list.api_version);
   out.key("metadata");
   out.begin_object();
-  write(out, "resourceVersion", list.metadata().resource_version());
-  write(out, "continue", list.metadata().continue_());
-  if (list.metadata().has_remaining_item_count()) {
+  write(out, "resourceVersion", list.resource_version);
+  write(out, "continue", list.continue_token);
+  if (list.remaining) {
     out.key("remainingItemCount");
-    out.integer(list.metadata().remaining_item_count());
+    out.integer(*list.remaining);
   }
   out.end_object();
   out.key("items");
   out.begin_array();
-  for (const std::string& item : list.items()) {
-    if (!found->write_item(out, item)) return fail(no_list(kind));
+  std::size_t size = 0;
+  for (const std::string_view item : list.items) {
+    TRY_VOID(check_counts(found->name, item, found->bounds));
+    JsonWriter one(JsonWriter::Layout::compact);
+    if (!found->write_item(one, item)) return fail(no_list(list.kind));
+    const std::string text = std::move(one).take();
+    // What is escaped takes six times as much.
+    size += text.size();
+    if (size > kApiListBytesMax) return fail(kTooLarge, "a list of the API server is too long in JSON");
+    out.raw(text);
   }
   out.end_array();
   out.end_object();

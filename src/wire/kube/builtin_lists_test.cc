@@ -34,7 +34,7 @@ std::string list_of(const std::string& kind, const Items&... items) {
   return enveloped(list, kind);
 }
 std::string json_of(std::string body) {
-  auto json = json_of_builtin_list(std::move(body));
+  auto json = json_of_builtin_list(std::move(body), 0);
   return json ? *std::move(json) : "error: " + json.error().message;
 }
 
@@ -126,19 +126,74 @@ TEST(BuiltinLists, JsonComesBackAsItIsAndNonsenseIsNamed) {
   name(*node.mutable_metadata(), "oak");
   const std::string good = list_of("NodeList", node);
   for (std::size_t size = 4; size < good.size(); ++size) {
-    const auto json = json_of_builtin_list(good.substr(0, size));
+    const auto json = json_of_builtin_list(good.substr(0, size), 0);
     if (json) continue;  // what is cut off may be a shorter message: what was lost then has no resourceVersion
     EXPECT_EQ(json.error().code, ErrorCode::corrupt) << size;
   }
-  EXPECT_EQ(json_of_builtin_list(list_of("PodList", node)).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(json_of_builtin_list(std::string("k8s\0", 4) + std::string(100, '\xff')).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(json_of_builtin_list(list_of("PodList", node), 0).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(json_of_builtin_list(std::string("k8s\0", 4) + std::string(100, '\xff'), 0).error().code,
+            ErrorCode::corrupt);
   pb::AnyList broken;
   broken.mutable_metadata()->set_resource_version("9");
   broken.add_items("\xff\xff");
-  EXPECT_EQ(json_of_builtin_list(enveloped(broken, "NodeList")).error().code, ErrorCode::corrupt);
-  EXPECT_EQ(json_of_builtin_list("k8s\0" + std::string(kApiListBytesMax, 'x')).has_value(),
+  EXPECT_EQ(json_of_builtin_list(enveloped(broken, "NodeList"), 0).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(json_of_builtin_list("k8s\0" + std::string(kApiListBytesMax, 'x'), 0).has_value(),
             true);  // no mark: "k8s" alone
-  EXPECT_EQ(json_of_builtin_list(std::string("k8s\0", 4) + std::string(kApiListBytesMax, 'x')).error().code, kTooLarge);
+  EXPECT_EQ(json_of_builtin_list(std::string("k8s\0", 4) + std::string(kApiListBytesMax, 'x'), 0).error().code,
+            kTooLarge);
+}
+
+/// Two bytes each: read as they came, they took a hundred times as much.
+TEST(BuiltinLists, MoreObjectsThanWereAskedForAreRefusedUnread) {
+  pb::AnyList list;
+  list.mutable_metadata()->set_resource_version("9");
+  for (int i = 0; i < 517; ++i) list.add_items("");
+  const std::string body = enveloped(list, "NodeList");
+  const auto json = json_of_builtin_list(body, 500);
+  ASSERT_FALSE(json);
+  EXPECT_EQ(json.error().code, ErrorCode::corrupt);
+  EXPECT_NE(json.error().message.find("asked for were at most 500 objects (limit), and it has 517"), std::string::npos)
+      << json.error().message;
+  EXPECT_TRUE(json_of_builtin_list(body, 501));
+  EXPECT_TRUE(json_of_builtin_list(body, 0));
+  for (std::size_t i = 0; i < kApiItemsMax; ++i) list.add_items("");
+  const auto many = json_of_builtin_list(enveloped(list, "NodeList"), 0);
+  ASSERT_FALSE(many);
+  EXPECT_NE(many.error().message.find("it has 100517 objects, and at most 100000 are read"), std::string::npos)
+      << many.error().message;
+}
+
+TEST(BuiltinLists, AnObjectWithMoreThanCanBeIsRefusedUnread) {
+  const auto refused = [](const std::string& kind, const auto& item) {
+    const auto json = json_of_builtin_list(list_of(kind, item), 500);
+    return json ? "none" : json.error().message;
+  };
+  pb::Node node;
+  name(*node.mutable_metadata(), "oak");
+  for (int i = 0; i < 65; ++i) node.mutable_spec()->add_pod_cidrs("");
+  EXPECT_NE(refused("NodeList", node).find("spec.podCIDRs of Node \"oak\" has 65 entries, and at most 64 are read"),
+            std::string::npos)
+      << refused("NodeList", node);
+  node.mutable_spec()->mutable_pod_cidrs()->RemoveLast();
+  EXPECT_EQ(refused("NodeList", node), "none");
+  for (int i = 0; i < 4097; ++i) node.mutable_status()->add_addresses();
+  EXPECT_NE(refused("NodeList", node).find("status.addresses of Node \"oak\" has 4097 entries"), std::string::npos);
+
+  pb::Service service;
+  name(*service.mutable_metadata(), "web");
+  for (int i = 0; i < 250'001; ++i) service.mutable_metadata()->add_labels();
+  EXPECT_NE(refused("ServiceList", service).find("metadata.labels of Service \"web\" has 250001 entries"),
+            std::string::npos);
+}
+
+/// A text that is escaped takes six bytes for one.
+TEST(BuiltinLists, WhatGrowsIntoTooMuchIsAskedForInSmallerParts) {
+  pb::Namespace one;
+  name(*one.mutable_metadata(), "shop");
+  auto& label = *one.mutable_metadata()->add_labels();
+  label.set_key("k");
+  label.set_value(std::string(std::size_t{3} << 20, '\x01'));
+  EXPECT_EQ(json_of_builtin_list(list_of("NamespaceList", one), 500).error().code, kTooLarge);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <kube/kube.pb.h>
 
 #include "net/echo.h"
+#include "wire/kube/message_fields.h"
 
 namespace croft::wire::kube {
 namespace {
@@ -23,8 +24,15 @@ constexpr std::array<std::string_view, 2> kNetworkStatuses = {"k8s.v1.cni.cncf.i
 constexpr std::array<std::string_view, 2> kCalicosAddresses = {"cni.projectcalico.org/podIP",
                                                                "cni.projectcalico.org/podIPs"};
 
-/// What an object in protobuf begins with.
-constexpr std::string_view kProtobufMark{"k8s\0", 4};
+constexpr std::array kMetaBounds = {
+    FieldBound{11, "metadata.labels", kMapEntriesMax},
+    FieldBound{12, "metadata.annotations", kMapEntriesMax},
+};
+constexpr std::array kStatusBounds = {FieldBound{12, "status.podIPs", kPodIpsMax}};
+constexpr std::array kPodBounds = {
+    FieldBound{1, "metadata", 0, kMetaBounds},
+    FieldBound{3, "status", 0, kStatusBounds},
+};
 
 /// The last one counts, as in Go.
 std::optional<JsonRef> member_of(const std::optional<JsonRef>& object, std::string_view name) {
@@ -55,6 +63,7 @@ void add(std::string_view text, PodFact& pod) {
 struct Said {
   std::string name_space, name, uid, node, phase, reason, pod_ip;
   std::vector<std::string> pod_ips;
+  std::size_t pod_ip_count = 0;  ///< of them, also those that are not kept
   bool has_unreadable_ips = false;
   bool host_network = false;
   std::map<std::string_view, std::string> annotations;  ///< those that tell of addresses
@@ -68,7 +77,7 @@ void read_status(const std::optional<JsonRef>& status, Said& said) {
   if (!all || all->is_null()) return;
   if (all->kind() != JsonKind::array) said.has_unreadable_ips = true;
   for (auto entry = all->first_child(); entry; entry = entry->next_sibling()) {
-    said.pod_ips.push_back(text_of(member_of(*entry, "ip")));
+    if (++said.pod_ip_count <= kPodIpsMax) said.pod_ips.push_back(text_of(member_of(*entry, "ip")));
   }
 }
 
@@ -102,6 +111,12 @@ void add_of_networks(const std::string& text, PodFact& pod) {
   using core::collect::kPodNameBytesMax;
   if (said.name.size() > kPodNameBytesMax || said.name_space.size() > kPodNameBytesMax) {
     return fail(ErrorCode::corrupt, fmt::format("a pod's name or namespace has more than {} bytes", kPodNameBytesMax));
+  }
+  if (said.pod_ip_count > kPodIpsMax) {
+    return fail(ErrorCode::corrupt,
+                fmt::format("status.podIPs of Pod {} has {} entries, and at most {} are read: no API "
+                            "server admits so many; look at what answers as one",
+                            net::echo(said.name), said.pod_ip_count, kPodIpsMax));
   }
   PodFact pod;
   pod.namespace_name = std::move(said.name_space);
@@ -175,8 +190,8 @@ Result<PodFact> pod_fact(JsonRef object, const ApiMeta& meta) {
   return fact_of(std::move(said));
 }
 
-Result<PodPage> decode_pods(std::string_view body) {
-  const ApiListOf of{"v1", "Pod", true, false};
+Result<PodPage> decode_pods(std::string_view body, std::int64_t limit) {
+  const ApiListOf of{"v1", "Pod", true, false, limit};
   PodPage page;
   if (!body.starts_with(kProtobufMark)) {
     TRY(const ApiListPage list, decode_list(body, of));
@@ -187,26 +202,18 @@ Result<PodPage> decode_pods(std::string_view body) {
     }
     return page;
   }
-  body.remove_prefix(kProtobufMark.size());
-  croft::kube::Unknown envelope;
-  croft::kube::PodList list;
-  const bool is_list = body.size() <= kApiListBytesMax &&
-                       envelope.ParseFromArray(body.data(), static_cast<int>(body.size())) &&
-                       list.ParseFromString(envelope.raw()) && !list.metadata().resource_version().empty();
-  if (!is_list) {
-    return fail(ErrorCode::corrupt,
-                "what the API answered as a list of pods is no PodList in protobuf, or it is cut off");
-  }
-  const auto& meta = list.metadata();
-  TRY_VOID(check_list(
-      envelope.type_meta().kind(), envelope.type_meta().api_version(),
-      meta.has_remaining_item_count() ? std::optional<std::int64_t>(meta.remaining_item_count()) : std::nullopt,
-      meta.continue_(), of));
-  envelope.Clear();
-  page.continue_token = list.metadata().continue_();
-  page.pods.reserve(static_cast<std::size_t>(list.items_size()));
-  for (const auto& item : list.items()) {
-    TRY(PodFact pod, fact_of(item));
+  TRY(ProtobufList list, open_protobuf_list("a list of pods", body, limit));
+  TRY_VOID(check_list(list.kind, list.api_version, list.remaining, list.continue_token, of));
+  page.continue_token = std::move(list.continue_token);
+  page.pods.reserve(list.items.size());
+  // One after the other: no more than one is in memory in all its fields.
+  croft::kube::Pod message;
+  for (const std::string_view item : list.items) {
+    TRY_VOID(check_counts(of.kind, item, kPodBounds));
+    if (!message.ParseFromArray(item.data(), static_cast<int>(item.size()))) {
+      return fail(ErrorCode::corrupt, "a pod in a list of the API server is no protobuf, or it is cut off");
+    }
+    TRY(PodFact pod, fact_of(message));
     page.pods.push_back(std::move(pod));
   }
   return page;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ namespace croft::wire::kube {
 /// (`cni.projectcalico.org/podIP`, `podIPs`); those of further networks (`k8s.v1.cni.cncf.io/network-status`, and its
 /// older name `networks-status`). A pod in its node's network reports the node's. What can't be understood among the
 /// addresses, or is above kPodAddressesMax, is noted: then nothing is concluded from the others. Error: corrupt, for a
-/// name or namespace that none can have.
+/// name or namespace that none can have, or more `status.podIPs` than any API server admits.
 [[nodiscard]] Result<core::collect::PodFact> pod_fact(JsonRef object, const ApiMeta& meta);
 
 /// What a list of pods is asked for as: a third of the bytes of JSON, and a fraction of the server's time. One that
@@ -27,7 +28,8 @@ struct PodPage {
   std::string continue_token;  ///< asks for the next page; empty: this is the last
   std::vector<core::collect::PodFact> pods;
 };
-/// In protobuf or JSON: the first bytes tell. Errors: corrupt, as of pod_fact() and decode_list().
-[[nodiscard]] Result<PodPage> decode_pods(std::string_view body);
+/// In protobuf or JSON: the first bytes tell. `limit`: pods that were asked for at most (ApiListOf::limit). Errors:
+/// corrupt, as of pod_fact() and decode_list(), and for a pod with more of something than can be; kTooLarge.
+[[nodiscard]] Result<PodPage> decode_pods(std::string_view body, std::int64_t limit);
 
 }  // namespace croft::wire::kube

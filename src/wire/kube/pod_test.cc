@@ -120,14 +120,15 @@ TEST(PodPage, IsReadInEitherForm) {
   list.mutable_metadata()->set_resource_version("9");
   list.mutable_metadata()->set_continue_("next");
   *list.add_items() = message("web-0");
-  const auto page = decode_pods(enveloped(list));
+  const auto page = decode_pods(enveloped(list), 500);
   ASSERT_TRUE(page) << page.error().message;
   EXPECT_EQ(page->continue_token, "next");
   const auto in_json =
       decode_pods(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"next"},
     "items":[{"metadata":{"name":"web-0","namespace":"shop","uid":"u-1","resourceVersion":"7",
       "annotations":{"cni.projectcalico.org/podIPs":"10.0.0.5/32,10.0.0.6/32"}},"spec":{"nodeName":"oak"},
-      "status":{"phase":"Failed","reason":"Evicted","podIP":"10.0.0.5","podIPs":[{"ip":"fd00::5"}]}}]})");
+      "status":{"phase":"Failed","reason":"Evicted","podIP":"10.0.0.5","podIPs":[{"ip":"fd00::5"}]}}]})",
+                  500);
   ASSERT_TRUE(in_json) << in_json.error().message;
   EXPECT_EQ(in_json->continue_token, "next");
   for (const PodPage& one : {*page, *in_json}) {
@@ -148,23 +149,25 @@ TEST(PodPage, AListOfSomethingElseOrNotWholeIsNone) {
   croft::kube::PodList list;
   list.mutable_metadata()->set_resource_version("9");
   *list.add_items() = message("web-0");
-  EXPECT_FALSE(decode_pods(enveloped(list, "NamespaceList")));
+  EXPECT_FALSE(decode_pods(enveloped(list, "NamespaceList"), 500));
   list.mutable_metadata()->set_remaining_item_count(5);
-  EXPECT_FALSE(decode_pods(enveloped(list)));
+  EXPECT_FALSE(decode_pods(enveloped(list), 500));
   list.mutable_metadata()->set_continue_("next");
-  EXPECT_TRUE(decode_pods(enveloped(list)));
+  EXPECT_TRUE(decode_pods(enveloped(list), 500));
   list.mutable_metadata()->clear_continue_();
   list.mutable_metadata()->set_remaining_item_count(0);
-  EXPECT_TRUE(decode_pods(enveloped(list)));
+  EXPECT_TRUE(decode_pods(enveloped(list), 500));
   list.mutable_items(0)->mutable_metadata()->clear_namespace_();
-  EXPECT_FALSE(decode_pods(enveloped(list)));
+  EXPECT_FALSE(decode_pods(enveloped(list), 500));
 
   const auto in_json = [](std::string_view kind, std::string_view version, std::string_view more,
                           std::string_view name_space) {
-    return decode_pods(fmt::format(
-        R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"9"{}}},"items":[{{"metadata":{{"name":"a",)"
-        R"("uid":"u","resourceVersion":"7"{}}}}}]}})",
-        kind, version, more, name_space));
+    return decode_pods(
+        fmt::format(
+            R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"9"{}}},"items":[{{"metadata":{{"name":"a",)"
+            R"("uid":"u","resourceVersion":"7"{}}}}}]}})",
+            kind, version, more, name_space),
+        500);
   };
   constexpr std::string_view kIn = R"(,"namespace":"shop")";
   EXPECT_TRUE(in_json("PodList", "v1", "", kIn));
@@ -181,13 +184,75 @@ TEST(PodPage, WhatIsNoListIsNoEmptyList) {
   croft::kube::PodList list;
   list.mutable_metadata()->set_resource_version("9");
   *list.add_items() = message("web-0");
-  EXPECT_TRUE(decode_pods(enveloped(list)));
+  EXPECT_TRUE(decode_pods(enveloped(list), 500));
   const std::string whole = enveloped(list);
-  for (std::size_t size = 4; size < whole.size(); ++size) EXPECT_FALSE(decode_pods(whole.substr(0, size))) << size;
-  EXPECT_FALSE(decode_pods(enveloped(list, "Status")));
+  for (std::size_t size = 4; size < whole.size(); ++size) EXPECT_FALSE(decode_pods(whole.substr(0, size), 500)) << size;
+  EXPECT_FALSE(decode_pods(enveloped(list, "Status"), 500));
   list.mutable_items(0)->mutable_metadata()->clear_name();
-  EXPECT_FALSE(decode_pods(enveloped(list)));
-  EXPECT_FALSE(decode_pods(""));
+  EXPECT_FALSE(decode_pods(enveloped(list), 500));
+  EXPECT_FALSE(decode_pods("", 500));
+}
+
+std::string refusal_of(const Result<PodPage>& page) { return page ? "none" : page.error().message; }
+
+TEST(PodPage, MorePodsThanWereAskedForAreRefusedUnread) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  for (int i = 0; i < 17; ++i) *list.add_items() = message("web-" + std::to_string(i));
+  EXPECT_THAT(refusal_of(decode_pods(enveloped(list), 0)), "none");
+  EXPECT_THAT(refusal_of(decode_pods(enveloped(list), 1)), "none") << "a small allowance";
+  *list.add_items() = message("web-17");
+  EXPECT_THAT(refusal_of(decode_pods(enveloped(list), 1)),
+              testing::HasSubstr("asked for were at most 1 objects (limit), and it has 18"));
+  std::string json = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)";
+  for (int i = 0; i < 18; ++i) {
+    json += (i == 0 ? "" : ",") +
+            fmt::format(R"({{"metadata":{{"name":"a{}","namespace":"b","resourceVersion":"7"}}}})", i);
+  }
+  EXPECT_THAT(refusal_of(decode_pods(json + "]}", 1)), testing::HasSubstr("and it has 18"));
+  EXPECT_THAT(refusal_of(decode_pods(json + "]}", 2)), "none");
+}
+
+/// An empty entry takes two bytes in protobuf, and fifty when it is read.
+TEST(PodPage, APodWithMoreAddressesThanCanBeIsRefusedUnread) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  *list.add_items() = message("web-0");
+  auto& status = *list.mutable_items(0)->mutable_status();
+  status.clear_pod_ips();
+  for (std::size_t i = 0; i < 64; ++i) status.add_pod_ips()->set_ip("10.0.0.7");
+  EXPECT_THAT(refusal_of(decode_pods(enveloped(list), 500)), "none");
+  status.add_pod_ips();
+  EXPECT_THAT(refusal_of(decode_pods(enveloped(list), 500)),
+              testing::HasSubstr("status.podIPs of Pod \"web-0\" has 65 entries, and at most 64 are read"));
+
+  std::string json = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[{"metadata":)"
+                     R"({"name":"web-0","namespace":"b","resourceVersion":"7"},"status":{"podIPs":[{})";
+  for (int i = 1; i < 65; ++i) json += ",{}";
+  EXPECT_THAT(refusal_of(decode_pods(json + "]}}]}", 500)),
+              testing::HasSubstr("status.podIPs of Pod \"web-0\" has 65 entries, and at most 64 are read"));
+}
+
+/// Merged, as protobuf has it, they count together.
+TEST(PodPage, AFieldThatComesInPartsIsCountedWhole) {
+  croft::kube::Pod part;
+  for (int i = 0; i < 33; ++i) part.mutable_status()->add_pod_ips();
+  croft::kube::AnyList list;
+  list.mutable_metadata()->set_resource_version("9");
+  list.add_items(message("web-0").SerializeAsString() + part.SerializeAsString() + part.SerializeAsString());
+  croft::kube::Unknown envelope;
+  envelope.mutable_type_meta()->set_api_version("v1");
+  envelope.mutable_type_meta()->set_kind("PodList");
+  envelope.set_raw(list.SerializeAsString());
+  EXPECT_THAT(refusal_of(decode_pods(std::string("k8s\0", 4) + envelope.SerializeAsString(), 500)),
+              testing::HasSubstr("has 67 entries"));
+}
+
+TEST(PodPage, ATokenWithoutEndIsNotSentBack) {
+  croft::kube::PodList list;
+  list.mutable_metadata()->set_resource_version("9");
+  list.mutable_metadata()->set_continue_(std::string(kContinueBytesMax + 1, 'c'));
+  EXPECT_THAT(refusal_of(decode_pods(enveloped(list), 500)), testing::HasSubstr("metadata.continue"));
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+#include "core/audit/node_range_audit.h"
+
+#include <fmt/format.h>
+
+#include "net/echo.h"
+
+namespace croft::core::audit {
+namespace {
+
+using Kind = Finding::Kind;
+
+std::string joined(const std::vector<net::Prefix>& cidrs) {
+  std::string text;
+  for (const net::Prefix& cidr : cidrs) text += (text.empty() ? "" : ", ") + cidr.to_string();
+  return text;
+}
+
+Finding twice(const NodeRange& one, const NodeRange& other, std::string what, std::string remedy) {
+  return {Kind::node_range_twice,
+          fmt::format("{} of node {} and {} of node {}", one.cidr.to_string(), net::echo(one.node),
+                      other.cidr.to_string(), net::echo(other.node)),
+          std::move(what),
+          std::move(remedy),
+          {}};
+}
+
+Finding of_overlap(const SaidOverlap& overlap) {
+  const std::string& one = overlap.said.node;
+  const std::string& other = overlap.other.node;
+  if (overlap.other_is_recorded) {
+    return twice(
+        overlap.said, overlap.other,
+        fmt::format("the object of node {} says what is recorded for node {}", net::echo(one), net::echo(other)),
+        fmt::format("find out whose pods live in it; if not those of node {}, `croft node range release {} "
+                    "--force`, and the controller's next pass takes down what node {} says; else drain node "
+                    "{} and delete its object: its kubelet makes it anew, and it gets another",
+                    net::echo(other), other, net::echo(one), net::echo(one)));
+  }
+  return twice(overlap.said, overlap.other, "their objects say so: pods of both may get one address",
+               fmt::format("drain one of the two nodes and delete its object: its kubelet makes it anew, and it gets "
+                           "another (`croft node range release NODE --force` before, where `croft node range show "
+                           "NODE` has a record of it)"));
+}
+
+}  // namespace
+
+std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidComparison& said,
+                                       const std::vector<std::pair<std::string, Error>>& unreadable) {
+  std::vector<Finding> findings;
+  for (const auto& [outer, inner] : seen.collisions) {
+    findings.push_back(
+        twice(outer, inner, "they are recorded so: pods of both may get one address",
+              "drain one of the two nodes, `croft node range release NODE --force`, and assign another"));
+  }
+  for (const SaidOverlap& overlap : said.overlaps) findings.push_back(of_overlap(overlap));
+  for (const DifferingCidrs& one : said.differing) {
+    findings.push_back({Kind::node_range_differs,
+                        fmt::format("node {}", net::echo(one.node)),
+                        fmt::format("its object says {}, and its record {}; nobody else gets either", joined(one.said),
+                                    joined(one.recorded)),
+                        fmt::format("if its pods live in what the object says, `croft node range release {} --force`: "
+                                    "the controller's next pass takes that down; else delete its object once it is "
+                                    "drained, and its kubelet makes it anew",
+                                    one.node),
+                        {}});
+  }
+  for (const auto& [node, error] : unreadable) {
+    findings.push_back({Kind::node_range_unreadable,
+                        fmt::format("node {}", net::echo(node)),
+                        error.message,
+                        "drain the node and delete its object: its kubelet makes it anew, and the controller gives it "
+                        "a range",
+                        {}});
+  }
+  return findings;
+}
+
+}  // namespace croft::core::audit

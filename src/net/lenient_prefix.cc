@@ -1,0 +1,41 @@
+#include "net/lenient_prefix.h"
+
+#include <cstddef>
+#include <string>
+
+#include "net/address.h"
+#include "net/address_scan.h"
+
+namespace croft::net {
+namespace {
+
+/// Each number without the zeros it begins with; hexadecimal ones too.
+std::string without_zeros(std::string_view text) {
+  std::string result;
+  bool within = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_digit = scan_detail::hex_digit(text[i]) >= 0;
+    const bool more = i + 1 < text.size() && scan_detail::hex_digit(text[i + 1]) >= 0;
+    if (is_digit && !within && text[i] == '0' && more) continue;
+    within = is_digit;
+    result += text[i];
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<Prefix> parse_prefix_leniently(std::string_view text) {
+  // Nothing that is a prefix is longer; zeros beyond this are nobody's.
+  constexpr std::size_t kTextMax = 256;
+  const std::size_t slash = text.rfind('/');
+  if (slash == text.npos || text.size() > kTextMax) return std::nullopt;
+  const auto length = parse_prefix_length(without_zeros(text.substr(slash + 1)));
+  const auto address = parse_address(without_zeros(text.substr(0, slash)));
+  if (!address || !length || *length > bit_length(address->family())) return std::nullopt;
+  constexpr int kMapped = bit_length(Family::v6) - bit_length(Family::v4);
+  if (address->is_v4_mapped() && *length >= kMapped) return Prefix::containing(address->unmapped(), *length - kMapped);
+  return Prefix::containing(*address, *length);
+}
+
+}  // namespace croft::net
