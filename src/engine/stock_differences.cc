@@ -42,16 +42,27 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
       for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
     } else {
       note_trouble(all.error());
+      look.silent.push_back("what the cloud has is not known: " + all.error().message);
     }
   }
+  look_at_host(look, deadline);
+  if (with_pods) look_at_pods(look, deadline);
+  return look;
+}
+
+void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
     if (const auto used = world_.host->in_use(deadline); used) {
       look.host.emplace(used->begin(), used->end());
     } else {
       note_trouble(used.error());
+      look.silent.push_back("what the host uses is not known: " + used.error().message);
     }
   }
-  if (with_pods && world_.pods != nullptr) {
+}
+
+void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
+  if (world_.pods != nullptr) {
     if (const auto pods = world_.pods->pods(deadline); pods) {
       look.pods.emplace();
       for (const NodePods::Pod& pod : *pods) {
@@ -59,18 +70,20 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
       }
     } else {
       note_trouble(pods.error());
+      look.silent.push_back("which pods live here is not known: " + pods.error().message);
     }
   }
-  return look;
 }
 
-/// Of what has no record, what nothing may be concluded of. Claims are asked for only where there is such an address:
-/// there seldom is one, and the list is the whole cluster's.
-void StockKeeper::set_apart(warm::Look& look, const StockView& view, Deadline deadline) {
+/// Of what has no record, what nothing may be concluded of; where it may go back to the cloud, of what is quarantined
+/// too. Claims are asked for only where there is such an address: there seldom is one, and the list is the whole
+/// cluster's.
+void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go, Deadline deadline) {
   if (!look.cloud) return;
   std::set<net::Address> recorded, strays;
   for (const core::WarmAddress& one : view.addresses) {
-    if (one.state != core::WarmState::lent) recorded.insert(one.address);
+    const bool is_stray = may_go && one.state == core::WarmState::quarantined;
+    if (one.state != core::WarmState::lent && !is_stray) recorded.insert(one.address);
   }
   for (const warm::Given& given : *look.cloud) {
     if (recorded.contains(given.address)) continue;
@@ -97,7 +110,8 @@ void StockKeeper::reconcile() {
   warm::Look look = this->look(true, cloud_deadline());
   const auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
-  set_apart(look, *view, cloud_deadline());
+  const bool may_go = options_.release_unknown_after.count() > 0;
+  set_apart(look, *view, may_go, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
   const Instant now = world_.clock.now();
   warm::Judgement judged = warm::judge(view->addresses, view->intents, look, seen_, options_.reconcile, now);
@@ -125,14 +139,14 @@ void StockKeeper::reconcile() {
     tally_.quarantined += finding.odd == warm::Odd::unknown ? 1U : 0U;
     tally_.rebuilt += finding.odd == warm::Odd::pod_unrecorded ? 1U : 0U;
   }
-  if (options_.release_unknown_after.count() == 0 || !look.cloud || !look.host || !look.pods) return;
+  if (!may_go || !look.cloud || !look.host || !look.pods) return;
   std::vector<net::Address> unknown;
   for (const core::WarmAddress& one : in_state(*view, core::WarmState::quarantined)) {
     const bool is_old = now.wall - one.since >= options_.release_unknown_after;
-    const bool is_used =
-        look.host->contains(one.address) || std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
-          return std::ranges::find(pod.addresses, one.address) != pod.addresses.end();
-        });
+    const bool is_used = look.host->contains(one.address) || look.apart.contains(one.address) ||
+                         std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
+                           return std::ranges::find(pod.addresses, one.address) != pod.addresses.end();
+                         });
     if (is_old && !is_used && unknown.size() < warm::kMovesMax) unknown.push_back(one.address);
   }
   if (unknown.empty()) return;
@@ -148,10 +162,15 @@ void StockKeeper::reconcile() {
 Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   warm::Look look = this->look(true, deadline);
   if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
+  // What a silent source would have said is that somebody lives by it.
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
+  }
   TRY(const auto view, view_stock(context()));
-  set_apart(look, view, deadline);
+  set_apart(look, view, true, deadline);
   std::vector<core::WarmAddress> unused;
   const auto is_used = [&](const net::Address& address) {
+    if (look.apart.contains(address)) return true;
     if (look.host && look.host->contains(address)) return true;
     return look.pods && std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
              return !pod.ended && std::ranges::find(pod.addresses, address) != pod.addresses.end();
@@ -162,7 +181,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
     const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
     if (is_recorded && known->state != core::WarmState::quarantined) continue;
     // What a call that is under way brings has no record yet.
-    if (!is_recorded && (!view.intents.empty() || look.apart.contains(given.address))) continue;
+    if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
     unused.push_back(is_recorded ? *known : unused_of(given));
   }
@@ -176,7 +195,11 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   }
   const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
   if (!leaving.owns_lock()) return fail(busy());
-  TRY(const auto unused, this->unused(deadline));
+  const auto looked = this->unused(deadline);
+  if (!looked) {
+    return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released, try again");
+  }
+  const std::vector<core::WarmAddress>& unused = *looked;
   for (const net::Address& address : addresses) {
     if (std::ranges::find(unused, address, &core::WarmAddress::address) == unused.end()) {
       return fail(

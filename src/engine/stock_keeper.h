@@ -112,10 +112,11 @@ class StockKeeper {
   /// is); those of the cloud, the address is free again then.
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
   /// What the cloud has on this node's interface and nothing here uses: quarantined ones, and unknown ones that no
-  /// intent explains. Asks the cloud.
+  /// intent explains. Asks the cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what
+  /// it would have said is not known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
-  /// Gives such back. Errors: refused_for_safety when one of them is in use (then nothing is done); those of the cloud
-  /// (those before it have gone).
+  /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
+  /// done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
@@ -132,7 +133,9 @@ class StockKeeper {
 
   [[nodiscard]] bool find_interface();
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
-  void set_apart(core::warm::Look& look, const StockView& view, Deadline deadline);
+  void look_at_host(core::warm::Look& look, Deadline deadline);
+  void look_at_pods(core::warm::Look& look, Deadline deadline);
+  void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
   void grow(std::uint32_t count);

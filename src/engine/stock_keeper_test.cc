@@ -275,6 +275,54 @@ TEST_F(StockKeeperTest, WhatNobodyAskedForIsShownAndReleasedByAnOperator) {
   EXPECT_EQ(node_.counts().quarantined, 0U);
 }
 
+TEST_F(StockKeeperTest, NothingIsUnusedWhileASourceIsSilent) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address of_a_pod = cloud_.unowned().back();
+  cloud_.set_owner(of_a_pod, node_.mac());
+  node_.pods.all.push_back({{"web", "shop", ""}, {of_a_pod}, false, false});
+  node_.host.used.insert(of_a_pod);
+  const auto expect_refused = [&](const std::string& source) {
+    const auto unused = node_.keeper->unused({});
+    ASSERT_FALSE(unused);
+    EXPECT_THAT(unused.error().message, testing::HasSubstr(source));
+    const auto released = node_.keeper->release_unused({of_a_pod}, {});
+    ASSERT_FALSE(released);
+    EXPECT_EQ(released.error().code, ErrorCode::refused_for_safety);
+    EXPECT_THAT(released.error().message, testing::HasSubstr(source));
+    EXPECT_EQ(cloud_.owner_of(of_a_pod), node_.mac()) << "a pod lives by it";
+  };
+  node_.host.used.erase(of_a_pod);
+  node_.pods.is_away = true;
+  expect_refused("the API server does not answer");
+  node_.pods.all.clear();
+  node_.pods.is_away = false;
+  node_.host.used.insert(of_a_pod);
+  node_.host.is_away = true;
+  expect_refused("the host cannot be looked at");
+  node_.host.is_away = false;
+  EXPECT_TRUE(node_.keeper->unused({})->empty());
+  node_.host.used.erase(of_a_pod);
+  EXPECT_EQ(node_.keeper->unused({})->size(), 1U) << "all of them speak, and nobody has it";
+}
+
+TEST_F(StockKeeperTest, WhatAClaimNamesDoesNotGoBackThoughItIsQuarantined) {
+  node_.options.release_unknown_after = 300s;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  const net::Address claimed = cloud_.unowned().back();
+  cloud_.set_owner(claimed, node_.mac());
+  node_.settle(8);
+  ASSERT_EQ(node_.find(claimed)->state, WarmState::quarantined);
+  node_.claims.all = {claimed};
+  EXPECT_TRUE(node_.keeper->unused({})->empty());
+  EXPECT_FALSE(node_.keeper->release_unused({claimed}, {}));
+  node_.settle(20);
+  EXPECT_EQ(cloud_.owner_of(claimed), node_.mac());
+  node_.claims.all.clear();
+  node_.settle(3);
+  EXPECT_FALSE(cloud_.owner_of(claimed));
+}
+
 TEST_F(StockKeeperTest, PushAndPop) {
   static_cast<void>(node_.keeper->step());
   const net::Address wanted = cloud_.unowned().back();

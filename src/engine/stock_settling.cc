@@ -71,8 +71,8 @@ void StockKeeper::settle_intents(StockView& view) {
     if (!leaving.owns_lock()) return;
     warm::Look look = this->look(true, cloud_deadline());
     auto now_there = view_stock(context());
-    if (!now_there || !look.cloud || !look.host) return;
-    set_apart(look, *now_there, cloud_deadline());
+    if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
+    set_apart(look, *now_there, false, cloud_deadline());
     const auto brought = warm::brought_by(intent, now_there->addresses, look);
     const Instant now = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == now.boot;
@@ -102,8 +102,8 @@ void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
   next_rebuild_look_ = world_.clock.now().since_boot + kSettleAgain;
   if (!view) return note_trouble(view.error());
   // One source that is silent may be the one that would say that somebody has it.
-  if (!look.cloud || !look.host || (world_.pods != nullptr && !look.pods)) return;
-  set_apart(look, *view, cloud_deadline());
+  if (!look.cloud || !look.host || !look.silent.empty()) return;
+  set_apart(look, *view, false, cloud_deadline());
   const bool is_first = !rebuild_.begun;
   const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
   const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());

@@ -38,6 +38,8 @@ struct Look {
   /// What nothing is concluded of where there is no record: its record is damaged, or a claim names it, or whether one
   /// does is not known.
   std::set<net::Address> apart{};
+  /// The sources that are there and did not answer, each with why: what they would have said is not known.
+  std::vector<std::string> silent{};
 };
 
 struct ReconcilePolicy {
