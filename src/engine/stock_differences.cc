@@ -16,6 +16,8 @@ namespace warm = core::warm;
 
 /// What an operator releases at once.
 constexpr std::size_t kReleaseMax = warm::kMovesMax;
+/// Addresses that one look asks the cloud for by name.
+constexpr std::size_t kNamedMax = 64;
 
 core::WarmAddress unused_of(const warm::Given& given) {
   core::WarmAddress address;
@@ -105,11 +107,96 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
   }
 }
 
+/// Asks the cloud by name for what its list leaves out. A list may be cut, late or wrong; what it leaves out though the
+/// cloud has it is added to it. What can be given to pods comes first; the others are asked for another time.
+void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadline deadline) {
+  const auto interface = this->interface();
+  if (!look.cloud || !interface) return;
+  std::set<net::Address> shown;
+  for (const warm::Given& given : *look.cloud) shown.insert(given.address);
+  std::vector<const core::WarmAddress*> missing;
+  for (const core::WarmAddress& one : view.addresses) {
+    const bool is_elsewhere = one.state == core::WarmState::releasing || one.state == core::WarmState::lending ||
+                              one.state == core::WarmState::lent;
+    if (!is_elsewhere && one.since <= look.begun.wall && !shown.contains(one.address)) missing.push_back(&one);
+  }
+  const auto may_be_given = [](const core::WarmAddress* one) {
+    return one->state == core::WarmState::free || one->state == core::WarmState::cooling;
+  };
+  std::ranges::stable_partition(missing, may_be_given);
+  if (missing.size() > kNamedMax) missing.resize(kNamedMax);
+  std::size_t left_out = 0;
+  for (const core::WarmAddress* one : missing) {
+    const auto there = world_.cloud.describe_this(one->vpc, one->subnet, one->address, deadline);
+    if (!there) {
+      note_trouble(there.error());
+      break;
+    }
+    if (*there && (*there)->mac == interface->mac) {
+      look.cloud->push_back(given_of(**there, false, ""));
+      ++left_out;
+    } else {
+      look.denied.insert(one->address);
+    }
+  }
+  if (left_out == 0) return;
+  log(
+      fmt::format("the cloud's list leaves out {} of the stock's addresses, which it has when it is asked for them by "
+                  "name",
+                  left_out));
+}
+
+/// Writes what speaks against addresses, or does not any more: nobody is given one of them meanwhile.
+Result<void> StockKeeper::note_doubts(const std::vector<warm::DoubtChange>& changes) {
+  bool is_any_free_again = false;
+  for (std::size_t begin = 0; begin < changes.size(); begin += warm::kMovesMax) {
+    const std::vector<warm::DoubtChange> part(
+        changes.begin() + static_cast<std::ptrdiff_t>(begin),
+        changes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, changes.size())));
+    const auto written = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_doubts(snapshot, part); });
+    if (!written) {
+      note_trouble(written.error());
+      return fail(written.error());
+    }
+    for (const core::WarmAddress& one : written->addresses) {
+      const auto change = std::ranges::find(part, one.address, [](const auto& all) { return all.record.address; });
+      is_any_free_again |= one.doubts.empty();
+      // What a pod has is told with each look.
+      if (one.state == core::WarmState::held) continue;
+      log(one.doubts.empty() ? fmt::format("{} may be given to pods again", text_of(one))
+                             : fmt::format("{} is given to no pod for now: {}", text_of(one), change->detail));
+    }
+  }
+  if (is_any_free_again) world_.stocked();
+  return {};
+}
+
+void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit) {
+  const auto view = view_stock(context());
+  if (!view) return note_trouble(view.error());
+  if (std::ranges::none_of(view->addresses, [](const core::WarmAddress& one) {
+        return one.state == core::WarmState::free || one.state == core::WarmState::cooling;
+      })) {
+    return;
+  }
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, host_deadline);
+  look_at_pods(look, Deadline::after(world_.clock.now(), pods_limit));
+  for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
+  const Instant now = world_.clock.now();
+  const warm::Judgement judged =
+      warm::judge(view->addresses, view->intents, look, warm::Seen{}, options_.reconcile, now);
+  static_cast<void>(note_doubts(judged.doubts));
+}
+
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
   warm::Look look = this->look(true, cloud_deadline());
-  const auto view = view_stock(context());
+  auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
+  confirm_missing(look, *view, cloud_deadline());
   const bool may_go = options_.release_unknown_after.count() > 0;
   set_apart(look, *view, may_go, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
@@ -117,6 +204,19 @@ void StockKeeper::reconcile() {
   warm::Judgement judged = warm::judge(view->addresses, view->intents, look, seen_, options_.reconcile, now);
   seen_ = std::move(judged.seen);
   if (judged.brake) log(*judged.brake);
+  if (judged.cloud_brake) log(*judged.cloud_brake);
+  if (!note_doubts(judged.doubts)) return;
+  const bool is_any_doubted = std::ranges::any_of(view->addresses, [&](const core::WarmAddress& one) {
+    const auto changed =
+        std::ranges::find(judged.doubts, one.address, [](const auto& all) { return all.record.address; });
+    return one.state != core::WarmState::held &&
+           !(changed != judged.doubts.end() ? changed->doubts : one.doubts).empty();
+  });
+  // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
+  doubt_look_ = is_any_doubted
+                    ? std::clamp<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain, options_.reconcile_every)
+                    : std::chrono::nanoseconds{0};
+  if (is_any_doubted) next_reconcile_ = std::min(next_reconcile_, world_.clock.now().since_boot + doubt_look_);
   for (const warm::Finding& finding : judged.findings) {
     if (finding.odd == warm::Odd::held_not_in_cloud) {
       log(fmt::format("{} is held by {}/{}: {}", finding.address.to_string(), finding.record->pod.namespace_name,
@@ -136,8 +236,10 @@ void StockKeeper::reconcile() {
     const std::lock_guard lock(mutex_);
     tally_.collected += finding.odd == warm::Odd::pod_gone ? 1U : 0U;
     tally_.lost += finding.odd == warm::Odd::not_in_cloud ? 1U : 0U;
-    tally_.quarantined += finding.odd == warm::Odd::unknown ? 1U : 0U;
-    tally_.rebuilt += finding.odd == warm::Odd::pod_unrecorded ? 1U : 0U;
+    const bool is_quarantined = finding.odd == warm::Odd::unknown || finding.odd == warm::Odd::used_by_host;
+    tally_.quarantined += is_quarantined ? 1U : 0U;
+    const bool is_rebuilt = finding.odd == warm::Odd::pod_unrecorded || finding.odd == warm::Odd::used_by_pod;
+    tally_.rebuilt += is_rebuilt ? 1U : 0U;
   }
   if (!may_go || !look.cloud || !look.host || !look.pods) return;
   std::vector<net::Address> unknown;

@@ -82,6 +82,10 @@ class StockKeeper {
  public:
   StockKeeper(const KeeperWorld& world, KeeperOptions options);
 
+  /// Before anybody is served from a store that may be an older copy: what the host uses, or a live pod says it has,
+  /// and the records know of nobody who does, is given to no pod until a look shows otherwise. A source that does not
+  /// answer is passed over, and told. In the place of step(), never beside it.
+  void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit);
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
   /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
   /// The answer is when the next round is due, since boot.
@@ -135,6 +139,8 @@ class StockKeeper {
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
+  void confirm_missing(core::warm::Look& look, const StockView& view, Deadline deadline);
+  [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
@@ -162,6 +168,7 @@ class StockKeeper {
   core::warm::RebuildMemory rebuild_;
   std::chrono::nanoseconds next_rebuild_look_{};
   std::chrono::nanoseconds next_reconcile_{};
+  std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::chrono::nanoseconds next_publish_{};
   std::optional<StockBoard::Status> published_;
   std::string told_wish_;

@@ -275,6 +275,120 @@ TEST_F(StockKeeperTest, WhatNobodyAskedForIsShownAndReleasedByAnOperator) {
   EXPECT_EQ(node_.counts().quarantined, 0U);
 }
 
+TEST_F(StockKeeperTest, AnAddressDeletedBehindOurBackIsGivenToNobodyFromTheNextLookOn) {
+  node_.options.marks = {.low = 3, .high = 3};
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  const net::Address gone = *node_.recorded().begin();
+  const net::Mac other = mac_of(9);
+  cloud_.set_owner(gone, other);
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.find(gone)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_NE(node_.add("c" + std::to_string(i)), gone.to_string());
+    static_cast<void>(node_.keeper->step());
+  }
+  EXPECT_EQ(node_.keeper->pop(gone, {}).error().code, ErrorCode::not_found);
+  EXPECT_EQ(cloud_.owner_of(gone), other) << "nothing is released by one look";
+}
+
+TEST_F(StockKeeperTest, AListThatIsCutDoubtsNothingThatTheCloudHasByName) {
+  static_cast<void>(node_.keeper->step());
+  for (const net::Address& address : cloud_.of(node_.mac())) cloud_.unlisted.insert(address);
+  node_.settle(10);
+  EXPECT_EQ(node_.counts().free, 3U);
+  EXPECT_EQ(node_.counts().doubted, 0U);
+  EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("leaves out") != line.npos; }));
+}
+
+TEST_F(StockKeeperTest, AnEmptyCloudEmptiesNoStock) {
+  static_cast<void>(node_.keeper->step());
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  cloud_.unlisted = before;
+  cloud_.denied = before;
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().doubted, 3U);
+  EXPECT_EQ(node_.add("c1"), "");
+  node_.settle(10);
+  for (const net::Address& address : before) ASSERT_TRUE(node_.find(address)) << "its record stays";
+  cloud_.unlisted.clear();
+  cloud_.denied.clear();
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().doubted, 0U);
+  for (const net::Address& address : before) EXPECT_EQ(node_.find(address)->state, WarmState::free);
+}
+
+TEST_F(StockKeeperTest, ADoubtIsLookedAtAgainSoon) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address late = *node_.recorded().begin();
+  cloud_.unlisted = {late};
+  cloud_.denied = {late};
+  clock_.advance(61s);
+  const auto next = node_.keeper->step();
+  EXPECT_LE(next - clock_.now().since_boot, 5s);
+  cloud_.unlisted.clear();
+  cloud_.denied.clear();
+  clock_.advance(5s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_TRUE(node_.find(late)->doubts.empty());
+}
+
+/// An older copy of the store's files was put back: what a pod has got since is free in it.
+class OlderCopyTest : public StockKeeperTest {
+ protected:
+  OlderCopyTest() {
+    static_cast<void>(node_.keeper->step());
+    const auto before = node_.view();
+    web_ = net::Address::parse(node_.add("web")).value();
+    for (const auto& one : before.addresses) {
+      const store::Write write{core::warm_address_key(one.address), core::Value(one), store::Condition::always()};
+      EXPECT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+    }
+    EXPECT_EQ(node_.find(web_)->state, WarmState::free);
+    clock_.advance(1s);
+  }
+  void expect_never_given() {
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_NE(node_.add("c" + std::to_string(i)), web_.to_string());
+      static_cast<void>(node_.keeper->step());
+    }
+  }
+  net::Address web_;
+};
+
+TEST_F(OlderCopyTest, TheHostIsLookedAtBeforeAnybodyIsServed) {
+  node_.pods.is_away = true;
+  cloud_.fate = [] { return CallFate::away; };
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_host});
+  EXPECT_EQ(node_.counts().free, 2U) << "all others are served";
+  expect_never_given();
+}
+
+TEST_F(OlderCopyTest, APodsWordCountsWhereTheHostIsSilent) {
+  node_.host.is_away = true;
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  expect_never_given();
+}
+
+TEST_F(OlderCopyTest, TheLivePodsAddressIsRecordedAgain) {
+  clock_.advance(61s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_FALSE(node_.find(web_)->doubts.empty()) << "with the first look of an agent that runs on";
+  expect_never_given();
+  node_.settle(8);
+  ASSERT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->pod.name, "web");
+  EXPECT_EQ(node_.keeper->tally().rebuilt, 1U);
+  EXPECT_TRUE(node_.find(web_)->doubts.empty());
+}
+
 TEST_F(StockKeeperTest, NothingIsUnusedWhileASourceIsSilent) {
   static_cast<void>(node_.keeper->step());
   const net::Address of_a_pod = cloud_.unowned().back();
@@ -707,6 +821,7 @@ void live(std::uint64_t seed) {
   for (int i = 1; i <= 3; ++i) {
     nodes.push_back(std::make_unique<Node>(cloud, clock, i));
     nodes.back()->options.marks = {.low = static_cast<std::uint32_t>(below(4)), .high = 4};
+    nodes.back()->options.reconcile.missing_grace = 600s;
     nodes.back()->random = SeededRandom(seed * 3 + static_cast<std::uint64_t>(i));
   }
   const auto begin = [&](Node& node) {

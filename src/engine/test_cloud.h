@@ -72,6 +72,8 @@ class TestCloud {
   std::function<CallFate()> fate = [] { return CallFate::done; };
   std::uint64_t throttled = 0;
   std::function<void()> after_look = [] {};  ///< runs when describe() has its answer, and before it is heard
+  std::set<net::Address> unlisted;                                               ///< describe() leaves them out
+  std::set<net::Address> denied;  ///< asked for by name the cloud says that nobody has them
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -155,7 +157,9 @@ class TestProvider final : public cloud::Provider {
                                                                   Deadline) override {
     TRY_VOID(read());
     std::vector<cloud::CloudAddress> all;
-    for (const net::Address& address : cloud_.of(of.mac)) all.push_back(address_of(address, of.mac));
+    for (const net::Address& address : cloud_.of(of.mac)) {
+      if (!cloud_.unlisted.contains(address)) all.push_back(address_of(address, of.mac));
+    }
     cloud_.after_look();
     return all;
   }
@@ -164,6 +168,7 @@ class TestProvider final : public cloud::Provider {
                                                                          Deadline) override {
     TRY_VOID(read());
     const auto owner = cloud_.owner_of(address);
+    if (cloud_.denied.contains(address)) return std::nullopt;
     return owner ? std::optional(address_of(address, *owner)) : std::nullopt;
   }
   [[nodiscard]] Result<cloud::SubnetState> subnet(const std::string&, const std::string& subnet, Deadline) override {

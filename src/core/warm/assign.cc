@@ -62,7 +62,8 @@ PlannedWrite put_generation(const Stock& stock) {
 std::optional<WallTime> next_cooled(const Stock& stock, const std::string& subnet, const Instant& now) {
   std::optional<WallTime> first;
   for (const WarmAddress* address : stock.addresses()) {
-    if (address->state != WarmState::cooling || !is_of_subnet(*address, subnet)) continue;
+    const bool is_coming = address->state == WarmState::cooling && address->doubts.empty();
+    if (!is_coming || !is_of_subnet(*address, subnet)) continue;
     const WallTime end = cooldown_end(*address->cooling, address->cooling->cooldown, now);
     first = first ? std::min(*first, end) : end;
   }
@@ -88,6 +89,7 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
       const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address->mac == stock.node()->mac;
       if (!is_free_at(*address, now) || !address->verified || !is_ours) continue;
       if (!is_of_subnet(*address, request.subnet)) continue;
+      if (request.in_use.contains(address->address)) continue;
       if (request.address && *request.address != address->address) continue;
       if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
     }

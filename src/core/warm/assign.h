@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,7 @@ struct Request {
   std::string subnet;                   ///< empty: any
   std::optional<net::Address> address;  ///< this one and no other
   std::map<std::string, std::string> extra{};
+  std::set<net::Address> in_use{};    ///< what the host is known to use: not given anew, whatever the records say
   std::chrono::seconds cooldown{30};  ///< of what an older sandbox of the pod lets go
 };
 

@@ -87,7 +87,8 @@ class StockMetrics::State final : public prometheus::Collectable {
                                         {"held", f.counts.held},
                                         {"probing", f.counts.probing},
                                         {"leaving", f.counts.leaving},
-                                        {"quarantined", f.counts.quarantined}}) {
+                                        {"quarantined", f.counts.quarantined},
+                                        {"doubted", f.counts.doubted}}) {
       add(addresses, {{"state", state}}, number);
     }
     all.push_back(std::move(addresses));
