@@ -44,11 +44,9 @@ bool is_meant(const WarmAddress& address, const Release& release) {
   if (address.state != WarmState::held) return false;
   if (release.address && *release.address != address.address) return false;
   if (!is_pod_of(address, release.pod)) return false;
-  if (!release.owner.container_id.empty()) {
-    // What was taken in from the pod's own status has no container (plan_reconcile).
-    const bool is_unnamed = address.owner.container_id.empty() && !release.pod.name.empty();
-    return is_holder(address, release.owner) || is_unnamed;
-  }
+  // What was taken in from a pod's own status has no container (reconcile.h): which of the pod's sandboxes has it
+  // nobody knows, and a late DEL of a dead one would free what the live one has. It goes when host and pods say so.
+  if (!release.owner.container_id.empty()) return is_holder(address, release.owner);
   return release.address.has_value();
 }
 

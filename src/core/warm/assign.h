@@ -58,7 +58,8 @@ struct Release {
   std::chrono::seconds cooldown{30};
 };
 
-/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing.
+/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. What is held by a
+/// pod of which no container is known is not a container's to release: judge() finds that the pod has let go.
 /// The answer is what was let go.
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
                                                           const Instant& now);

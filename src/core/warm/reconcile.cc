@@ -178,11 +178,17 @@ class Judge {
     // Without pods, or with none at all, nothing is known; without the host one source alone would speak.
     if (!look_.pods || look_.pods->empty() || !look_.host || record.pod.name.empty()) return;
     const LivePod* pod = pod_of(*look_.pods, record.pod);
-    if ((pod != nullptr && !pod->ended) || look_.host->contains(record.address)) return;
+    const bool is_there = pod != nullptr && !pod->ended;
+    // Of an address whose container is not known the pod's status is all that is known.
+    const bool has_another =
+        is_there && record.owner.container_id.empty() &&
+        std::ranges::any_of(pod->addresses, [&](const auto& one) { return one.family() == record.address.family(); });
+    if ((is_there && !has_another) || look_.host->contains(record.address)) return;
     if (user_of(look_.pods, record.address) != nullptr) return;
+    const char* what = !is_there ? (pod == nullptr ? "is not there" : "has ended") : "has another address";
     Finding finding{record.address, Odd::pod_gone,
                     fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name,
-                                record.pod.name, pod == nullptr ? "is not there" : "has ended")};
+                                record.pod.name, what)};
     finding.record = record;
     add(std::move(finding), true);
   }

@@ -292,8 +292,52 @@ TEST_F(WarmReconcile, WhatNobodyKnowsIsQuarantinedOrItsPods) {
   EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
   ASSERT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
   EXPECT_EQ(stock_.find("10.9.0.8")->pod.name, "web");
-  // Its DEL finds it by the pod.
-  EXPECT_EQ(stock_.release({{"net", "c9", "eth0"}, {"web", "shop", ""}, {}, kCooldown}), 1U);
+}
+
+/// Which of the pod's sandboxes has it nobody knows.
+TEST_F(WarmReconcile, ALateDelOfAnotherSandboxSparesWhatHasNoContainer) {
+  cloud({"10.9.0.8", "10.9.0.9"});
+  pod("web", {address_of("10.9.0.8")});
+  host({"10.9.0.8"});
+  settle();
+  ASSERT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
+  const Release late{{"net", "dead", "eth0"}, {"web", "shop", ""}, {}, kCooldown};
+  EXPECT_EQ(stock_.release(late), 0U);
+  Release by_address = late;
+  by_address.address = address_of("10.9.0.8");
+  EXPECT_EQ(stock_.release(by_address), 0U);
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held) << "the pod lives";
+  look_->pods->clear();
+  pod("web", {address_of("10.9.0.7")});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held) << "the host uses it";
+  host({"10.9.0.7"});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::cooling) << "the pod's next sandbox has another";
+}
+
+TEST_F(WarmReconcile, WhatHasNoContainerCoolsWhenItsPodIsGone) {
+  cloud({"10.9.0.8"});
+  pod("web", {address_of("10.9.0.8")});
+  host({"10.9.0.8"});
+  settle();
+  look_->pods->clear();
+  pod("another");
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
+  host({});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::cooling);
+}
+
+TEST_F(WarmReconcile, AStatusWithAnotherAddressFreesNothingOfAKnownContainer) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  pod("c1", {address_of("10.9.0.9")});
+  host({});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held);
 }
 
 TEST_F(WarmReconcile, AnOpenIntentExplainsWhatIsUnknown) {
