@@ -73,6 +73,7 @@ struct KeeperTally {
   std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
   std::uint64_t collected = 0;  ///< of pods that were gone
   std::uint64_t rebuilt = 0;    ///< taken in, or recorded as a pod's, after the records were lost
+  std::uint64_t refused = 0;    ///< said to be new by the cloud or a peer, and no pod's to have
   std::uint64_t lost = 0;       ///< of the stock, and the cloud did not have them
   std::uint64_t store_failures = 0;
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
@@ -145,6 +146,11 @@ class StockKeeper {
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
   void grow(std::uint32_t count);
+  [[nodiscard]] core::warm::Ground ground(Deadline deadline);
+  [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
+  [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
+                                                 bool verified);
+  [[nodiscard]] Result<std::set<net::Address>> used_by_host(Deadline deadline);
   [[nodiscard]] Result<std::size_t> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                          bool verified, const std::string& from);
   void shrink(std::uint32_t count);
@@ -152,6 +158,7 @@ class StockKeeper {
   void probe_all(const std::vector<core::WarmAddress>& addresses);
   void borrow();
   void settle(const StockView& view);
+  void release_again(std::vector<core::WarmAddress> rest);
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address);
@@ -186,7 +193,8 @@ class StockKeeper {
   std::optional<Error> trouble_;
   KeeperTally tally_;
   std::optional<cloud::Interface> interface_;
-  std::set<std::string> in_flight_;  ///< intents whose call this process is making at this moment
+  std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them
+  std::set<std::string> in_flight_;           ///< intents whose call this process is making at this moment
 };
 
 }  // namespace croft::engine

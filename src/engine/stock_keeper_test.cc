@@ -70,7 +70,7 @@ class Node {
     options.process = ++process_;
     KeeperWorld world{*mortal_, clock_, random, *provider_};
     world.probe = probes ? wire.get() : nullptr;
-    world.peers = &peers;
+    world.peers = liar != nullptr ? liar : &peers;
     world.host = &host;
     world.pods = &pods;
     world.claims = &claims;
@@ -161,6 +161,7 @@ class Node {
   TestPods pods;
   TestClaims claims;
   TestPeers peers;
+  PeerAgents* liar = nullptr;  ///< in the place of `peers`
   bool probes = true;
   std::unique_ptr<Life> life;
   std::unique_ptr<TestWire> wire;
@@ -457,6 +458,33 @@ TEST_F(StockKeeperTest, PushAndPop) {
   EXPECT_EQ(again.error().code, ErrorCode::not_found);
 }
 
+TEST_F(StockKeeperTest, WhatTheCloudGivesAndNoPodMayHaveIsQuarantined) {
+  node_.options.marks = {.low = 3, .high = 3};
+  node_.probes = false;
+  node_.begin();
+  const std::vector<net::Address> next = cloud_.unowned();
+  cloud_.range = net::Prefix::parse("10.9.0.11/32").value();
+  node_.host.used = {next[1]};
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 0U);
+  EXPECT_EQ(node_.counts().quarantined, 3U);
+  EXPECT_EQ(node_.keeper->tally().refused, 3U);
+  EXPECT_THAT(node_.find(next[0])->why, testing::HasSubstr("not of the node's subnet"));
+  EXPECT_THAT(node_.find(next[1])->why, testing::HasSubstr("the host uses it"));
+  EXPECT_EQ(node_.add("c1"), "");
+  const auto taken = cloud_.of(node_.mac()).size();
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(cloud_.of(node_.mac()).size(), taken) << "a cloud that gives such is not asked again at once";
+}
+
+TEST_F(StockKeeperTest, ACloudThatDoesNotTellItsSubnetServesAllTheSame) {
+  int calls = 0;
+  cloud_.fate = [&] { return ++calls == 2 ? CallFate::away : CallFate::done; };  // the question behind the first answer
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 3U);
+  EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("its subnet") != line.npos; }));
+}
+
 TEST_F(StockKeeperTest, ALostReplyIsNotAskedAgain) {
   int calls = 0;
   cloud_.fate = [&] { return ++calls == 1 ? CallFate::reply_lost : CallFate::done; };
@@ -466,6 +494,64 @@ TEST_F(StockKeeperTest, ALostReplyIsNotAskedAgain) {
   EXPECT_EQ(node_.counts().free, 3U);
   EXPECT_EQ(cloud_.of(node_.mac()).size(), 3U);
   EXPECT_TRUE(node_.view().intents.empty());
+}
+
+class ReleasedAgainTest : public StockKeeperTest {
+ protected:
+  /// One is to be released, and nobody hears of it.
+  ReleasedAgainTest() {
+    node_.options.marks = {.low = 2, .high = 20};
+    node_.begin();
+    static_cast<void>(node_.keeper->step());
+    address_ = *node_.recorded().begin();
+    cloud_.fate = [] { return CallFate::reply_lost; };
+    EXPECT_FALSE(node_.keeper->pop(address_, {}));
+    cloud_.fate = [] { return CallFate::done; };
+    EXPECT_FALSE(cloud_.owner_of(address_));
+    EXPECT_EQ(node_.find(address_)->state, WarmState::releasing);
+  }
+  net::Address address_;
+};
+
+TEST_F(ReleasedAgainTest, WhatAnotherNodeHasByThenIsItsOwn) {
+  cloud_.set_owner(address_, mac_of(2));
+  node_.settle(4);
+  EXPECT_EQ(cloud_.owner_of(address_), mac_of(2));
+  EXPECT_FALSE(node_.find(address_));
+}
+
+TEST_F(ReleasedAgainTest, WhatCameBackAndIsUsedStays) {
+  cloud_.set_owner(address_, node_.mac());
+  node_.host.used.insert(address_);
+  node_.pods.all.push_back({{"web", "shop", ""}, {address_}, false, false});
+  node_.host.is_away = true;
+  node_.settle(4);
+  EXPECT_EQ(cloud_.owner_of(address_), node_.mac()) << "whether it is used is not known";
+  node_.host.is_away = false;
+  node_.settle(12);
+  EXPECT_EQ(cloud_.owner_of(address_), node_.mac());
+  EXPECT_EQ(node_.find(address_)->state, WarmState::held);
+}
+
+TEST_F(ReleasedAgainTest, WhatTheCloudStillHasHereGoes) {
+  cloud_.set_owner(address_, node_.mac());
+  node_.settle(4);
+  EXPECT_FALSE(cloud_.owner_of(address_));
+  EXPECT_FALSE(node_.find(address_));
+}
+
+TEST_F(StockKeeperTest, WhatTheHostUsesIsNotGivenBack) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address used = *node_.recorded().begin();
+  node_.host.used.insert(used);
+  const auto popped = node_.keeper->pop(used, {});
+  ASSERT_FALSE(popped);
+  EXPECT_EQ(popped.error().code, ErrorCode::refused_for_safety);
+  EXPECT_EQ(cloud_.owner_of(used), node_.mac());
+  EXPECT_EQ(node_.find(used)->doubts, std::vector{core::WarmDoubt::used_by_host}) << "nor is it given to a pod";
+  node_.host.is_away = true;
+  EXPECT_FALSE(node_.keeper->pop(std::nullopt, {})) << "nobody knows what the host uses";
+  EXPECT_EQ(cloud_.of(node_.mac()).size(), 3U);
 }
 
 // The process dies before each of its calls, one after the other, in all that fills, trims and gives back; the one that
@@ -538,6 +624,49 @@ TEST_F(Borrowing, OfAnExhaustedSubnet) {
   EXPECT_EQ(b_.counts().free, 3U);
   EXPECT_NE(a_.add("c1"), "");
   expect_one_owner_each("at once");
+}
+
+/// Lends what it does not have, or not to us.
+class Liar final : public PeerAgents {
+ public:
+  cloud::CloudAddress says;
+  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline) override {
+    return std::vector<Peer>{{"node-9", "node-9:7312", subnet, 1}};
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer&, const net::Mac&, const std::string&, const std::string&,
+                                                   Deadline) override {
+    return says;
+  }
+};
+
+TEST_F(Borrowing, ALendersWordIsNoProof) {
+  fill_b();
+  ASSERT_NE(b_.add("b1"), "");
+  Liar liar;
+  liar.says.address = *b_.host.used.begin();
+  liar.says.prefix_length = 16;
+  liar.says.mac = a_.mac();
+  liar.says.subnet = "subnet-1";
+  a_.liar = &liar;
+  a_.begin();
+  const auto ask = [&] {
+    a_.keeper->set_waiting(1);
+    static_cast<void>(a_.keeper->step());
+    a_.keeper->set_waiting(0);
+  };
+  ask();
+  EXPECT_EQ(a_.add("c1"), "") << "the cloud has it at the other node";
+  EXPECT_TRUE(a_.recorded().empty());
+  EXPECT_EQ(a_.keeper->tally().borrowed, 0U);
+  ASSERT_TRUE(a_.keeper->trouble());
+  EXPECT_THAT(a_.keeper->trouble()->message, testing::HasSubstr("node-9 says that it lent"));
+  // What is ours, and no pod's to have.
+  cloud_.set_owner(liar.says.address, a_.mac());
+  a_.host.used.insert(liar.says.address);
+  a_.settle(6);
+  ask();
+  EXPECT_EQ(a_.add("c2"), "");
+  a_.host.used.clear();
 }
 
 TEST_F(Borrowing, FillingNeverBorrows) {

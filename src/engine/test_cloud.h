@@ -72,6 +72,7 @@ class TestCloud {
   std::function<CallFate()> fate = [] { return CallFate::done; };
   std::uint64_t throttled = 0;
   std::function<void()> after_look = [] {};  ///< runs when describe() has its answer, and before it is heard
+  std::optional<net::Prefix> range = net::Prefix::parse("10.9.0.0/16").value();  ///< as the cloud says
   std::set<net::Address> unlisted;                                               ///< describe() leaves them out
   std::set<net::Address> denied;  ///< asked for by name the cloud says that nobody has them
   std::vector<std::function<void()>> pending;
@@ -173,7 +174,7 @@ class TestProvider final : public cloud::Provider {
   }
   [[nodiscard]] Result<cloud::SubnetState> subnet(const std::string&, const std::string& subnet, Deadline) override {
     TRY_VOID(read());
-    return cloud::SubnetState{subnet, cloud_.unowned().size()};
+    return cloud::SubnetState{subnet, cloud_.unowned().size(), cloud_.range, std::nullopt};
   }
   [[nodiscard]] std::uint64_t throttled() const override { return cloud_.throttled; }
   void on_call(std::function<void(const Call&)>) override {}

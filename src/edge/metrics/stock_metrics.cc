@@ -119,6 +119,7 @@ class StockMetrics::State final : public prometheus::Collectable {
                                        {"quarantined", f.keeper.quarantined},
                                        {"collected", f.keeper.collected},
                                        {"rebuilt", f.keeper.rebuilt},
+                                       {"refused", f.keeper.refused},
                                        {"lost", f.keeper.lost}}) {
       add(moves, {{"what", what}}, static_cast<double>(number));
     }
