@@ -111,7 +111,8 @@ class StockKeeper {
   // An operator's and the peers' calls; from any thread. They take as long as the cloud takes, no longer than
   // `deadline`.
 
-  /// Puts one more address into the stock: this one, or any. One that is there already is the answer.
+  /// Puts one more address into the stock: this one, or any. One that is there already is the answer. Error also:
+  /// refused_for_safety when the host, a pod or a claim has this one, or that is not known; or when no pod may have it.
   [[nodiscard]] Result<core::WarmAddress> push(const std::optional<net::Address>& address, Deadline deadline);
   /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
   /// is); those of the cloud, the address is free again then.
@@ -150,6 +151,7 @@ class StockKeeper {
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
   [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
                                                  bool verified);
+  [[nodiscard]] Result<void> check_nobodys(const net::Address& address, Deadline deadline);
   [[nodiscard]] Result<std::set<net::Address>> used_by_host(Deadline deadline);
   [[nodiscard]] Result<std::size_t> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                          bool verified, const std::string& from);

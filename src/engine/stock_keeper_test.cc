@@ -458,6 +458,39 @@ TEST_F(StockKeeperTest, PushAndPop) {
   EXPECT_EQ(again.error().code, ErrorCode::not_found);
 }
 
+TEST_F(StockKeeperTest, APushOfWhatSomebodyUsesIsRefusedNamingWho) {
+  static_cast<void>(node_.keeper->step());
+  const net::Address used = cloud_.unowned().back();
+  cloud_.set_owner(used, node_.mac());
+  const auto expect_refused = [&](const std::string& who) {
+    const auto pushed = node_.keeper->push(used, {});
+    ASSERT_FALSE(pushed);
+    EXPECT_EQ(pushed.error().code, ErrorCode::refused_for_safety);
+    EXPECT_THAT(pushed.error().message, testing::HasSubstr(who));
+    EXPECT_FALSE(node_.find(used));
+    EXPECT_TRUE(node_.view().intents.empty());
+  };
+  node_.pods.all.push_back({{"web", "shop", ""}, {used}, false, false});
+  expect_refused("pod shop/web has it");
+  node_.pods.all.clear();
+  node_.host.used = {used};
+  expect_refused("an interface or a route of this node has it");
+  node_.host.used.clear();
+  node_.pods.is_away = true;
+  expect_refused("the API server does not answer");
+  node_.pods.is_away = false;
+  node_.host.is_away = true;
+  expect_refused("the host cannot be looked at");
+  node_.host.is_away = false;
+  node_.claims.all = {used};
+  expect_refused("VpcIpClaim");
+  node_.claims.is_away = true;
+  expect_refused("VpcIpClaim");
+  node_.claims.is_away = false;
+  node_.claims.all.clear();
+  EXPECT_TRUE(node_.keeper->push(used, {})) << "nobody does";
+}
+
 TEST_F(StockKeeperTest, WhatTheCloudGivesAndNoPodMayHaveIsQuarantined) {
   node_.options.marks = {.low = 3, .high = 3};
   node_.probes = false;

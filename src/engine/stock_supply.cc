@@ -224,6 +224,39 @@ void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
   if (world_.probe != nullptr) world_.probe->announce(good);
 }
 
+/// Whether somebody lives by an address that has no record. Error: refused_for_safety, naming who, or the source that
+/// does not tell.
+Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
+  const std::string text = address.to_string();
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, deadline);
+  look_at_pods(look, deadline);
+  if (look.pods) {
+    for (const warm::LivePod& pod : *look.pods) {
+      if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("{} is in use: pod {}/{} has it", text, pod.pod.namespace_name, pod.pod.name));
+    }
+  }
+  if (look.host && look.host->contains(address)) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is in use: an interface or a route of this node has it", text));
+  }
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
+  }
+  if (world_.claims == nullptr) return {};
+  const auto claimed = world_.claims->claimed(deadline);
+  if (!claimed) {
+    return fail(ErrorCode::refused_for_safety, fmt::format("whether a VpcIpClaim names {} is not known: {}; try again",
+                                                           text, claimed.error().message));
+  }
+  if (std::ranges::find(*claimed, address) == claimed->end()) return {};
+  return fail(ErrorCode::refused_for_safety, fmt::format("{} is promised to a pod: a VpcIpClaim names it", text));
+}
+
 Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
   const auto interface = this->interface();
   if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
@@ -231,6 +264,11 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
     TRY(const auto view, view_stock(context()));
     const auto known = std::ranges::find(view.addresses, *address, &core::WarmAddress::address);
     if (known != view.addresses.end() && known->state != core::WarmState::lent) return *known;
+    if (view.damaged_keys.contains(core::warm_address_key(*address).name)) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("the record of {} is damaged: whose it is is not known", address->to_string()));
+    }
+    TRY_VOID(check_nobodys(*address, deadline));
   }
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
