@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "net/address.h"
 #include "net/mac.h"
+#include "net/prefix.h"
 
 // What Croft needs of a cloud that gives addresses to the interfaces of its machines
 // (docs/reference/warm-pool.md#ucloud-api). One folder beside this a cloud; cloud/conformance holds all of them to this
@@ -47,6 +48,8 @@ struct CloudAddress {
 struct SubnetState {
   std::string subnet;
   std::optional<std::uint64_t> available;  ///< addresses that nobody has; the cloud may tell it late. Absent: not said
+  std::optional<net::Prefix> range{};      ///< absent: not said
+  std::optional<net::Address> gateway{};   ///< absent: not said
 };
 
 /// A cloud. All calls block until the deadline, and may come from several threads. They are safe to repeat: who does

@@ -16,6 +16,8 @@ namespace warm = core::warm;
 
 /// What an operator releases at once.
 constexpr std::size_t kReleaseMax = warm::kMovesMax;
+/// Addresses that one look asks the cloud for by name.
+constexpr std::size_t kNamedMax = 64;
 
 core::WarmAddress unused_of(const warm::Given& given) {
   core::WarmAddress address;
@@ -42,16 +44,27 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
       for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
     } else {
       note_trouble(all.error());
+      look.silent.push_back("what the cloud has is not known: " + all.error().message);
     }
   }
+  look_at_host(look, deadline);
+  if (with_pods) look_at_pods(look, deadline);
+  return look;
+}
+
+void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
     if (const auto used = world_.host->in_use(deadline); used) {
       look.host.emplace(used->begin(), used->end());
     } else {
       note_trouble(used.error());
+      look.silent.push_back("what the host uses is not known: " + used.error().message);
     }
   }
-  if (with_pods && world_.pods != nullptr) {
+}
+
+void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
+  if (world_.pods != nullptr) {
     if (const auto pods = world_.pods->pods(deadline); pods) {
       look.pods.emplace();
       for (const NodePods::Pod& pod : *pods) {
@@ -59,18 +72,20 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
       }
     } else {
       note_trouble(pods.error());
+      look.silent.push_back("which pods live here is not known: " + pods.error().message);
     }
   }
-  return look;
 }
 
-/// Of what has no record, what nothing may be concluded of. Claims are asked for only where there is such an address:
-/// there seldom is one, and the list is the whole cluster's.
-void StockKeeper::set_apart(warm::Look& look, const StockView& view, Deadline deadline) {
+/// Of what has no record, what nothing may be concluded of; where it may go back to the cloud, of what is quarantined
+/// too. Claims are asked for only where there is such an address: there seldom is one, and the list is the whole
+/// cluster's.
+void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go, Deadline deadline) {
   if (!look.cloud) return;
   std::set<net::Address> recorded, strays;
   for (const core::WarmAddress& one : view.addresses) {
-    if (one.state != core::WarmState::lent) recorded.insert(one.address);
+    const bool is_stray = may_go && one.state == core::WarmState::quarantined;
+    if (one.state != core::WarmState::lent && !is_stray) recorded.insert(one.address);
   }
   for (const warm::Given& given : *look.cloud) {
     if (recorded.contains(given.address)) continue;
@@ -92,17 +107,116 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, Deadline de
   }
 }
 
+/// Asks the cloud by name for what its list leaves out. A list may be cut, late or wrong; what it leaves out though the
+/// cloud has it is added to it. What can be given to pods comes first; the others are asked for another time.
+void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadline deadline) {
+  const auto interface = this->interface();
+  if (!look.cloud || !interface) return;
+  std::set<net::Address> shown;
+  for (const warm::Given& given : *look.cloud) shown.insert(given.address);
+  std::vector<const core::WarmAddress*> missing;
+  for (const core::WarmAddress& one : view.addresses) {
+    const bool is_elsewhere = one.state == core::WarmState::releasing || one.state == core::WarmState::lending ||
+                              one.state == core::WarmState::lent;
+    if (!is_elsewhere && one.since <= look.begun.wall && !shown.contains(one.address)) missing.push_back(&one);
+  }
+  const auto may_be_given = [](const core::WarmAddress* one) {
+    return one->state == core::WarmState::free || one->state == core::WarmState::cooling;
+  };
+  std::ranges::stable_partition(missing, may_be_given);
+  if (missing.size() > kNamedMax) missing.resize(kNamedMax);
+  std::size_t left_out = 0;
+  for (const core::WarmAddress* one : missing) {
+    const auto there = world_.cloud.describe_this(one->vpc, one->subnet, one->address, deadline);
+    if (!there) {
+      note_trouble(there.error());
+      break;
+    }
+    if (*there && (*there)->mac == interface->mac) {
+      look.cloud->push_back(given_of(**there, false, ""));
+      ++left_out;
+    } else {
+      look.denied.insert(one->address);
+    }
+  }
+  if (left_out == 0) return;
+  log(
+      fmt::format("the cloud's list leaves out {} of the stock's addresses, which it has when it is asked for them by "
+                  "name",
+                  left_out));
+}
+
+/// Writes what speaks against addresses, or does not any more: nobody is given one of them meanwhile.
+Result<void> StockKeeper::note_doubts(const std::vector<warm::DoubtChange>& changes) {
+  bool is_any_free_again = false;
+  for (std::size_t begin = 0; begin < changes.size(); begin += warm::kMovesMax) {
+    const std::vector<warm::DoubtChange> part(
+        changes.begin() + static_cast<std::ptrdiff_t>(begin),
+        changes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, changes.size())));
+    const auto written = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_doubts(snapshot, part); });
+    if (!written) {
+      note_trouble(written.error());
+      return fail(written.error());
+    }
+    for (const core::WarmAddress& one : written->addresses) {
+      const auto change = std::ranges::find(part, one.address, [](const auto& all) { return all.record.address; });
+      is_any_free_again |= one.doubts.empty();
+      // What a pod has is told with each look.
+      if (one.state == core::WarmState::held) continue;
+      log(one.doubts.empty() ? fmt::format("{} may be given to pods again", text_of(one))
+                             : fmt::format("{} is given to no pod for now: {}", text_of(one), change->detail));
+    }
+  }
+  if (is_any_free_again) world_.stocked();
+  return {};
+}
+
+void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit) {
+  const auto view = view_stock(context());
+  if (!view) return note_trouble(view.error());
+  if (std::ranges::none_of(view->addresses, [](const core::WarmAddress& one) {
+        return one.state == core::WarmState::free || one.state == core::WarmState::cooling;
+      })) {
+    return;
+  }
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, host_deadline);
+  look_at_pods(look, Deadline::after(world_.clock.now(), pods_limit));
+  for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
+  const Instant now = world_.clock.now();
+  const warm::Judgement judged =
+      warm::judge(view->addresses, view->intents, look, warm::Seen{}, options_.reconcile, now);
+  static_cast<void>(note_doubts(judged.doubts));
+}
+
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
   warm::Look look = this->look(true, cloud_deadline());
-  const auto view = view_stock(context());
+  auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
-  set_apart(look, *view, cloud_deadline());
+  confirm_missing(look, *view, cloud_deadline());
+  const bool may_go = options_.release_unknown_after.count() > 0;
+  set_apart(look, *view, may_go, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
   const Instant now = world_.clock.now();
   warm::Judgement judged = warm::judge(view->addresses, view->intents, look, seen_, options_.reconcile, now);
   seen_ = std::move(judged.seen);
   if (judged.brake) log(*judged.brake);
+  if (judged.cloud_brake) log(*judged.cloud_brake);
+  if (!note_doubts(judged.doubts)) return;
+  const bool is_any_doubted = std::ranges::any_of(view->addresses, [&](const core::WarmAddress& one) {
+    const auto changed =
+        std::ranges::find(judged.doubts, one.address, [](const auto& all) { return all.record.address; });
+    return one.state != core::WarmState::held &&
+           !(changed != judged.doubts.end() ? changed->doubts : one.doubts).empty();
+  });
+  // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
+  doubt_look_ = is_any_doubted
+                    ? std::clamp<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain, options_.reconcile_every)
+                    : std::chrono::nanoseconds{0};
+  if (is_any_doubted) next_reconcile_ = std::min(next_reconcile_, world_.clock.now().since_boot + doubt_look_);
   for (const warm::Finding& finding : judged.findings) {
     if (finding.odd == warm::Odd::held_not_in_cloud) {
       log(fmt::format("{} is held by {}/{}: {}", finding.address.to_string(), finding.record->pod.namespace_name,
@@ -122,17 +236,19 @@ void StockKeeper::reconcile() {
     const std::lock_guard lock(mutex_);
     tally_.collected += finding.odd == warm::Odd::pod_gone ? 1U : 0U;
     tally_.lost += finding.odd == warm::Odd::not_in_cloud ? 1U : 0U;
-    tally_.quarantined += finding.odd == warm::Odd::unknown ? 1U : 0U;
-    tally_.rebuilt += finding.odd == warm::Odd::pod_unrecorded ? 1U : 0U;
+    const bool is_quarantined = finding.odd == warm::Odd::unknown || finding.odd == warm::Odd::used_by_host;
+    tally_.quarantined += is_quarantined ? 1U : 0U;
+    const bool is_rebuilt = finding.odd == warm::Odd::pod_unrecorded || finding.odd == warm::Odd::used_by_pod;
+    tally_.rebuilt += is_rebuilt ? 1U : 0U;
   }
-  if (options_.release_unknown_after.count() == 0 || !look.cloud || !look.host || !look.pods) return;
+  if (!may_go || !look.cloud || !look.host || !look.pods) return;
   std::vector<net::Address> unknown;
   for (const core::WarmAddress& one : in_state(*view, core::WarmState::quarantined)) {
     const bool is_old = now.wall - one.since >= options_.release_unknown_after;
-    const bool is_used =
-        look.host->contains(one.address) || std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
-          return std::ranges::find(pod.addresses, one.address) != pod.addresses.end();
-        });
+    const bool is_used = look.host->contains(one.address) || look.apart.contains(one.address) ||
+                         std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
+                           return std::ranges::find(pod.addresses, one.address) != pod.addresses.end();
+                         });
     if (is_old && !is_used && unknown.size() < warm::kMovesMax) unknown.push_back(one.address);
   }
   if (unknown.empty()) return;
@@ -148,10 +264,15 @@ void StockKeeper::reconcile() {
 Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   warm::Look look = this->look(true, deadline);
   if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
+  // What a silent source would have said is that somebody lives by it.
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
+  }
   TRY(const auto view, view_stock(context()));
-  set_apart(look, view, deadline);
+  set_apart(look, view, true, deadline);
   std::vector<core::WarmAddress> unused;
   const auto is_used = [&](const net::Address& address) {
+    if (look.apart.contains(address)) return true;
     if (look.host && look.host->contains(address)) return true;
     return look.pods && std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
              return !pod.ended && std::ranges::find(pod.addresses, address) != pod.addresses.end();
@@ -162,7 +283,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
     const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
     if (is_recorded && known->state != core::WarmState::quarantined) continue;
     // What a call that is under way brings has no record yet.
-    if (!is_recorded && (!view.intents.empty() || look.apart.contains(given.address))) continue;
+    if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
     unused.push_back(is_recorded ? *known : unused_of(given));
   }
@@ -176,7 +297,11 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   }
   const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
   if (!leaving.owns_lock()) return fail(busy());
-  TRY(const auto unused, this->unused(deadline));
+  const auto looked = this->unused(deadline);
+  if (!looked) {
+    return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released, try again");
+  }
+  const std::vector<core::WarmAddress>& unused = *looked;
   for (const net::Address& address : addresses) {
     if (std::ranges::find(unused, address, &core::WarmAddress::address) == unused.end()) {
       return fail(

@@ -77,6 +77,7 @@ struct KeeperTally {
   std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
   std::uint64_t collected = 0;  ///< of pods that were gone
   std::uint64_t rebuilt = 0;    ///< taken in, or recorded as a pod's, after the records were lost
+  std::uint64_t refused = 0;    ///< said to be new by the cloud or a peer, and no pod's to have
   std::uint64_t lost = 0;       ///< of the stock, and the cloud did not have them
   std::uint64_t store_failures = 0;
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
@@ -86,6 +87,10 @@ class StockKeeper {
  public:
   StockKeeper(const KeeperWorld& world, KeeperOptions options);
 
+  /// Before anybody is served from a store that may be an older copy: what the host uses, or a live pod says it has,
+  /// and the records know of nobody who does, is given to no pod until a look shows otherwise. A source that does not
+  /// answer is passed over, and told. In the place of step(), never beside it.
+  void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit);
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
   /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
   /// The answer is when the next round is due, since boot.
@@ -110,16 +115,18 @@ class StockKeeper {
   // An operator's and the peers' calls; from any thread. They take as long as the cloud takes, no longer than
   // `deadline`.
 
-  /// Puts one more address into the stock: this one, or any. One that is there already is the answer.
+  /// Puts one more address into the stock: this one, or any. One that is there already is the answer. Error also:
+  /// refused_for_safety when the host, a pod or a claim has this one, or that is not known; or when no pod may have it.
   [[nodiscard]] Result<core::WarmAddress> push(const std::optional<net::Address>& address, Deadline deadline);
   /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
   /// is); those of the cloud, the address is free again then.
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
   /// What the cloud has on this node's interface and nothing here uses: quarantined ones, and unknown ones that no
-  /// intent explains. Asks the cloud.
+  /// intent explains. Asks the cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what
+  /// it would have said is not known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
-  /// Gives such back. Errors: refused_for_safety when one of them is in use (then nothing is done); those of the cloud
-  /// (those before it have gone).
+  /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
+  /// done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted; unknown_outcome; those of the cloud.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
@@ -149,10 +156,20 @@ class StockKeeper {
 
   [[nodiscard]] bool find_interface();
   [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
-  void set_apart(core::warm::Look& look, const StockView& view, Deadline deadline);
+  void look_at_host(core::warm::Look& look, Deadline deadline);
+  void look_at_pods(core::warm::Look& look, Deadline deadline);
+  void confirm_missing(core::warm::Look& look, const StockView& view, Deadline deadline);
+  [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
+  void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
   void grow(std::uint32_t count);
+  [[nodiscard]] core::warm::Ground ground(Deadline deadline);
+  [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
+  [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
+                                                 bool verified);
+  [[nodiscard]] Result<void> check_nobodys(const net::Address& address, Deadline deadline);
+  [[nodiscard]] Result<std::set<net::Address>> used_by_host(Deadline deadline);
   [[nodiscard]] Result<std::size_t> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                          bool verified, const std::string& from);
   void shrink(std::uint32_t count);
@@ -160,6 +177,7 @@ class StockKeeper {
   void probe_all(const std::vector<core::WarmAddress>& addresses);
   void borrow();
   void settle(const StockView& view);
+  void release_again(std::vector<core::WarmAddress> rest);
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
   void settle_lending(const core::WarmAddress& address);
@@ -176,6 +194,7 @@ class StockKeeper {
   core::warm::RebuildMemory rebuild_;
   std::chrono::nanoseconds next_rebuild_look_{};
   std::chrono::nanoseconds next_reconcile_{};
+  std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::chrono::nanoseconds next_publish_{};
   std::optional<StockBoard::Status> published_;
   std::string told_wish_;
@@ -193,7 +212,8 @@ class StockKeeper {
   std::optional<Error> trouble_;
   KeeperTally tally_;
   std::optional<cloud::Interface> interface_;
-  std::set<std::string> in_flight_;  ///< intents whose call this process is making at this moment
+  std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them
+  std::set<std::string> in_flight_;           ///< intents whose call this process is making at this moment
 };
 
 }  // namespace croft::engine

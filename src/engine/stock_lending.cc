@@ -37,9 +37,24 @@ void StockKeeper::borrow() {
       auto lent = world_.peers->borrow(peer, interface.mac, subnet, intent.id,
                                        Deadline::after(world_.clock.now(), options_.borrow_limit));
       if (lent) {
+        // A peer's word is no proof: the cloud says whose it is, and delivers it there.
+        const auto there = world_.cloud.describe_this(interface.vpc, subnet, lent->address, cloud_deadline());
+        if (!there || !*there || (*there)->mac != interface.mac) {
+          // The next round asks the cloud what came.
+          const std::string why = !there ? there.error().message
+                                         : fmt::format("the cloud has it {}", *there ? "at " + (*there)->mac.to_string()
+                                                                                     : std::string("nowhere"));
+          note_trouble({ErrorCode::unknown_outcome,
+                        fmt::format("{} says that it lent {}, which is not taken in: {}", peer.node,
+                                    lent->address.to_string(), why),
+                        {}});
+          return;
+        }
         lent->mac = interface.mac;  // older peers tell their own
         // Its wire was asked before the peer took it in.
-        if (!take(intent.id, {*lent}, true, peer.node)) return;
+        const auto came = take(intent.id, {*lent}, true, peer.node);
+        if (!came) return;
+        if (*came == 0) break;  // no pod may have it, as the log says
         log(fmt::format("borrowed {} from {}", lent->address.to_string(), peer.node));
         --waiting;
         const std::lock_guard lock(mutex_);

@@ -62,6 +62,18 @@ Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, c
       return warm::Assigned{*known, true, {}};
     }
   }
+  const warm::Ground ground = this->ground(deadline);
+  const auto unfit = [&](const warm::Given& given) -> std::optional<Error> {
+    const auto why = warm::why_unfit(given, ground);
+    if (!why) return std::nullopt;
+    return Error{ErrorCode::refused_for_safety,
+                 fmt::format("{} is promised to pod {}, and no pod may have it: {}", address.to_string(),
+                             warm::promise_of(request.pod), *why),
+                 {}};
+  };
+  warm::Given asked;
+  asked.address = address;
+  if (auto why = unfit(asked)) return fail(*std::move(why));
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
   const InFlight in_flight(*this, intent.id);
@@ -91,6 +103,10 @@ Result<warm::Assigned> StockKeeper::give_promised(const net::Address& address, c
     }
   }
   const warm::Given given = given_of(*here, true, "");
+  if (auto why = unfit(given)) {
+    TRY_VOID(drop());
+    return fail(*std::move(why));
+  }
   auto assigned = decide<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_promised(snapshot, intent.id, given, request, now);
   });

@@ -34,9 +34,7 @@ void StockKeeper::settle(const StockView& first) {
       // A call that nobody heard of may still come: were the address given to us anew before that, it would be taken
       // from under a pod.
       std::erase_if(rest, [&](const auto& one) { return world_.clock.now().wall - one.since < options_.doubt; });
-      if (!rest.empty()) {
-        if (const auto gone = give_back(rest, cloud_deadline()); !gone) note_trouble(gone.error());
-      }
+      if (!rest.empty()) release_again(std::move(rest));
       for (const core::WarmAddress& one : in_state(*now, core::WarmState::lending)) settle_lending(one);
     }
   }
@@ -45,6 +43,43 @@ void StockKeeper::settle(const StockView& first) {
       return warm::plan_forget_lent(snapshot, kLentKept, now);
     }));
   }
+}
+
+/// With leaving_ held, of addresses whose release nobody heard of. Meanwhile the cloud may have given one anew, to
+/// another node or to this one, and the records may be an older copy: it goes only where the cloud has it on this
+/// interface still, and nothing here uses it.
+void StockKeeper::release_again(std::vector<core::WarmAddress> rest) {
+  if (world_.host == nullptr) return;  // a plugin alone leaves it to the agent
+  std::vector<net::Address> gone;
+  std::vector<core::WarmAddress> ours;
+  for (const core::WarmAddress& one : rest) {
+    const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, cloud_deadline());
+    if (!there) {
+      note_trouble(there.error());
+      break;
+    }
+    if (*there && (*there)->mac == one.mac) {
+      ours.push_back(one);
+    } else {
+      gone.push_back(one.address);
+    }
+  }
+  if (!gone.empty()) {
+    const auto done = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); });
+    if (!done) return note_trouble(done.error());
+  }
+  if (ours.empty()) return;
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, cloud_deadline());
+  look_at_pods(look, cloud_deadline());
+  if (!look.silent.empty()) return;
+  std::erase_if(ours, [&](const core::WarmAddress& one) {
+    return look.host->contains(one.address) || warm::is_used_by_pod(look, one.address);
+  });
+  if (ours.empty()) return;
+  if (const auto done = give_back(std::move(ours), cloud_deadline()); !done) note_trouble(done.error());
 }
 
 void StockKeeper::settle_intents(StockView& view) {
@@ -71,16 +106,17 @@ void StockKeeper::settle_intents(StockView& view) {
     if (!leaving.owns_lock()) return;
     warm::Look look = this->look(true, cloud_deadline());
     auto now_there = view_stock(context());
-    if (!now_there || !look.cloud || !look.host) return;
-    set_apart(look, *now_there, cloud_deadline());
+    if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
+    set_apart(look, *now_there, false, cloud_deadline());
     const auto brought = warm::brought_by(intent, now_there->addresses, look);
     const Instant now = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == now.boot;
     const bool is_old = !is_of_this_boot || now.since_boot - intent.begun_at.since_boot >= options_.doubt;
     const bool is_whole = brought.size() >= intent.count;
     if (brought.empty() && !is_old) continue;
+    const auto fit = checked(brought, cloud_deadline());
     const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
-      return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), brought, moment);
+      return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), fit, moment);
     });
     if (!moved) return note_trouble(moved.error());
     log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}", intent.id,
@@ -102,8 +138,8 @@ void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
   next_rebuild_look_ = world_.clock.now().since_boot + kSettleAgain;
   if (!view) return note_trouble(view.error());
   // One source that is silent may be the one that would say that somebody has it.
-  if (!look.cloud || !look.host || (world_.pods != nullptr && !look.pods)) return;
-  set_apart(look, *view, cloud_deadline());
+  if (!look.cloud || !look.host || !look.silent.empty()) return;
+  set_apart(look, *view, false, cloud_deadline());
   const bool is_first = !rebuild_.begun;
   const nanoseconds rest = std::max(options_.doubt, options_.cooldown);
   const warm::RebuildStep step = warm::step_rebuild(rebuild_, view->addresses, look, rest, world_.clock.now());
@@ -114,9 +150,11 @@ void StockKeeper::settle_rebuild(const core::WarmIntent& intent) {
                     look.cloud->size(), step.of_pods, step.of_host, step.resting + step.take.size()));
   }
   for (std::size_t begin = 0; begin < step.take.size(); begin += warm::kMovesMax) {
-    const std::vector<warm::Given> part(
-        step.take.begin() + static_cast<std::ptrdiff_t>(begin),
-        step.take.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, step.take.size())));
+    const auto part = checked(
+        std::vector<warm::Given>(
+            step.take.begin() + static_cast<std::ptrdiff_t>(begin),
+            step.take.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, step.take.size()))),
+        cloud_deadline());
     const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
       return warm::plan_take(snapshot, std::string(), part, now);
     });

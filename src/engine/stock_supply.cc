@@ -1,6 +1,7 @@
 // How a StockKeeper gets addresses from the cloud, asks the wire about them, and gives them back.
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -80,6 +81,10 @@ void StockKeeper::grow(std::uint32_t count) {
   }
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above
+  if (*taken == 0) {
+    note_trouble({ErrorCode::unavailable, "the cloud gave no address that a pod may have", {}});
+    return done(warm::Outcome::away);
+  }
   done(warm::Outcome::done);
   const std::lock_guard lock(mutex_);
   trouble_.reset();
@@ -87,23 +92,102 @@ void StockKeeper::grow(std::uint32_t count) {
   tally_.last_fill = world_.clock.now().since_boot - since;
 }
 
+/// What is known of the place that addresses come to. What the cloud does not tell now is asked for the next time.
+warm::Ground StockKeeper::ground(Deadline deadline) {
+  warm::Ground ground;
+  const auto interface = this->interface();
+  std::optional<cloud::SubnetState> known;
+  {
+    const std::lock_guard lock(mutex_);
+    known = subnet_;
+  }
+  if (!known && interface) {
+    const auto asked = world_.cloud.subnet(interface->vpc, subnet_of(*interface), deadline);
+    if (asked) {
+      known = *asked;
+    } else {
+      log("what the cloud gives is not compared with its subnet, which is not known: " + asked.error().message);
+    }
+    const std::lock_guard lock(mutex_);
+    if (known) subnet_ = known;
+  }
+  if (known) {
+    ground.range = known->range;
+    ground.gateway = known->gateway;
+  }
+  if (world_.host != nullptr) {
+    if (const auto used = world_.host->in_use(deadline); used) {
+      ground.in_use.insert(used->begin(), used->end());
+    } else {
+      log("what the cloud gives is not compared with what the host uses: " + used.error().message);
+    }
+  }
+  return ground;
+}
+
+/// Those of them that are for this node's interface, each with what speaks against a pod's having it: of whatever cloud
+/// or peer they come.
+std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
+  const auto interface = this->interface();
+  if (given.empty() || !interface) return given;
+  const warm::Ground ground = this->ground(deadline);
+  std::uint64_t refused = 0;
+  for (warm::Given& one : given) {
+    if (one.mac == interface->mac) {
+      one.unfit = warm::why_unfit(one, ground).value_or("");
+    } else {
+      one.unfit = "it was given to another interface, " + one.mac.to_string();
+    }
+    if (one.unfit.empty()) continue;
+    ++refused;
+    log(fmt::format("{} is given to no pod: {}", one.address.to_string(), one.unfit));
+  }
+  // What is another interface's is nobody's to keep or release here.
+  std::erase_if(given, [&](const warm::Given& one) { return one.mac != interface->mac; });
+  const std::lock_guard lock(mutex_);
+  tally_.refused += refused;
+  return given;
+}
+
+/// How many of them a pod may come to have.
 Result<std::size_t> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                       bool verified, const std::string& from) {
   std::vector<warm::Given> into;
   into.reserve(given.size());
   for (const cloud::CloudAddress& one : given) into.push_back(given_of(one, verified, from));
-  const auto moved = decide<warm::Moved>(
-      [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_take(snapshot, intent, into, now); });
+  return take_checked(intent, checked(std::move(into), cloud_deadline()), verified);
+}
+
+Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const std::vector<warm::Given>& given,
+                                              bool verified) {
+  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+    return warm::plan_take(snapshot, intent, given, now);
+  });
   if (!moved) {
     note_trouble(moved.error());
     return fail(moved.error());
   }
+  std::uint64_t recorded = 0;
+  for (const warm::Given& one : given) {
+    if (std::ranges::find(moved->addresses, one.address, &core::WarmAddress::address) != moved->addresses.end())
+      continue;
+    ++recorded;
+    log(fmt::format("{} was said to be new, and has a record, which stays as it is", one.address.to_string()));
+  }
+  std::vector<core::WarmAddress> fit = moved->addresses;
+  std::erase_if(fit, [](const core::WarmAddress& one) { return one.state == core::WarmState::quarantined; });
+  {
+    const std::lock_guard lock(mutex_);
+    tally_.refused += recorded;
+    tally_.quarantined += moved->addresses.size() - fit.size();
+  }
+  if (fit.empty()) return fit.size();
   if (verified) {
     world_.stocked();
   } else {
-    probe_all(moved->addresses);
+    probe_all(fit);
   }
-  return moved->addresses.size();
+  return fit.size();
 }
 
 void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
@@ -141,6 +225,39 @@ void StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
   if (world_.probe != nullptr) world_.probe->announce(good);
 }
 
+/// Whether somebody lives by an address that has no record. Error: refused_for_safety, naming who, or the source that
+/// does not tell.
+Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
+  const std::string text = address.to_string();
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, deadline);
+  look_at_pods(look, deadline);
+  if (look.pods) {
+    for (const warm::LivePod& pod : *look.pods) {
+      if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("{} is in use: pod {}/{} has it", text, pod.pod.namespace_name, pod.pod.name));
+    }
+  }
+  if (look.host && look.host->contains(address)) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is in use: an interface or a route of this node has it", text));
+  }
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
+  }
+  if (world_.claims == nullptr) return {};
+  const auto claimed = world_.claims->claimed(deadline);
+  if (!claimed) {
+    return fail(ErrorCode::refused_for_safety, fmt::format("whether a VpcIpClaim names {} is not known: {}; try again",
+                                                           text, claimed.error().message));
+  }
+  if (std::ranges::find(*claimed, address) == claimed->end()) return {};
+  return fail(ErrorCode::refused_for_safety, fmt::format("{} is promised to a pod: a VpcIpClaim names it", text));
+}
+
 Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
   const auto interface = this->interface();
   if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
@@ -148,6 +265,11 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
     TRY(const auto view, view_stock(context()));
     const auto known = std::ranges::find(view.addresses, *address, &core::WarmAddress::address);
     if (known != view.addresses.end() && known->state != core::WarmState::lent) return *known;
+    if (view.damaged_keys.contains(core::warm_address_key(*address).name)) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("the record of {} is damaged: whose it is is not known", address->to_string()));
+    }
+    TRY_VOID(check_nobodys(*address, deadline));
   }
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
@@ -173,9 +295,9 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
     }
     return fail(asked.error());
   }
-  const warm::Given given = given_of(*asked, world_.probe == nullptr, "");
+  const auto given = checked({given_of(*asked, world_.probe == nullptr, "")}, deadline);
   TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-        return warm::plan_take(snapshot, intent.id, {given}, now);
+        return warm::plan_take(snapshot, intent.id, given, now);
       }));
   {
     const std::lock_guard lock(mutex_);
@@ -186,6 +308,10 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
   if (world_.probe == nullptr) world_.stocked();
   if (moved.addresses.empty())
     return fail(ErrorCode::conflict, asked->address.to_string() + " is in the stock already");
+  if (moved.addresses.front().state == core::WarmState::quarantined) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is quarantined: {}", asked->address.to_string(), moved.addresses.front().why));
+  }
   return moved.addresses.front();
 }
 
@@ -211,12 +337,27 @@ void StockKeeper::shrink(std::uint32_t count) {
   if (!gone) note_trouble(gone.error());
 }
 
+/// What interfaces and routes of the host have; nothing where there is no host to look at. An error: nothing is known.
+Result<std::set<net::Address>> StockKeeper::used_by_host(Deadline deadline) {
+  if (world_.host == nullptr) return std::set<net::Address>();
+  auto used = world_.host->in_use(deadline);
+  if (!used) return fail(used.error().in("what the host uses is not known, and nothing is given back"));
+  return std::set<net::Address>(used->begin(), used->end());
+}
+
 /// With leaving_ held, of addresses that are `releasing`. One whose fate is not known stays so; behind the first that
 /// surely was not taken back all are kept. The error of the first that did not go.
 Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, Deadline deadline) {
-  std::vector<net::Address> gone, kept;
+  std::vector<net::Address> gone, kept, used;
   std::optional<Error> trouble;
+  const auto on_host = used_by_host(deadline);
+  if (!on_host) trouble = on_host.error();
   for (const core::WarmAddress& address : addresses) {
+    // docs/reference/warm-pool.md#states: the record is no witness against the host.
+    if (on_host && on_host->contains(address.address)) {
+      used.push_back(address.address);
+      continue;
+    }
     if (trouble && trouble->code != ErrorCode::unknown_outcome) {
       kept.push_back(address.address);
       continue;
@@ -237,7 +378,16 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
   }
   if (!kept.empty()) {
     TRY_VOID(decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, now); }));
+        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, {}, now); }));
+  }
+  if (!used.empty()) {
+    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_keep(snapshot, used, {core::WarmDoubt::used_by_host}, now);
+    }));
+    trouble = Error{ErrorCode::refused_for_safety,
+                    fmt::format("{} is in use: an interface or a route of this node has it; it was not given back",
+                                used.front().to_string()),
+                    {}};
   }
   if (trouble) return fail(*std::move(trouble));
   return {};

@@ -72,6 +72,9 @@ class TestCloud {
   std::function<CallFate()> fate = [] { return CallFate::done; };
   std::uint64_t throttled = 0;
   std::function<void()> after_look = [] {};  ///< runs when describe() has its answer, and before it is heard
+  std::optional<net::Prefix> range = net::Prefix::parse("10.9.0.0/16").value();  ///< as the cloud says
+  std::set<net::Address> unlisted;                                               ///< describe() leaves them out
+  std::set<net::Address> denied;  ///< asked for by name the cloud says that nobody has them
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -155,7 +158,9 @@ class TestProvider final : public cloud::Provider {
                                                                   Deadline) override {
     TRY_VOID(read());
     std::vector<cloud::CloudAddress> all;
-    for (const net::Address& address : cloud_.of(of.mac)) all.push_back(address_of(address, of.mac));
+    for (const net::Address& address : cloud_.of(of.mac)) {
+      if (!cloud_.unlisted.contains(address)) all.push_back(address_of(address, of.mac));
+    }
     cloud_.after_look();
     return all;
   }
@@ -164,11 +169,12 @@ class TestProvider final : public cloud::Provider {
                                                                          Deadline) override {
     TRY_VOID(read());
     const auto owner = cloud_.owner_of(address);
+    if (cloud_.denied.contains(address)) return std::nullopt;
     return owner ? std::optional(address_of(address, *owner)) : std::nullopt;
   }
   [[nodiscard]] Result<cloud::SubnetState> subnet(const std::string&, const std::string& subnet, Deadline) override {
     TRY_VOID(read());
-    return cloud::SubnetState{subnet, cloud_.unowned().size()};
+    return cloud::SubnetState{subnet, cloud_.unowned().size(), cloud_.range, std::nullopt};
   }
   [[nodiscard]] std::uint64_t throttled() const override { return cloud_.throttled; }
   void on_call(std::function<void(const Call&)>) override {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "app/croft_ipam/log_place.h"
@@ -78,6 +79,17 @@ template <class Answer, class Ask>
   return std::nullopt;
 }
 
+/// Of the host's own namespace: `ptp` makes a route to each pod there.
+[[nodiscard]] Result<std::set<net::Address>> used_by_host(const Clock& clock) {
+  const Deadline deadline = Deadline::after(clock.now(), kHostTime);
+  std::set<net::Address> used;
+  TRY(const auto routes, os::list_host_routes(clock, deadline));
+  for (const auto& one : routes) used.insert(edge::from_bytes(one));
+  TRY(const auto addresses, os::list_addresses(clock, deadline));
+  for (const os::AddressOnInterface& one : addresses) used.insert(edge::from_bytes(one.address));
+  return used;
+}
+
 }  // namespace
 
 int serve_croft_vpc(const edge::CniHost& host) {
@@ -103,6 +115,7 @@ int serve_croft_vpc(const edge::CniHost& host) {
       [](std::uint32_t process, std::uint64_t began) {
         return os::is_running({process, began});
       },
+      [&] { return used_by_host(clock); },
   };
   return edge::serve_cni(edge::croft_vpc_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -57,6 +57,9 @@ constexpr seconds kVpcDrain{10};
 /// For a round that is under way when the agent ends.
 constexpr seconds kCloudPatience{1};
 constexpr seconds kLostTooOften{10};
+/// Before the first call is taken. The host is local; a plugin waits a second before it works alone.
+constexpr seconds kFirstLookAtHost{5};
+constexpr std::chrono::milliseconds kFirstLookAtPods{700};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -175,6 +178,8 @@ class VpcAgentProgram {
     edge::StockServer server(stock_world(keeper), daemon_.clock);
     server_ = &server;
     daemon_.stop.before_forced_end(listener->file_remover());
+    // Plugins that come meanwhile wait at the socket.
+    keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods);
     TRY_VOID(server.open_door(std::move(listener), {.reflection = options_.reflection}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;

@@ -131,7 +131,7 @@ class Ucloud final : public Provider {
   [[nodiscard]] Result<SubnetState> subnet(const std::string& vpc, const std::string& subnet,
                                            Deadline deadline) override {
     TRY(const wu::SubnetInfo info, subnet_info(vpc, subnet, deadline));
-    return SubnetState{info.subnet, info.available};
+    return SubnetState{info.subnet, info.available, info.range, info.gateway};
   }
 
  private:

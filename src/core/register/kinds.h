@@ -114,7 +114,7 @@ inline constexpr std::array kKinds = {
                "says which addresses of the block still rest: without it they are given out at once"},
     KindTraits{Kind::name_space, "namespace", 20, 1, System::kubernetes, Followed::nothing, false, {}},
     // Of one node's stock of cloud addresses, in a store of the node's own.
-    KindTraits{Kind::warm_address, "warm_address", 21, 1, System::croft, Followed::stock, false,
+    KindTraits{Kind::warm_address, "warm_address", 21, 2, System::croft, Followed::stock, false,
                "says which pod holds the cloud's address: without it another pod may get it while the holder lives"},
     KindTraits{Kind::warm_intent, "warm_intent", 22, 1, System::croft, Followed::stock, false,
                "says what was asked of the cloud: without it what the cloud gave stays unused"},

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "core/register/block.h"
@@ -28,6 +29,14 @@ enum class WarmState : std::uint8_t {
   lending,      ///< goes to another node's interface; the cloud may have been told
   lent,         ///< is another node's; kept so that the same request gets the same answer
   quarantined,  ///< the cloud says that it is ours, and `why` it is not used
+};
+
+/// What a look has shown that speaks against giving an address to a pod. It lasts until a look in which the same source
+/// speaks shows nothing of it (core/warm/reconcile.h).
+enum class WarmDoubt : std::uint8_t {
+  not_in_cloud,  ///< the cloud did not show it on this node's interface
+  used_by_host,  ///< an interface or a route of the host has it, and the stock knows of nobody who does
+  used_by_pod,   ///< a live pod of this node says so, and the stock does not
 };
 
 /// An address that the cloud has given to an interface of this node, besides the node's own.
@@ -54,6 +63,8 @@ struct WarmAddress {
   std::map<std::string, std::string> extra{};
   std::optional<Cooling> cooling{};     ///< of `cooling`
   std::optional<net::Mac> other_mac{};  ///< who answered for it on the wire
+  /// Ascending. Of what no pod has: nobody is given it meanwhile. Of `held`: told, and it stays when the pod lets go.
+  std::vector<WarmDoubt> doubts{};
   std::string peer{};     ///< of `lending` and `lent`: whose it becomes, a MAC; of one that was borrowed: who lent it
   std::string request{};  ///< of `lending` and `lent`: the borrower's name for its request
   std::string why{};      ///< of `quarantined`
@@ -100,8 +111,9 @@ struct WarmNode {
   friend bool operator==(const WarmNode&, const WarmNode&) = default;
 };
 
-/// Whether a pod may be given it now, as far as its state says: free, or cooled off.
+/// Whether a pod may be given it now, as far as its record says: free, or cooled off, and nothing speaks against it.
 [[nodiscard]] inline bool is_free_at(const WarmAddress& address, const Instant& now) {
+  if (!address.doubts.empty()) return false;
   if (address.state == WarmState::free) return true;
   return address.state == WarmState::cooling && address.cooling &&
          cooldown_ended(*address.cooling, address.cooling->cooldown, now);

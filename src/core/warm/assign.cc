@@ -34,18 +34,17 @@ bool is_meant(const WarmAddress& address, const Release& release) {
   if (address.state != WarmState::held) return false;
   if (release.address && *release.address != address.address) return false;
   if (!is_pod_of(address, release.pod)) return false;
-  if (!release.owner.container_id.empty()) {
-    // What was taken in from the pod's own status has no container (plan_reconcile).
-    const bool is_unnamed = address.owner.container_id.empty() && !release.pod.name.empty();
-    return is_holder(address, release.owner) || is_unnamed;
-  }
+  // What was taken in from a pod's own status has no container (reconcile.h): which of the pod's sandboxes has it
+  // nobody knows, and a late DEL of a dead one would free what the live one has. It goes when host and pods say so.
+  if (!release.owner.container_id.empty()) return is_holder(address, release.owner);
   return release.address.has_value();
 }
 
 std::optional<WallTime> next_cooled(const Stock& stock, const std::string& subnet, const Instant& now) {
   std::optional<WallTime> first;
   for (const WarmAddress* address : stock.addresses()) {
-    if (address->state != WarmState::cooling || !is_of_subnet(*address, subnet)) continue;
+    const bool is_coming = address->state == WarmState::cooling && address->doubts.empty();
+    if (!is_coming || !is_of_subnet(*address, subnet)) continue;
     const WallTime end = cooldown_end(*address->cooling, address->cooling->cooldown, now);
     first = first ? std::min(*first, end) : end;
   }
@@ -80,6 +79,7 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
       const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address->mac == stock.node()->mac;
       if (!is_free_at(*address, now) || !address->verified || !is_ours) continue;
       if (!is_of_subnet(*address, request.subnet)) continue;
+      if (request.in_use.contains(address->address)) continue;
       if (request.address && *request.address != address->address) continue;
       if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
     }

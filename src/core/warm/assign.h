@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,7 @@ struct Request {
   std::string subnet;                   ///< empty: any
   std::optional<net::Address> address;  ///< this one and no other
   std::map<std::string, std::string> extra{};
+  std::set<net::Address> in_use{};    ///< what the host is known to use: not given anew, whatever the records say
   std::chrono::seconds cooldown{30};  ///< of what an older sandbox of the pod lets go
 };
 
@@ -59,7 +61,8 @@ struct Release {
   std::chrono::seconds cooldown{30};
 };
 
-/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing.
+/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. What is held by a
+/// pod of which no container is known is not a container's to release: judge() finds that the pod has let go.
 /// The answer is what was let go.
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
                                                           const Instant& now);

@@ -35,6 +35,18 @@ TEST(WarmAssign, WhatWasNotProbedIsNobodys) {
   EXPECT_EQ(stock.counts().probing, 1U);
 }
 
+TEST(WarmAssign, WhatTheHostUsesIsNotGivenAnew) {
+  TestStock stock;
+  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  Request request = request_of("c1");
+  request.in_use = {address_of("10.9.0.7")};
+  EXPECT_EQ(stock.address_for(request), "10.9.0.8");
+  request.in_use.insert(address_of("10.9.0.8"));
+  EXPECT_EQ(stock.address_for(request), "10.9.0.8") << "who has it keeps it";
+  request.owner.container_id = "c2";
+  EXPECT_EQ(stock.address_for(request), "");
+}
+
 TEST(WarmAssign, AnAddressOfAnotherInterfaceIsNobodys) {
   TestStock stock;
   WarmNode node;

@@ -1,6 +1,8 @@
 #include "core/warm/moves.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,16 +10,36 @@
 namespace croft::core::warm {
 namespace {
 
+using namespace net::literals;
+
 /// A plan that grows by one changed record after the other.
 void add(Plan<Moved>& plan, WarmAddress after) {
   plan.answer.addresses.push_back(after);
   plan.writes.push_back(put_of(std::move(after)));
 }
 
-/// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more.
-bool may_come_back(const WarmAddress& known) {
-  return known.state == WarmState::lent || known.state == WarmState::releasing;
-}
+/// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more. Not
+/// of one that is being released: that call, or its repetition, would take it from under a pod.
+bool may_come_back(const WarmAddress& known) { return known.state == WarmState::lent; }
+
+/// Prefixes whose addresses mean something by themselves, in any subnet.
+struct Special {
+  net::Prefix prefix;
+  const char* what;
+};
+constexpr std::array kSpecials = {
+    Special{"0.0.0.0/8"_prefix, "it means this host (RFC 1122)"},
+    Special{"127.0.0.0/8"_prefix, "it is a loopback address"},
+    Special{"169.254.0.0/16"_prefix, "it is a link-local address, as the cloud's metadata have"},
+    Special{"224.0.0.0/4"_prefix, "it is a multicast address"},
+    Special{"240.0.0.0/4"_prefix, "it is reserved (RFC 1112)"},
+    Special{"::/127"_prefix, "it is the unspecified or the loopback address"},
+    Special{"::ffff:0.0.0.0/96"_prefix, "it stands for an IPv4 address"},
+    Special{"fe80::/10"_prefix, "it is a link-local address"},
+    Special{"ff00::/8"_prefix, "it is a multicast address"},
+};
+/// Below this a subnet has no address of its own, nor one for all of it (RFC 3021, RFC 6164).
+constexpr int kHostBitsOfANetwork = 2;
 
 const WarmAddress* in_state(const Stock& stock, const net::Address& address, WarmState state) {
   const WarmAddress* found = stock.find(address);
@@ -51,8 +73,41 @@ WarmAddress taken_in(const Given& given, const Instant& now) {
   address.object = given.object;
   address.created = now.wall;
   address.peer = given.from;
+  if (!given.unfit.empty()) {
+    // Kept, so that people see it and it can go back; what could not be kept is left out.
+    const bool is_length = std::cmp_less_equal(given.prefix_length, net::bit_length(given.address.family()));
+    if (!is_length) address.prefix_length = 0;
+    address = entered(std::move(address), WarmState::quarantined, now);
+    address.why = given.unfit;
+    return address;
+  }
   if (given.verified) address.verified = now.wall;
   return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
+}
+
+std::optional<std::string> why_unfit(const Given& given, const Ground& ground) {
+  const net::Address& address = given.address;
+  const int bits = net::bit_length(address.family());
+  for (const Special& special : kSpecials) {
+    if (special.prefix.contains(address)) return special.what;
+  }
+  if (ground.range && !ground.range->contains(address)) {
+    return fmt::format("it is not of the node's subnet, {}", ground.range->to_string());
+  }
+  if (std::cmp_greater(given.prefix_length, bits)) {
+    return fmt::format("a prefix length of {} is none of its family", given.prefix_length);
+  }
+  if (given.gateway == address || ground.gateway == address) return "it is the subnet's gateway";
+  const int length = ground.range ? ground.range->length() : static_cast<int>(given.prefix_length);
+  if (length > 0 && bits - length >= kHostBitsOfANetwork) {
+    const net::Prefix subnet = net::Prefix::containing(address, length);
+    if (address == subnet.first()) return fmt::format("it is the address of the subnet {} itself", subnet.to_string());
+    if (address.is_v4() && address == subnet.last()) {
+      return fmt::format("it is the broadcast address of the subnet {}", subnet.to_string());
+    }
+  }
+  if (ground.in_use.contains(address)) return "the host uses it, though it is said to be new";
+  return std::nullopt;
 }
 
 Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
@@ -72,8 +127,10 @@ Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id, co
     for (const Given& one : given) reader.ask(warm_address_key(one.address));
     TRY_VOID(reader.ready());
     Plan<Moved> plan;
+    std::set<net::Address> seen;
     for (const Given& one : given) {
       const WarmAddress* known = stock.find(one.address);
+      if (!seen.insert(one.address).second) continue;  // said twice
       if (stock.is_damaged(one.address) || (known != nullptr && !may_come_back(*known))) continue;
       add(plan, taken_in(one, now));
     }
@@ -147,7 +204,8 @@ Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>&
   });
 }
 
-Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses, const Instant& now) {
+Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
+                      const std::vector<WarmDoubt>& doubts, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
     TRY(const Stock stock, Stock::read(reader));
     Plan<Moved> plan;
@@ -157,6 +215,7 @@ Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>&
       // What somebody else answers for is not given to a pod, whatever else is known of it.
       const bool is_good = known->verified.has_value() && !known->other_mac;
       WarmAddress after = entered(*known, is_good ? WarmState::free : WarmState::quarantined, now);
+      if (is_good) after.doubts = doubts;
       if (!is_good) after.why = "it was to go back to the cloud, which refused it";
       add(plan, std::move(after));
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "core/warm/stock.h"
 #include "net/address.h"
 #include "net/mac.h"
+#include "net/prefix.h"
 
 // How addresses come into the stock and leave it. Each step outside (a call of the cloud, a probe, a request of a peer)
 // lies between two of these decisions: the first writes what is about to be done, the second what came of it. A crash
@@ -31,10 +33,21 @@ struct Given {
   std::string object;
   std::string from;       ///< the node that lent it; empty: the cloud
   bool verified = false;  ///< its wire was asked before it came here
+  std::string unfit{};    ///< why no pod may have it (why_unfit); empty: one may
 };
 
 /// Its record when it comes: `probing`, or free where it was verified.
 [[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
+
+/// The place that addresses come to, as far as it is known.
+struct Ground {
+  std::optional<net::Prefix> range;  ///< of the subnet
+  std::optional<net::Address> gateway;
+  std::set<net::Address> in_use;  ///< by the host, whoever says that they are new
+};
+/// Why no pod may have an address, whoever gives it: it is not of the subnet, has a meaning of its own there or
+/// everywhere, or is in use on this host. Nothing: a pod may have it.
+[[nodiscard]] std::optional<std::string> why_unfit(const Given& given, const Ground& ground);
 
 /// What came of a decision that may find nothing to do.
 struct Moved {
@@ -45,9 +58,10 @@ struct Moved {
 
 /// Writes that addresses are asked for. False: there is an intent of this id already.
 [[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent);
-/// What an intent has brought: into the stock as `probing` (free, where verified); the intent goes. Addresses that have
-/// a record are left as they are, but for one that is `lent`, or `releasing`, and has come back. An intent that is gone
-/// is no error: the addresses are taken in all the same.
+/// What an intent has brought: into the stock as `probing` (free, where verified; quarantined, where unfit); the intent
+/// goes. Addresses that have a record are left as they are, but for one that is `lent` and has come back. One that is
+/// `releasing` goes on its way: a call to release it may still be done by the cloud. An intent that is gone is no
+/// error: the addresses are taken in all the same.
 [[nodiscard]] Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id,
                                     const std::vector<Given>& given, const Instant& now);
 /// Nothing came of it, for sure.
@@ -77,9 +91,10 @@ struct GiveBack {
 [[nodiscard]] Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now);
 /// The cloud has taken them back, or they were never there: their records go.
 [[nodiscard]] Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses);
-/// The cloud has surely not taken them back: free again, where they were verified; else quarantined.
+/// The cloud has surely not taken them back: free again, with what speaks against them, where they were verified; else
+/// quarantined.
 [[nodiscard]] Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
-                                    const Instant& now);
+                                    const std::vector<WarmDoubt>& doubts, const Instant& now);
 
 // ---- to and from other nodes
 

@@ -67,6 +67,79 @@ TEST_F(WarmMoves, WhatIsHeldIsNeverTakenInAnew) {
   EXPECT_EQ(stock_.find("10.9.0.7")->owner.container_id, "c1");
 }
 
+/// A call to release it may still be done: it would be taken from under the pod that had got it meanwhile.
+TEST_F(WarmMoves, WhatIsBeingReleasedIsNotTakenInAnew) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(give_back({.count = 1}).size(), 1U);
+  EXPECT_EQ(take("", {given("10.9.0.7", true)}), 0U);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::releasing);
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "");
+}
+
+TEST_F(WarmMoves, WhatIsSaidTwiceIsTakenOnce) {
+  EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.7", true)}), 1U);
+}
+
+TEST_F(WarmMoves, WhatIsNoPodsToHaveIsQuarantinedWithTheReason) {
+  Given gateway = given("10.9.0.1", true);
+  gateway.unfit = "it is the subnet's gateway";
+  gateway.prefix_length = 77;
+  EXPECT_EQ(take("", {gateway}), 1U);
+  EXPECT_EQ(stock_.find("10.9.0.1")->state, WarmState::quarantined);
+  EXPECT_EQ(stock_.find("10.9.0.1")->why, "it is the subnet's gateway");
+  EXPECT_LE(stock_.find("10.9.0.1")->prefix_length, 32U) << "a record that can be read again";
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "");
+}
+
+std::string unfit(const std::string& text, const Ground& ground = {}) {
+  return why_unfit(given(text), ground).value_or("");
+}
+
+TEST(WarmGround, WhatMeansSomethingByItselfIsNoPods) {
+  for (const char* text : {"0.0.0.0", "0.1.2.3", "127.0.0.1", "169.254.169.254", "224.0.0.1", "239.255.255.255",
+                           "240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:10.9.0.7", "fe80::7", "ff02::1"}) {
+    EXPECT_NE(unfit(text), "") << text;
+  }
+  for (const char* text : {"10.9.0.7", "192.168.0.7", "100.64.0.7", "fd00::7", "2001:db8::7"}) {
+    EXPECT_EQ(unfit(text), "") << text;
+  }
+}
+
+TEST(WarmGround, WhatIsNotOfTheSubnetOrItsOwnIsNoPods) {
+  Ground ground;
+  ground.range = net::Prefix::parse("10.9.0.0/22").value();
+  ground.gateway = address_of("10.9.0.1");
+  ground.in_use = {address_of("10.9.0.2")};
+  EXPECT_EQ(unfit("10.9.3.254", ground), "");
+  EXPECT_NE(unfit("10.9.4.7", ground), "") << "another subnet's";
+  EXPECT_NE(unfit("fd00::7", ground), "") << "another family's";
+  EXPECT_NE(unfit("10.9.0.0", ground), "") << "the subnet itself";
+  EXPECT_NE(unfit("10.9.3.255", ground), "") << "everybody's";
+  EXPECT_NE(unfit("10.9.0.1", ground), "") << "the gateway";
+  EXPECT_NE(unfit("10.9.0.2", ground), "") << "the host's";
+  EXPECT_EQ(unfit("10.9.0.255", ground), "") << "the range counts, and not what the answer says of it";
+  ground.range = net::Prefix::parse("fd00::/64").value();
+  EXPECT_EQ(unfit("fd00::7", ground), "");
+  EXPECT_EQ(unfit("fd00::ffff:ffff:ffff:ffff", ground), "") << "IPv6 has no broadcast";
+  EXPECT_NE(unfit("fd00::", ground), "") << "all routers'";
+}
+
+TEST(WarmGround, WithoutTheRangeTheAnswersOwnWordCounts) {
+  EXPECT_NE(unfit("10.9.0.0"), "");
+  EXPECT_NE(unfit("10.9.0.255"), "");
+  Given one = given("10.9.0.7");
+  one.gateway = one.address;
+  EXPECT_TRUE(why_unfit(one, {}));
+  one.gateway.reset();
+  one.prefix_length = 0;
+  EXPECT_FALSE(why_unfit(one, {}));
+  one.prefix_length = 33;
+  EXPECT_TRUE(why_unfit(one, {}));
+  one.prefix_length = 31;
+  one.address = address_of("10.9.0.6");
+  EXPECT_FALSE(why_unfit(one, {})) << "both of two are anybody's";
+}
+
 TEST_F(WarmMoves, ADamagedRecordsAddressIsNotTakenInAnew) {
   const auto key = warm_address_key(address_of("10.9.0.7"));
   stock_.records.put(key, Damaged{Kind::warm_address, {ErrorCode::corrupt, "damaged", {}}});
@@ -89,7 +162,7 @@ TEST_F(WarmMoves, OnlyFreeOnesGoBackTheNewestFirst) {
   EXPECT_EQ(give_back({.count = 5}).size(), 1U) << "held and cooling ones stay";
   EXPECT_TRUE(give_back({.addresses = {address_of("10.9.0.7"), address_of("10.9.0.8")}}).empty());
   const auto keep = decide<Moved>(
-      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.10")}, stock_.clock.now()); });
+      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.10")}, {}, stock_.clock.now()); });
   EXPECT_EQ(keep.addresses.size(), 1U);
   EXPECT_EQ(stock_.find("10.9.0.10")->state, WarmState::free);
   const auto gone = decide<Moved>([&](const Snapshot& snapshot) {
@@ -105,7 +178,7 @@ TEST_F(WarmMoves, WhatSomebodyElseAnswersForNeverGetsFree) {
   probed({{address_of("10.9.0.7"), kOtherMac}});
   ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .quarantined = true}).size(), 1U);
   decide<Moved>(
-      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.7")}, stock_.clock.now()); });
+      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.7")}, {}, stock_.clock.now()); });
   EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
 }
 

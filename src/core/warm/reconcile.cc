@@ -10,6 +10,8 @@ namespace {
 
 /// Findings of one pass: more are not looked at before these are settled.
 constexpr std::size_t kFindingsMax = 1000;
+constexpr const char* kNotInCloud = "the cloud does not have it on this node's interface";
+constexpr const char* kUsedByHost = "the host uses it, and nobody is known to have it";
 
 const LivePod* pod_of(const std::vector<LivePod>& pods, const PodIdentity& identity) {
   const auto found = std::ranges::find_if(pods, [&](const LivePod& one) {
@@ -37,21 +39,44 @@ bool is_in_the_cloud(WarmState state) {
          state == WarmState::probing || state == WarmState::quarantined;
 }
 
+/// Records of an address that no pod has and that may come to one.
+bool is_nobodys(WarmState state) {
+  return state == WarmState::free || state == WarmState::cooling || state == WarmState::probing;
+}
+
+/// Whether it is the pod that let go of it last: its status is late, and no witness against the record.
+bool has_let_go(const WarmAddress& record, const LivePod& pod) {
+  if (!record.cooling) return false;
+  const auto& before = record.cooling->previous_secondary;
+  const auto is = [&](const char* key, const std::string& value) {
+    const auto found = before.find(key);
+    return found != before.end() && found->second == value;
+  };
+  return is(kNamespaceKey, pod.pod.namespace_name) && is(kPodKey, pod.pod.name);
+}
+
+std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
+
 class Judge {
  public:
   Judge(const Look& look, const Seen& before, const ReconcilePolicy& policy, const Instant& now)
       : look_(look), before_(before), policy_(policy), now_(now) {}
 
   void look_at(const WarmAddress& record) {
+    // What came after the look began is not what it speaks of. One of the future: somebody has set the clock.
+    const bool is_younger_than_look = record.since > look_.begun.wall && record.since <= now_.wall;
+    if (is_younger_than_look) return;
+    look_at_doubts(record);
+    const bool is_missing = look_.cloud && is_in_the_cloud(record.state) && !given(record.address);
+    in_cloud_ += is_in_the_cloud(record.state) ? 1U : 0U;
+    if (is_missing) missing_.push_back(record.address);
     if (record.since > look_.begun.wall - policy_.young) return;
     if (record.state == WarmState::held) look_at_holder(record);
-    if (look_.cloud && is_in_the_cloud(record.state) && !given(record.address)) {
-      const bool is_held = record.state == WarmState::held;
-      Finding finding{record.address, is_held ? Odd::held_not_in_cloud : Odd::not_in_cloud,
-                      "the cloud does not have it on this node's interface"};
-      finding.record = record;
-      add(std::move(finding));
-    }
+    if (look_at_user(record) || !is_missing) return;
+    const bool is_held = record.state == WarmState::held;
+    Finding finding{record.address, is_held ? Odd::held_not_in_cloud : Odd::not_in_cloud, kNotInCloud};
+    finding.record = record;
+    add(std::move(finding), !is_held && look_.denied.contains(record.address));
   }
 
   void look_at_unknown(const Given& given) {
@@ -63,7 +88,7 @@ class Judge {
     finding.given = given;
     if (user != nullptr) finding.pod = user->pod;
     if (user == nullptr && is_used_by_host(look_, given.address)) finding.detail += "; the host uses it";
-    add(std::move(finding));
+    add(std::move(finding), true);
   }
 
   [[nodiscard]] const Given* given(const net::Address& address) const {
@@ -81,31 +106,100 @@ class Judge {
           fmt::format("the pods of {} of {} held addresses seem to be gone at once: none is let go", gone, held);
       for (Finding& finding : judgement_.findings) finding.is_due &= finding.odd != Odd::pod_gone;
     }
+    brake_for_the_cloud();
     return std::move(judgement_);
   }
 
  private:
+  void look_at_doubts(const WarmAddress& record) {
+    const bool is_free_for_others = is_nobodys(record.state);
+    if (!is_free_for_others && record.state != WarmState::held) return;
+    DoubtChange change{record, {}, {}};
+    // A source that does not speak leaves what it has said.
+    const auto weigh = [&](WarmDoubt doubt, bool is_heard, bool speaks_against, std::string detail) {
+      const bool was_there = std::ranges::find(record.doubts, doubt) != record.doubts.end();
+      if (is_heard ? !speaks_against : !was_there) return;
+      change.doubts.push_back(doubt);
+      change.detail += (change.detail.empty() ? "" : "; ") + std::move(detail);
+    };
+    weigh(WarmDoubt::not_in_cloud, look_.cloud.has_value(), look_.cloud && !given(record.address), kNotInCloud);
+    if (is_free_for_others) {
+      const bool host_uses = is_used_by_host(look_, record.address);
+      weigh(WarmDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
+      const LivePod* user = user_of(look_.pods, record.address);
+      const bool is_late = user != nullptr && has_let_go(record, *user) && look_.host && !host_uses;
+      weigh(WarmDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_late,
+            fmt::format("pod {} says that it has it", user != nullptr ? text_of(*user) : ""));
+    }
+    if (change.doubts != record.doubts) judgement_.doubts.push_back(std::move(change));
+  }
+
+  /// Of what is nobody's in the stock; true: somebody lives by it.
+  bool look_at_user(const WarmAddress& record) {
+    // What somebody else answers for on the wire is no pod's, whatever it says.
+    const bool is_set_aside =
+        record.state == WarmState::releasing || (record.state == WarmState::quarantined && !record.other_mac);
+    if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
+    const LivePod* user = user_of(look_.pods, record.address);
+    if (user == nullptr && is_set_aside) return true;
+    Finding finding{record.address, user != nullptr ? Odd::used_by_pod : Odd::used_by_host,
+                    user != nullptr ? fmt::format("pod {} and the host use it, and the record says that nobody does",
+                                                  text_of(*user))
+                                    : std::string(kUsedByHost)};
+    finding.record = record;
+    if (user != nullptr) finding.pod = user->pod;
+    add(std::move(finding), look_.pods.has_value());
+    return true;
+  }
+
+  /// One list that is empty or cut would empty the stock, and what is asked for in their place does not make it better.
+  void brake_for_the_cloud() {
+    const bool is_too_much = static_cast<double>(missing_.size()) > policy_.share_max * static_cast<double>(in_cloud_);
+    std::set<net::Address>& too_many = judgement_.seen.too_many_missing;
+    for (const net::Address& address : missing_) {
+      if (is_too_much || before_.too_many_missing.contains(address)) too_many.insert(address);
+    }
+    if (!look_.cloud) too_many = before_.too_many_missing;
+    std::size_t kept = 0;
+    for (Finding& finding : judgement_.findings) {
+      if (finding.odd != Odd::not_in_cloud || !finding.is_due || !too_many.contains(finding.address)) continue;
+      const auto since = judgement_.seen.since_boot.at({finding.address, finding.odd});
+      finding.is_due = now_.since_boot - since >= policy_.missing_grace;
+      kept += finding.is_due ? 0U : 1U;
+    }
+    if (kept == 0) return;
+    judgement_.cloud_brake = fmt::format(
+        "the cloud does not show {} of {} addresses of the stock: none of them is given to a pod, and the records "
+        "of what was missing in such numbers stay for {} s",
+        missing_.size(), in_cloud_, policy_.missing_grace.count());
+  }
+
   void look_at_holder(const WarmAddress& record) {
     // Without pods, or with none at all, nothing is known; without the host one source alone would speak.
     if (!look_.pods || look_.pods->empty() || !look_.host || record.pod.name.empty()) return;
     const LivePod* pod = pod_of(*look_.pods, record.pod);
-    if ((pod != nullptr && !pod->ended) || look_.host->contains(record.address)) return;
+    const bool is_there = pod != nullptr && !pod->ended;
+    // Of an address whose container is not known the pod's status is all that is known.
+    const bool has_another =
+        is_there && record.owner.container_id.empty() &&
+        std::ranges::any_of(pod->addresses, [&](const auto& one) { return one.family() == record.address.family(); });
+    if ((is_there && !has_another) || look_.host->contains(record.address)) return;
     if (user_of(look_.pods, record.address) != nullptr) return;
+    const char* what = !is_there ? (pod == nullptr ? "is not there" : "has ended") : "has another address";
     Finding finding{record.address, Odd::pod_gone,
                     fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name,
-                                record.pod.name, pod == nullptr ? "is not there" : "has ended")};
+                                record.pod.name, what)};
     finding.record = record;
-    add(std::move(finding));
+    add(std::move(finding), true);
   }
 
-  void add(Finding finding) {
+  void add(Finding finding, bool may_be_due) {
     if (judgement_.findings.size() == kFindingsMax) return;
     const std::pair key(finding.address, finding.odd);
     const auto known = before_.since_boot.find(key);
     const auto since = known != before_.since_boot.end() ? known->second : now_.since_boot;
     judgement_.seen.since_boot.emplace(key, since);
-    finding.is_due = known != before_.since_boot.end() && now_.since_boot - since >= policy_.grace &&
-                     finding.odd != Odd::held_not_in_cloud;
+    finding.is_due = may_be_due && known != before_.since_boot.end() && now_.since_boot - since >= policy_.grace;
     judgement_.findings.push_back(std::move(finding));
   }
 
@@ -113,6 +207,8 @@ class Judge {
   const Seen& before_;
   const ReconcilePolicy& policy_;
   const Instant& now_;
+  std::size_t in_cloud_ = 0;           ///< records that say so
+  std::vector<net::Address> missing_;  ///< of these, those that the cloud does not show
   Judgement judgement_;
 };
 
@@ -122,6 +218,10 @@ std::string_view name_of(Odd odd) {
   switch (odd) {
     case Odd::pod_gone:
       return "pod_gone";
+    case Odd::used_by_pod:
+      return "used_by_pod";
+    case Odd::used_by_host:
+      return "used_by_host";
     case Odd::not_in_cloud:
       return "not_in_cloud";
     case Odd::held_not_in_cloud:
@@ -182,6 +282,17 @@ Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chron
     switch (finding.odd) {
       case Odd::pod_gone:
         return put(let_go(*known, cooldown, now));
+      case Odd::used_by_pod: {
+        WarmAddress after = entered(*known, WarmState::held, now);
+        after.pod = *finding.pod;
+        std::erase_if(after.doubts, [](WarmDoubt doubt) { return doubt != WarmDoubt::not_in_cloud; });
+        return put(std::move(after));
+      }
+      case Odd::used_by_host: {
+        WarmAddress after = entered(*known, WarmState::quarantined, now);
+        after.why = finding.detail;
+        return put(std::move(after));
+      }
       case Odd::not_in_cloud:
         return Plan<bool>{true, {to_delete(key)}};
       case Odd::held_not_in_cloud:
@@ -199,6 +310,23 @@ Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chron
       }
     }
     return Plan<bool>{false, {}};
+  });
+}
+
+Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+    for (const DoubtChange& change : changes) reader.ask(warm_address_key(change.record.address));
+    TRY_VOID(reader.ready());
+    Plan<Moved> plan;
+    for (const DoubtChange& change : changes) {
+      const WarmAddress* known = reader.sound(warm_address_key(change.record.address));
+      if (known == nullptr || *known != change.record || plan.writes.size() == kMovesMax) continue;
+      WarmAddress after = *known;
+      after.doubts = change.doubts;
+      plan.answer.addresses.push_back(after);
+      plan.writes.push_back(put_of(std::move(after)));
+    }
+    return plan;
   });
 }
 

@@ -18,7 +18,8 @@
 
 // What the stock's records, the cloud, the pods and the host say of the same addresses, and what follows where they
 // differ (docs/reference/warm-pool.md#reconcile). Nothing is concluded from the word of one source, from one look, or
-// from a list that is not known to be whole; nothing is ever given back to the cloud by this.
+// from a list that is not known to be whole; nothing is ever given back to the cloud by this. But what the first look
+// speaks against is given to no pod until a later one does not (WarmAddress::doubts).
 
 namespace croft::core::warm {
 
@@ -33,11 +34,15 @@ struct LivePod {
 struct Look {
   Instant begun;
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
+  /// Of those that are recorded and not among them: the cloud was asked for each by name, and said so again.
+  std::set<net::Address> denied{};
   std::optional<std::vector<LivePod>> pods;
   std::optional<std::set<net::Address>> host;  ///< what interfaces and routes of the host use
   /// What nothing is concluded of where there is no record: its record is damaged, or a claim names it, or whether one
   /// does is not known.
   std::set<net::Address> apart{};
+  /// The sources that are there and did not answer, each with why: what they would have said is not known.
+  std::vector<std::string> silent{};
 };
 
 struct ReconcilePolicy {
@@ -45,11 +50,16 @@ struct ReconcilePolicy {
   std::chrono::seconds young{120};      ///< a record that was changed more recently than this is nobody's business
   double share_max = 0.5;               ///< of the held addresses: a pass that would let more go than this lets none go
   std::uint32_t share_of_at_least = 5;  ///< but for as few as this
+  /// Where the cloud does not have a larger share than `share_max` of the stock, however few these are, it is the list
+  /// that is doubted: their records stay for so long.
+  std::chrono::seconds missing_grace{3600};
 };
 
 /// What is wrong with an address.
 enum class Odd : std::uint8_t {
-  pod_gone,           ///< held by a pod that is not there, and the host does not use it
+  pod_gone,           ///< held by a pod that is not there or has another address, and the host does not use it
+  used_by_pod,        ///< nobody's in the stock, and a live pod of this node and the host say that they have it
+  used_by_host,       ///< the same, and the host alone says so
   not_in_cloud,       ///< in the stock, and the cloud does not have it on this node's interface
   held_not_in_cloud,  ///< the same of one that a pod holds: told, and left to people
   unknown,            ///< the cloud has it on this node's interface, and there is no record
@@ -60,6 +70,8 @@ enum class Odd : std::uint8_t {
 /// What looks have shown so far: since when, by the clock that nobody sets.
 struct Seen {
   std::map<std::pair<net::Address, Odd>, std::chrono::nanoseconds> since_boot;
+  /// Those that the cloud has not shown since a look in which it was too many at once.
+  std::set<net::Address> too_many_missing{};
 };
 
 struct Finding {
@@ -73,10 +85,20 @@ struct Finding {
   std::optional<PodIdentity> pod{};
 };
 
+/// What speaks against an address has changed.
+struct DoubtChange {
+  WarmAddress record;  ///< as it was judged
+  std::vector<WarmDoubt> doubts;
+  std::string detail;  ///< for people: what speaks against it; empty where nothing does any more
+};
+
 struct Judgement {
   std::vector<Finding> findings;
+  std::vector<DoubtChange> doubts;     ///< due at once
   Seen seen;                           ///< for the next look
   std::optional<std::string> brake{};  ///< why none of the pods that seem gone is let go
+  /// Why no record goes of what the cloud seems not to have.
+  std::optional<std::string> cloud_brake{};
 };
 
 /// Whether a live pod of this node says that it has an address.
@@ -88,10 +110,14 @@ struct Judgement {
                               const Look& look, const Seen& before, const ReconcilePolicy& policy, const Instant& now);
 
 /// Does what follows from a due finding, if the record still is as it was judged: what a gone pod held cools, what the
-/// cloud does not have goes from the stock, what is unknown is quarantined, a live pod's address is recorded as held.
-/// False: something has changed, or nothing follows.
+/// cloud does not have goes from the stock, what is unknown is quarantined, a live pod's address is recorded as held,
+/// and what only the host uses is quarantined. False: something has changed, or nothing follows.
 [[nodiscard]] Step<bool> plan_act(const Snapshot& snapshot, const Finding& finding, std::chrono::seconds cooldown,
                                   const Instant& now);
+
+/// Writes what speaks against addresses, or does not any more, where the records still are as they were judged. The
+/// answer is the records as they are now. At most kMovesMax changes.
+[[nodiscard]] Step<Moved> plan_doubts(const Snapshot& snapshot, const std::vector<DoubtChange>& changes);
 
 /// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host
 /// uses, at most as many as were asked for. Empty where a part of the look is absent that could tell: `cloud`, or

@@ -22,6 +22,9 @@ class WarmReconcile : public testing::Test {
     }
     Judgement judged = judge(stock_.all(), intents, look, seen_, policy_, stock_.clock.now());
     seen_ = judged.seen;
+    const auto written =
+        stock_.records.decide<Moved>([&](const Snapshot& snapshot) { return plan_doubts(snapshot, judged.doubts); });
+    EXPECT_TRUE(written) << written.error().message;
     return judged;
   }
   /// Looks twice, the grace apart, and does what is due.
@@ -40,6 +43,14 @@ class WarmReconcile : public testing::Test {
   void cloud(const std::vector<std::string>& addresses) {
     look_->cloud.emplace();
     for (const auto& text : addresses) look_->cloud->push_back(given(text));
+  }
+  /// The cloud was asked for each that is recorded and not in its list, and said no again.
+  void deny_the_rest() {
+    for (const WarmAddress& one : stock_.all()) {
+      if (std::ranges::find(*look_->cloud, one.address, &Given::address) == look_->cloud->end()) {
+        look_->denied.insert(one.address);
+      }
+    }
   }
   void pod(const std::string& name, std::vector<net::Address> addresses = {}, bool ended = false) {
     if (!look_->pods) look_->pods.emplace();
@@ -138,13 +149,139 @@ TEST_F(WarmReconcile, TheBrake) {
 }
 
 TEST_F(WarmReconcile, WhatTheCloudDoesNotHaveLeavesTheStock) {
-  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true), given("10.9.0.9", true), given("10.9.0.10", true)});
   ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
-  cloud({});
+  cloud({"10.9.0.9", "10.9.0.10"});
+  settle();
+  EXPECT_NE(stock_.find("10.9.0.8"), nullptr) << "one list alone said so";
+  deny_the_rest();
   const Judgement judged = settle();
   EXPECT_EQ(stock_.find("10.9.0.8"), nullptr);
   EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held) << "a pod lives by it: told, no more";
   EXPECT_EQ(judged.findings.size(), 2U);
+}
+
+TEST_F(WarmReconcile, WhatTheFirstLookSpeaksAgainstIsGivenToNobody) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  cloud({"10.9.0.8"});
+  judge_now();
+  EXPECT_EQ(stock_.find("10.9.0.7")->doubts, std::vector{WarmDoubt::not_in_cloud});
+  EXPECT_EQ(stock_.counts().free, 1U);
+  EXPECT_EQ(stock_.counts().doubted, 1U);
+  EXPECT_EQ(stock_.counts().on_node(), 2U);
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "10.9.0.8");
+  EXPECT_EQ(stock_.address_for(request_of("c2")), "");
+  const auto lent = stock_.records.decide<std::optional<WarmAddress>>([&](const Snapshot& snapshot) {
+    return plan_lend(snapshot, {"r1", kOtherMac, "subnet-1"}, stock_.clock.now());
+  });
+  ASSERT_TRUE(lent);
+  EXPECT_FALSE(*lent) << "nor lent";
+  const auto given_back = stock_.records.decide<Moved>(
+      [&](const Snapshot& snapshot) { return plan_give_back(snapshot, {.count = 1}, stock_.clock.now()); });
+  ASSERT_TRUE(given_back);
+  EXPECT_TRUE(given_back->addresses.empty()) << "nor released by one look";
+  look_->cloud.reset();
+  EXPECT_TRUE(judge_now().doubts.empty()) << "a cloud that is silent takes nothing back";
+  cloud({"10.9.0.7", "10.9.0.8"});
+  EXPECT_EQ(judge_now().doubts.size(), 1U);
+  EXPECT_EQ(stock_.address_for(request_of("c2")), "10.9.0.7") << "simply free again";
+}
+
+TEST_F(WarmReconcile, WhatCameAfterTheLookBeganIsNotDoubted) {
+  const Instant before = stock_.clock.now();
+  stock_.clock.advance(1s);
+  stock_.take({given("10.9.0.7", true)});
+  Look look;
+  look.begun = before;
+  look.cloud.emplace();
+  EXPECT_TRUE(judge(stock_.all(), {}, look, {}, policy_, stock_.clock.now()).doubts.empty());
+  stock_.clock.jump_wall(-std::chrono::hours{2});
+  look.begun = stock_.clock.now();
+  EXPECT_EQ(judge(stock_.all(), {}, look, {}, policy_, stock_.clock.now()).doubts.size(), 1U)
+      << "a record of the future is of before the clock was set";
+}
+
+TEST_F(WarmReconcile, ADoubtOutlivesThePod) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  cloud({"10.9.0.8"});
+  judge_now();
+  EXPECT_EQ(stock_.assign(request_of("c1")).value().index(), 0U) << "who has it keeps it";
+  EXPECT_EQ(stock_.release("c1"), 1U);
+  stock_.clock.advance(kCooldown);
+  EXPECT_EQ(stock_.address_for(request_of("c2")), "10.9.0.8");
+  EXPECT_EQ(stock_.address_for(request_of("c3")), "");
+}
+
+TEST_F(WarmReconcile, AnEmptyListEmptiesNoStock) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true), given("10.9.0.9", true)});
+  cloud({});
+  deny_the_rest();
+  const Judgement judged = settle();
+  EXPECT_TRUE(judged.cloud_brake);
+  EXPECT_EQ(stock_.counts().doubted, 3U) << "given to nobody, and kept";
+  cloud({"10.9.0.7", "10.9.0.8", "10.9.0.9"});
+  look_->denied.clear();
+  judge_now();
+  EXPECT_EQ(stock_.counts().free, 3U) << "simply free again";
+  cloud({});
+  deny_the_rest();
+  settle();
+  EXPECT_EQ(stock_.all().size(), 3U);
+  stock_.clock.advance(policy_.missing_grace);
+  settle();
+  EXPECT_TRUE(stock_.all().empty()) << "what stays so for so long is so";
+}
+
+/// An older copy of the store was put back: what pods have got since is nobody's in it.
+TEST_F(WarmReconcile, WhatALivePodUsesIsNobodysInTheStock) {
+  stock_.take({given("10.9.0.7", true), given("10.9.0.8", true), given("10.9.0.9", true)});
+  cloud({"10.9.0.7", "10.9.0.8", "10.9.0.9"});
+  pod("web", {address_of("10.9.0.7")});
+  host({"10.9.0.7", "10.9.0.8"});
+  judge_now();
+  EXPECT_EQ(stock_.find("10.9.0.7")->doubts, (std::vector{WarmDoubt::used_by_host, WarmDoubt::used_by_pod}));
+  EXPECT_EQ(stock_.find("10.9.0.8")->doubts, std::vector{WarmDoubt::used_by_host});
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "10.9.0.9");
+  EXPECT_EQ(stock_.address_for(request_of("c2")), "");
+  settle();
+  ASSERT_EQ(stock_.find("10.9.0.7")->state, WarmState::held);
+  EXPECT_EQ(stock_.find("10.9.0.7")->pod.name, "web");
+  ASSERT_EQ(stock_.find("10.9.0.8")->state, WarmState::quarantined);
+  EXPECT_NE(stock_.find("10.9.0.8")->why.find("the host uses it"), std::string::npos);
+  pod("db", {address_of("10.9.0.8")});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held) << "its pod was late";
+}
+
+TEST_F(WarmReconcile, OnlyTheHostIsHeardAndNothingIsConcluded) {
+  stock_.take({given("10.9.0.7", true)});
+  host({"10.9.0.7"});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::free);
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "");
+  look_->host.reset();
+  judge_now();
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "") << "a silent host takes nothing back";
+  host({});
+  judge_now();
+  EXPECT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+}
+
+TEST_F(WarmReconcile, ALateStatusOfWhoLetGoIsNoWitness) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  ASSERT_EQ(stock_.release("c1"), 1U);
+  pod("c1", {address_of("10.9.0.7")});
+  host({});
+  EXPECT_TRUE(judge_now().doubts.empty());
+  host({"10.9.0.7"});
+  EXPECT_EQ(judge_now().doubts.size(), 1U) << "the host says so too";
+  look_->pods->clear();
+  pod("another", {address_of("10.9.0.7")});
+  host({});
+  judge_now();
+  EXPECT_EQ(stock_.find("10.9.0.7")->doubts, std::vector{WarmDoubt::used_by_pod});
 }
 
 TEST_F(WarmReconcile, WhatNobodyKnowsIsQuarantinedOrItsPods) {
@@ -155,8 +292,52 @@ TEST_F(WarmReconcile, WhatNobodyKnowsIsQuarantinedOrItsPods) {
   EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
   ASSERT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
   EXPECT_EQ(stock_.find("10.9.0.8")->pod.name, "web");
-  // Its DEL finds it by the pod.
-  EXPECT_EQ(stock_.release({{"net", "c9", "eth0"}, {"web", "shop", ""}, {}, kCooldown}), 1U);
+}
+
+/// Which of the pod's sandboxes has it nobody knows.
+TEST_F(WarmReconcile, ALateDelOfAnotherSandboxSparesWhatHasNoContainer) {
+  cloud({"10.9.0.8", "10.9.0.9"});
+  pod("web", {address_of("10.9.0.8")});
+  host({"10.9.0.8"});
+  settle();
+  ASSERT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
+  const Release late{{"net", "dead", "eth0"}, {"web", "shop", ""}, {}, kCooldown};
+  EXPECT_EQ(stock_.release(late), 0U);
+  Release by_address = late;
+  by_address.address = address_of("10.9.0.8");
+  EXPECT_EQ(stock_.release(by_address), 0U);
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held) << "the pod lives";
+  look_->pods->clear();
+  pod("web", {address_of("10.9.0.7")});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held) << "the host uses it";
+  host({"10.9.0.7"});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::cooling) << "the pod's next sandbox has another";
+}
+
+TEST_F(WarmReconcile, WhatHasNoContainerCoolsWhenItsPodIsGone) {
+  cloud({"10.9.0.8"});
+  pod("web", {address_of("10.9.0.8")});
+  host({"10.9.0.8"});
+  settle();
+  look_->pods->clear();
+  pod("another");
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::held);
+  host({});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.8")->state, WarmState::cooling);
+}
+
+TEST_F(WarmReconcile, AStatusWithAnotherAddressFreesNothingOfAKnownContainer) {
+  stock_.take({given("10.9.0.7", true)});
+  ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
+  pod("c1", {address_of("10.9.0.9")});
+  host({});
+  settle();
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::held);
 }
 
 TEST_F(WarmReconcile, AnOpenIntentExplainsWhatIsUnknown) {

@@ -62,7 +62,7 @@ void count(Counts& counts, const WarmAddress& address, const Instant& now) {
   switch (address.state) {
     case WarmState::free:
     case WarmState::cooling:
-      ++(is_free_at(address, now) ? counts.free : counts.cooling);
+      ++(!address.doubts.empty() ? counts.doubted : is_free_at(address, now) ? counts.free : counts.cooling);
       break;
     case WarmState::held:
       ++counts.held;
@@ -102,6 +102,7 @@ PlannedWrite put_generation(const Stock& stock) {
 }
 
 WarmAddress entered(WarmAddress address, WarmState state, const Instant& now) {
+  const bool is_elsewhere = state == WarmState::lending || state == WarmState::lent;
   address.state = state;
   address.since = now.wall;
   if (state != WarmState::held) {
@@ -111,8 +112,9 @@ WarmAddress entered(WarmAddress address, WarmState state, const Instant& now) {
     address.extra.clear();
   }
   if (state != WarmState::cooling) address.cooling.reset();
+  if (state == WarmState::releasing || state == WarmState::quarantined || is_elsewhere) address.doubts.clear();
   if (state != WarmState::quarantined) address.why.clear();
-  if (state != WarmState::lending && state != WarmState::lent) address.request.clear();
+  if (!is_elsewhere) address.request.clear();
   return address;
 }
 

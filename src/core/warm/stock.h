@@ -26,9 +26,10 @@ struct Counts {
   std::uint32_t asked = 0;    ///< by open intents: the cloud or a peer may have given them
   std::uint32_t leaving = 0;  ///< releasing, lending
   std::uint32_t quarantined = 0;
+  std::uint32_t doubted = 0;  ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
   /// What lies on this node's interface or is on its way there.
   [[nodiscard]] std::uint32_t on_node() const {
-    return free + cooling + held + probing + asked + leaving + quarantined;
+    return free + cooling + held + probing + asked + leaving + quarantined + doubted;
   }
   friend bool operator==(const Counts&, const Counts&) = default;
 };

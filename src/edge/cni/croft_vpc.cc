@@ -128,6 +128,14 @@ Result<core::WarmAddress> VpcCall::assign_alone(std::string& how) const {
   TRY(const auto store, world_.open_store(config_.store, store::OpenMode::create));
   warm::Request request = this->request();
   TRY(request.cooldown, cooldown(*store));
+  // No agent compares the records with the host meanwhile; they may be an older copy.
+  if (world_.used_by_host) {
+    if (auto used = world_.used_by_host(); used) {
+      request.in_use = *std::move(used);
+    } else {
+      warn("what the host uses is not known: " + used.error().message);
+    }
+  }
   for (int fetches = 0;; ++fetches) {
     TRY(auto answer, engine::assign_from_stock(context(*store), request));
     if (auto* assigned = std::get_if<warm::Assigned>(&answer)) {

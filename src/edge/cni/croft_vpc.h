@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -43,6 +44,9 @@ struct CroftVpcWorld {
   std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
   std::uint64_t process_began = 0;
   std::function<bool(std::uint32_t process, std::uint64_t began)> is_alive = nullptr;
+  /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
+  /// gives none of them. May be null.
+  std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;
 };
 
 /// The personality `croft-vpc`: a cloud's addresses for pods (docs/reference/warm-pool.md#cnivpc), as an IPAM plugin

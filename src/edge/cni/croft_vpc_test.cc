@@ -146,6 +146,19 @@ TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
   EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty()) << "the cloud is the agent's to ask";
 }
 
+TEST_F(CroftVpcTest, WhatTheHostUsesIsNotGivenThoughTheRecordsSayThatItIsFree) {
+  const net::Address used = net::Address::parse("10.9.0.10").value();
+  ASSERT_EQ(address_of(call("ADD", "c1")), "10.9.0.10/16");
+  ASSERT_EQ(call("DEL", "c1").exit_code, 0);
+  clock_.advance(std::chrono::seconds{30});
+  world_.used_by_host = [&]() -> Result<std::set<net::Address>> { return std::set<net::Address>{used}; };
+  EXPECT_EQ(address_of(call("ADD", "c2")), "10.9.0.11/16");
+  world_.used_by_host = []() -> Result<std::set<net::Address>> {
+    return fail(ErrorCode::unavailable, "netlink does not answer");
+  };
+  EXPECT_EQ(address_of(call("ADD", "c3")), "10.9.0.10/16") << "a pod starts all the same";
+}
+
 TEST_F(CroftVpcTest, NoneMeansThatNoAgentIsAsked) {
   EXPECT_EQ(call("ADD", "c1", R"(, "agent": "none")").exit_code, 0);
   EXPECT_EQ(call("DEL", "c1", R"(, "agent": "none")").exit_code, 0);

@@ -87,7 +87,8 @@ class StockMetrics::State final : public prometheus::Collectable {
                                         {"held", f.counts.held},
                                         {"probing", f.counts.probing},
                                         {"leaving", f.counts.leaving},
-                                        {"quarantined", f.counts.quarantined}}) {
+                                        {"quarantined", f.counts.quarantined},
+                                        {"doubted", f.counts.doubted}}) {
       add(addresses, {{"state", state}}, number);
     }
     all.push_back(std::move(addresses));
@@ -118,6 +119,7 @@ class StockMetrics::State final : public prometheus::Collectable {
                                        {"quarantined", f.keeper.quarantined},
                                        {"collected", f.keeper.collected},
                                        {"rebuilt", f.keeper.rebuilt},
+                                       {"refused", f.keeper.refused},
                                        {"lost", f.keeper.lost}}) {
       add(moves, {{"what", what}}, static_cast<double>(number));
     }

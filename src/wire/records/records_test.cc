@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -151,6 +152,7 @@ core::WarmAddress golden_warm_address() {
   warm.cooling = golden_cooling();
   warm.cooling->cooldown = 30s;
   warm.other_mac = net::Mac::parse("02:00:5e:10:00:ff").value();
+  warm.doubts = {core::WarmDoubt::not_in_cloud, core::WarmDoubt::used_by_pod};
   warm.peer = "node-b";
   warm.request = "0123456789abcdef0123456789abcdef";
   return warm;
@@ -228,15 +230,22 @@ std::vector<Golden> goldens() {
   };
 }
 
-std::string golden_path(Kind kind) {
-  return std::string(CROFT_TESTDATA) + "/records/" + std::string(core::name_of(kind)) + ".v1.json";
+std::string golden_path(Kind kind, std::uint32_t version) {
+  return fmt::format("{}/records/{}.v{}.json", CROFT_TESTDATA, core::name_of(kind), version);
 }
+std::string golden_path(Kind kind) { return golden_path(kind, core::traits_of(kind).version); }
 
-std::string read_golden(Kind kind) {
-  std::ifstream file(golden_path(kind));
+std::string read_golden(Kind kind, std::uint32_t version) {
+  std::ifstream file(golden_path(kind, version));
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (bytes.ends_with('\n')) bytes.pop_back();
   return bytes;
+}
+std::string read_golden(Kind kind) { return read_golden(kind, core::traits_of(kind).version); }
+
+ErrorCode code_of(const Key& key, const std::string& bytes) {
+  const auto decoded = decode_record(key, bytes);
+  return decoded ? ErrorCode{} : decoded.error().code;
 }
 
 // CROFT_UPDATE_GOLDEN=1 writes the files anew, for a new kind or version. A file of a past version never changes.
@@ -251,6 +260,25 @@ TEST(Records, GoldenFilesOfEveryKind) {
     EXPECT_EQ(*decoded, golden.value) << bytes;
     EXPECT_FALSE(nlohmann::json::parse(bytes, nullptr, false).is_discarded()) << bytes;
   }
+}
+
+TEST(Records, WhatVersion1OfAWarmAddressSaidIsReadAndWrittenInVersion2) {
+  core::WarmAddress before = golden_warm_address();
+  before.doubts.clear();
+  const Key key = core::warm_address_key(before.address);
+  const auto decoded = decode_record(key, read_golden(Kind::warm_address, 1));
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, core::Value(before));
+  EXPECT_EQ(encode_record(*decoded).substr(0, 7), "{\"v\":2,");
+}
+
+TEST(Records, DoubtsHaveOneSpelling) {
+  core::WarmAddress warm = golden_warm_address();
+  const Key key = core::warm_address_key(warm.address);
+  warm.doubts = {core::WarmDoubt::used_by_pod, core::WarmDoubt::not_in_cloud};
+  EXPECT_EQ(code_of(key, encode_record(warm)), ErrorCode::corrupt);
+  warm.doubts = {core::WarmDoubt::used_by_pod, core::WarmDoubt::used_by_pod};
+  EXPECT_EQ(code_of(key, encode_record(warm)), ErrorCode::corrupt);
 }
 
 TEST(Records, NumbersOfKindsAreStable) {
@@ -292,11 +320,6 @@ TEST(Records, NewerFormatIsNotDamage) {
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.error().code, ErrorCode::newer_version);
   EXPECT_NE(decoded.error().message.find("pool_set default"), std::string::npos);
-}
-
-ErrorCode code_of(const Key& key, const std::string& bytes) {
-  const auto decoded = decode_record(key, bytes);
-  return decoded ? ErrorCode{} : decoded.error().code;
 }
 
 TEST(Records, UnknownMissingAndMisplacedMembersAreDamage) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@ namespace croft::wire {
 namespace {
 
 using core::WarmAddress;
+using core::WarmDoubt;
 using core::WarmIntent;
 using core::WarmNode;
 using core::WarmState;
@@ -21,6 +23,11 @@ constexpr EnumTexts<WarmState, 8> kWarmStates = {{
     {WarmState::lending, "lending"},
     {WarmState::lent, "lent"},
     {WarmState::quarantined, "quarantined"},
+}};
+constexpr EnumTexts<WarmDoubt, 3> kWarmDoubts = {{
+    {WarmDoubt::not_in_cloud, "not_in_cloud"},
+    {WarmDoubt::used_by_host, "used_by_host"},
+    {WarmDoubt::used_by_pod, "used_by_pod"},
 }};
 constexpr EnumTexts<WarmIntent::What, 2> kWarmWhats = {{
     {WarmIntent::What::allocate, "allocate"},
@@ -67,6 +74,11 @@ bool fits_its_state(const WarmAddress& address) {
          (address.state == WarmState::held) == has_holder;
 }
 
+/// Each once, in order: one set has one spelling.
+bool is_ascending(const WarmAddress& address) {
+  return std::ranges::adjacent_find(address.doubts, std::greater_equal{}) == address.doubts.end();
+}
+
 // clang-format off: a member a line
 constexpr auto kWarmAddress = fields(
     field("address", &WarmAddress::address),
@@ -84,8 +96,10 @@ constexpr auto kWarmAddress = fields(
     field("pod", Within{&WarmAddress::pod, &core::PodIdentity::name}),
     field("podUID", Within{&WarmAddress::pod, &core::PodIdentity::uid}), field("netns", &WarmAddress::netns),
     unless_empty("extra", &WarmAddress::extra), maybe("cooling", &WarmAddress::cooling, CoolingObject{}),
-    maybe("otherMAC", &WarmAddress::other_mac, MacText{}), field("peer", &WarmAddress::peer),
-    field("request", &WarmAddress::request),
+    maybe("otherMAC", &WarmAddress::other_mac, MacText{}),
+    checked(unless_empty("doubts", &WarmAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}),
+            is_ascending, "its doubts are not in order"),
+    field("peer", &WarmAddress::peer), field("request", &WarmAddress::request),
     checked(field("why", &WarmAddress::why), fits_its_state, "its members do not fit its state"));
 
 constexpr auto kWarmIntent =
