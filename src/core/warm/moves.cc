@@ -106,7 +106,7 @@ std::optional<std::string> why_unfit(const Given& given, const Ground& ground) {
       return fmt::format("it is the broadcast address of the subnet {}", subnet.to_string());
     }
   }
-  if (ground.in_use.contains(address)) return "the host uses it, though it is said to be new";
+  if (ground.in_use.contains(address)) return "the host uses it, though nobody here is said to have it";
   return std::nullopt;
 }
 
