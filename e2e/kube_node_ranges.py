@@ -13,7 +13,7 @@ import time
 
 from kube_apiserver_lib import KubeApiserver, Refused
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
 
 
 class Controller:
@@ -46,7 +46,7 @@ def said(kube, name):
 
 def what_nodes_say(world, kube, store):
     """Ranges that cannot be taken down, and one that two nodes say: nobody else gets them, and they are told."""
-    croft = functools.partial(world.run, world.bin / "croft", "--store",
+    croft = functools.partial(run, world.bin / "croft", "--store",
                               f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", check=False)
     for node in kube.call("GET", "/api/v1/nodes")["items"]:
         kube.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
@@ -85,8 +85,8 @@ def what_nodes_say(world, kube, store):
     expect("node/twin-a says 10.244.4.0/24, and so does node/twin-b 10.244.4.128/25" in shown.stdout, shown.stdout)
     expect("node/wide says 10.244.0.0/22, which is not recorded; nobody else gets it" in shown.stdout, shown.stdout)
     checked = croft("check", "-o", "json")
-    found = [one for one in json.loads(checked.stdout) if one["kind"].startswith("node_range_")]
-    expect(checked.returncode == 3 and [one["kind"] for one in found] == ["node_range_twice"], checked.stdout)
+    found = [one for one in json.loads(checked.stdout) if one["finding"].startswith("node_range_")]
+    expect(checked.returncode == 3 and [one["finding"] for one in found] == ["node_range_twice"], checked.stdout)
     expect("twin-a" in found[0]["subject"] and "twin-b" in found[0]["subject"], found)
     say(f"{found[0]['subject']}: {found[0]['remedy']}")
 

@@ -58,16 +58,18 @@ std::vector<std::string> lines_of(std::string_view text, std::size_t step) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto status = decode_status(text)) CROFT_ASSERT(status->causes.size() <= ApiStatus::kCausesMax);
+  ApiObjectOf of_lease;
   if (const auto object = decode_object(text); is_good(object)) {
     CROFT_ASSERT(!object->meta.name.empty() && !object->meta.resource_version.empty());
+    of_lease = lease_of(object->meta.name_space, object->meta.name);
   }
   if (const auto page = decode_list(text, {"v1", "Pod"}); is_good(page)) {
     CROFT_ASSERT(!page->resource_version.empty() && page->items.size() <= kApiItemsMax);
     for (const auto& item : page->items) CROFT_ASSERT(item.value.kind() == wire::JsonKind::object);
   }
-  if (const auto lease = decode_lease(std::string(text)); is_good(lease)) {
+  if (const auto lease = decode_lease(std::string(text), of_lease); is_good(lease)) {
     const auto written = encode_changed_lease(*lease, lease->record);
-    CROFT_ASSERT(written && decode_lease(*written).value().record == lease->record);
+    CROFT_ASSERT(written && decode_lease(*written, of_lease).value().record == lease->record);
   }
   if (size == 0) return 0;
   const auto whole = lines_of(text, text.size());

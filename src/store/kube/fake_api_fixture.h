@@ -258,6 +258,16 @@ class FakeCluster {
     Json before = objects_.contains(path) ? objects_[path] : Json();
     object["metadata"]["resourceVersion"] = std::to_string(++revision_);
     const std::string collection = path.substr(0, path.rfind('/'));
+    // As an API server does, whatever was left out.
+    if (const std::string kind = kind_of(collection); kind != "Unknown") {
+      if (!object.contains("kind")) object["kind"] = kind;
+      if (!object.contains("apiVersion")) object["apiVersion"] = version_of(collection);
+    }
+    constexpr std::string_view kIn = "/namespaces/";
+    if (const std::size_t at = collection.find(kIn); at != std::string::npos) {
+      const std::size_t begin = at + kIn.size();
+      object["metadata"]["namespace"] = collection.substr(begin, collection.find('/', begin) - begin);
+    }
     events_.push_back({revision_, type, collection, object, std::move(before)});
     if (type == "DELETED") {
       objects_.erase(path);
@@ -336,6 +346,7 @@ class FakeCluster {
         {"services", "Service"},
         {"ipaddresses", "IPAddress"},
         {"servicecidrs", "ServiceCIDR"},
+        {"leases", "Lease"},
         {"ipamds", "Ipamd"},
         {"vpcipclaims", "VpcIpClaim"},
     };

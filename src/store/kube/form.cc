@@ -1,6 +1,7 @@
 #include "store/kube/form.h"
 
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,12 @@ wire::kube::ApiListOf Form::list_of(Kind kind) const {
   return {
       resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
       std::string(object_kind_of(kind)), is_namespaced(kind)};
+}
+
+Result<wire::kube::ApiObjectOf> Form::object_of(const Key& key) const {
+  TRY(std::string name, object_name(key));
+  wire::kube::ApiListOf of = list_of(key.kind);
+  return wire::kube::ApiObjectOf{std::move(of.api_version), std::move(of.kind), object_namespace(key), std::move(name)};
 }
 
 Result<Revision> revision_of(const std::string& resource_version) {

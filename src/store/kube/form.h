@@ -54,6 +54,8 @@ class Form {
   [[nodiscard]] virtual bool is_namespaced(Kind /*kind*/) const { return false; }
   /// What lists of a kind it has say of themselves.
   [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
+  /// What the object of a key says of itself. Error: as of object_name().
+  [[nodiscard]] Result<wire::kube::ApiObjectOf> object_of(const Key& key) const;
   /// Whether an API that does not know the kind has none of it, which is an error of the cluster otherwise.
   [[nodiscard]] virtual bool may_be_unknown(Kind /*kind*/) const { return false; }
   /// What together find every record whose name begins so, and maybe others; asked in this order. At least one; an

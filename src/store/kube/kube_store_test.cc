@@ -168,6 +168,64 @@ TEST(KubeStore, WhatWasReadBeforeAnApiWasPutBackIsNotWrittenByWhoRemembersNothin
   }
 }
 
+/// A cache or proxy that mixes answers up: what comes is sound, and something else.
+TEST(KubeStoreAnswers, AnObjectThatWasNotAskedForIsNotBelieved) {
+  class Mixed final : public kube::Api {
+   public:
+    explicit Mixed(std::unique_ptr<kube::Api> api) : api_(std::move(api)) {}
+    [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+      kube::Answer answer = api_->call(request, deadline);
+      const std::size_t at = answer.body.find(from);
+      if (!from.empty() && answer.outcome == kube::Answer::Outcome::done && at != std::string::npos) {
+        answer.body.replace(at, from.size(), to);
+      }
+      return answer;
+    }
+    [[nodiscard]] kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+      return api_->watch(path, deadline);
+    }
+    std::string from, to;
+
+   private:
+    const std::unique_ptr<kube::Api> api_;
+  };
+  KubeBackend<ApiGroup::crd_v1> backend;
+  const os::SystemClock clock;
+  const Deadline soon = Deadline::after(clock.now(), std::chrono::seconds(30));
+  Mixed* mixed = nullptr;
+  const auto store = backend.open([&](std::unique_ptr<kube::Api> api) {
+    auto made = std::make_unique<Mixed>(std::move(api));
+    mixed = made.get();
+    return made;
+  });
+  const Key key = core::handle_key("net.a");
+  const core::Handle handle{"net.a", {{"10.0.0.0/26", 1}}, false, {}};
+  const Write write{key, handle, Condition::if_absent()};
+  const auto made = store->commit({&write, 1}, WriteToken{{1}}, soon);
+  ASSERT_TRUE(made) << made.error().message;
+  Revision now = *made;
+  const std::pair<std::string, std::string> rows[] = {
+      {R"("kind":"IPAMHandle")", R"("kind":"IPPool")"},
+      {R"("apiVersion":"crd.projectcalico.org/v1")", R"("apiVersion":"v1")"},
+      {R"("name":"net.a")", R"("name":"net.b")"},
+  };
+  for (const auto& [from, to] : rows) {
+    mixed->from = from;
+    mixed->to = to;
+    const auto got = store->get(key, soon);
+    ASSERT_FALSE(got) << to;
+    EXPECT_EQ(got.error().code, ErrorCode::corrupt) << to;
+    EXPECT_NE(got.error().message.find("asked for was \"IPAMHandle\""), std::string::npos) << got.error().message;
+    // The answer to another's write says nothing of this one.
+    const Write changed{key, core::Handle{"net.a", {{"10.0.0.0/26", 2}}, false, {}}, Condition::if_revision(now)};
+    const auto committed = store->commit({&changed, 1}, WriteToken{{2}}, soon);
+    ASSERT_FALSE(committed) << to;
+    EXPECT_EQ(committed.error().code, ErrorCode::unknown_outcome) << to;
+    mixed->from.clear();
+    now = store->get(key, soon).value()->revision;
+  }
+}
+
 /// A client behind a proxy that sends what it is sent twice.
 class Repeated : public testing::Test {
  protected:
@@ -554,7 +612,8 @@ class OddWatches final : public kube::Api {
 };
 
 std::string bookmark_of(std::string_view resource_version) {
-  return R"({"type":"BOOKMARK","object":{"kind":"CroftPoolSet","apiVersion":"ipam.croft.dev/v1","metadata":{"resourceVersion":")" +
+  return R"({"type":"BOOKMARK","object":{"kind":"CroftPoolSet","apiVersion":"ipam.croft.dev/v1alpha1",)"
+         R"("metadata":{"resourceVersion":")" +
          std::string(resource_version) + R"("}}})";
 }
 
@@ -563,7 +622,12 @@ TEST(KubeStore, AWatchThatTellsNonsenseEndsAndSaysSo) {
   os::SystemClock clock;
   KubeBackend<ApiGroup::crd_v1> backend;
   const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
-  for (const std::string& line : {bookmark_of("abc"), std::string("{\"type\":\"ADDED\"")}) {
+  // Sound ones of another kind, and of another object of the kind.
+  const std::string of_a_pod = R"({"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",)"
+                               R"("namespace":"b","resourceVersion":"9"}}})";
+  const std::string of_another = R"({"type":"DELETED","object":{"kind":"CroftPoolSet","apiVersion":)"
+                                 R"("ipam.croft.dev/v1alpha1","metadata":{"name":"other","resourceVersion":"9"}}})";
+  for (const std::string& line : {bookmark_of("abc"), std::string("{\"type\":\"ADDED\""), of_a_pod, of_another}) {
     std::atomic<int> opened = 0;
     const auto ours =
         backend.open([&](auto api) { return std::make_unique<OddWatches>(std::move(api), line, false, opened); });

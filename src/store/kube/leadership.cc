@@ -93,12 +93,16 @@ Deadline Leadership::deadline_of_request() const {
   return deadline;
 }
 
+wire::kube::ApiObjectOf Leadership::lease_of() const {
+  return wire::kube::lease_of(options_.name_space, options_.name);
+}
+
 Result<std::optional<Lease>> Leadership::read(Deadline deadline) {
   Answer answer = api_.call(request_of(Method::get, path_), deadline);
   read_version_.clear();
   if (is_absent(answer)) return std::optional<Lease>();
   if (answer.outcome != Outcome::done) return fail(std::move(answer.error));
-  TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body)));
+  TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body), lease_of()));
   sight_.see(lease.record, clock_.now());
   read_version_ = lease.meta.resource_version;
   return std::optional(std::move(lease));
@@ -115,7 +119,7 @@ Result<Lease> Leadership::write(const Lease* before, const LeaseRecord& record, 
   }
   Answer answer = api_.call(request, deadline);
   if (answer.outcome == Outcome::done) {
-    TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body)));
+    TRY(Lease lease, wire::kube::decode_lease(std::move(answer.body), lease_of()));
     sight_.see(lease.record, clock_.now());
     return lease;
   }
@@ -213,6 +217,11 @@ Leadership::Heard Leadership::listen(Deadline deadline) {
     const auto event = watch_->next(deadline);
     if (event && !*event) return Heard::nothing;
     if (!event || (*event)->type == Type::error) {
+      watch_.reset();
+      return Heard::no_watch;
+    }
+    // One that tells of something else may have left out what was asked for.
+    if (!wire::kube::check_event(**event, {lease_of().api_version, lease_of().kind, true}, options_.name)) {
       watch_.reset();
       return Heard::no_watch;
     }

@@ -77,6 +77,7 @@ class Leadership {
  private:
   Leadership(Api& api, LeadershipOptions options, std::string collection, std::string path, const Clock& clock);
 
+  [[nodiscard]] wire::kube::ApiObjectOf lease_of() const;
   /// The Lease as it is; nothing where there is none.
   [[nodiscard]] Result<std::optional<wire::kube::Lease>> read(Deadline deadline);
   /// Writes a record in the place of `before`, or makes the Lease. Error: conflict when another was first;

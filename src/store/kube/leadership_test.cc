@@ -377,8 +377,9 @@ class Flood final : public WatchStream {
     clock_.advance(1ms);
     EXPECT_LT(++told_, 10'000) << "it is still listened to";
     if (told_ >= 10'000) return fail(ErrorCode::unavailable, "enough");
-    return std::optional(
-        wire::kube::decode_event(R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}})").value());
+    return std::optional(wire::kube::decode_event(R"({"type":"BOOKMARK","object":{"kind":"Lease","apiVersion":)"
+                                                  R"("coordination.k8s.io/v1","metadata":{"resourceVersion":"7"}}})")
+                             .value());
   }
 
  private:
@@ -439,7 +440,9 @@ TEST_F(LeadershipTest, AReleaseThatIsToldAgainAndAgainIsFollowedOnceInARetryPeri
        public:
         [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
           TRY(auto event, wire::kube::decode_event(
-                              R"({"type":"DELETED","object":{"metadata":{"name":"l","resourceVersion":"9"}}})"));
+                              R"({"type":"DELETED","object":{"kind":"Lease","apiVersion":"coordination.k8s.io/v1",)"
+                              R"("metadata":{"name":"croftd-controller","namespace":"croft-system",)"
+                              R"("resourceVersion":"9"}}})"));
           return std::optional(std::move(event));
         }
       };

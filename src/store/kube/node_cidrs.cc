@@ -131,7 +131,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
     answer = api.call(look, deadline);
   }
   if (answer.outcome != Outcome::done) return fail(std::move(why));
-  TRY(const auto object, wire::kube::decode_object(answer.body));
+  TRY(const auto object, wire::kube::decode_object(answer.body, {"v1", "Node", {}, node}));
   TRY(const SaidByNode said, said_by(object.value, object.meta));
   if (!said.damage && said.cidrs == cidrs) return {};
   if (said.cidrs.empty() && !said.damage) return fail(std::move(why));

@@ -69,7 +69,7 @@ Result<bool> clear_network_unavailable(Api& api, const std::string& node, WallTi
   TRY(look.path, wire::kube::object_path({"", "v1", "nodes"}, {}, node));
   const Answer is = api.call(look, deadline);
   if (is.outcome != Outcome::done) return fail(error_of(is, node));
-  TRY(const auto object, wire::kube::decode_object(is.body));
+  TRY(const auto object, wire::kube::decode_object(is.body, {"v1", "Node", {}, node}));
   if (!says_unavailable(object.value)) return false;
   Request patch;
   patch.method = Request::Method::patch;

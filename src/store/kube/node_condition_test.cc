@@ -16,13 +16,15 @@ class OneNode final : public Api {
     Answer answer;
     answer.outcome = request.is_read() ? Answer::Outcome::done : on_patch;
     if (!request.is_read()) patches.push_back(request.path + " " + request.body);
-    answer.body = R"({"metadata":{"name":"oak","uid":"u","resourceVersion":"3"},"status":)" + status_ + "}";
+    answer.body = R"({"kind":"Node","apiVersion":"v1","metadata":{"name":")" + name +
+                  R"(","uid":"u","resourceVersion":"3"},"status":)" + status_ + "}";
     if (answer.outcome != Answer::Outcome::done) answer.error = {ErrorCode::permission_denied, "no", {}};
     return answer;
   }
   [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
   std::vector<std::string> patches;
   Answer::Outcome on_patch = Answer::Outcome::done;
+  std::string name = "oak";
 
  private:
   std::string status_;
@@ -49,6 +51,15 @@ TEST(NodeCondition, IsLeftWhereItIsNot) {
     EXPECT_EQ(clear(api), false) << status;
     EXPECT_TRUE(api.patches.empty()) << status;
   }
+}
+
+TEST(NodeCondition, OfAnotherNodeSaysNothingOfThisOne) {
+  OneNode api(R"({"conditions":[{"type":"NetworkUnavailable","status":"True"}]})");
+  api.name = "elm";
+  const auto done = clear(api);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr("\"oak\""), HasSubstr("\"elm\"")));
+  EXPECT_TRUE(api.patches.empty());
 }
 
 TEST(NodeCondition, ARefusalSaysWhatToAllow) {

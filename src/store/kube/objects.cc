@@ -237,7 +237,9 @@ Result<Revision> Objects::prove(Deadline deadline) {
   bool was_put_back = position < before;
   // One that is gone says nothing.
   if (witness && answers[1].outcome == Outcome::done) {
-    TRY(const auto object, wire::kube::decode_object(answers[1].body));
+    TRY(const Form* of_witness, form_of(witness->key.kind));
+    TRY(const wire::kube::ApiObjectOf of, of_witness->object_of(witness->key));
+    TRY(const auto object, wire::kube::decode_object(answers[1].body, of));
     TRY(const Revision revision, revision_of(object.meta.resource_version));
     was_put_back = was_put_back || revision < witness->revision ||
                    (revision == witness->revision && token_in(object.value) != witness->token);
@@ -275,7 +277,8 @@ Result<std::optional<Objects::Found>> Objects::found_in(const Form& form, const 
   if (is_absent(answer)) return std::optional<Found>();
   if (is_unknown(answer) && form.may_be_unknown(key.kind)) return std::optional<Found>();
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
-  TRY(auto object, wire::kube::decode_object(answer.body));
+  TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
+  TRY(auto object, wire::kube::decode_object(answer.body, of));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
   remember(key, object, answer);
   return std::optional(Found{std::move(stored), std::move(object)});
@@ -576,6 +579,12 @@ Result<Revision> Objects::written(const Form& form, const Key& key, const Value*
   const auto object = wire::kube::decode_object(answer.body);
   // It is written; only what the answer says of it is not understood.
   if (!object) return fail(Error(object.error()).in("written, but"));
+  TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
+  if (const auto is_it = wire::kube::check_object(*object, of); !is_it) {
+    // The answer to something else says nothing of what was sent.
+    return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
+                                                        core::name_of(key.kind), key.name, is_it.error().message));
+  }
   remember(key, *object, answer);
   if (value != nullptr && must_be_kept(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.

@@ -15,11 +15,12 @@ namespace {
 
 using Outcome = Answer::Outcome;
 
-[[nodiscard]] Result<core::PodWishes> wishes_of(Annotated kind, const Answer& answer, const std::string& name) {
+[[nodiscard]] Result<core::PodWishes> wishes_of(Annotated kind, const Answer& answer, const std::string& name,
+                                                const wire::kube::ApiObjectOf& of) {
   const bool is_absent = answer.outcome == Outcome::refused && answer.status.code == 404 && !answer.status.name.empty();
   if (is_absent) return core::PodWishes{};
   if (answer.outcome == Outcome::done) {
-    TRY(const auto object, wire::kube::decode_object(answer.body));
+    TRY(const auto object, wire::kube::decode_object(answer.body, of));
     return wishes_in(kind, object.value, name);
   }
   Error error = Error(answer.error).in("annotations of " + name);
@@ -50,8 +51,10 @@ Result<core::AnnotatedWishes> ask_for_wishes(Api& api, const core::PodIdentity& 
   TRY(requests[1].path, wire::kube::object_path({"", "v1", "namespaces"}, {}, pod.namespace_name));
   const auto answers = api.call_all(requests, deadline);
   core::AnnotatedWishes wishes;
-  TRY(wishes.pod, wishes_of(Annotated::pod, answers[0], net::echo(fmt::format("{}/{}", pod.namespace_name, pod.name))));
-  TRY(wishes.name_space, wishes_of(Annotated::name_space, answers[1], net::echo(pod.namespace_name)));
+  TRY(wishes.pod, wishes_of(Annotated::pod, answers[0], net::echo(fmt::format("{}/{}", pod.namespace_name, pod.name)),
+                            {"v1", "Pod", pod.namespace_name, pod.name}));
+  TRY(wishes.name_space, wishes_of(Annotated::name_space, answers[1], net::echo(pod.namespace_name),
+                                   {"v1", "Namespace", {}, pod.namespace_name}));
   return wishes;
 }
 

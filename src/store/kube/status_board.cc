@@ -145,7 +145,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
     if (answer.outcome != Outcome::done) return fail(with_remedy(answer.error, what));
     ++shown.made;
     ++writes;
-    TRY(const auto made, wire::kube::decode_object(answer.body));
+    TRY(const auto made, wire::kube::decode_object(answer.body, {of.api_version, of.kind, {}, name}));
     const std::string status = wire::kube::encode_status(*one.pool, wire::kube::read_status(made.value), now);
     TRY(const bool done, change(status_patch(path, made.meta, status), what));
     shown.written += done ? 1 : 0;
@@ -164,7 +164,11 @@ Result<bool> StatusBoard::show(const core::NodeRangeStatus& ranges) {
     return false;
   }
   if (answer.outcome != Outcome::done) return fail(with_remedy(answer.error, kWhat));
-  TRY(const auto object, wire::kube::decode_object(answer.body));
+  TRY(const auto object,
+      wire::kube::decode_object(answer.body, {fmt::format("{}/{}", resource.group, resource.version),
+                                              std::string(wire::kube::own_kind_of(core::Kind::node_range_set)->kind),
+                                              {},
+                                              std::string(kOnlyNodeRangeSet)}));
   const auto before = wire::kube::read_status(object.value);
   const std::string status = wire::kube::encode_status(ranges, before, clock_.now().wall);
   if (status == before.status) return false;

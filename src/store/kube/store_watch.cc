@@ -204,6 +204,12 @@ class Feed {
 
   /// Error: corrupt, when it makes no sense.
   [[nodiscard]] Result<void> take(const ApiEvent& event) {
+    TRY(const Form* form, objects_.form_of(look_.kind));
+    std::string name;
+    if (look_.record) {
+      TRY(name, form->object_name(*look_.record));
+    }
+    TRY_VOID(wire::kube::check_event(event, form->list_of(look_.kind), name));
     TRY(const Revision revision, revision_of(event.object->meta.resource_version));
     if (event.type != ApiEvent::Type::bookmark) tell(event, revision);
     seen_ = std::max(seen_, revision);

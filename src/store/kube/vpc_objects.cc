@@ -131,7 +131,7 @@ Result<std::vector<VpcObjects::NamedIpamd>> VpcObjects::ipamds(Deadline deadline
 Result<std::optional<wire::kube::Ipamd>> VpcObjects::ipamd(const std::string& name, Deadline deadline) {
   TRY(auto body, read_one(api_, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, name}, deadline));
   if (!body) return std::optional<wire::kube::Ipamd>();
-  TRY(wire::kube::Ipamd one, wire::kube::decode_ipamd(*std::move(body)));
+  TRY(wire::kube::Ipamd one, wire::kube::decode_ipamd(*std::move(body), name));
   return std::optional(std::move(one));
 }
 
@@ -139,7 +139,7 @@ Result<wire::kube::Ipamd> VpcObjects::create(const std::string& name, const wire
                                              Deadline deadline) {
   TRY(std::string body, write_one(api_, Request::Method::post, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, name},
                                   wire::kube::encode_new(name, record), deadline));
-  return wire::kube::decode_ipamd(std::move(body));
+  return wire::kube::decode_ipamd(std::move(body), name);
 }
 
 Result<wire::kube::Ipamd> VpcObjects::update(const wire::kube::Ipamd& before, const wire::kube::IpamdRecord& record,
@@ -148,7 +148,7 @@ Result<wire::kube::Ipamd> VpcObjects::update(const wire::kube::Ipamd& before, co
   TRY(std::string body,
       write_one(api_, Request::Method::put, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, before.meta.name},
                 std::move(changed), deadline));
-  return wire::kube::decode_ipamd(std::move(body));
+  return wire::kube::decode_ipamd(std::move(body), before.meta.name);
 }
 
 Result<void> VpcObjects::remove_ipamd(const wire::kube::ApiMeta& seen, Deadline deadline) {
@@ -190,7 +190,7 @@ Result<std::optional<wire::kube::VpcIpClaim>> VpcObjects::claim(const std::strin
                                                                 Deadline deadline) {
   TRY(auto body, read_one(api_, {wire::kube::kVpcIpClaims, name_space, pod}, deadline));
   if (!body) return std::optional<wire::kube::VpcIpClaim>();
-  TRY(wire::kube::VpcIpClaim one, wire::kube::decode_vpc_ip_claim(*std::move(body)));
+  TRY(wire::kube::VpcIpClaim one, wire::kube::decode_vpc_ip_claim(*std::move(body), name_space, pod));
   return std::optional(std::move(one));
 }
 
@@ -198,7 +198,7 @@ Result<wire::kube::VpcIpClaim> VpcObjects::create(const std::string& name_space,
                                                   const wire::kube::VpcIpClaimRecord& record, Deadline deadline) {
   TRY(std::string body, write_one(api_, Request::Method::post, {wire::kube::kVpcIpClaims, name_space, pod},
                                   wire::kube::encode_new(name_space, pod, record), deadline));
-  return wire::kube::decode_vpc_ip_claim(std::move(body));
+  return wire::kube::decode_vpc_ip_claim(std::move(body), name_space, pod);
 }
 
 Result<wire::kube::VpcIpClaim> VpcObjects::update(const wire::kube::VpcIpClaim& before,
@@ -207,7 +207,7 @@ Result<wire::kube::VpcIpClaim> VpcObjects::update(const wire::kube::VpcIpClaim& 
   TRY(std::string body,
       write_one(api_, Request::Method::put, {wire::kube::kVpcIpClaims, before.meta.name_space, before.meta.name},
                 std::move(changed), deadline));
-  return wire::kube::decode_vpc_ip_claim(std::move(body));
+  return wire::kube::decode_vpc_ip_claim(std::move(body), before.meta.name_space, before.meta.name);
 }
 
 Result<std::optional<VpcObjects::NotedPod>> VpcObjects::pod(const std::string& name_space, const std::string& pod,

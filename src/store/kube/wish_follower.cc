@@ -124,6 +124,11 @@ class WishFollower::Feed {
     return {meta.uid, wishes_in(kind_, object, net::echo(name_of(meta)))};
   }
 
+  [[nodiscard]] wire::kube::ApiListOf list_of() const {
+    const bool is_of_pods = kind_ == Annotated::pod;
+    return {"v1", is_of_pods ? "Pod" : "Namespace", is_of_pods};
+  }
+
   /// Everything anew; false when it could not be.
   [[nodiscard]] bool read_all() {
     position_.clear();
@@ -132,8 +137,7 @@ class WishFollower::Feed {
     query.select = select_;
     query.limit = kPageObjects;
     ListWalk walk(query, clock_);
-    const bool is_of_pods = kind_ == Annotated::pod;
-    const wire::kube::ApiListOf of{"v1", is_of_pods ? "Pod" : "Namespace", is_of_pods};
+    wire::kube::ApiListOf of = list_of();
     bool is_whole = false;
     while (!is_whole && !is_stopping()) {
       Request request;
@@ -141,6 +145,7 @@ class WishFollower::Feed {
       const Answer answer = api_.call(request, in(kCallTime));
       if (walk.asks_for_less(answer)) continue;
       if (answer.outcome != Outcome::done) return note_refusal(answer);
+      of.limit = query.limit;
       const auto page = wire::kube::decode_list(answer.body, of);
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page || !walk.go_on(page->continue_token) || all.size() > kKnownMax) return false;
@@ -171,6 +176,12 @@ class WishFollower::Feed {
       if (!event) return event.error().code == ErrorCode::unavailable;
       if (!*event) continue;
       if ((*event)->type == ApiEvent::Type::error) return false;
+      if (const auto is_it = wire::kube::check_event(**event, list_of()); !is_it) {
+        // Whoever tells of something else may have left out what was asked for.
+        const std::lock_guard lock(mutex_);
+        refusal_ = is_it.error().message;
+        return false;
+      }
       take(**event);
     }
     return true;

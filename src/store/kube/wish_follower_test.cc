@@ -30,17 +30,18 @@ struct Cluster {
 
   void put_pod(const std::string& name, const std::string& uid, const std::string& annotations, bool is_event = false) {
     const std::lock_guard lock(mutex);
-    const std::string object =
-        fmt::format(R"({{"metadata":{{"name":"{}","namespace":"shop","uid":"{}","resourceVersion":"{}",)"
-                    R"("annotations":{{{}}}}}}})",
-                    name, uid, 10 + objects.size() + events.size(), annotations);
+    const std::string object = fmt::format(
+        R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"shop","uid":"{}","resourceVersion":"{}",)"
+        R"("annotations":{{{}}}}}}})",
+        name, uid, 10 + objects.size() + events.size(), annotations);
     objects["/api/v1/namespaces/shop/pods/" + name] = object;
     if (is_event) events.push_back(R"({"type":"MODIFIED","object":)" + object + "}");
   }
   void put_namespace(const std::string& annotations) {
     const std::lock_guard lock(mutex);
     objects["/api/v1/namespaces/shop"] =
-        R"({"metadata":{"name":"shop","uid":"n","resourceVersion":"3","annotations":{)" + annotations + "}}}";
+        R"({"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop","uid":"n","resourceVersion":"3","annotations":{)" +
+        annotations + "}}}";
   }
   std::size_t count(const std::string& part) {
     const std::lock_guard lock(mutex);
@@ -200,8 +201,10 @@ TEST_F(WishFollowerTest, WhoIsNotKnownForSureHasToBeAskedFor) {
 
 /// Whatever they tell: a change, that everything has to be read anew, or nonsense.
 TEST_F(WishFollowerTest, WatchesThatEndAtOnceAreOpenedMoreAndMoreSeldom) {
-  for (const char* line : {R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}})",
-                           R"({"type":"ERROR","object":{"kind":"Status","code":410}})", "nonsense"}) {
+  for (const char* line :
+       {R"({"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}})",
+        R"({"type":"BOOKMARK","object":{"kind":"Node","apiVersion":"v1","metadata":{"resourceVersion":"9"}}})",
+        R"({"type":"ERROR","object":{"kind":"Status","code":410}})", "nonsense"}) {
     SCOPED_TRACE(line);
     Cluster cluster;
     cluster.put_pod("web-0", "u-1", "");
@@ -216,6 +219,19 @@ TEST_F(WishFollowerTest, WatchesThatEndAtOnceAreOpenedMoreAndMoreSeldom) {
     EXPECT_LE(cluster.lists, 12);
     EXPECT_GE(cluster.watches, 2);
   }
+}
+
+/// As a cache or proxy does that mixes answers up.
+TEST_F(WishFollowerTest, AWatchThatTellsOfSomethingElseIsBegunAnewAndSaysSo) {
+  cluster_.put_pod("web-0", "u-1", "");
+  cluster_.put_namespace("");
+  cluster_.watches_tell = R"({"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"oak",)"
+                          R"("resourceVersion":"12"}}})";
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
+  static_cast<void>(follower.remembered(pod_));
+  wait_until([&] { return follower.refusal().find("it tells of \"Node\"") != std::string::npos; });
+  const std::size_t lists = cluster_.count("/api/v1/pods?");
+  wait_until([&] { return cluster_.count("/api/v1/pods?") > lists; });
 }
 
 }  // namespace

@@ -257,6 +257,48 @@ Result<ApiObject> decode_object(std::string_view json) {
   return ApiObject{std::move(document), root, std::move(meta.meta)};
 }
 
+namespace {
+
+/// "Pod v1 shop/web-0"
+std::string told(const ApiObjectOf& of) {
+  return fmt::format("{} of {}, {}", net::echo(of.kind), net::echo(of.api_version),
+                     net::echo(of.name_space.empty() ? of.name : of.name_space + "/" + of.name));
+}
+
+[[nodiscard]] ApiObjectOf identity_of(const ApiObject& object) {
+  KindAndVersion type;
+  // What can't be read is left empty, and then differs.
+  static_cast<void>(read_object<KindAndVersion>({object.value, nullptr, {}, {}}, kTypeMembers, type, kLenient));
+  return {std::move(type.api_version), std::move(type.kind), object.meta.name_space, object.meta.name};
+}
+
+}  // namespace
+
+Result<void> check_object(const ApiObject& object, const ApiObjectOf& of) {
+  const ApiObjectOf is = identity_of(object);
+  const bool is_it =
+      is.api_version == of.api_version && is.kind == of.kind && is.name_space == of.name_space && is.name == of.name;
+  if (is_it) return {};
+  return fail(damaged("an object", fmt::format("asked for was {}, and it is {}", told(of), told(is))));
+}
+
+Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of) {
+  TRY(ApiObject object, decode_object(json));
+  TRY_VOID(check_object(object, of));
+  return object;
+}
+
+Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name) {
+  if (!event.object) return {};
+  const ApiObjectOf is = identity_of(*event.object);
+  const bool is_bookmark = event.type == ApiEvent::Type::bookmark;  // it has neither name nor namespace
+  const bool is_it = is.api_version == of.api_version && is.kind == of.kind &&
+                     (is_bookmark || ((name.empty() || is.name == name) && is.name_space.empty() != of.is_namespaced));
+  if (is_it) return {};
+  return fail(damaged("an event", fmt::format("watched is {} of {}{}, and it tells of {}", of.kind, of.api_version,
+                                              name.empty() ? "" : ", " + net::echo(name), told(is))));
+}
+
 Result<void> check_list(std::string_view kind, std::string_view api_version,
                         const std::optional<std::int64_t>& remaining, std::string_view continue_token,
                         const ApiListOf& of) {

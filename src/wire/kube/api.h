@@ -80,6 +80,18 @@ struct ApiObject {
 /// The answer to a GET, POST or PUT of one object. Error also: an object without a name or a resourceVersion.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json);
 
+/// What one object was asked for as. A cache or proxy that mixes answers up gives another one.
+struct ApiObjectOf {
+  std::string api_version;  ///< "v1", "crd.projectcalico.org/v1"
+  std::string kind;
+  std::string name_space;  ///< empty: in none
+  std::string name;
+};
+/// Whether it is that one. Error: corrupt, naming what was asked for and what came.
+[[nodiscard]] Result<void> check_object(const ApiObject& object, const ApiObjectOf& of);
+/// The answer to a GET, POST or PUT of that object. Error also: it is another one.
+[[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
+
 /// A part of a list. Movable: `value`s stay good.
 struct ApiListPage {
   /// What the whole list is of: a watch goes on from here. All pages of one list have the same, unless the server says
@@ -137,6 +149,9 @@ struct ApiEvent {
 
 /// One line of a watch. Error also: an unknown type.
 [[nodiscard]] Result<ApiEvent> decode_event(std::string_view line);
+/// Whether it tells of such an object, and in a namespace if those are; `name`: of this one only, unless it is empty.
+/// Of an event of the type `error`, nothing. Error: corrupt, naming what was asked for and what came.
+[[nodiscard]] Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name = {});
 
 /// Cuts the body of a watch into its lines, however it comes.
 class WatchLines {

@@ -299,5 +299,50 @@ TEST(KubeRequests, DeleteOptions) {
             R"({"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}})");
 }
 
+// ---------------------------------------------------------------- another than was asked for
+
+constexpr const char* kPod = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"shop",)"
+                             R"("resourceVersion":"7"}})";
+
+TEST(KubeApi, AnObjectThatWasNotAskedForIsNone) {
+  const auto refusal_as = [](const ApiObjectOf& of) { return refusal(decode_object(kPod, of)); };
+  EXPECT_EQ(refusal_as({"v1", "Pod", "shop", "web-0"}), "accepted");
+  EXPECT_EQ(
+      refusal_as({"v1", "Pod", "shop", "web-1"}),
+      "an object of the API server: asked for was \"Pod\" of \"v1\", \"shop/web-1\", and it is \"Pod\" of \"v1\", "
+      "\"shop/web-0\"");
+  for (const ApiObjectOf& of :
+       {ApiObjectOf{"v1", "Pod", "other", "web-0"}, ApiObjectOf{"v1", "Pod", "", "web-0"},
+        ApiObjectOf{"v2", "Pod", "shop", "web-0"}, ApiObjectOf{"v1", "Service", "shop", "web-0"}}) {
+    EXPECT_NE(refusal_as(of), "accepted") << of.kind << of.api_version << of.name_space;
+  }
+  EXPECT_NE(refusal(decode_object(R"({"metadata":{"name":"web-0","namespace":"shop","resourceVersion":"7"}})",
+                                  ApiObjectOf{"v1", "Pod", "shop", "web-0"})),
+            "accepted")
+      << "one that does not say what it is";
+}
+
+TEST(KubeApi, AnEventOfSomethingElseIsNone) {
+  const auto refusal_of = [](const std::string& type, const std::string& object, const ApiListOf& of,
+                             std::string_view name = {}) {
+    const auto event = decode_event(R"({"type":")" + type + R"(","object":)" + object + "}");
+    EXPECT_TRUE(event) << event.error().message;
+    return refusal(check_event(*event, of, name));
+  };
+  const ApiListOf pods{"v1", "Pod", true};
+  EXPECT_EQ(refusal_of("ADDED", kPod, pods), "accepted");
+  EXPECT_EQ(refusal_of("DELETED", kPod, pods, "web-0"), "accepted");
+  EXPECT_EQ(refusal_of("ADDED", kPod, pods, "web-1"),
+            "an event of the API server: watched is Pod of v1, \"web-1\", and it tells of \"Pod\" of \"v1\", "
+            "\"shop/web-0\"");
+  EXPECT_NE(refusal_of("ADDED", kPod, {"v1", "Service", true}), "accepted");
+  EXPECT_NE(refusal_of("ADDED", kPod, {"v2", "Pod", true}), "accepted");
+  EXPECT_NE(refusal_of("ADDED", kPod, {"v1", "Pod", false}), "accepted") << "in a namespace";
+  const std::string bookmark = R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}})";
+  EXPECT_EQ(refusal_of("BOOKMARK", bookmark, pods, "web-0"), "accepted");
+  EXPECT_NE(refusal_of("BOOKMARK", bookmark, {"v1", "Node"}), "accepted") << "it would pass over changes";
+  EXPECT_EQ(refusal_of("ERROR", R"({"kind":"Status","apiVersion":"v1","code":410})", pods), "accepted");
+}
+
 }  // namespace
 }  // namespace croft::wire::kube

@@ -79,8 +79,12 @@ Result<LeaseRecord> decode_lease_record(JsonRef lease) {
   return record;
 }
 
-Result<Lease> decode_lease(std::string json) {
-  TRY(ApiObject object, decode_object(json));
+ApiObjectOf lease_of(const std::string& name_space, const std::string& name) {
+  return {fmt::format("{}/{}", kLeases.group, kLeases.version), "Lease", name_space, name};
+}
+
+Result<Lease> decode_lease(std::string json, const ApiObjectOf& of) {
+  TRY(ApiObject object, decode_object(json, of));
   Lease lease;
   TRY(lease.record, decode_lease_record(object.value));
   lease.meta = std::move(object.meta);

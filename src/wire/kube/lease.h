@@ -36,8 +36,10 @@ struct Lease {
   std::string json;  ///< all of it, for encode_changed_lease
 };
 
-/// The answer to a GET, POST or PUT. Error: corrupt, naming the member.
-[[nodiscard]] Result<Lease> decode_lease(std::string json);
+/// What the Lease of this name says of itself.
+[[nodiscard]] ApiObjectOf lease_of(const std::string& name_space, const std::string& name);
+/// The answer to a GET, POST or PUT of that one. Error: corrupt, naming the member; it is another.
+[[nodiscard]] Result<Lease> decode_lease(std::string json, const ApiObjectOf& of);
 
 /// The record of a Lease that came as an event of a watch. Error: likewise.
 [[nodiscard]] Result<LeaseRecord> decode_lease_record(JsonRef lease);

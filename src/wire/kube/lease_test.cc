@@ -1,5 +1,7 @@
 #include "wire/kube/lease.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "base/time_text.h"
@@ -15,8 +17,11 @@ constexpr const char* kLease =
     R"("leaseDurationSeconds":15,"acquireTime":"2026-01-15T10:00:00.000000Z","renewTime":"2026-01-15T10:00:02.500000Z",)"
     R"("leaseTransitions":3,"strategy":"OldestEmulationVersion"}})";
 
+const std::string kBegin = R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1",)"
+                           R"("metadata":{"name":"a","namespace":"n","resourceVersion":"1"})";
+
 TEST(KubeLease, EveryMemberArrives) {
-  const auto lease = decode_lease(kLease);
+  const auto lease = decode_lease(kLease, lease_of("croft-system", "croftd-controller"));
   ASSERT_TRUE(lease) << lease.error().message;
   EXPECT_EQ(lease->record, (LeaseRecord{"oak_1", 15, "2026-01-15T10:00:00.000000Z", "2026-01-15T10:00:02.500000Z", 3}));
   EXPECT_EQ(lease->meta.resource_version, "42");
@@ -26,15 +31,27 @@ TEST(KubeLease, EveryMemberArrives) {
 TEST(KubeLease, WhatIsNotSaidIsNobodys) {
   for (const char* spec : {R"(,"spec":{})", R"(,"spec":null)", "",
                            R"(,"spec":{"holderIdentity":null,"leaseDurationSeconds":null,"renewTime":null})"}) {
-    const auto lease = decode_lease(std::string(R"({"metadata":{"name":"a","resourceVersion":"1"})") + spec + "}");
+    const auto lease = decode_lease(kBegin + spec + "}", lease_of("n", "a"));
     ASSERT_TRUE(lease) << lease.error().message;
     EXPECT_EQ(lease->record, LeaseRecord()) << spec;
   }
 }
 
+TEST(KubeLease, AnotherThanWasAskedForIsNone) {
+  const auto refusal = [](const ApiObjectOf& of) {
+    const auto lease = decode_lease(kBegin + "}", of);
+    return lease ? "accepted" : lease.error().message;
+  };
+  EXPECT_EQ(refusal(lease_of("n", "a")), "accepted");
+  EXPECT_EQ(refusal(lease_of("m", "a")),
+            "an object of the API server: asked for was \"Lease\" of \"coordination.k8s.io/v1\", \"m/a\", and it is "
+            "\"Lease\" of \"coordination.k8s.io/v1\", \"n/a\"");
+  EXPECT_NE(refusal(lease_of("n", "b")), "accepted");
+}
+
 TEST(KubeLease, DamageNamesTheMember) {
   const auto refusal = [](const std::string& spec) {
-    const auto lease = decode_lease(R"({"metadata":{"name":"a","resourceVersion":"1"},"spec":)" + spec + "}");
+    const auto lease = decode_lease(kBegin + R"(,"spec":)" + spec + "}", lease_of("n", "a"));
     return lease ? "accepted" : lease.error().message;
   };
   EXPECT_EQ(refusal(R"({"holderIdentity":7})"),
@@ -42,8 +59,8 @@ TEST(KubeLease, DamageNamesTheMember) {
   EXPECT_EQ(refusal(R"({"leaseDurationSeconds":-1})"),
             "a Lease of the API server: spec.leaseDurationSeconds: -1 is out of range: 0 to 2147483647");
   EXPECT_EQ(refusal("[]"), "a Lease of the API server: spec: an array where an object is wanted");
-  EXPECT_FALSE(decode_lease("{}"));
-  EXPECT_FALSE(decode_lease("not JSON"));
+  EXPECT_FALSE(decode_lease("{}", lease_of("n", "a")));
+  EXPECT_FALSE(decode_lease("not JSON", lease_of("n", "a")));
 }
 
 TEST(KubeLease, ANewOneIsReadAsItWasWritten) {
@@ -57,7 +74,7 @@ TEST(KubeLease, ANewOneIsReadAsItWasWritten) {
 }
 
 TEST(KubeLease, AnUpdateChangesTheRecordAndNothingElse) {
-  const Lease before = decode_lease(kLease).value();
+  const Lease before = decode_lease(kLease, lease_of("croft-system", "croftd-controller")).value();
   const LeaseRecord record{"", 1, "2026-01-15T10:00:07.000000Z", "2026-01-15T10:00:07.000000Z", 4};
   const auto text = encode_changed_lease(before, record);
   ASSERT_TRUE(text) << text.error().message;

@@ -202,9 +202,14 @@ void begin_new(JsonWriter& out, const ApiResource& resource, std::string_view ki
   return fail(ErrorCode::corrupt, fmt::format("{}: it is no object", kind));
 }
 
+ApiObjectOf object_of(const ApiResource& resource, std::string_view kind, const std::string& name_space,
+                      const std::string& name) {
+  return {fmt::format("{}/{}", resource.group, resource.version), std::string(kind), name_space, name};
+}
+
 template <class Object, class Decode>
-[[nodiscard]] Result<Object> decode_whole(std::string json, Decode decode) {
-  TRY(ApiObject object, decode_object(json));
+[[nodiscard]] Result<Object> decode_whole(std::string json, const ApiObjectOf& of, Decode decode) {
+  TRY(ApiObject object, decode_object(json, of));
   Object out;
   TRY(out.record, decode(object.value));
   out.meta = std::move(object.meta);
@@ -216,7 +221,10 @@ template <class Object, class Decode>
 
 Result<IpamdRecord> decode_ipamd_record(JsonRef object) { return decode_vpc(object, kStockObject, "Ipamd"); }
 
-Result<Ipamd> decode_ipamd(std::string json) { return decode_whole<Ipamd>(std::move(json), decode_ipamd_record); }
+Result<Ipamd> decode_ipamd(std::string json, const std::string& name) {
+  return decode_whole<Ipamd>(std::move(json), object_of(kIpamds, "Ipamd", std::string(kIpamdNamespace), name),
+                             decode_ipamd_record);
+}
 
 std::string encode_new(std::string_view name, const IpamdRecord& record) {
   JsonWriter out(JsonWriter::Layout::compact);
@@ -240,8 +248,9 @@ Result<VpcIpClaimRecord> decode_vpc_ip_claim_record(JsonRef object) {
   return decode_vpc(object, kClaimObject, "VpcIpClaim");
 }
 
-Result<VpcIpClaim> decode_vpc_ip_claim(std::string json) {
-  return decode_whole<VpcIpClaim>(std::move(json), decode_vpc_ip_claim_record);
+Result<VpcIpClaim> decode_vpc_ip_claim(std::string json, const std::string& name_space, const std::string& pod) {
+  return decode_whole<VpcIpClaim>(std::move(json), object_of(kVpcIpClaims, "VpcIpClaim", name_space, pod),
+                                  decode_vpc_ip_claim_record);
 }
 
 std::string encode_new(std::string_view name_space, std::string_view name, const VpcIpClaimRecord& record) {

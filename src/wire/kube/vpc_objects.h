@@ -43,7 +43,7 @@ struct Ipamd {
   std::string json;  ///< all of it, for encode_changed; empty where it came out of a list
 };
 
-[[nodiscard]] Result<Ipamd> decode_ipamd(std::string json);
+[[nodiscard]] Result<Ipamd> decode_ipamd(std::string json, const std::string& name);
 /// Of an item of a list.
 [[nodiscard]] Result<IpamdRecord> decode_ipamd_record(JsonRef object);
 /// The body of a POST.
@@ -69,7 +69,8 @@ struct VpcIpClaim {
   std::string json;  ///< as Ipamd's
 };
 
-[[nodiscard]] Result<VpcIpClaim> decode_vpc_ip_claim(std::string json);
+[[nodiscard]] Result<VpcIpClaim> decode_vpc_ip_claim(std::string json, const std::string& name_space,
+                                                     const std::string& pod);
 [[nodiscard]] Result<VpcIpClaimRecord> decode_vpc_ip_claim_record(JsonRef object);
 /// The labels and the finalizer follow from the record: it has the finalizer exactly while it is attached.
 [[nodiscard]] std::string encode_new(std::string_view name_space, std::string_view name,
