@@ -17,6 +17,7 @@
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
+#include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/config.h"
 #include "engine/damage_telling.h"
@@ -35,6 +36,7 @@ using cni::Checked;
 class Call final : public CniCall {
  public:
   static Checked<CalicoNetconf> decode(const CalicoIpamWorld& world, const CniRequest& request) {
+    if (world.misplaced) return to_cni_error(*world.misplaced);
     return cni::decode_calico_netconf(request.network, request.environment.args, request.command, world.variable);
   }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -35,6 +36,8 @@ struct CalicoIpamWorld {
   std::string agent_socket = {};
   /// Where DELs leave what they can't release now (edge/tombstones/tombstones.h); empty: nowhere.
   std::string tombstones = {};
+  /// What is wrong with the places above: every call is refused with it.
+  std::optional<Error> misplaced = {};
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.

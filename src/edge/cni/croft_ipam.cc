@@ -15,6 +15,7 @@
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
+#include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
 #include "engine/damage_telling.h"
@@ -59,7 +60,8 @@ struct Path {
 
 class Call final : public CniCall {
  public:
-  static Checked<NetworkConfig> decode(const CroftIpamWorld&, const CniRequest& request) {
+  static Checked<NetworkConfig> decode(const CroftIpamWorld& world, const CniRequest& request) {
+    if (world.misplaced) return to_cni_error(*world.misplaced);
     return cni::decode_network_config(request.network, request.environment.args, cni::needs_of(request.command));
   }
 

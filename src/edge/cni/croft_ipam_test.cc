@@ -237,6 +237,17 @@ TEST_F(CroftIpamTest, NeitherFamilyIsAnError) {
   EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"assign_ipv4":"false")").out, HasSubstr("assign_ipv6"));
 }
 
+/// As by a relative path in the environment: no call may go on without the place that was meant.
+TEST_F(CroftIpamTest, AMisplacedPlaceIsRefusedByEveryCommand) {
+  world_.misplaced = Error{ErrorCode::refused_by_configuration, "CROFT_TOMBSTONES: \"var\" is no absolute path", ""};
+  for (const char* command : {"ADD", "DEL", "CHECK", "GC"}) {
+    const auto answer = run(command, kPools);
+    EXPECT_EQ(answer.exit_code, 1) << command;
+    EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 102"), HasSubstr("CROFT_TOMBSTONES"))) << command;
+  }
+  EXPECT_THAT(run("STATUS", kPools).out, AllOf(HasSubstr("\"code\": 50"), HasSubstr("CROFT_TOMBSTONES")));
+}
+
 /// A store that goes away and comes back, and what DELs leave meanwhile.
 class CroftIpamTombstoneTest : public CroftIpamTest {
  protected:
