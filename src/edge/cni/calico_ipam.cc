@@ -44,6 +44,7 @@ class Call final : public CniCall {
       : CniCall(world.clock, subject_of(request, config), writer_of(world, config),
                 config.log_only_failures ? Logs::failures_only : Logs::every_outcome),
         world_(world),
+        began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
         tombstones_(world.tombstones, world.clock) {}
@@ -54,6 +55,7 @@ class Call final : public CniCall {
   [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
+  [[nodiscard]] const Instant& began() const { return began_; }
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
     make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_), replayer);
   }
@@ -71,6 +73,7 @@ class Call final : public CniCall {
   }
 
   const CalicoIpamWorld& world_;
+  const Instant began_;
   const CalicoNetconf config_;
   const core::Owner owner_;
   const Tombstones tombstones_;
@@ -140,6 +143,7 @@ class HostLock {
   core::AssignRequest request;
   TRY(request.node.name, node_name_of(call));
   request.owner = call.owner();
+  request.began = call.began().wall;
   if (config.is_kubernetes()) request.pod = config.pod;
   if (config.requested_address) {
     request.count.v4 = 0;
@@ -242,12 +246,12 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const auto node = node_name_of(call);
   if (!node) return {};
   auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), call.owner()});
+    return agent.release({std::move(self), call.owner(), call.began()});
   });
   const std::optional<std::string> old_handle = old_handle_of(call);
   if (!released || !old_handle) return released;
   const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), *old_handle});
+    return agent.release({std::move(self), *old_handle, call.began()});
   });
   if (!old) return {};
   released->insert(released->end(), old->begin(), old->end());
@@ -272,12 +276,14 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const auto context = [&] {
     return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
   };
-  TRY(core::Released released, engine::release_owner(context(), call.owner()));
+  TRY(core::Released released, engine::release_owner(context(), call.owner(), call.began()));
   if (const std::optional<std::string> old_handle = old_handle_of(call)) {
-    TRY(const core::Released old, engine::release_old_handle(context(), *old_handle));
+    TRY(const core::Released old, engine::release_old_handle(context(), *old_handle, call.began()));
     released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
+    released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
   }
   GivenBack given_back = with_word(call, std::move(released.addresses), **store);
+  given_back.kept = std::move(released.kept);
   call.make_up(context());
   return given_back;
 }
@@ -305,8 +311,9 @@ Result<Added> Call::add() const {
 Result<std::string> Call::del() const {
   auto given_back = release(*this);
   if (!given_back) {
-    given_back = defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}},
-                               given_back.error());
+    given_back =
+        defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}, began_.wall},
+                      given_back.error());
     // Said where only failures are logged, too.
     if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
   }

@@ -68,6 +68,7 @@ class Call final : public CniCall {
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
       : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
         world_(world),
+        began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
         tombstones_(world.tombstones, world.clock),
@@ -110,6 +111,7 @@ class Call final : public CniCall {
   }
 
   const CroftIpamWorld& world_;
+  const Instant began_;
   const NetworkConfig config_;
   const core::Owner owner_;
   const Tombstones tombstones_;
@@ -125,6 +127,7 @@ core::AssignRequest Call::request() const {
   request.count.v6 = config_.ipam.assign_v6;
   request.pools = config_.ipam.asked_pools;
   request.addresses = config_.requested_addresses;
+  request.began = began_.wall;
   return request;
 }
 
@@ -198,7 +201,7 @@ Result<Added> Call::add() const {
 
 Result<GivenBack> Call::release(Path& path) const {
   auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), owner_});
+    return agent.release({std::move(self), owner_, began_});
   });
   if (by_agent && !by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
   const auto store = open(store::OpenMode::existing);
@@ -207,8 +210,9 @@ Result<GivenBack> Call::release(Path& path) const {
   if (!store) return fail(store.error());
   GivenBack given_back;
   if (!by_agent) {
-    TRY(core::Released released, engine::release_owner(context(**store), owner_));
+    TRY(core::Released released, engine::release_owner(context(**store), owner_, began_));
     given_back.addresses = std::move(released.addresses);
+    given_back.kept = std::move(released.kept);
   }
   if (given_back.addresses.empty()) {
     given_back.why_none = elsewhere_text(**store, world_.clock, world_.random, owner_, node_);
@@ -221,7 +225,7 @@ Result<std::string> Call::del() const {
   Path path;
   auto given_back = release(path);
   if (!given_back) {
-    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}}, given_back.error());
+    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}, began_.wall}, given_back.error());
   }
   if (!given_back) return fail(given_back.error());
   return given_back->words() + path.text();

@@ -1,6 +1,8 @@
 #include "edge/cni/croft_ipam.h"
 
 #include <filesystem>
+#include <functional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,8 +44,10 @@ class CroftIpamTest : public testing::Test {
   SeededRandom random_{7};
   bool exists_ = false;
   std::optional<Error> broken_;
+  std::function<void()> before_open_;  ///< what happens once, right before a store is opened
   std::vector<std::string> log_;
   CroftIpamWorld world_{[this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
+                          if (const auto meanwhile = std::exchange(before_open_, {})) meanwhile();
                           if (broken_) return fail(*broken_);
                           if (!exists_ && mode == store::OpenMode::existing)
                             return fail(ErrorCode::not_found, "no store");
@@ -300,6 +304,37 @@ TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
   run("STATUS", kPools);
   run("ADD", kPools, "c2");
   EXPECT_TRUE(holds("c1"));
+}
+
+/// A DEL that hangs and goes on later: its container was set up again meanwhile.
+TEST_F(CroftIpamTombstoneTest, ADelThatHangsLeavesWhatALaterAddGot) {
+  for (const bool with_another_del : {true, false}) {
+    for (const bool is_store_away : {true, false}) {
+      SCOPED_TRACE(testing::Message() << "another DEL " << with_another_del << " store away " << is_store_away);
+      run("ADD", kPools);
+      clock_.advance(1s);
+      before_open_ = [&] {
+        clock_.advance(3s);
+        if (with_another_del) {
+          EXPECT_EQ(run("DEL", "").exit_code, 0);
+        }
+        EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+        clock_.advance(3s);
+        if (is_store_away) break_store();
+      };
+      EXPECT_EQ(run("DEL", "").exit_code, 0);
+      broken_.reset();
+      EXPECT_EQ(left(), is_store_away ? 1U : 0U);
+      EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+      EXPECT_EQ(left(), 0U);
+      EXPECT_TRUE(holds("c1"));
+      EXPECT_THAT(log_, Contains(HasSubstr("released=none kept=10.1.0."))) << "it is told";
+      clock_.advance(1s);
+      EXPECT_EQ(run("DEL", "").exit_code, 0);
+      EXPECT_FALSE(holds("c1")) << "the next one frees it";
+      log_.clear();
+    }
+  }
 }
 
 TEST_F(CroftIpamTombstoneTest, OnlyWhatMayPassIsLeftForLater) {
