@@ -112,6 +112,7 @@ template <class Decide>
     TRY(const core::Released some, transact(context, TurnTaking::before_writing, decide_once_more, &handles_are_exact));
     all.addresses.insert(all.addresses.end(), some.addresses.begin(), some.addresses.end());
     all.kept.insert(all.kept.end(), some.kept.begin(), some.kept.end());
+    all.at_odds |= some.at_odds;
     is_mended = handles_are_exact && some.ends_handle;
     scope.done += some.done;
     if (!some.unfinished) break;

@@ -80,6 +80,14 @@ std::vector<net::Ordinal> meant_of(const Block& block, std::vector<net::Ordinal>
   return all;
 }
 
+/// Whether a handle that names a block counts otherwise than that has it.
+bool counts_otherwise(const Handle* handle, const std::optional<Block>& block, const net::Prefix& cidr) {
+  if (handle == nullptr) return false;
+  const auto counted = handle->blocks.find(cidr.to_string());
+  if (counted == handle->blocks.end()) return false;
+  return counted->second != (block ? count_of_handle(*block, handle->id) : 0);
+}
+
 /// Releases the ordinals that `held` finds in the blocks of a handle.
 template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
@@ -98,6 +106,7 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
     Draft draft(reader, pools, now);
     for (const net::Prefix& cidr : blocks) {
       TRY(auto block, draft.block(cidr));
+      released.at_odds |= counts_otherwise(handle, block, cidr);
       std::vector<net::Ordinal> ordinals;
       if (block) {
         ordinals = meant_of(*block, held(*block), scope, released);

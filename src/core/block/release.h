@@ -31,6 +31,8 @@ struct Released {
   bool unfinished = false;  ///< more blocks are left than one plan takes
   /// The plan deletes the handle. Else it may count what an earlier release, which did not come to its end, has freed.
   bool ends_handle = false;
+  /// The handle counts otherwise than a block that was looked at has it: it may have lost others, too.
+  bool at_odds = false;
   // For the next look of the same call (ReleaseScope).
   std::vector<net::Prefix> named;              ///< by the handle, if this was the first look
   std::map<net::Prefix, HeldNumbers> found{};  ///< what the blocks looked at had that was meant

@@ -13,6 +13,7 @@
 #include "core/block/heed_wishes.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
+#include "engine/attachments.h"
 #include "engine/release.h"
 #include "store/store_url.h"
 
@@ -70,6 +71,16 @@ Ending ending_of(core::Released released, bool from_cache) {
   std::string text = fmt::format("from={} released={}{}", source_of(from_cache), list_of(released.addresses),
                                  kept_text(released.kept));
   return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
+}
+
+/// Releases what the node's blocks hold of an owner whose handle counted wrong, as far as that can be found out.
+void add_unnamed(const engine::Context& context, const core::Owner& owner, const agent::ReleaseCall& call,
+                 core::Released& released) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
+  const auto found = engine::held_on_node(context, owner, node, *call.began);
+  if (!found || found->unnamed.empty()) return;
+  const auto more = engine::release_addresses(context, found->unnamed);
+  if (more) released.addresses.insert(released.addresses.end(), more->released.begin(), more->released.end());
 }
 
 /// A call in a batch, with what it refers to.
@@ -267,7 +278,12 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
   if (owner == nullptr) {
     return end(engine::release_old_handle(context, std::get<std::string>(release.what), release.began));
   }
-  return end(engine::release_owner(context, *owner, release.began));
+  auto released = engine::release_owner(context, *owner, release.began);
+  // Who is told of no address at all looks by itself.
+  if (released && released->at_odds && !released->addresses.empty()) {
+    add_unnamed(context, *owner, release, *released);
+  }
+  return end(released);
 }
 
 void AgentService::note_shape(const core::AssignRequest& request) {

@@ -258,33 +258,33 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   return released;
 }
 
-[[nodiscard]] GivenBack with_word(const Call& call, std::vector<net::Address> released, store::Store& store) {
-  if (!released.empty()) return {std::move(released), {}};
+/// For what a DEL does on the store.
+[[nodiscard]] engine::Context context_of_del(const Call& call, store::Store& store) {
+  const CalicoIpamWorld& world = call.world();
+  return {store, world.clock, world.random, kCalicoWorkMax};
+}
+
+[[nodiscard]] Result<void> look_on_node(const Call& call, const engine::Context& context, GivenBack& given_back) {
   const auto node = node_name_of(call);
   if (!node) return {};
-  const core::AffinityOwner owner{core::AffinityOwner::Type::host, *node};
-  return {{}, elsewhere_text(store, call.world().clock, call.world().random, call.owner(), owner)};
+  return look_on_node(context, call.owner(), {core::AffinityOwner::Type::host, *node}, call.began(), given_back);
 }
 
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
   const HostLock lock(call);
-  const CalicoIpamWorld& world = call.world();
-  const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
   const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
-  const auto context = [&] {
-    return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
-  };
-  TRY(core::Released released, engine::release_owner(context(), call.owner(), call.began()));
+  const engine::Context context = context_of_del(call, **store);
+  TRY(core::Released released, engine::release_owner(context, call.owner(), call.began()));
   if (const std::optional<std::string> old_handle = old_handle_of(call)) {
-    TRY(const core::Released old, engine::release_old_handle(context(), *old_handle, call.began()));
+    TRY(const core::Released old, engine::release_old_handle(context, *old_handle, call.began()));
     released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
     released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
   }
-  GivenBack given_back = with_word(call, std::move(released.addresses), **store);
-  given_back.kept = std::move(released.kept);
-  call.make_up(context());
+  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  if (given_back.addresses.empty() || released.at_odds) TRY_VOID(look_on_node(call, context, given_back));
+  call.make_up(context);
   return given_back;
 }
 
@@ -294,8 +294,10 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
   const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
   if (!store) return GivenBack{};
-  GivenBack given_back = with_word(call, {}, **store);
-  call.make_up({**store, call.world().clock, call.world().random, kCalicoWorkMax}, Replayer::behind_agent);
+  const engine::Context context = context_of_del(call, **store);
+  GivenBack given_back;
+  TRY_VOID(look_on_node(call, context, given_back));
+  call.make_up(context, Replayer::behind_agent);
   return given_back;
 }
 

@@ -106,8 +106,8 @@ class Call final : public CniCall {
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
-  void make_up(store::Store& store, Replayer replayer = Replayer::alone) const {
-    make_up_for_some(tombstones_, context(store), store_url(), writer_of(world_, config_), replayer);
+  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
+    make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_), replayer);
   }
 
   const CroftIpamWorld& world_;
@@ -154,7 +154,7 @@ auto Call::through_agent(Path& path, Ask ask) const {
 Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create));
   auto answer = engine::assign(context(*store), request, config_.ipam.pools);
-  if (answer) make_up(*store);
+  if (answer) make_up(context(*store));
   return answer;
 }
 
@@ -209,15 +209,18 @@ Result<GivenBack> Call::release(Path& path) const {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   GivenBack given_back;
+  const engine::Context context = this->context(**store);
+  bool is_at_odds = false;
   if (!by_agent) {
-    TRY(core::Released released, engine::release_owner(context(**store), owner_, began_));
+    TRY(core::Released released, engine::release_owner(context, owner_, began_));
     given_back.addresses = std::move(released.addresses);
     given_back.kept = std::move(released.kept);
+    is_at_odds = released.at_odds;
   }
-  if (given_back.addresses.empty()) {
-    given_back.why_none = elsewhere_text(**store, world_.clock, world_.random, owner_, node_);
+  if (given_back.addresses.empty() || is_at_odds) {
+    TRY_VOID(look_on_node(context, owner_, node_, began_, given_back));
   }
-  make_up(**store, by_agent ? Replayer::behind_agent : Replayer::alone);
+  make_up(context, by_agent ? Replayer::behind_agent : Replayer::alone);
   return given_back;
 }
 
@@ -263,7 +266,7 @@ Result<void> Call::status() const {
       context(*store),
       {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
       config_.ipam.pools));
-  make_up(*store);
+  make_up(context(*store));
   return {};
 }
 

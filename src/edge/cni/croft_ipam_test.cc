@@ -337,6 +337,18 @@ TEST_F(CroftIpamTombstoneTest, ADelThatHangsLeavesWhatALaterAddGot) {
   }
 }
 
+/// Somebody deleted it by hand.
+TEST_F(CroftIpamTest, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
+  run("ADD", kPools);
+  const store::Write write{core::handle_key("net.c1"), std::nullopt, store::Condition::always()};
+  ASSERT_TRUE(data_.commit({&write, 1}, {}, Deadline{}));
+  clock_.advance(1s);
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0."));
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=none"));
+}
+
 TEST_F(CroftIpamTombstoneTest, OnlyWhatMayPassIsLeftForLater) {
   for (const ErrorCode code : {ErrorCode::corrupt, ErrorCode::newer_version, ErrorCode::refused_by_configuration}) {
     break_store(code);
