@@ -1,5 +1,6 @@
 #include "edge/cni/calico_ipam.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -83,11 +84,11 @@ class Call final : public CniCall {
 /// rests on it. So a lock that can't be had is worth a line in the log, no more.
 class HostLock {
  public:
-  explicit HostLock(const Call& call) : lock_(call.config().ipam_lock_file) {
+  HostLock(const Call& call, std::chrono::seconds wait_max) : lock_(call.config().ipam_lock_file) {
     const Clock& clock = call.world().clock;
     const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
     const auto locked =
-        made ? lock_.lock(clock, Deadline::after(clock.now(), kCalicoLockWaitMax)) : Result<void>(fail(made.error()));
+        made ? lock_.lock(clock, Deadline::after(clock.now(), wait_max)) : Result<void>(fail(made.error()));
     if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
   }
 
@@ -185,7 +186,7 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 }
 
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
-  const HostLock lock(call);
+  const HostLock lock(call, kCalicoLockWaitMax);
   const CalicoIpamWorld& world = call.world();
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
@@ -258,10 +259,11 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   return released;
 }
 
-/// For what a DEL does on the store.
+/// For what a DEL does on the store: it is over in time, whatever it meets.
 [[nodiscard]] engine::Context context_of_del(const Call& call, store::Store& store) {
   const CalicoIpamWorld& world = call.world();
-  return {store, world.clock, world.random, kCalicoWorkMax};
+  const Deadline limit = Deadline::after(call.began(), kCalicoWorkMax);
+  return {store, world.clock, world.random, kCalicoWorkMax, limit, limit};
 }
 
 [[nodiscard]] Result<void> look_on_node(const Call& call, const engine::Context& context, GivenBack& given_back) {
@@ -271,7 +273,7 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 }
 
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
-  const HostLock lock(call);
+  const HostLock lock(call, kCalicoDelLockWaitMax);
   const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());

@@ -1,6 +1,7 @@
 #include "edge/cni/croft_ipam.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,10 @@ cni::AddResult result_of(const core::Assigned& assigned, const std::vector<cni::
   }
   return result;
 }
+
+/// How long a DEL may take, the agent's part and the store's together: the limit of one call, but for a second, which
+/// is the tombstone's.
+constexpr std::chrono::seconds kDelTimeMax{14};
 
 /// How a call was served, for the log.
 struct Path {
@@ -96,6 +101,11 @@ class Call final : public CniCall {
     return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
+  /// The same for a DEL, which is over in time whatever it meets.
+  [[nodiscard]] engine::Context context_of_del(store::Store& store) const {
+    const Deadline limit = Deadline::after(began_, kDelTimeMax);
+    return {store, world_.clock, world_.random, kDelTimeMax, limit, limit};
+  }
   [[nodiscard]] core::AssignRequest request() const;
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
   template <class Ask>
@@ -209,7 +219,7 @@ Result<GivenBack> Call::release(Path& path) const {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   GivenBack given_back;
-  const engine::Context context = this->context(**store);
+  const engine::Context context = context_of_del(**store);
   bool is_at_odds = false;
   if (!by_agent) {
     TRY(core::Released released, engine::release_owner(context, owner_, began_));

@@ -154,6 +154,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
                           in_quotes_if_needed(tombstone->owner.interface_name)));
   engine::Context limited = context;
   limited.not_after = {std::min(context.not_after.at_since_boot, what.deadline.at_since_boot)};
+  limited.ends_by = context.ends_by;
   const auto released = release(limited, *tombstone);
   if (!released) {
     if (can_be_made_up_for(released.error().code)) return Outcome::away;
