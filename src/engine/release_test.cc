@@ -108,6 +108,20 @@ TEST(LostHandle, OneThatCountsOtherwiseThanItsBlockIsAtOdds) {
   EXPECT_TRUE(released->at_odds);
 }
 
+/// docs/promises.md#new-sandbox: that the old one is gone is not for an ADD to say.
+TEST(Release, WhatASandboxHoldsStaysWhenAnotherOfThePodComes) {
+  World world;
+  world.pool("a", "10.0.0.0/26", 28, 0);
+  auto first = World::request("c1"), second = World::request("c2");
+  first.pod = second.pod = {"web-0", "shop", "5f0c4d0e"};
+  const auto held = world.add(first);
+  world.clock.advance(1h);
+  EXPECT_NE(world.add(second), held);
+  EXPECT_THAT(*held_addresses(world.context, first.owner), ElementsAre(World::ip(held.front().c_str())));
+  EXPECT_THAT(release_owner(world.context, first.owner)->addresses, SizeIs(1)) << "its own DEL frees it";
+  EXPECT_THAT(*held_addresses(world.context, second.owner), SizeIs(1));
+}
+
 /// Counts the records that are read and written.
 class Counting final : public store::ForwardingStore {
  public:
