@@ -1,5 +1,6 @@
 """Where the plugins write their log: who writes a network configuration cannot make them write or rename a file outside
-the directory that the machine's owner named, nor one in it that is not theirs.
+the directory that the machine's owner named, nor one in it that is not theirs. And places in the environment that are
+no absolute paths, for which each directory that somebody calls from would be another.
 
 usage: log_places.py BIN_DIR
 """
@@ -24,6 +25,28 @@ def call(world, store, name, log_file, directory, program="croft-ipam", containe
     done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
                           timeout=60, check=False)
     expect_equal((done.returncode, done.stderr), (0, ""), f"{program} {command}: {done.stdout}")
+
+
+def relative_places(world, store):
+    elsewhere = world.directory / "elsewhere"
+    elsewhere.mkdir()
+    for program in ("croft-ipam", "calico-ipam"):
+        config = {"cniVersion": "1.0.0", "name": "net", "nodename": "oak", "ipam": {"type": program, "store": store}}
+        for variable in ("CROFT_TOMBSTONES", "CROFT_AGENT"):
+            for command in ("ADD", "DEL"):
+                env = {**own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": "c1", "CNI_IFNAME": "eth0",
+                       "CNI_NETNS": "/var/run/netns/none", "CNI_PATH": str(world.bin), variable: "var/place"}
+                done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, cwd=elsewhere, capture_output=True,
+                                      text=True, timeout=60, check=False)
+                answer = json.loads(done.stdout)
+                expect_equal((done.returncode, answer["code"]), (1, 102), f"{program} {command} with a relative {variable}")
+                expect(all(word in answer["msg"] for word in (variable, '"var/place"', "begins with /", '"none"')), f"it says why: {answer}")
+    for flag in ("--tombstones", "--socket"):
+        done = subprocess.run([world.bin / "croftd", "agent", "--store", store, flag, "var/place"], env=own_environment(world.directory),
+                              cwd=elsewhere, capture_output=True, text=True, timeout=60, check=False)
+        expect(done.returncode != 0 and flag in done.stderr and "begins with /" in done.stderr, f"the agent's {flag}: {done}")
+    expect_equal(os.listdir(elsewhere), [], "what relative places left")
+    say("a relative place in the environment is refused")
 
 
 def test():
@@ -64,6 +87,7 @@ def test():
         expect_equal((fine.with_suffix(".log.1").stat().st_size, len(fine.read_text().splitlines())), (BIG, 1),
                      "rotated")
         say("a file of its own is written and rotated")
+        relative_places(world, store)
 
 
 if __name__ == "__main__":

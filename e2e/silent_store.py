@@ -1,4 +1,5 @@
-"""A server that takes connections and never answers, or answers no request: `croft check` says so in half a minute.
+"""A server that takes connections and never answers, or answers no request: `croft check` says so in half a minute, and a
+DEL of the plugin leaves its tombstone within the 15 s of one call.
 
 usage: silent_store.py BIN_DIR
 """
@@ -11,10 +12,12 @@ import sys
 import threading
 import time
 
+from etcd import Node
 from etcd_tls import Authority
 from lib import World, expect, expect_equal, main, own_environment, say
 
 BOUND = 45.0  # half a minute, and a machine under load
+DEL_BOUND = 20.0  # 15 s, likewise
 
 
 def serve(stack, talk):
@@ -84,6 +87,22 @@ def ends_in_time(world, store, *command):
     say(f"{store.rsplit('/', 1)[-1]}: {' '.join(command)}: {took:.1f} s: {done.stderr.strip()}")
 
 
+def deletes_in_time(world, number, store):
+    """The agent, too, takes connections and never answers."""
+    place, agent = world.directory / f"tombstones-{number}", world.directory / f"agent-{number}.sock"
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(agent))
+        mute.listen()
+        node = Node(world, store, "oak")
+        node.env = {"CROFT_TOMBSTONES": str(place), "CROFT_AGENT": str(agent)}
+        begin = time.monotonic()
+        node.delete("c1")
+        took = time.monotonic() - begin
+    expect(took < DEL_BOUND, f"DEL on {store} took {took:.0f} s")
+    expect_equal([json.loads(path.read_text())["containerID"] for path in place.glob("*.json")], ["c1"], f"tombstones of {store}")
+    say(f"{store.rsplit('/', 1)[-1]}: DEL: {took:.1f} s")
+
+
 def test():
     with World("silent-store", sys.argv[1]) as world:
         authority = Authority(world.directory, "kube")
@@ -104,13 +123,15 @@ def test():
             stores += [f"kube:{kubeconfig}?group=projectcalico.org/v3", f"kube:{kubeconfig}"]
         faults = []
 
-        def guarded(*what):
+        def guarded(what, *subject):
             try:
-                ends_in_time(world, *what)
+                what(world, *subject)
             except Exception as error:  # pylint: disable=broad-except
                 faults.append(str(error))
 
-        jobs = [threading.Thread(target=guarded, args=(store, *command)) for store in stores for command in (["check"], ["migrate", "calico"])]
+        jobs = [threading.Thread(target=guarded, args=(ends_in_time, store, *command))
+                for store in stores for command in (["check"], ["migrate", "calico"])]
+        jobs += [threading.Thread(target=guarded, args=(deletes_in_time, number, store)) for number, store in enumerate(stores)]
         for job in jobs:
             job.start()
         for job in jobs:

@@ -39,4 +39,7 @@ class DecisionLine {
 /// "10.0.0.1,10.0.0.2"; "none" when there is none.
 [[nodiscard]] std::string list_of(const std::vector<net::Address>& addresses);
 
+/// " kept=10.0.0.1": what a DEL left alone because a later ADD of its owner has it; mostly nothing.
+[[nodiscard]] std::string kept_text(const std::vector<net::Address>& kept);
+
 }  // namespace croft::edge

@@ -1,6 +1,8 @@
 #include "engine/assign.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,32 +18,53 @@ bool has_held(const core::Assigned& assigned) {
   return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
 }
 
-/// What is held may be about to go: where each record is a commit of its own, by a plan under way that takes it back
-/// when it fails (ordered_commit.h), as when an agent is slow and its plugin goes its own way; where commits may come
-/// late, by a DEL that nobody waits for any more, and whose tombstone this ADD has lifted. Who answers with it writes
-/// the block once more; then nobody takes it.
-void write_down_held(const core::Snapshot& snapshot, core::Plan<core::AssignAnswer>& plan) {
-  const auto* assigned = std::get_if<core::Assigned>(&plan.answer);
+/// Blocks that are written anew for what is held in them; more of them belong to no pod.
+constexpr std::size_t kHeldBlocksMax = 32;
+
+/// What is held may be about to go: by a DEL that began before this ADD and hangs, or that nobody waits for any more,
+/// also one that is yet to leave a tombstone; where each record is a commit of its own, by a plan under way that takes
+/// it back when it fails (ordered_commit.h), as when an agent is slow and its plugin goes its own way. Who answers with
+/// it holds it anew (core::held_anew): nobody who looked before means that.
+void hold_anew(const core::Snapshot& snapshot, const core::AssignRequest& request, const Instant& now,
+               core::Plan<core::AssignAnswer>& plan) {
+  auto* assigned = std::get_if<core::Assigned>(&plan.answer);
   if (assigned == nullptr) return;
+  std::set<net::Prefix> blocks;
   for (const core::AssignedAddress& one : assigned->addresses) {
-    const auto key = core::block_key(one.block);
-    const bool is_written =
-        std::ranges::any_of(plan.writes, [&](const core::PlannedWrite& write) { return write.key == key; });
-    const auto* found = one.held_before && !is_written ? snapshot.find(key) : nullptr;
-    const auto* block = found != nullptr && *found ? std::get_if<core::Block>(&**found) : nullptr;
-    if (block != nullptr) plan.writes.push_back(core::to_put(key, core::stamped(*block)));
+    if (one.held_before && blocks.size() < kHeldBlocksMax) blocks.insert(one.block);
+  }
+  for (const net::Prefix& cidr : blocks) {
+    const auto key = core::block_key(cidr);
+    const auto written = std::ranges::find_if(
+        plan.writes, [&](const core::PlannedWrite& write) { return write.key == key && write.value; });
+    const bool is_written = written != plan.writes.end();
+    const auto* found = snapshot.find(key);
+    const auto* read = found != nullptr && *found ? std::get_if<core::Block>(&**found) : nullptr;
+    const auto* block = is_written ? std::get_if<core::Block>(&*written->value) : read;
+    if (block == nullptr) continue;
+    core::Block anew = *block;
+    // Of what the plan writes the number is that of the write already.
+    if (is_written) anew.sequence_number = core::SequenceNumber(anew.sequence_number.value - 1);
+    anew = core::stamped(core::held_anew(std::move(anew), request.owner, request.began.value_or(now.wall)));
+    for (core::AssignedAddress& one : assigned->addresses) {
+      if (one.block == cidr) one.sequence_number = core::sequence_of(anew, *net::ordinal_of(cidr, one.address));
+    }
+    if (is_written) {
+      written->value = std::move(anew);
+    } else {
+      plan.writes.push_back(core::to_put(key, std::move(anew)));
+    }
   }
 }
 
+/// `again`: an earlier commit of this call has held anew what was held before the call.
 [[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
-                                                     const std::vector<core::PoolSpec>& specs) {
-  const store::Capabilities can = context.store.capabilities();
-  const bool writes_down = can.late_commits || !can.atomic_commit;
+                                                     const std::vector<core::PoolSpec>& specs, bool again) {
   return transact_with_pools(context, TurnTaking::first, specs,
                              [&](const core::Snapshot& snapshot, const Instant& now) {
                                auto step = core::plan_assign(snapshot, request, now);
                                auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                               if (plan != nullptr && writes_down) write_down_held(snapshot, *plan);
+                               if (plan != nullptr && !again) hold_anew(snapshot, request, now, *plan);
                                return step;
                              });
 }
@@ -72,9 +95,10 @@ Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequ
   TRY_VOID(core::check_node_name(request.node.name));
   std::vector<core::AssignedAddress> fresh;
   for (bool is_first = true;; is_first = false) {
-    TRY(core::AssignAnswer answer, assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>()));
+    TRY(core::AssignAnswer answer,
+        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), !is_first));
     if (seems_full(context, answer)) {
-      TRY(answer, assign_some(context, request, {}));
+      TRY(answer, assign_some(context, request, {}, !is_first));
     }
     auto* assigned = std::get_if<core::Assigned>(&answer);
     if (assigned == nullptr) {

@@ -13,9 +13,10 @@
 namespace croft::engine {
 
 /// Assigns addresses to an owner, durably, or says why not as a value. Asking again with the same owner gives the same
-/// answer without a write. A request for very many addresses takes several commits; when it is refused in the end, what
-/// they assigned is given back (unless AssignRequest::partial). Of `pools` those that are absent are made first, as
-/// ensure_pools does; when all are there that costs no read of its own.
+/// answer; the blocks are written anew, so that no DEL that began before takes it back (core::held_anew). A request for
+/// very many addresses takes several commits; when it is refused in the end, what they assigned is given back (unless
+/// AssignRequest::partial). Of `pools` those that are absent are made first, as ensure_pools does; when all are there
+/// that costs no read of its own.
 [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                                 const std::vector<core::PoolSpec>& pools = {});
 

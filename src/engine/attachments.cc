@@ -41,22 +41,31 @@ Result<std::vector<net::Address>> held_addresses(const Context& context, const c
   });
 }
 
-Result<std::vector<HeldElsewhere>> held_elsewhere(const Context& context, const core::Owner& owner,
-                                                  const core::AffinityOwner& node) {
+Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner, const core::AffinityOwner& node,
+                                const Instant& began) {
+  const Deadline deadline = deadline_of_use_case(context);
   std::vector<net::Prefix> cidrs;
   TRY_VOID(for_each_affinity(context, core::owned_names_of(node), [&](const core::Affinity& row) {
-    if (cidrs.size() < kHeldElsewhereBlocksMax) cidrs.push_back(row.cidr);
+    if (cidrs.size() < kHeldOnNodeBlocksMax) cidrs.push_back(row.cidr);
   }));
+  HeldOnNode result;
   core::audit::AddressesByNetwork found;
   for (const net::Prefix& cidr : cidrs) {
-    const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
     TRY(const auto record, context.store.get(core::block_key(cidr), deadline));
     const auto* block = record ? std::get_if<core::Block>(&record->value) : nullptr;
-    if (block == nullptr || !core::check_block(*block)) continue;
+    if (block == nullptr || block->deleted || !core::check_block(*block)) continue;
     core::audit::add_held_elsewhere(*block, owner, found);
+    const core::ReleaseScope scope{began, context.clock.now()};
+    for (const net::Ordinal ordinal : core::held_by(*block, owner)) {
+      const net::Address address = net::address_at(cidr, ordinal);
+      if (core::is_made_since(*core::attribute_of(*block, ordinal), scope)) {
+        result.kept.push_back(address);
+      } else {
+        result.unnamed.push_back({address, core::handle_of(owner), core::sequence_of(*block, ordinal), cidr});
+      }
+    }
   }
-  std::vector<HeldElsewhere> result;
-  for (auto& [network, addresses] : found) result.push_back({network, std::move(addresses)});
+  for (auto& [network, addresses] : found) result.elsewhere.push_back({network, std::move(addresses)});
   return result;
 }
 

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "core/audit/attachments.h"
+#include "core/block/release.h"
 #include "core/register/owner.h"
 #include "core/register/pool.h"
 #include "engine/transact.h"
@@ -17,15 +19,24 @@ namespace croft::engine {
 /// What an owner is recorded to hold, ascending; empty when nothing.
 [[nodiscard]] Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner);
 
-/// What a container holds in other networks than this, as far as the blocks of its node say: of use when a DEL finds
-/// nothing because the network was renamed meanwhile. Reads no more than kHeldElsewhereBlocksMax blocks.
+/// What a container holds in another network than its DEL is of.
 struct HeldElsewhere {
   std::string network;
   std::vector<net::Address> addresses;
 };
-[[nodiscard]] Result<std::vector<HeldElsewhere>> held_elsewhere(const Context& context, const core::Owner& owner,
-                                                                const core::AffinityOwner& node);
-inline constexpr std::size_t kHeldElsewhereBlocksMax = 64;
+struct HeldOnNode {
+  /// By the owner itself, although its handle didn't lead there: that was deleted or edited by hand. With what must
+  /// match for a release.
+  std::vector<core::AddressToRelease> unnamed;
+  std::vector<net::Address> kept;  ///< the same, of a later ADD
+  std::vector<HeldElsewhere> elsewhere;
+};
+/// What an owner holds as far as the blocks of its node say: of use when a DEL finds nothing, because the handle was
+/// lost or the network was renamed meanwhile, or less than the handle counts. Reads no more than kHeldOnNodeBlocksMax
+/// blocks. `began` as release_owner has it.
+[[nodiscard]] Result<HeldOnNode> held_on_node(const Context& context, const core::Owner& owner,
+                                              const core::AffinityOwner& node, const Instant& began);
+inline constexpr std::size_t kHeldOnNodeBlocksMax = 64;
 
 /// CNI CHECK: what is recorded for the owner against what the runtime believes in (`expected`, from prevResult), by
 /// core::audit::check_attachment. Errors: its not_found, those of the store.

@@ -54,7 +54,7 @@ class Calls {
   void del(const std::string& container, Deadline not_after = {}) {
     Kept& kept = kept_.emplace_back();
     kept.wanted = core::Owner{"net", container, "eth0"};
-    list.push_back(release_in_batch(kept.wanted, not_after, kept.released));
+    list.push_back(release_in_batch(kept.wanted, {}, not_after, kept.released));
   }
   BatchDone commit(const Context& context, store::Store& cached) { return commit_together(context, cached, list); }
   BatchDone commit(const Context& context) { return commit(context, context.store); }

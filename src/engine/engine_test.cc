@@ -25,12 +25,12 @@ TEST_F(Engine, FirstAddressIsTheFirstBehindNetworkAndGateway) {
   EXPECT_EQ(add("c2"), "10.1.0.3");
 }
 
-TEST_F(Engine, TheSameOwnerGetsTheSameAddressWithoutAWrite) {
+TEST_F(Engine, TheSameOwnerGetsTheSameAddressByOneCommit) {
   pool("a", "10.1.0.0/24", 26);
   const std::string first = add("c1");
   const auto commits = store.counts().commit;
   EXPECT_EQ(add("c1"), first);
-  EXPECT_EQ(store.counts().commit, commits);
+  EXPECT_EQ(store.counts().commit, commits + 1) << "held anew: late_release_test.cc";
 }
 
 TEST_F(Engine, InterfacesOfOneContainerAreOwnersOfTheirOwn) {
@@ -399,10 +399,14 @@ TEST_P(EngineFaults, AtEachCommitOfAddAndDelNothingIsLostOrHeldTwice) {
   for (std::uint64_t at = 1; at <= 3; ++at) {
     const std::string name = "c" + std::to_string(at);
     store.set_faults(store::FaultScript().on_commit(store.counts().commit + at, GetParam()));
-    std::string address = add(name);
-    if (GetParam() == store::Fault::unavailable || GetParam() == store::Fault::storage_full) address = add(name);
+    // Two that are told to try again do so: an owner that asks again writes, too.
+    const auto ask = [&] {
+      const std::string answer = add(name);
+      return answer.starts_with("10.1.0.") ? answer : add(name);
+    };
+    const std::string address = ask();
     ASSERT_THAT(address, StartsWith("10.1.0."));
-    EXPECT_EQ(add(name), address);
+    EXPECT_EQ(ask(), address);
     store.set_faults(store::FaultScript().on_commit(store.counts().commit + 1, GetParam()));
     static_cast<void>(release_owner(context, {"net", name, "eth0"}));
     store.set_faults({});

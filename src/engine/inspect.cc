@@ -19,7 +19,7 @@ namespace {
 
 constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
 
-Deadline deadline_of(const Context& context) { return Deadline::after(context.clock.now(), context.time_limit); }
+Deadline deadline_of(const Context& context) { return deadline_of_use_case(context); }
 
 [[nodiscard]] Result<core::KeyList> keys_of(const Context& context, const core::Listing& listing) {
   core::Missing wanted;

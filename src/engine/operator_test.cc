@@ -318,13 +318,18 @@ TEST_F(OperatorTest, WhatAContainerHoldsInOtherNetworksIsFoundInItsNodesBlocks) 
   pool("a", "10.1.0.0/26", 28);
   const std::string held = add("c1");
   add("c11");
-  const auto found = held_elsewhere(context, {"renamed", "c1", "eth0"}, {core::AffinityOwner::Type::host, "node-a"});
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
+  const auto found = held_on_node(context, {"renamed", "c1", "eth0"}, node, clock.now());
   ASSERT_TRUE(found);
-  ASSERT_EQ(found->size(), 1U);
-  EXPECT_EQ(found->front().network, "net");
-  EXPECT_THAT(found->front().addresses, ElementsAre(ip(held.c_str())));
-  EXPECT_THAT(held_elsewhere(context, {"net", "c1", "eth0"}, {core::AffinityOwner::Type::host, "node-a"}).value(),
-              IsEmpty());
+  ASSERT_EQ(found->elsewhere.size(), 1U);
+  EXPECT_EQ(found->elsewhere.front().network, "net");
+  EXPECT_THAT(found->elsewhere.front().addresses, ElementsAre(ip(held.c_str())));
+  EXPECT_THAT(found->unnamed, IsEmpty());
+  const auto own = held_on_node(context, {"net", "c1", "eth0"}, node, clock.now());
+  ASSERT_TRUE(own);
+  EXPECT_THAT(own->elsewhere, IsEmpty());
+  ASSERT_EQ(own->unnamed.size(), 1U);
+  EXPECT_EQ(own->unnamed.front().address, ip(held.c_str()));
 }
 
 TEST_F(OperatorTest, WhereOthersKeepNodesTheRecordStays) {

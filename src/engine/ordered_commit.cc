@@ -491,7 +491,8 @@ class OrderedCommit {
 
   /// The last first. A block that others have changed since stays, and with it all that it needs.
   void take_back() {
-    deadline_ = Deadline::after(context_.clock.now(), kTakeBackTime);
+    const Deadline most = Deadline::after(context_.clock.now(), kTakeBackTime);
+    deadline_ = {std::min(most.at_since_boot, context_.ends_by.at_since_boot)};
     const auto contested = look_at_contested();
     if (!contested) return;
     for (auto it = done_.rbegin(); it != done_.rend(); ++it) {

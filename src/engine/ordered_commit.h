@@ -73,6 +73,7 @@ namespace croft::engine {
                                            std::vector<store::Write> writes, Deadline deadline);
 
 /// How long taking back may last, whatever became of the caller's deadline: a time-out must not leave handles behind.
+/// But no longer than Context::ends_by.
 inline constexpr std::chrono::seconds kTakeBackTime{30};
 
 }  // namespace croft::engine

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "core/audit/attachments.h"
 #include "core/block/release.h"
@@ -16,21 +18,26 @@
 namespace croft::engine {
 
 /// Releases all that an owner holds. Holding nothing is a success, as it is for an owner whose handle the store can
-/// have no record of; may be repeated.
-[[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner);
+/// have no record of; may be repeated. However long it takes, it means what the owner held when it began, which is
+/// now, or `began`: what a later ADD got, or answered again, stays (core::ReleaseScope).
+[[nodiscard]] Result<core::Released> release_owner(const Context& context, const core::Owner& owner,
+                                                   const std::optional<Instant>& began = {});
 
-/// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle).
-[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id);
+/// Releases what a handle of the form of Calico before 3.0 holds (core::plan_release_old_handle), likewise.
+[[nodiscard]] Result<core::Released> release_old_handle(const Context& context, const std::string& handle_id,
+                                                        const std::optional<Instant>& began = {});
 
 /// Who is to lose all: an owner, or a handle as release_old_handle() takes it.
 using ReleaseWanted = std::variant<core::Owner, std::string>;
 /// The handle meant.
 [[nodiscard]] std::string handle_of(const ReleaseWanted& wanted);
 
-/// The same as a call of a batch: what holds nothing or needs several commits goes alone, by release_owner() or
-/// release_old_handle(). `wanted` must outlive the call, and so must `answer`, which is set when it is done; then
-/// finish_release() is due, unless it ended the handle and BatchDone::handles_are_exact.
-[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, Deadline not_after, core::Released& answer);
+/// The same as a call of a batch: what holds nothing, seems to hold something that isn't meant, or needs several
+/// commits goes alone, by release_owner() or release_old_handle(). `wanted` must outlive the call, and so must
+/// `answer`, which is set when it is done; then finish_release() is due, unless it ended the handle and
+/// BatchDone::handles_are_exact.
+[[nodiscard]] BatchedCall release_in_batch(const ReleaseWanted& wanted, const std::optional<Instant>& began,
+                                           Deadline not_after, core::Released& answer);
 
 /// Mends what a crash may have left in the handle of somebody who was released, as far as possible: the release is done
 /// whatever comes of it. Nothing where commits are atomic.

@@ -27,6 +27,9 @@ struct Context {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(15);
   /// A moment after which nothing may be begun, however much of the limit is left: the caller goes its own way then.
   Deadline not_after{};
+  /// When the call has to be over, also with taking back what it could not finish (ordered_commit.h): what is left then
+  /// is mended by the next use, or the collector.
+  Deadline ends_by{};
 };
 
 /// Until when a use case that begins now may go on.

@@ -6,9 +6,9 @@
 
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
+#include "app/croft_ipam/node_paths.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/croft_ipam/store_parts.h"
-#include "app/croft_ipam/tombstones_place.h"
 #include "app/kube_url.h"
 #include "app/open_store.h"
 #include "os/clock.h"
@@ -48,6 +48,7 @@ using wire::cni::DatastoreChoice;
 int serve_calico_ipam(const edge::CniHost& host) {
   const os::SystemClock clock;
   os::SystemRandom random;
+  const NodePaths paths = node_paths();
   const edge::CalicoIpamWorld world{
       [&](const DatastoreChoice& choice, store::OpenMode mode) { return open_datastore(choice, mode, clock); },
       clock,
@@ -61,8 +62,9 @@ int serve_calico_ipam(const edge::CniHost& host) {
         os::append_log_line(log_place(file), line, bytes_max);
       },
       [&](const std::string& socket) { return find_agent(socket, clock); },
-      agent_socket(),
-      tombstones(),
+      paths.agent_socket,
+      paths.tombstones,
+      paths.fault,
   };
   return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

@@ -2,9 +2,9 @@
 
 #include "app/croft_ipam/log_place.h"
 #include "app/croft_ipam/node_agent.h"
+#include "app/croft_ipam/node_paths.h"
 #include "app/croft_ipam/personalities.h"
 #include "app/croft_ipam/store_parts.h"
-#include "app/croft_ipam/tombstones_place.h"
 #include "app/open_store.h"
 #include "os/clock.h"
 #include "os/log_file.h"
@@ -24,6 +24,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
   os::make_files_private();
   const os::SystemClock clock;
   os::SystemRandom random;
+  const NodePaths paths = node_paths();
   const edge::CroftIpamWorld world{
       [&](const std::string& url, store::OpenMode mode) { return open_store(url, mode, clock, kPluginParts); },
       clock,
@@ -31,8 +32,9 @@ int serve_croft_ipam(const edge::CniHost& host) {
       os::host_name().value_or(""),
       [](const std::string& file, const std::string& line) { os::append_log_line(log_place(file), line); },
       [&](const std::string& socket) { return find_agent(socket, clock); },
-      agent_socket(),
-      tombstones(),
+      paths.agent_socket,
+      paths.tombstones,
+      paths.fault,
       [&](const std::string& url, const core::PodIdentity& pod) -> Result<core::AnnotatedWishes> {
         TRY(const auto api, open_kube_api(url, clock, kPluginParts, kAnnotationsTime));
         return store::kube::ask_for_wishes(*api, pod, Deadline::after(clock.now(), kAnnotationsTime));

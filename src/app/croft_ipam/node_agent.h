@@ -11,7 +11,4 @@ namespace croft::app {
 /// The agent behind a socket; nothing when there is no such file: most machines without an agent have none.
 [[nodiscard]] std::unique_ptr<edge::Agent> find_agent(const std::string& socket, const Clock& clock);
 
-/// Where the agent of this node is: CROFT_AGENT, else the default.
-[[nodiscard]] std::string agent_socket();
-
 }  // namespace croft::app

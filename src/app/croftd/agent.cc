@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -20,6 +21,7 @@
 #include "edge/agent/server.h"
 #include "edge/tombstones/tombstones.h"
 #include "engine/damage_telling.h"
+#include "net/echo.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
@@ -330,8 +332,17 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   return cluster;
 }
 
+/// The plugins, which find it by the same text, are called from other directories.
+[[nodiscard]] Result<void> check_place(const char* flag, const char* variable, const std::string& path) {
+  if (path.empty() || path.front() == '/' || path == edge::kNoTombstones) return {};
+  return fail(invalid_argument(
+      fmt::format("{} (or {}): {} is no absolute path; give one that begins with /", flag, variable, net::echo(path))));
+}
+
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
+  TRY_VOID(check_place("--socket", "CROFT_AGENT", options.socket));
+  TRY_VOID(check_place("--tombstones", "CROFT_TOMBSTONES", options.tombstones));
   os::keep_freed_memory(kKeptBytes);
   if (options.node.empty()) {
     TRY(options.node, os::host_name());

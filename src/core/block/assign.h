@@ -41,6 +41,9 @@ struct AssignRequest {
   std::uint32_t default_block_limit = 0;
   /// More of `addresses` and families than fit is no refusal: what there is is assigned.
   bool partial = false;
+  /// When the ADD began: its allocations have this time, so that a DEL can tell whether they were asked for before it
+  /// began itself (ReleaseScope). Absent: when it is decided.
+  std::optional<WallTime> began{};
 };
 inline constexpr std::uint32_t kCalicoBlockLimit = 20;  ///< Calico's default_block_limit
 
@@ -73,7 +76,8 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 
 /// Decides an assignment (docs/reference/calico-ipam.md#auto-assign, #assign-ip, as far as docs/promises.md#shapes does
 /// not say otherwise):
-/// - what the owner holds already is the answer again;
+/// - what the owner holds already is the answer again: in the blocks that its handle names, and in those that were read
+///   for this anyway, of which the handle may have been lost; then it is mended;
 /// - an explicit address comes from the block that contains it, made when absent;
 /// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
 ///   node's own blocks; a new block, or one that another node left empty for a minute; unless affinity is strict, any

@@ -1,9 +1,12 @@
 #include "core/block/release.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/time_text.h"
 #include "core/block/draft.h"
 #include "core/block/pool_choice.h"
 #include "core/register/handle_blocks.h"
@@ -39,39 +42,88 @@ bool can_never_be(const Snapshot& snapshot, const Key& handle) {
   return why != nullptr && why->code == ErrorCode::invalid_argument;
 }
 
+/// Of what the owner holds in a block, that which is meant; the rest is noted as kept.
+std::vector<net::Ordinal> meant_of(const Block& block, std::vector<net::Ordinal> held, const ReleaseScope& scope,
+                                   Released& released) {
+  const auto seen = scope.found.find(block.cidr);
+  const auto is_meant = [&](net::Ordinal ordinal) {
+    if (seen == scope.found.end()) return !is_made_since(*attribute_of(block, ordinal), scope);
+    const auto known = seen->second.find(ordinal);
+    return known != seen->second.end() && known->second == sequence_of(block, ordinal);
+  };
+  const auto kept = std::stable_partition(held.begin(), held.end(), is_meant);
+  for (auto it = kept; it != held.end(); ++it) released.kept.push_back(net::address_at(block.cidr, *it));
+  held.erase(kept, held.end());
+  HeldNumbers& found = released.found[block.cidr];
+  for (const net::Ordinal ordinal : held) found.emplace(ordinal, sequence_of(block, ordinal));
+  return held;
+}
+
+/// The blocks to look at, in their order: what the handle named at the first look.
+[[nodiscard]] Result<std::vector<net::Prefix>> blocks_to_look_at(const Handle* handle, const ReleaseScope& scope,
+                                                                 Released& released) {
+  std::vector<net::Prefix> all;
+  if (scope.blocks) {
+    const std::size_t end = std::min(scope.blocks->size(), scope.done + kReleaseBlocksMax);
+    all.assign(scope.blocks->begin() + static_cast<std::ptrdiff_t>(scope.done),
+               scope.blocks->begin() + static_cast<std::ptrdiff_t>(end));
+    released.unfinished = end < scope.blocks->size();
+    return all;
+  }
+  if (handle == nullptr) return all;
+  const HandleBlocks named = blocks_of(*handle);
+  if (named.damage) return fail(*named.damage);
+  for (const auto& [cidr, count, name] : named.blocks) released.named.push_back(cidr);
+  all.assign(released.named.begin(),
+             released.named.begin() + static_cast<std::ptrdiff_t>(std::min(released.named.size(), kReleaseBlocksMax)));
+  released.unfinished = all.size() < released.named.size();
+  return all;
+}
+
+/// Whether a handle that names a block counts otherwise than that has it.
+bool counts_otherwise(const Handle* handle, const std::optional<Block>& block, const net::Prefix& cidr) {
+  if (handle == nullptr) return false;
+  const auto counted = handle->blocks.find(cidr.to_string());
+  if (counted == handle->blocks.end()) return false;
+  return counted->second != (block ? count_of_handle(*block, handle->id) : 0);
+}
+
 /// Releases the ordinals that `held` finds in the blocks of a handle.
 template <class Held>
 Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
-                                   Held held) {
+                                   const ReleaseScope& scope, Held held) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
     if (can_never_be(snapshot, handle_key(handle_id))) return Plan<Released>{};
     const Handle* handle = reader.get(handle_key(handle_id));
     const PoolTable pools(reader);
     TRY_VOID(reader.ready());
-    if (handle == nullptr) return Plan<Released>{};
 
-    const HandleBlocks named = blocks_of(*handle);
-    if (named.damage) return fail(*named.damage);
-    for (const auto& [cidr, count, name] : named.blocks) reader.ask(block_key(cidr));
+    Released released;
+    TRY(const auto blocks, blocks_to_look_at(handle, scope, released));
+    for (const net::Prefix& cidr : blocks) reader.ask(block_key(cidr));
     TRY_VOID(reader.ready());
 
     Draft draft(reader, pools, now);
-    Released released;
-    for (const auto& [cidr, count, name] : named.blocks) {
+    for (const net::Prefix& cidr : blocks) {
       TRY(auto block, draft.block(cidr));
-      if (!block) continue;
-      const std::vector<net::Ordinal> ordinals = held(*block);
-      if (ordinals.empty()) continue;
-      Block after = released_from(reader, pools, *std::move(block), ordinals, now);
-      if (draft.size() == 0) {
-        draft.put(std::move(after), {handle_id});
-      } else if (!draft.put_if_it_fits(std::move(after), nullptr, {handle_id})) {
-        released.unfinished = true;
-        break;
+      released.at_odds |= counts_otherwise(handle, block, cidr);
+      std::vector<net::Ordinal> ordinals;
+      if (block) {
+        ordinals = meant_of(*block, held(*block), scope, released);
+      } else {
+        released.found[cidr] = {};
       }
-      for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
-      released.unfinished = draft.size() == kReleaseBlocksMax;
-      if (released.unfinished) break;
+      if (!ordinals.empty()) {
+        Block after = released_from(reader, pools, *std::move(block), ordinals, now);
+        if (draft.size() == 0) {
+          draft.put(std::move(after), {handle_id});
+        } else if (!draft.put_if_it_fits(std::move(after), nullptr, {handle_id})) {
+          released.unfinished = true;
+          break;
+        }
+        for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
+      }
+      ++released.done;
     }
     Plan<Released> plan = finish(draft, std::move(released));
     plan.answer.ends_handle = std::ranges::any_of(plan.writes, [&](const PlannedWrite& write) {
@@ -83,13 +135,35 @@ Step<Released> release_from_handle(const Snapshot& snapshot, const std::string& 
 
 }  // namespace
 
-Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now) {
-  return release_from_handle(snapshot, handle_of(owner), now,
+void ReleaseScope::note_look(const Released& decided) {
+  if (!blocks) blocks = decided.named;
+  // Of a block that was looked at before, the first look counts.
+  found.insert(decided.found.begin(), decided.found.end());
+}
+
+bool is_made_since(const Attribute& holder, const ReleaseScope& scope) {
+  if (!scope.began) return false;
+  const auto text = holder.secondary.find(kTimestampKey);
+  const auto made = text != holder.secondary.end() ? parse_go_utc_text(text->second)
+                                                   : Result<WallTime>(fail(ErrorCode::not_found, ""));
+  if (!made) return false;
+  const Instant& began = *scope.began;
+  if (!scope.looked_at || scope.looked_at->boot != began.boot) return *made > began.wall;
+  const Instant& looked_at = *scope.looked_at;
+  const std::chrono::nanoseconds span = looked_at.since_boot - began.since_boot;
+  const auto is_within = [&](WallTime after, WallTime until) { return *made > after && *made <= until; };
+  return is_within(began.wall, began.wall + span) || is_within(looked_at.wall - span, looked_at.wall);
+}
+
+Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now,
+                                  const ReleaseScope& scope) {
+  return release_from_handle(snapshot, handle_of(owner), now, scope,
                              [&](const Block& block) { return held_by(block, owner); });
 }
 
-Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now) {
-  return release_from_handle(snapshot, handle_id, now, [&](const Block& block) {
+Step<Released> plan_release_old_handle(const Snapshot& snapshot, const std::string& handle_id, const Instant& now,
+                                       const ReleaseScope& scope) {
+  return release_from_handle(snapshot, handle_id, now, scope, [&](const Block& block) {
     std::vector<net::Ordinal> ordinals = held_by_handle(block, handle_id);
     std::erase_if(ordinals, [&](net::Ordinal o) { return !is_of_old_form(*attribute_of(block, o), handle_id); });
     return ordinals;

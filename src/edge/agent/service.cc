@@ -13,6 +13,7 @@
 #include "core/block/heed_wishes.h"
 #include "edge/decision_log.h"
 #include "engine/assign.h"
+#include "engine/attachments.h"
 #include "engine/release.h"
 #include "store/store_url.h"
 
@@ -67,8 +68,19 @@ Ending ending_of(core::AssignAnswer answer, bool from_cache) {
   return {"ok", std::move(text), agent::encode(agent::AssignOutcome(std::move(assigned)))};
 }
 Ending ending_of(core::Released released, bool from_cache) {
-  std::string text = fmt::format("from={} released={}", source_of(from_cache), list_of(released.addresses));
+  std::string text = fmt::format("from={} released={}{}", source_of(from_cache), list_of(released.addresses),
+                                 kept_text(released.kept));
   return {"ok", std::move(text), agent::encode(agent::ReleaseOutcome(std::move(released.addresses)))};
+}
+
+/// Releases what the node's blocks hold of an owner whose handle counted wrong, as far as that can be found out.
+void add_unnamed(const engine::Context& context, const core::Owner& owner, const agent::ReleaseCall& call,
+                 core::Released& released) {
+  const core::AffinityOwner node{core::AffinityOwner::Type::host, call.caller.node};
+  const auto found = engine::held_on_node(context, owner, node, *call.began);
+  if (!found || found->unnamed.empty()) return;
+  const auto more = engine::release_addresses(context, found->unnamed);
+  if (more) released.addresses.insert(released.addresses.end(), more->released.begin(), more->released.end());
 }
 
 /// A call in a batch, with what it refers to.
@@ -113,6 +125,8 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
   if (call.annotations && !(world_.remembered_wishes && world_.ask_for_wishes)) {
     return fail(ErrorCode::refused_by_configuration, "this agent reads no annotations");
   }
+  // Of one owner's calls each has to begin after the one before it, whenever they are decided.
+  if (!call.request.began) call.request.began = world_.clock.now().wall;
   std::string owner = core::handle_of(call.request.owner);
   return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
 }
@@ -120,6 +134,7 @@ Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline n
 Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
   TRY(agent::ReleaseCall call, agent::decode_release_call(message));
   TRY(const Deadline limit, admit(call.caller, not_after));
+  if (!call.began) call.began = world_.clock.now();
   std::string owner = engine::handle_of(call.what);
   return AgentCall{0, std::move(call), std::move(owner), limit, nullptr};
 }
@@ -191,7 +206,8 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
       // What is wrong with them is said by who goes alone.
       if (!is_complete || !*is_complete) batch.back().fate = engine::BatchFate::alone;
     } else {
-      batch.push_back(engine::release_in_batch(std::get<agent::ReleaseCall>(call.what).what, call.limit, one.released));
+      const auto& release = std::get<agent::ReleaseCall>(call.what);
+      batch.push_back(engine::release_in_batch(release.what, release.began, call.limit, one.released));
     }
   }
   const engine::Context direct = context_until({});
@@ -257,10 +273,17 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
     return end(answer);
   }
-  const auto& what = std::get<agent::ReleaseCall>(call.what).what;
-  const auto* owner = std::get_if<core::Owner>(&what);
-  return end(owner != nullptr ? engine::release_owner(context, *owner)
-                              : engine::release_old_handle(context, std::get<std::string>(what)));
+  const auto& release = std::get<agent::ReleaseCall>(call.what);
+  const auto* owner = std::get_if<core::Owner>(&release.what);
+  if (owner == nullptr) {
+    return end(engine::release_old_handle(context, std::get<std::string>(release.what), release.began));
+  }
+  auto released = engine::release_owner(context, *owner, release.began);
+  // Who is told of no address at all looks by itself.
+  if (released && released->at_odds && !released->addresses.empty()) {
+    add_unnamed(context, *owner, release, *released);
+  }
+  return end(released);
 }
 
 void AgentService::note_shape(const core::AssignRequest& request) {

@@ -1,5 +1,6 @@
 #include "edge/cni/calico_ipam.h"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
+#include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/config.h"
 #include "engine/damage_telling.h"
@@ -35,6 +37,7 @@ using cni::Checked;
 class Call final : public CniCall {
  public:
   static Checked<CalicoNetconf> decode(const CalicoIpamWorld& world, const CniRequest& request) {
+    if (world.misplaced) return to_cni_error(*world.misplaced);
     return cni::decode_calico_netconf(request.network, request.environment.args, request.command, world.variable);
   }
 
@@ -42,6 +45,7 @@ class Call final : public CniCall {
       : CniCall(world.clock, subject_of(request, config), writer_of(world, config),
                 config.log_only_failures ? Logs::failures_only : Logs::every_outcome),
         world_(world),
+        began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
         tombstones_(world.tombstones, world.clock) {}
@@ -52,6 +56,7 @@ class Call final : public CniCall {
   [[nodiscard]] const CalicoIpamWorld& world() const { return world_; }
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
+  [[nodiscard]] const Instant& began() const { return began_; }
   void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
     make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_), replayer);
   }
@@ -69,6 +74,7 @@ class Call final : public CniCall {
   }
 
   const CalicoIpamWorld& world_;
+  const Instant began_;
   const CalicoNetconf config_;
   const core::Owner owner_;
   const Tombstones tombstones_;
@@ -78,11 +84,11 @@ class Call final : public CniCall {
 /// rests on it. So a lock that can't be had is worth a line in the log, no more.
 class HostLock {
  public:
-  explicit HostLock(const Call& call) : lock_(call.config().ipam_lock_file) {
+  HostLock(const Call& call, std::chrono::seconds wait_max) : lock_(call.config().ipam_lock_file) {
     const Clock& clock = call.world().clock;
     const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
     const auto locked =
-        made ? lock_.lock(clock, Deadline::after(clock.now(), kCalicoLockWaitMax)) : Result<void>(fail(made.error()));
+        made ? lock_.lock(clock, Deadline::after(clock.now(), wait_max)) : Result<void>(fail(made.error()));
     if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
   }
 
@@ -138,6 +144,7 @@ class HostLock {
   core::AssignRequest request;
   TRY(request.node.name, node_name_of(call));
   request.owner = call.owner();
+  request.began = call.began().wall;
   if (config.is_kubernetes()) request.pod = config.pod;
   if (config.requested_address) {
     request.count.v4 = 0;
@@ -179,7 +186,7 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 }
 
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
-  const HostLock lock(call);
+  const HostLock lock(call, kCalicoLockWaitMax);
   const CalicoIpamWorld& world = call.world();
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
@@ -240,43 +247,46 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   const auto node = node_name_of(call);
   if (!node) return {};
   auto released = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), call.owner()});
+    return agent.release({std::move(self), call.owner(), call.began()});
   });
   const std::optional<std::string> old_handle = old_handle_of(call);
   if (!released || !old_handle) return released;
   const auto old = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), *old_handle});
+    return agent.release({std::move(self), *old_handle, call.began()});
   });
   if (!old) return {};
   released->insert(released->end(), old->begin(), old->end());
   return released;
 }
 
-[[nodiscard]] GivenBack with_word(const Call& call, std::vector<net::Address> released, store::Store& store) {
-  if (!released.empty()) return {std::move(released), {}};
+/// For what a DEL does on the store: it is over in time, whatever it meets.
+[[nodiscard]] engine::Context context_of_del(const Call& call, store::Store& store) {
+  const CalicoIpamWorld& world = call.world();
+  const Deadline limit = Deadline::after(call.began(), kCalicoWorkMax);
+  return {store, world.clock, world.random, kCalicoWorkMax, limit, limit};
+}
+
+[[nodiscard]] Result<void> look_on_node(const Call& call, const engine::Context& context, GivenBack& given_back) {
   const auto node = node_name_of(call);
   if (!node) return {};
-  const core::AffinityOwner owner{core::AffinityOwner::Type::host, *node};
-  return {{}, elsewhere_text(store, call.world().clock, call.world().random, call.owner(), owner)};
+  return look_on_node(context, call.owner(), {core::AffinityOwner::Type::host, *node}, call.began(), given_back);
 }
 
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
-  const HostLock lock(call);
-  const CalicoIpamWorld& world = call.world();
-  const Deadline deadline = Deadline::after(world.clock.now(), kCalicoWorkMax);
+  const HostLock lock(call, kCalicoDelLockWaitMax);
   const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
-  const auto context = [&] {
-    return engine::Context{**store, world.clock, world.random, deadline.at_since_boot - world.clock.now().since_boot};
-  };
-  TRY(core::Released released, engine::release_owner(context(), call.owner()));
+  const engine::Context context = context_of_del(call, **store);
+  TRY(core::Released released, engine::release_owner(context, call.owner(), call.began()));
   if (const std::optional<std::string> old_handle = old_handle_of(call)) {
-    TRY(const core::Released old, engine::release_old_handle(context(), *old_handle));
+    TRY(const core::Released old, engine::release_old_handle(context, *old_handle, call.began()));
     released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
+    released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
   }
-  GivenBack given_back = with_word(call, std::move(released.addresses), **store);
-  call.make_up(context());
+  GivenBack given_back{std::move(released.addresses), {}, std::move(released.kept)};
+  if (given_back.addresses.empty() || released.at_odds) TRY_VOID(look_on_node(call, context, given_back));
+  call.make_up(context);
   return given_back;
 }
 
@@ -286,8 +296,10 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   if (!by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
   const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
   if (!store) return GivenBack{};
-  GivenBack given_back = with_word(call, {}, **store);
-  call.make_up({**store, call.world().clock, call.world().random, kCalicoWorkMax}, Replayer::behind_agent);
+  const engine::Context context = context_of_del(call, **store);
+  GivenBack given_back;
+  TRY_VOID(look_on_node(call, context, given_back));
+  call.make_up(context, Replayer::behind_agent);
   return given_back;
 }
 
@@ -303,8 +315,9 @@ Result<Added> Call::add() const {
 Result<std::string> Call::del() const {
   auto given_back = release(*this);
   if (!given_back) {
-    given_back = defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}},
-                               given_back.error());
+    given_back =
+        defer_release(tombstones_, {cni::url_of(config_.datastore), owner_, old_handle_of(*this), {}, began_.wall},
+                      given_back.error());
     // Said where only failures are logged, too.
     if (given_back) warn("the register is away, the release is left for later in " + world_.tombstones);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -35,11 +36,16 @@ struct CalicoIpamWorld {
   std::string agent_socket = {};
   /// Where DELs leave what they can't release now (edge/tombstones/tombstones.h); empty: nowhere.
   std::string tombstones = {};
+  /// What is wrong with the places above: every call is refused with it.
+  std::optional<Error> misplaced = {};
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.
 inline constexpr std::chrono::seconds kCalicoLockWaitMax{90};
 inline constexpr std::chrono::seconds kCalicoWorkMax{90};
+/// A DEL, which may be asked for again at any time, takes no longer than kCalicoWorkMax with all that it does: a
+/// kubelet gives up after two minutes. So it waits this long for the lock.
+inline constexpr std::chrono::seconds kCalicoDelLockWaitMax{60};
 
 /// The personality: Calico's configuration, handles and results on Croft's engine
 /// (docs/reference/calico-ipam.md#plugin, docs/formats/calico-ipam.md). ADD and DEL; CHECK succeeds without work;

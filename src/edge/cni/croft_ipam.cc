@@ -1,6 +1,7 @@
 #include "edge/cni/croft_ipam.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "edge/cni/held_elsewhere.h"
 #include "edge/cni/personality.h"
 #include "edge/decision_log.h"
+#include "edge/error_table.h"
 #include "engine/assign.h"
 #include "engine/attachments.h"
 #include "engine/damage_telling.h"
@@ -46,6 +48,10 @@ cni::AddResult result_of(const core::Assigned& assigned, const std::vector<cni::
   return result;
 }
 
+/// How long a DEL may take, the agent's part and the store's together: the limit of one call, but for a second, which
+/// is the tombstone's.
+constexpr std::chrono::seconds kDelTimeMax{14};
+
 /// How a call was served, for the log.
 struct Path {
   bool by_agent = false;
@@ -59,13 +65,15 @@ struct Path {
 
 class Call final : public CniCall {
  public:
-  static Checked<NetworkConfig> decode(const CroftIpamWorld&, const CniRequest& request) {
+  static Checked<NetworkConfig> decode(const CroftIpamWorld& world, const CniRequest& request) {
+    if (world.misplaced) return to_cni_error(*world.misplaced);
     return cni::decode_network_config(request.network, request.environment.args, cni::needs_of(request.command));
   }
 
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)
       : CniCall(world.clock, subject_of(world, request, config), writer_of(world, config)),
         world_(world),
+        began_(world.clock.now()),
         config_(std::move(config)),
         owner_{config_.name, request.environment.container_id, request.environment.interface_name},
         tombstones_(world.tombstones, world.clock),
@@ -93,6 +101,11 @@ class Call final : public CniCall {
     return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
+  /// The same for a DEL, which is over in time whatever it meets.
+  [[nodiscard]] engine::Context context_of_del(store::Store& store) const {
+    const Deadline limit = Deadline::after(began_, kDelTimeMax);
+    return {store, world_.clock, world_.random, kDelTimeMax, limit, limit};
+  }
   [[nodiscard]] core::AssignRequest request() const;
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const;
   template <class Ask>
@@ -103,11 +116,12 @@ class Call final : public CniCall {
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
-  void make_up(store::Store& store, Replayer replayer = Replayer::alone) const {
-    make_up_for_some(tombstones_, context(store), store_url(), writer_of(world_, config_), replayer);
+  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
+    make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_), replayer);
   }
 
   const CroftIpamWorld& world_;
+  const Instant began_;
   const NetworkConfig config_;
   const core::Owner owner_;
   const Tombstones tombstones_;
@@ -123,6 +137,7 @@ core::AssignRequest Call::request() const {
   request.count.v6 = config_.ipam.assign_v6;
   request.pools = config_.ipam.asked_pools;
   request.addresses = config_.requested_addresses;
+  request.began = began_.wall;
   return request;
 }
 
@@ -149,7 +164,7 @@ auto Call::through_agent(Path& path, Ask ask) const {
 Result<core::AssignAnswer> Call::assign_alone(const core::AssignRequest& request) const {
   TRY(const auto store, open(store::OpenMode::create));
   auto answer = engine::assign(context(*store), request, config_.ipam.pools);
-  if (answer) make_up(*store);
+  if (answer) make_up(context(*store));
   return answer;
 }
 
@@ -196,7 +211,7 @@ Result<Added> Call::add() const {
 
 Result<GivenBack> Call::release(Path& path) const {
   auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.release({std::move(self), owner_});
+    return agent.release({std::move(self), owner_, began_});
   });
   if (by_agent && !by_agent->empty()) return GivenBack{*std::move(by_agent), {}};
   const auto store = open(store::OpenMode::existing);
@@ -204,14 +219,18 @@ Result<GivenBack> Call::release(Path& path) const {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   GivenBack given_back;
+  const engine::Context context = context_of_del(**store);
+  bool is_at_odds = false;
   if (!by_agent) {
-    TRY(core::Released released, engine::release_owner(context(**store), owner_));
+    TRY(core::Released released, engine::release_owner(context, owner_, began_));
     given_back.addresses = std::move(released.addresses);
+    given_back.kept = std::move(released.kept);
+    is_at_odds = released.at_odds;
   }
-  if (given_back.addresses.empty()) {
-    given_back.why_none = elsewhere_text(**store, world_.clock, world_.random, owner_, node_);
+  if (given_back.addresses.empty() || is_at_odds) {
+    TRY_VOID(look_on_node(context, owner_, node_, began_, given_back));
   }
-  make_up(**store, by_agent ? Replayer::behind_agent : Replayer::alone);
+  make_up(context, by_agent ? Replayer::behind_agent : Replayer::alone);
   return given_back;
 }
 
@@ -219,7 +238,7 @@ Result<std::string> Call::del() const {
   Path path;
   auto given_back = release(path);
   if (!given_back) {
-    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}}, given_back.error());
+    given_back = defer_release(tombstones_, {store_url(), owner_, {}, {}, began_.wall}, given_back.error());
   }
   if (!given_back) return fail(given_back.error());
   return given_back->words() + path.text();
@@ -257,7 +276,7 @@ Result<void> Call::status() const {
       context(*store),
       {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
       config_.ipam.pools));
-  make_up(*store);
+  make_up(context(*store));
   return {};
 }
 

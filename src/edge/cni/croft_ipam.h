@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -32,6 +33,8 @@ struct CroftIpamWorld {
   std::string agent_socket = kDefaultAgentSocket;
   /// Where DELs leave what they can't release now (edge/tombstones/tombstones.h); empty: nowhere.
   std::string tombstones = {};
+  /// What is wrong with the places above: every call is refused with it.
+  std::optional<Error> misplaced = {};
   /// What the annotations of a pod and its namespace ask for, from the Kubernetes API that a store's URL names; for
   /// ipam.annotations "api". Null: there is none.
   std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>

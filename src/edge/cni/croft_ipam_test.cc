@@ -1,6 +1,11 @@
 #include "edge/cni/croft_ipam.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +13,7 @@
 #include "base/manual_clock.h"
 #include "edge/cni/skeleton.h"
 #include "os/scratch_directory.h"
+#include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
 
 namespace croft::edge {
@@ -18,6 +24,50 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
+
+/// A store behind a server that answers so many calls and then none: each lasts until its deadline.
+struct Silence {
+  bool is_one_by_one = false;
+  int answers = 0;
+};
+class Mute final : public store::ForwardingStore {
+ public:
+  Mute(std::unique_ptr<store::Store> beneath, ManualClock& clock, Silence& silence)
+      : ForwardingStore(*beneath), owned_(std::move(beneath)), clock_(clock), silence_(silence) {}
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::read(wanted, deadline);
+  }
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::list(request, deadline);
+  }
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+  }
+  [[nodiscard]] Result<store::Fate> fate_of(std::span<const store::Write> writes, const store::WriteToken& token,
+                                            Deadline deadline) override {
+    if (is_silent(deadline)) return fail(silent());
+    return ForwardingStore::fate_of(writes, token, deadline);
+  }
+
+ private:
+  [[nodiscard]] bool is_silent(Deadline deadline) {
+    if (silence_.answers-- > 0) return false;
+    const auto now = clock_.now().since_boot;
+    if (deadline.at_since_boot > now)
+      clock_.advance(std::min<std::chrono::nanoseconds>(deadline.at_since_boot - now, 1h));
+    return true;
+  }
+  [[nodiscard]] static Error silent() { return {ErrorCode::deadline_exceeded, "the server does not answer", ""}; }
+
+  std::unique_ptr<store::Store> owned_;
+  ManualClock& clock_;
+  Silence& silence_;
+};
 
 /// The plugin whole, from environment and standard input to the printed answer, on a store in memory.
 class CroftIpamTest : public testing::Test {
@@ -42,13 +92,21 @@ class CroftIpamTest : public testing::Test {
   SeededRandom random_{7};
   bool exists_ = false;
   std::optional<Error> broken_;
+  std::optional<Silence> silence_;
+  std::function<void()> before_open_;  ///< what happens once, right before a store is opened
   std::vector<std::string> log_;
   CroftIpamWorld world_{[this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
+                          if (const auto meanwhile = std::exchange(before_open_, {})) meanwhile();
                           if (broken_) return fail(*broken_);
                           if (!exists_ && mode == store::OpenMode::existing)
                             return fail(ErrorCode::not_found, "no store");
                           exists_ = true;
-                          return std::make_unique<store::MemoryStore>(data_.data());
+                          auto store = std::make_unique<store::MemoryStore>(data_.data());
+                          if (!silence_) return store;
+                          if (silence_->is_one_by_one) {
+                            store->set_capabilities({.atomic_commit = false, .foreign_writers = true});
+                          }
+                          return std::make_unique<Mute>(std::move(store), clock_, *silence_);
                         },
                         clock_, random_, "host",
                         [this](const std::string&, const std::string& line) { log_.push_back(line); }};
@@ -237,6 +295,17 @@ TEST_F(CroftIpamTest, NeitherFamilyIsAnError) {
   EXPECT_THAT(run("ADD", std::string(kPools) + R"(,"assign_ipv4":"false")").out, HasSubstr("assign_ipv6"));
 }
 
+/// As by a relative path in the environment: no call may go on without the place that was meant.
+TEST_F(CroftIpamTest, AMisplacedPlaceIsRefusedByEveryCommand) {
+  world_.misplaced = Error{ErrorCode::refused_by_configuration, "CROFT_TOMBSTONES: \"var\" is no absolute path", ""};
+  for (const char* command : {"ADD", "DEL", "CHECK", "GC"}) {
+    const auto answer = run(command, kPools);
+    EXPECT_EQ(answer.exit_code, 1) << command;
+    EXPECT_THAT(answer.out, AllOf(HasSubstr("\"code\": 102"), HasSubstr("CROFT_TOMBSTONES"))) << command;
+  }
+  EXPECT_THAT(run("STATUS", kPools).out, AllOf(HasSubstr("\"code\": 50"), HasSubstr("CROFT_TOMBSTONES")));
+}
+
 /// A store that goes away and comes back, and what DELs leave meanwhile.
 class CroftIpamTombstoneTest : public CroftIpamTest {
  protected:
@@ -289,6 +358,92 @@ TEST_F(CroftIpamTombstoneTest, AnAddOfTheSameOwnerIsNotTakenBack) {
   run("STATUS", kPools);
   run("ADD", kPools, "c2");
   EXPECT_TRUE(holds("c1"));
+}
+
+/// A DEL that hangs and goes on later: its container was set up again meanwhile.
+TEST_F(CroftIpamTombstoneTest, ADelThatHangsLeavesWhatALaterAddGot) {
+  for (const bool with_another_del : {true, false}) {
+    for (const bool is_store_away : {true, false}) {
+      SCOPED_TRACE(testing::Message() << "another DEL " << with_another_del << " store away " << is_store_away);
+      run("ADD", kPools);
+      clock_.advance(1s);
+      before_open_ = [&] {
+        clock_.advance(3s);
+        if (with_another_del) {
+          EXPECT_EQ(run("DEL", "").exit_code, 0);
+        }
+        EXPECT_EQ(run("ADD", kPools).exit_code, 0);
+        clock_.advance(3s);
+        if (is_store_away) break_store();
+      };
+      EXPECT_EQ(run("DEL", "").exit_code, 0);
+      broken_.reset();
+      EXPECT_EQ(left(), is_store_away ? 1U : 0U);
+      EXPECT_EQ(run("STATUS", kPools).exit_code, 0);
+      EXPECT_EQ(left(), 0U);
+      EXPECT_TRUE(holds("c1"));
+      EXPECT_THAT(log_, Contains(HasSubstr("released=none kept=10.1.0."))) << "it is told";
+      clock_.advance(1s);
+      EXPECT_EQ(run("DEL", "").exit_code, 0);
+      EXPECT_FALSE(holds("c1")) << "the next one frees it";
+      log_.clear();
+    }
+  }
+}
+
+/// An agent that does not answer.
+class MuteAgent final : public Agent {
+ public:
+  explicit MuteAgent(ManualClock& clock) : clock_(clock) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(silent()); }
+  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
+    return fail(silent());
+  }
+
+ private:
+  [[nodiscard]] Error silent() const {
+    clock_.advance(kAgentPatience);
+    return {ErrorCode::unavailable, "no answer in time", ""};
+  }
+  ManualClock& clock_;
+};
+
+TEST_F(CroftIpamTombstoneTest, ADelIsOverInTimeWhereverTheServerFallsSilent) {
+  const std::string both =
+      R"(,"assign_ipv6":"true","pools":[{"name":"a","cidr":"10.1.0.0/26","blockSize":29,"cooldownSeconds":0},)"
+      R"({"name":"b","cidr":"fd00::/120","blockSize":124,"cooldownSeconds":0}])";
+  world_.find_agent = [this](const std::string&) { return std::make_unique<MuteAgent>(clock_); };
+  for (const bool is_one_by_one : {true, false}) {
+    std::size_t left_for_later = 0;
+    for (int answers = 0; answers < 16; ++answers) {
+      SCOPED_TRACE(testing::Message() << "one by one " << is_one_by_one << " answers " << answers);
+      ASSERT_EQ(run("ADD", both, "c1", "", "1.1.0").exit_code, 0);
+      clock_.advance(1s);
+      silence_ = Silence{is_one_by_one, answers};
+      const Instant began = clock_.now();
+      const auto answer = run("DEL", "");
+      EXPECT_EQ(answer.exit_code, 0) << answer.out;
+      EXPECT_LE(clock_.now().since_boot - began.since_boot, 15s);
+      silence_.reset();
+      left_for_later += left();
+      EXPECT_EQ(run("STATUS", both).exit_code, 0);
+      EXPECT_EQ(left(), 0U);
+      EXPECT_FALSE(holds("c1"));
+    }
+    EXPECT_GT(left_for_later, 0U);
+  }
+}
+
+/// Somebody deleted it by hand.
+TEST_F(CroftIpamTest, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
+  run("ADD", kPools);
+  const store::Write write{core::handle_key("net.c1"), std::nullopt, store::Condition::always()};
+  ASSERT_TRUE(data_.commit({&write, 1}, {}, Deadline{}));
+  clock_.advance(1s);
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0."));
+  EXPECT_EQ(run("DEL", "").exit_code, 0);
+  EXPECT_THAT(log_.back(), HasSubstr("released=none"));
 }
 
 TEST_F(CroftIpamTombstoneTest, OnlyWhatMayPassIsLeftForLater) {

@@ -1,5 +1,6 @@
 #include "edge/cni/deferred_release.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -41,7 +42,8 @@ void make_up_for_some(const Tombstones& tombstones, const engine::Context& conte
   replay.log = [&](const std::string& line) {
     if (write) write(line);
   };
-  replay.deadline = Deadline::after(context.clock.now(), kMakeUpMax);
+  const Deadline most = Deadline::after(context.clock.now(), kMakeUpMax);
+  replay.deadline = {std::min(most.at_since_boot, context.ends_by.at_since_boot)};
   if (replayer == Replayer::behind_agent) replay.age_min = kAgentsTurn;
   static_cast<void>(tombstones.replay(context, replay));
 }

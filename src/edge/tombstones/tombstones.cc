@@ -43,14 +43,16 @@ std::string name_of(const core::Owner& owner) {
   return name.append(kEnding);
 }
 
-[[nodiscard]] Result<std::vector<net::Address>> release(const engine::Context& context,
-                                                        const wire::Tombstone& tombstone) {
-  TRY(core::Released released, engine::release_owner(context, tombstone.owner));
+[[nodiscard]] Result<core::Released> release(const engine::Context& context, const wire::Tombstone& tombstone) {
+  // Of the clocks of then only the wall clock is known.
+  const Instant began{tombstone.began_at, {}, {}};
+  TRY(core::Released released, engine::release_owner(context, tombstone.owner, began));
   if (tombstone.old_handle) {
-    TRY(core::Released old, engine::release_old_handle(context, *tombstone.old_handle));
+    TRY(core::Released old, engine::release_old_handle(context, *tombstone.old_handle, began));
     released.addresses.insert(released.addresses.end(), old.addresses.begin(), old.addresses.end());
+    released.kept.insert(released.kept.end(), old.kept.begin(), old.kept.end());
   }
-  return std::move(released.addresses);
+  return released;
 }
 
 }  // namespace
@@ -75,7 +77,15 @@ Result<void> Tombstones::leave(wire::Tombstone tombstone) const {
     return fail(ErrorCode::exhausted, fmt::format("{} holds {} files already", directory_, names.size()));
   }
   tombstone.left_at = clock_.now().wall;
-  return os::replace_file_durably(path_of(name_of(tombstone.owner)), wire::encode(tombstone));
+  if (tombstone.began_at == WallTime{}) tombstone.began_at = tombstone.left_at;
+  // One of a later DEL means all that this one does.
+  const std::string path = path_of(name_of(tombstone.owner));
+  const auto before = os::read_file(path, wire::kTombstoneBytesMax);
+  const auto earlier = before ? wire::decode_tombstone(*before) : Result<wire::Tombstone>(fail(before.error()));
+  if (earlier && earlier->owner == tombstone.owner) {
+    tombstone.began_at = std::max(tombstone.began_at, earlier->began_at);
+  }
+  return os::replace_file_durably(path, wire::encode(tombstone));
 }
 
 Result<bool> Tombstones::lift(const core::Owner& owner, Deadline deadline) const {
@@ -144,6 +154,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
                           in_quotes_if_needed(tombstone->owner.interface_name)));
   engine::Context limited = context;
   limited.not_after = {std::min(context.not_after.at_since_boot, what.deadline.at_since_boot)};
+  limited.ends_by = context.ends_by;
   const auto released = release(limited, *tombstone);
   if (!released) {
     if (can_be_made_up_for(released.error().code)) return Outcome::away;
@@ -152,7 +163,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   }
   // What can't be removed is released once more: a success that frees nothing, until an ADD of the owner lifts it.
   static_cast<void>(os::remove_file_durably(path));
-  what.log(line.ended("ok", "released=" + list_of(*released)));
+  what.log(line.ended("ok", "released=" + list_of(released->addresses) + kept_text(released->kept)));
   return Outcome::done;
 }
 

@@ -18,7 +18,8 @@
 //
 // A DEL can't read the sequence number of what it would release: the store is away. So a tombstone is of an owner, and
 // an ADD of that owner makes it void before it asks for anything. Who replays one holds the lock of the directory from
-// looking whether it is there until it is gone; an ADD that finds one waits for that lock.
+// looking whether it is there until it is gone; an ADD that finds one waits for that lock. A DEL that hangs may leave
+// one only after such an ADD looked: so a tombstone says when its DEL began, and what was made since stays.
 namespace croft::edge {
 
 inline constexpr const char* kDefaultTombstones = "/var/lib/croft/tombstones";
@@ -37,9 +38,9 @@ class Tombstones {
   /// Of an empty directory, or kNoTombstones, none are kept.
   Tombstones(std::string directory, const Clock& clock);
 
-  /// Leaves one, durably, in place of an earlier one of the owner; `left_at` is set here. The directory is made when it
-  /// is missing. Errors: refused_by_configuration when none are kept; exhausted beyond kTombstonesMax; the file
-  /// system's.
+  /// Leaves one, durably, in place of an earlier one of the owner, with the later of the two beginnings; `left_at` is
+  /// set here, and so is `began_at` where it is not given. The directory is made when it is missing. Errors:
+  /// refused_by_configuration when none are kept; exhausted beyond kTombstonesMax; the file system's.
   [[nodiscard]] Result<void> leave(wire::Tombstone tombstone) const;
 
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was

@@ -124,6 +124,35 @@ TEST_F(TombstonesTest, ItIsVoidWhateverNameTheAddHasForTheStore) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
+/// Its DEL hung before it left this: the ADD found nothing to lift.
+TEST_F(TombstonesTest, WhatWasMadeSinceTheDelBeganStays) {
+  add("c1");
+  add("c2");
+  world_.clock.advance(1s);
+  const WallTime began = world_.clock.now().wall;
+  world_.clock.advance(1s);
+  EXPECT_FALSE(tombstones_.lift(owner("c1"), Deadline::after(world_.clock.now(), 1s)).value());
+  add("c1");
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, began}));
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c2"), {}, {}, began}));
+  EXPECT_EQ(replay().done, 2U);
+  EXPECT_EQ(held("c1"), 1U);
+  EXPECT_EQ(held("c2"), 0U);
+  EXPECT_THAT(log_, testing::Contains(HasSubstr("container=c1 ifname=eth0 ok")));
+  EXPECT_THAT(log_, testing::Contains(HasSubstr("released=none kept=10.0.0.")));
+}
+
+TEST_F(TombstonesTest, OneOfALaterDelIsNotMadeOlder) {
+  const WallTime began = world_.clock.now().wall;
+  world_.clock.advance(1s);
+  add("c1");
+  world_.clock.advance(1s);
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, world_.clock.now().wall}));
+  ASSERT_TRUE(tombstones_.leave({kStore, owner("c1"), {}, {}, began})) << "an earlier DEL that hung";
+  EXPECT_EQ(replay().done, 1U);
+  EXPECT_EQ(held("c1"), 0U);
+}
+
 TEST_F(TombstonesTest, OtherOwnersAreOthers) {
   const std::vector<core::Owner> owners{{"net", "c1", "eth0"}, {"net", "c1", "eth1"}, {"net", "c", "1eth0"},
                                         {"netc", "1", "eth0"}, {"net", "c1eth0", ""}, {"net", "c1", ""}};

@@ -144,6 +144,13 @@ void fill(pb::Caller& out, const Caller& caller) {
   return caller;
 }
 
+/// With room for all that is added to it or taken from it.
+[[nodiscard]] Result<WallTime> wall_time_of(const char* member, std::int64_t ns) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;  // in 2116
+  if (ns < 0 || ns > kMost) return fail(wrong(member, "is no time of these days"));
+  return WallTime(std::chrono::nanoseconds(ns));
+}
+
 void fill(pb::Owner& out, const core::Owner& owner) {
   out.set_network(owner.network);
   out.set_container_id(owner.container_id);
@@ -236,6 +243,7 @@ void fill(pb::AssignRequest& out, const AssignCall& call) {
   out.set_block_limit(request.block_limit);
   out.set_default_block_limit(request.default_block_limit);
   out.set_partial(request.partial);
+  if (request.began) out.set_began_wall_ns(request.began->time_since_epoch().count());
   if (!call.annotations) return;
   out.mutable_annotations()->set_ipv4_pools(call.annotations->pools.v4);
   out.mutable_annotations()->set_ipv6_pools(call.annotations->pools.v6);
@@ -296,6 +304,9 @@ template <class Texts>
   request.block_limit = in.block_limit();
   request.default_block_limit = in.default_block_limit();
   request.partial = in.partial();
+  if (in.began_wall_ns() != 0) {
+    TRY(request.began, wall_time_of("began_wall_ns", in.began_wall_ns()));
+  }
   return request;
 }
 
@@ -358,6 +369,10 @@ std::string encode(const ReleaseCall& call) {
     fill(*out.mutable_owner(), *owner);
   } else {
     out.set_handle_id(std::get<std::string>(call.what));
+  }
+  if (call.began) {
+    out.set_began_ns_since_boot(call.began->since_boot.count());
+    out.set_began_wall_ns(call.began->wall.time_since_epoch().count());
   }
   return out.SerializeAsString();
 }
@@ -423,6 +438,14 @@ Result<ReleaseCall> decode_release_call(std::string_view bytes) {
   TRY(const pb::ReleaseRequest in, parse<pb::ReleaseRequest>(bytes));
   ReleaseCall call;
   TRY(call.caller, caller_of(in.caller()));
+  const std::chrono::nanoseconds began(in.began_ns_since_boot());
+  if (began.count() < 0 || began > call.caller.expires.at_since_boot) {
+    return fail(wrong("began_ns_since_boot", "is not before the call expires"));
+  }
+  if (began.count() > 0) {
+    TRY(const WallTime wall, wall_time_of("began_wall_ns", in.began_wall_ns()));
+    call.began = Instant{wall, began, call.caller.boot};
+  }
   if (in.what_case() == pb::ReleaseRequest::kOwner) {
     TRY(core::Owner owner, owner_of(in.owner()));
     call.what = std::move(owner);

@@ -70,6 +70,8 @@ struct AssignCall {
 struct ReleaseCall {
   Caller caller;
   std::variant<core::Owner, std::string> what;  ///< an owner, or a handle's id
+  /// When the DEL began, in the caller's boot: nothing that was made since is meant. Absent: it doesn't say.
+  std::optional<Instant> began = {};
 };
 
 /// An Error is one of the engine's: the call was served as far as it went.

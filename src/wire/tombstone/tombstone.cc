@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,7 @@ constexpr ObjectRules kRules{.names = ObjectRules::Names::exact, .repeated = Obj
 struct Read {
   Tombstone tombstone;
   std::int64_t version = 0;
+  std::optional<WallTime> began_at;
 };
 
 MaybeFault read_some_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
@@ -30,16 +32,16 @@ MaybeFault read_some_text(const JsonAt& at, std::size_t bytes_max, std::string& 
   return {};
 }
 
-MaybeFault read_left_at(const JsonAt& at, Read& out) {
+MaybeFault read_time(const JsonAt& at, WallTime& out) {
   std::string text;
   if (auto fault = read_text(at, kNameBytesMax, text)) return fault;
   const auto time = parse_rfc3339(text);
   if (!time) return at.bad_value(time.error().message);
-  out.tombstone.left_at = *time;
+  out = *time;
   return {};
 }
 
-constexpr std::array<JsonMember<Read>, 7> kMembers{{
+constexpr std::array<JsonMember<Read>, 8> kMembers{{
     {"version", [](const JsonAt& at, Read& out) { return read_integer(at, 1, INT32_MAX, out.version); }},
     {"store", [](const JsonAt& at, Read& out) { return read_some_text(at, kStoreBytesMax, out.tombstone.store); }},
     {"network",
@@ -50,7 +52,8 @@ constexpr std::array<JsonMember<Read>, 7> kMembers{{
      [](const JsonAt& at, Read& out) { return read_text(at, kNameBytesMax, out.tombstone.owner.interface_name); }},
     {"oldHandle", [](const JsonAt& at,
                      Read& out) { return read_some_text(at, 2 * kNameBytesMax, out.tombstone.old_handle.emplace()); }},
-    {"leftAt", read_left_at},
+    {"leftAt", [](const JsonAt& at, Read& out) { return read_time(at, out.tombstone.left_at); }},
+    {"beganAt", [](const JsonAt& at, Read& out) { return read_time(at, out.began_at.emplace()); }},
 }};
 
 }  // namespace
@@ -74,6 +77,8 @@ std::string encode(const Tombstone& tombstone) {
   }
   out.key("leftAt");
   out.text(rfc3339_exact(tombstone.left_at));
+  out.key("beganAt");
+  out.text(rfc3339_exact(tombstone.began_at));
   out.end_object();
   return std::move(out).take() + "\n";
 }
@@ -93,6 +98,7 @@ Result<Tombstone> decode_tombstone(std::string_view bytes) {
   if (read.tombstone.store.empty()) return fail(ErrorCode::corrupt, "store: is missing");
   if (read.tombstone.owner.network.empty()) return fail(ErrorCode::corrupt, "network: is missing");
   if (read.tombstone.owner.container_id.empty()) return fail(ErrorCode::corrupt, "containerID: is missing");
+  read.tombstone.began_at = read.began_at.value_or(read.tombstone.left_at);
   return std::move(read.tombstone);
 }
 

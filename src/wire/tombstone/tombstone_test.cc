@@ -17,13 +17,15 @@ Tombstone sample() {
   return {"kube:/etc/cni/net.d/croft.kubeconfig",
           {"k8s-pod-network", "5f1", "eth0"},
           std::nullopt,
-          WallTime(std::chrono::seconds(1'790'000'000))};
+          WallTime(std::chrono::seconds(1'790'000'000)),
+          WallTime(std::chrono::milliseconds(1'789'999'999'500))};
 }
 
 TEST(Tombstone, IsAnObjectOnOneLine) {
   EXPECT_EQ(encode(sample()),
             R"({"version":1,"store":"kube:/etc/cni/net.d/croft.kubeconfig","network":"k8s-pod-network",)"
-            R"("containerID":"5f1","ifName":"eth0","leftAt":"2026-09-21T14:13:20Z"})"
+            R"("containerID":"5f1","ifName":"eth0","leftAt":"2026-09-21T14:13:20Z",)"
+            R"("beganAt":"2026-09-21T14:13:19.5Z"})"
             "\n");
 }
 
@@ -67,6 +69,15 @@ TEST(Tombstone, WhatIsNoneIsNamed) {
     EXPECT_EQ(read.error().code, ErrorCode::corrupt) << bytes;
     EXPECT_THAT(read.error().message, HasSubstr(word)) << bytes;
   }
+}
+
+TEST(Tombstone, OneThatDoesNotSayWhenItsDelBeganCountsFromWhenItWasLeft) {
+  std::string bytes = encode(sample());
+  const std::string began = R"(,"beganAt":"2026-09-21T14:13:19.5Z")";
+  bytes.erase(bytes.find(began), began.size());
+  const auto read = decode_tombstone(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->began_at, sample().left_at);
 }
 
 TEST(Tombstone, ANewerOneIsLeftToNewerPrograms) {
