@@ -176,7 +176,7 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   const auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   if (std::ranges::none_of(view->addresses, [](const core::WarmAddress& one) {
-        return one.state == core::WarmState::free || one.state == core::WarmState::cooling;
+        return one.state != core::WarmState::quarantined && one.state != core::WarmState::lent;
       })) {
     return;
   }

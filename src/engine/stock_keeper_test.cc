@@ -141,6 +141,27 @@ class Node {
     const auto begun = begin_rebuild(context());
     EXPECT_TRUE(begun) << begun.error().message;
   }
+  /// As it is when an older copy of the store's files was put back.
+  void put_back(const StockView& then) {
+    for (const auto& one : view().addresses) {
+      const store::Write write{core::warm_address_key(one.address), std::nullopt, store::Condition::always()};
+      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+    }
+    for (const auto& one : view().intents) {
+      const store::Write write{core::warm_intent_key(one.id), std::nullopt, store::Condition::always()};
+      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+    }
+    std::vector<store::Write> writes;
+    for (const auto& one : then.addresses) {
+      writes.push_back({core::warm_address_key(one.address), core::Value(one), store::Condition::always()});
+    }
+    for (const auto& one : then.intents) {
+      writes.push_back({core::warm_intent_key(one.id), core::Value(one), store::Condition::always()});
+    }
+    for (const store::Write& write : writes) {
+      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+    }
+  }
   [[nodiscard]] std::optional<core::WarmAddress> find(const net::Address& address) {
     for (const auto& one : view().addresses) {
       if (one.address == address) return one;
@@ -394,6 +415,44 @@ TEST_F(OlderCopyTest, TheLivePodsAddressIsRecordedAgain) {
   EXPECT_TRUE(node_.find(web_)->doubts.empty());
 }
 
+/// In the copy a container that has ended since has it; its DEL comes late.
+TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
+  core::WarmAddress then = *node_.find(web_);
+  then.state = WarmState::held;
+  then.owner = {"net", "old", "eth0"};
+  then.pod = {"old", "shop", ""};
+  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  warm::Release late;
+  late.owner = then.owner;
+  late.pod = then.pod;
+  late.cooldown = 0s;
+  ASSERT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
+  expect_never_given();
+  node_.settle(12);
+  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->pod.name, "web");
+}
+
+/// In the copy it is on its way to another node, and it stayed.
+TEST_F(OlderCopyTest, WhatWasBeingLentThenIsThePodsNow) {
+  core::WarmAddress then = *node_.find(web_);
+  then.state = WarmState::lending;
+  then.request = "r1";
+  then.peer = mac_of(2).to_string();
+  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
+  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.begin();
+  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 1s);
+  clock_.advance(120s);
+  expect_never_given();
+  node_.settle(12);
+  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+}
+
 TEST_F(StockKeeperTest, NothingIsUnusedWhileASourceIsSilent) {
   static_cast<void>(node_.keeper->step());
   const net::Address of_a_pod = cloud_.unowned().back();
@@ -552,7 +611,9 @@ class ReleasedAgainTest : public StockKeeperTest {
 
 TEST_F(ReleasedAgainTest, WhatAnotherNodeHasByThenIsItsOwn) {
   cloud_.set_owner(address_, mac_of(2));
+  const int before = cloud_.releases;
   node_.settle(4);
+  EXPECT_EQ(cloud_.releases, before) << "a cloud may go by the address alone";
   EXPECT_EQ(cloud_.owner_of(address_), mac_of(2));
   EXPECT_FALSE(node_.find(address_));
 }
@@ -1107,7 +1168,8 @@ void live(std::uint64_t seed) {
   std::map<std::string, std::pair<std::size_t, net::Address>> holders;
   std::map<net::Address, std::chrono::nanoseconds> rests_until;
   std::set<net::Address> stolen;
-  std::set<std::string> unrecorded;  ///< containers of before their node's records were lost
+  std::set<std::string> unrecorded;  ///< containers of before their node's records were lost, or that older ones name
+  std::map<std::size_t, StockView> copies;
   for (int step = 0; step < 150; ++step) {
     const std::size_t which = below(nodes.size());
     Node& node = *nodes[which];
@@ -1151,6 +1213,10 @@ void live(std::uint64_t seed) {
         const auto held = holders.find(container);
         const bool may_be_unrecorded = unrecorded.erase(container) > 0;
         const std::size_t let_go = node.del(container);
+        // What an older copy has for a container may be another's by now, and the host uses it as before.
+        for (const auto& [who, what] : holders) {
+          if (what.first == which && who != container) node.host.used.insert(what.second);
+        }
         if (may_be_unrecorded && held != holders.end()) node.host.used.erase(held->second.second);
         if (!may_be_unrecorded) {
           ASSERT_EQ(let_go, held == holders.end() ? 0U : 1U) << "step " << step;
@@ -1183,6 +1249,29 @@ void live(std::uint64_t seed) {
             if (what.first == which) unrecorded.insert(who);
           }
           begin(node);
+        } else if (copies.contains(which) && below(8) == 0) {
+          // Somebody puts an older copy back; the agent begins on it, and the cloud answers.
+          node.keeper.reset();
+          node.put_back(copies[which]);
+          for (const auto& [who, what] : holders) {
+            if (what.first == which) unrecorded.insert(who);
+          }
+          for (const auto& one : copies[which].addresses) {
+            if (!one.owner.container_id.empty()) unrecorded.insert(one.owner.container_id);
+          }
+          rests_until.clear();  // an older copy knows of no rest since
+          cloud.fate = [] { return CallFate::done; };
+          cloud.catch_up();
+          begin(node);
+          node.keeper->look_before_serving(Deadline::after(clock.now(), 5s), 1s);
+          if (!node.life->is_over) static_cast<void>(node.keeper->step());
+          if (node.life->is_over) {
+            node.begin();
+            node.keeper->look_before_serving(Deadline::after(clock.now(), 5s), 1s);
+            static_cast<void>(node.keeper->step());
+          }
+        } else if (below(6) == 0) {
+          copies[which] = node.view();
         } else if (below(10) == 0) {
           // Somebody takes a free one away in the cloud's own console.
           const auto free = node.view().addresses;

@@ -138,6 +138,12 @@ void StockKeeper::settle_lending(const core::WarmAddress& address) {
   const bool is_here = *there && (*there)->mac == address.mac;
   // A move that was sent may still be done.
   if (!is_moved && world_.clock.now().wall - address.since < options_.doubt) return;
+  if (is_here) {
+    // In an older copy of the records it may be on its way still, and a pod have it since.
+    const auto on_host = used_by_host(cloud_deadline());
+    if (!on_host) return note_trouble(on_host.error());
+    if (on_host->contains(address.address)) return;
+  }
   const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
     return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
                    : warm::plan_lent(snapshot, address.address, address.request, now);

@@ -341,7 +341,7 @@ void StockKeeper::shrink(std::uint32_t count) {
 Result<std::set<net::Address>> StockKeeper::used_by_host(Deadline deadline) {
   if (world_.host == nullptr) return std::set<net::Address>();
   auto used = world_.host->in_use(deadline);
-  if (!used) return fail(used.error().in("what the host uses is not known, and nothing is given back"));
+  if (!used) return fail(used.error().in("what the host uses is not known, and no address goes back or is free again"));
   return std::set<net::Address>(used->begin(), used->end());
 }
 

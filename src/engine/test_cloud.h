@@ -75,6 +75,7 @@ class TestCloud {
   std::optional<net::Prefix> range = net::Prefix::parse("10.9.0.0/16").value();  ///< as the cloud says
   std::set<net::Address> unlisted;                                               ///< describe() leaves them out
   std::set<net::Address> denied;  ///< asked for by name the cloud says that nobody has them
+  int releases = 0;               ///< calls that wanted one released
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -141,6 +142,7 @@ class TestProvider final : public cloud::Provider {
     });
   }
   [[nodiscard]] Result<void> release(const cloud::CloudAddress& address, Deadline) override {
+    ++cloud_.releases;
     return write<void>([&cloud = cloud_, address]() -> Result<void> {
       if (cloud.owner_of(address.address) == address.mac) cloud.set_owner(address.address, std::nullopt);
       return {};

@@ -36,7 +36,7 @@ enum class WarmState : std::uint8_t {
 enum class WarmDoubt : std::uint8_t {
   not_in_cloud,  ///< the cloud did not show it on this node's interface
   used_by_host,  ///< an interface or a route of the host has it, and the stock knows of nobody who does
-  used_by_pod,   ///< a live pod of this node says so, and the stock does not
+  used_by_pod,   ///< a live pod of this node says so, and the stock has it for nobody or for another
 };
 
 /// An address that the cloud has given to an interface of this node, besides the node's own.
@@ -63,7 +63,7 @@ struct WarmAddress {
   std::map<std::string, std::string> extra{};
   std::optional<Cooling> cooling{};     ///< of `cooling`
   std::optional<net::Mac> other_mac{};  ///< who answered for it on the wire
-  /// Ascending. Of what no pod has: nobody is given it meanwhile. Of `held`: told, and it stays when the pod lets go.
+  /// Ascending. Of what no pod has: nobody is given it meanwhile. Of `held`: it stays when the holder lets go.
   std::vector<WarmDoubt> doubts{};
   std::string peer{};     ///< of `lending` and `lent`: whose it becomes, a MAC; of one that was borrowed: who lent it
   std::string request{};  ///< of `lending` and `lent`: the borrower's name for its request

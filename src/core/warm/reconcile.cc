@@ -55,6 +55,11 @@ bool has_let_go(const WarmAddress& record, const LivePod& pod) {
   return is(kNamespaceKey, pod.pod.namespace_name) && is(kPodKey, pod.pod.name);
 }
 
+/// Nothing is known of a holder without a pod: it may be any.
+bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
+  return holder.name.empty() || (holder.name == pod.name && holder.namespace_name == pod.namespace_name);
+}
+
 std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
 class Judge {
@@ -123,22 +128,21 @@ class Judge {
       change.detail += (change.detail.empty() ? "" : "; ") + std::move(detail);
     };
     weigh(WarmDoubt::not_in_cloud, look_.cloud.has_value(), look_.cloud && !given(record.address), kNotInCloud);
-    if (is_free_for_others) {
-      const bool host_uses = is_used_by_host(look_, record.address);
-      weigh(WarmDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
-      const LivePod* user = user_of(look_.pods, record.address);
-      const bool is_late = user != nullptr && has_let_go(record, *user) && look_.host && !host_uses;
-      weigh(WarmDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_late,
-            fmt::format("pod {} says that it has it", user != nullptr ? text_of(*user) : ""));
-    }
+    const bool host_uses = is_used_by_host(look_, record.address);
+    if (is_free_for_others) weigh(WarmDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
+    const LivePod* user = user_of(look_.pods, record.address);
+    const bool is_known = user != nullptr && (is_free_for_others ? has_let_go(record, *user) && look_.host && !host_uses
+                                                                 : is_same_pod(record.pod, user->pod));
+    weigh(WarmDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_known,
+          fmt::format("pod {} says that it has it", user != nullptr ? text_of(*user) : ""));
     if (change.doubts != record.doubts) judgement_.doubts.push_back(std::move(change));
   }
 
   /// Of what is nobody's in the stock; true: somebody lives by it.
   bool look_at_user(const WarmAddress& record) {
     // What somebody else answers for on the wire is no pod's, whatever it says.
-    const bool is_set_aside =
-        record.state == WarmState::releasing || (record.state == WarmState::quarantined && !record.other_mac);
+    const bool is_set_aside = record.state == WarmState::releasing || record.state == WarmState::lending ||
+                              (record.state == WarmState::quarantined && !record.other_mac);
     if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
     const LivePod* user = user_of(look_.pods, record.address);
     if (user == nullptr && is_set_aside) return true;
