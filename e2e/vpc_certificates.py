@@ -45,8 +45,13 @@ def test():
 
         # A key that is another one.
         (place / "node-a.key").write_bytes((place / "node-b.example.key").read_bytes())
-        os.chmod(place / "node-a.key", 0o600)
+        if os.geteuid() == 0:  # of an agent of another user
+            os.chown(place / "node-a.key", 1234, 2345)
+        os.chmod(place / "node-a.key", 0o640)
+        given = (place / "node-a.key").stat()
         check("node-a.crt: made, as it could not be used" in make("--directory", place, "--node", "node-a"), "")
+        has = (place / "node-a.key").stat()
+        check((has.st_mode, has.st_uid, has.st_gid) == (given.st_mode, given.st_uid, given.st_gid), "who may read the key anew")
         check((place / "ca.crt").read_bytes() == before["ca.crt"], "the CA stays")
 
         text = make("--directory", place, "--node", "node-c", "-o", "yaml")

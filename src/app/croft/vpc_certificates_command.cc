@@ -60,8 +60,13 @@ Files files_of(const std::string& directory, const std::string& name) {
 /// The key first: who looks in between finds a certificate of before with another key, keeps what he has, and looks
 /// again.
 [[nodiscard]] Result<void> write_pair(const Files& files, const os::CertificateWithKey& pair) {
-  TRY_VOID(os::replace_file_durably(files.key, pair.key));
-  return os::replace_file_durably(files.certificate, pair.certificate, os::FileMode::readable_by_all);
+  // An agent of another user reads what it was given: what is made anew keeps its mode and owner.
+  const auto put = [](const std::string& path, const std::string& content, os::FileMode mode) -> Result<void> {
+    TRY(const auto there, os::file_status(path));
+    return there ? os::replace_file_like(path, content, path) : os::replace_file_durably(path, content, mode);
+  };
+  TRY_VOID(put(files.key, pair.key, os::FileMode::for_user));
+  return put(files.certificate, pair.certificate, os::FileMode::readable_by_all);
 }
 
 os::Validity from_now(WallTime now, int days) { return {now - kEarlier, now + std::chrono::hours{24} * days}; }
