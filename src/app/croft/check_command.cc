@@ -132,13 +132,20 @@ void warn_of_unclear(const edge::CniCache& cache) {
   return findings;
 }
 
-/// By the records, and by what the nodes' objects say. Nothing when a record stands in the way: the look at the whole
-/// register tells of that one.
+/// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
+/// the look at the whole register found, or here.
 [[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(const CommandLine& line,
-                                                                       const engine::Context& context) {
+                                                                       const engine::Context& context,
+                                                                       const std::vector<core::audit::Finding>& found) {
   using Kind = core::audit::Finding::Kind;
   const auto seen = engine::look_at_node_ranges(context);
-  if (!seen && seen.error().code == ErrorCode::corrupt) {
+  const bool is_damaged =
+      !seen && (seen.error().code == ErrorCode::corrupt || seen.error().code == ErrorCode::newer_version);
+  if (is_damaged) {
+    const bool is_told = std::ranges::any_of(found, [](const core::audit::Finding& one) {
+      return one.kind == Kind::record_unreadable || one.kind == Kind::record_newer;
+    });
+    if (is_told) return std::vector<core::audit::Finding>();
     return std::vector<core::audit::Finding>{
         {Kind::record_unreadable,
          "node ranges",
@@ -180,7 +187,7 @@ void warn_of_unclear(const edge::CniCache& cache) {
   TRY(engine::AuditReport report,
       engine::audit(context, live, std::chrono::seconds(options.grace_seconds), options.node));
   report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
-  TRY(const auto of_ranges, look_at_ranges(line, context));
+  TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
   report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty()};

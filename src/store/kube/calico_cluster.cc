@@ -345,6 +345,18 @@ Result<void> change_seal(Objects& objects, const std::optional<StoredSeal>& ther
   request.body = std::move(out).take();
   const Answer answer = objects.api().call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return {};
+  const ErrorCode code = answer.error.code;
+  if (code == ErrorCode::conflict || code == ErrorCode::already_exists) {
+    // Somebody in between may have sent it twice, and the first answer was lost: then what is there is what was sent.
+    const auto then = look(objects, deadline);
+    if (!then) {
+      return fail(ErrorCode::unknown_outcome,
+                  fmt::format("{}; whether the seal is as was just written is not known: {}", answer.error.message,
+                              then.error().message));
+    }
+    const bool is_own = seal ? then->seal && wire::encode_seal(*then->seal) == wire::encode_seal(*seal) : !then->seal;
+    if (is_own) return {};
+  }
   Error error = answer.error.in("ClusterInformation default");
   if (error.code == ErrorCode::not_found) {
     return fail(

@@ -429,6 +429,10 @@ class FakeCluster {
     const std::string path = asked.collection + "/" + asked.name;
     const auto found = objects_.find(path);
     if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
+    // A UID does not change, which is another error than a conflict.
+    Json wanted = changes.value("metadata", Json::object());
+    wanted.erase("uid");
+    if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
     Json object = found->second;
     object.merge_patch(changes);
     const Json none = Json::object();

@@ -145,7 +145,10 @@ Leadership::Attempt Leadership::take(const Lease* before) {
   const LeaseRecord record =
       taken_record(before == nullptr ? nullptr : &before->record, options_.identity, options_.times, sent.wall);
   auto written = write(before, record, deadline_of_request());
-  if (!written && written.error().code == ErrorCode::unknown_outcome) {
+  // A conflict may be with this very write: somebody in between sent it twice, and the first answer was lost.
+  const bool is_in_doubt =
+      !written && (written.error().code == ErrorCode::unknown_outcome || written.error().code == ErrorCode::conflict);
+  if (is_in_doubt) {
     auto found = read(deadline_of_request());
     // Only this process writes this identity with this time.
     if (found && *found && (*found)->record == record) written = **std::move(found);

@@ -559,5 +559,38 @@ TEST_F(FenceTest, CommitsOnlyInTheTermThatWasEntered) {
   EXPECT_TRUE(fenced.wait_until_idle(0s));
 }
 
+// ---------------------------------------------------------------- written twice
+
+/// A proxy sends what it is sent twice, and gives the second answer: a conflict with itself.
+TEST_F(LeadershipTest, AWriteThatIsRepeatedOnItsWayIsDone) {
+  a.api.repeats = true;
+  auto attempt = a.attempt();
+  EXPECT_TRUE(attempt.leads) << text_of(attempt);
+  EXPECT_FALSE(attempt.failure) << text_of(attempt);
+  EXPECT_EQ(spec()["holderIdentity"], "oak_a");
+  const auto term = a.leadership->term();
+  pass(3s);
+  attempt = a.attempt();
+  EXPECT_TRUE(attempt.leads) << text_of(attempt);
+  EXPECT_FALSE(attempt.failure) << text_of(attempt);
+  EXPECT_EQ(a.leadership->term(), term) << "the same term";
+  EXPECT_TRUE(a.leadership->release(Deadline::after(a.clock.now(), 5s)));
+  EXPECT_EQ(spec()["holderIdentity"], "");
+
+  // Taken from nobody, over the object that is there.
+  b.api.repeats = true;
+  attempt = b.attempt();
+  EXPECT_TRUE(attempt.leads) << text_of(attempt);
+  EXPECT_EQ(spec()["holderIdentity"], "elm_b");
+}
+
+TEST_F(LeadershipTest, AConflictWithAnotherStaysOne) {
+  a.api.repeats = true;
+  a.api.between = [&] { cluster->edit(kPath, [](Json& lease) { lease["spec"]["holderIdentity"] = "elm_b"; }); };
+  const auto attempt = a.attempt();
+  EXPECT_FALSE(attempt.leads);
+  EXPECT_FALSE(a.leads());
+}
+
 }  // namespace
 }  // namespace croft::store::kube

@@ -84,6 +84,23 @@ struct Place {
   return std::move(answer.body);
 }
 
+/// What came of a write that was refused because something else is there by now. That may be what was just written:
+/// somebody between us and the API server sent the request twice, and the first answer was lost. So it is looked at;
+/// what is there with all that was sent, under the UID that was changed (empty: made), is the success it was.
+template <class Record, class Look>
+[[nodiscard]] auto settled(const Error& refusal, const Record& record, const std::string& uid, Look look)
+    -> Result<typename decltype(look())::value_type::value_type> {
+  if (refusal.code != ErrorCode::conflict && refusal.code != ErrorCode::already_exists) return fail(refusal);
+  auto found = look();
+  if (!found) {
+    return fail(ErrorCode::unknown_outcome, fmt::format("{}; whether that is what was just written is not known: {}",
+                                                        refusal.message, found.error().message));
+  }
+  const bool is_own = *found && (*found)->record == record && (uid.empty() || (*found)->meta.uid == uid);
+  if (!is_own) return fail(refusal);
+  return **std::move(found);
+}
+
 }  // namespace
 
 Result<void> VpcObjects::each(const ApiResource& resource, std::string_view kind, const std::string& name_space,
@@ -137,18 +154,20 @@ Result<std::optional<wire::kube::Ipamd>> VpcObjects::ipamd(const std::string& na
 
 Result<wire::kube::Ipamd> VpcObjects::create(const std::string& name, const wire::kube::IpamdRecord& record,
                                              Deadline deadline) {
-  TRY(std::string body, write_one(api_, Request::Method::post, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, name},
-                                  wire::kube::encode_new(name, record), deadline));
-  return wire::kube::decode_ipamd(std::move(body), name);
+  const auto written = write_one(api_, Request::Method::post, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, name},
+                                 wire::kube::encode_new(name, record), deadline);
+  if (written) return wire::kube::decode_ipamd(*written, name);
+  return settled(written.error(), record, {}, [&] { return ipamd(name, deadline); });
 }
 
 Result<wire::kube::Ipamd> VpcObjects::update(const wire::kube::Ipamd& before, const wire::kube::IpamdRecord& record,
                                              Deadline deadline) {
   TRY(std::string changed, wire::kube::encode_changed(before, record));
-  TRY(std::string body,
+  const auto written =
       write_one(api_, Request::Method::put, {wire::kube::kIpamds, wire::kube::kIpamdNamespace, before.meta.name},
-                std::move(changed), deadline));
-  return wire::kube::decode_ipamd(std::move(body), before.meta.name);
+                std::move(changed), deadline);
+  if (written) return wire::kube::decode_ipamd(*written, before.meta.name);
+  return settled(written.error(), record, before.meta.uid, [&] { return ipamd(before.meta.name, deadline); });
 }
 
 Result<void> VpcObjects::remove_ipamd(const wire::kube::ApiMeta& seen, Deadline deadline) {
@@ -196,18 +215,21 @@ Result<std::optional<wire::kube::VpcIpClaim>> VpcObjects::claim(const std::strin
 
 Result<wire::kube::VpcIpClaim> VpcObjects::create(const std::string& name_space, const std::string& pod,
                                                   const wire::kube::VpcIpClaimRecord& record, Deadline deadline) {
-  TRY(std::string body, write_one(api_, Request::Method::post, {wire::kube::kVpcIpClaims, name_space, pod},
-                                  wire::kube::encode_new(name_space, pod, record), deadline));
-  return wire::kube::decode_vpc_ip_claim(std::move(body), name_space, pod);
+  const auto written = write_one(api_, Request::Method::post, {wire::kube::kVpcIpClaims, name_space, pod},
+                                 wire::kube::encode_new(name_space, pod, record), deadline);
+  if (written) return wire::kube::decode_vpc_ip_claim(*written, name_space, pod);
+  return settled(written.error(), record, {}, [&] { return claim(name_space, pod, deadline); });
 }
 
 Result<wire::kube::VpcIpClaim> VpcObjects::update(const wire::kube::VpcIpClaim& before,
                                                   const wire::kube::VpcIpClaimRecord& record, Deadline deadline) {
   TRY(std::string changed, wire::kube::encode_changed(before, record));
-  TRY(std::string body,
-      write_one(api_, Request::Method::put, {wire::kube::kVpcIpClaims, before.meta.name_space, before.meta.name},
-                std::move(changed), deadline));
-  return wire::kube::decode_vpc_ip_claim(std::move(body), before.meta.name_space, before.meta.name);
+  const std::string& name_space = before.meta.name_space;
+  const std::string& pod = before.meta.name;
+  const auto written =
+      write_one(api_, Request::Method::put, {wire::kube::kVpcIpClaims, name_space, pod}, std::move(changed), deadline);
+  if (written) return wire::kube::decode_vpc_ip_claim(*written, name_space, pod);
+  return settled(written.error(), record, before.meta.uid, [&] { return claim(name_space, pod, deadline); });
 }
 
 Result<std::optional<VpcObjects::NotedPod>> VpcObjects::pod(const std::string& name_space, const std::string& pod,

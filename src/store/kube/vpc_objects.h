@@ -21,7 +21,8 @@ namespace croft::store::kube {
 ///
 /// Errors of all: those of the API (Answer::error), with what was asked for in front; permission_denied says what to
 /// allow; not_found also when the cluster has not the kind (its CustomResourceDefinition is missing, and is named);
-/// unknown_outcome of a write: read it back.
+/// unknown_outcome of a write: read it back. A write that meets what it wrote itself, because it was sent twice, is
+/// done.
 class VpcObjects {
  public:
   /// `api` must outlive it.
