@@ -213,9 +213,9 @@ void StockKeeper::reconcile() {
            !(changed != judged.doubts.end() ? changed->doubts : one.doubts).empty();
   });
   // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
-  doubt_look_ = is_any_doubted
-                    ? std::clamp<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain, options_.reconcile_every)
-                    : std::chrono::nanoseconds{0};
+  doubt_look_ =
+      is_any_doubted ? std::max<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain) : std::chrono::nanoseconds{0};
+  doubt_look_ = std::min<std::chrono::nanoseconds>(doubt_look_, options_.reconcile_every);
   if (is_any_doubted) next_reconcile_ = std::min(next_reconcile_, world_.clock.now().since_boot + doubt_look_);
   for (const warm::Finding& finding : judged.findings) {
     if (finding.odd == warm::Odd::held_not_in_cloud) {

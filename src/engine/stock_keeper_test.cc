@@ -362,6 +362,18 @@ TEST_F(StockKeeperTest, ADoubtIsLookedAtAgainSoon) {
   EXPECT_TRUE(node_.find(late)->doubts.empty());
 }
 
+TEST_F(StockKeeperTest, LooksThatAreOftenAnywayAreNotRarerForADoubt) {
+  node_.options.reconcile_every = 1s;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  cloud_.set_owner(*node_.recorded().begin(), std::nullopt);
+  for (int i = 0; i < 4; ++i) {
+    clock_.advance(2s);
+    EXPECT_LE(node_.keeper->step() - clock_.now().since_boot, 1s);
+  }
+  EXPECT_EQ(node_.counts().doubted, 1U);
+}
+
 /// An older copy of the store's files was put back: what a pod has got since is free in it.
 class OlderCopyTest : public StockKeeperTest {
  protected:

@@ -82,7 +82,12 @@ TEST_P(OnSimulator, GivesAndTakesBack) {
   }
   EXPECT_EQ(of(*a).size(), 3U);
   EXPECT_TRUE(of(*b).empty());
-  EXPECT_EQ(a->subnet("uvnet-sim", "subnet-1", soon())->available, 13U - 3U);
+  const auto subnet = a->subnet("uvnet-sim", "subnet-1", soon());
+  ASSERT_TRUE(subnet) << subnet.error().message;
+  EXPECT_EQ(subnet->available, 13U - 3U);
+  EXPECT_EQ(subnet->range, range) << "what is given is compared with it";
+  ASSERT_TRUE(subnet->gateway);
+  EXPECT_EQ(subnet->gateway->to_string(), GetParam().gateway);
   EXPECT_TRUE(a->release(given[1], soon()));
   EXPECT_TRUE(a->release(given[1], soon()));
   EXPECT_EQ(of(*a), (std::set{given[0].address, given[2].address}));
