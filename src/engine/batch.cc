@@ -344,8 +344,12 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       turn = *std::move(taken);
       has_turn = true;
     }
-    const Context context{*stores[std::min(tries, std::size(stores) - 1)], direct.clock, direct.random,
-                          direct.time_limit, direct.not_after};
+    const Context context{*stores[std::min(tries, std::size(stores) - 1)],
+                          direct.clock,
+                          direct.random,
+                          direct.time_limit,
+                          direct.not_after,
+                          direct.pause_by};
     Round round(context, calls, deadline);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {

@@ -1,10 +1,11 @@
 #include "engine/commit_once.h"
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "base/pauses.h"
 
 namespace croft::engine {
 namespace {
@@ -26,16 +27,32 @@ store::Revision revision_of(const Context& context, const store::Write& first, c
   return record && *record && (*record)->token == token ? (*record)->revision : store::Revision();
 }
 
+/// A store in trouble is asked quickly at first, for most troubles are over soon, and about a dozen seconds at most.
+constexpr int kRepeatsMax = 16;
+constexpr std::chrono::milliseconds kPauseMin{10};
+constexpr std::chrono::seconds kPauseMax{1};
+
+/// A commit that was not done, after one of the same call of which nobody knows: that one may be done yet.
+[[nodiscard]] Result<store::Revision> in_doubt(Result<store::Revision> committed) {
+  if (committed) return committed;
+  const ErrorCode code = committed.error().code;
+  if (code != ErrorCode::unavailable && code != ErrorCode::deadline_exceeded) return committed;
+  return fail(
+      ErrorCode::unknown_outcome,
+      fmt::format("it may or may not have been written; sending it again failed: {}", committed.error().message));
+}
+
 /// What came of a commit: `committed` is what the store said of it first.
 [[nodiscard]] Result<store::Revision> settled(const Context& context, std::span<const store::Write> writes,
                                               const store::WriteToken& token, Result<store::Revision> committed,
                                               Deadline deadline, Earlier* earlier) {
   bool is_in_doubt = false;
-  for (;;) {
+  Pauses pauses(kPauseMin, kPauseMax, context.random.next());
+  for (int repeats = 0;; ++repeats) {
     const bool is_unknown = !committed && committed.error().code == ErrorCode::unknown_outcome;
     // A conflict may be with the request before, which came after all.
     const bool may_be_with_itself = is_in_doubt && !committed && committed.error().code == ErrorCode::conflict;
-    if (!is_unknown && !may_be_with_itself) return committed;
+    if (!is_unknown && !may_be_with_itself) return is_in_doubt ? in_doubt(std::move(committed)) : committed;
     is_in_doubt = true;
     const auto fate = context.store.fate_of(writes, token, deadline);
     if (!fate) {
@@ -48,9 +65,9 @@ store::Revision revision_of(const Context& context, const store::Write& first, c
     if (is_lost && earlier != nullptr) *earlier = Earlier::maybe_done;
     if (*fate == store::Fate::lost) return fail(ErrorCode::conflict, "another writer came first");
     if (may_be_with_itself) return committed;
-    if (deadline.passed(context.clock.now())) return committed;
+    if (repeats == kRepeatsMax || deadline.passed(context.clock.now())) return committed;
     // Nothing has changed yet: the request may be on its way still, or the store in trouble.
-    std::this_thread::sleep_for(std::chrono::milliseconds(1 + static_cast<int>(context.random.next() % 10)));
+    pause(context, pauses.next(), deadline);
     committed = context.store.commit(writes, token, deadline);
   }
 }

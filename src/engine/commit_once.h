@@ -9,9 +9,10 @@ namespace croft::engine {
 
 /// One commit() of the store, with an unknown outcome settled by reading back the token
 /// (docs/reference/reliability.md#unknown-outcomes): commits again with the same conditions and token while nothing has
-/// changed, until the deadline. Returns the revision, or conflict, or why not; unknown_outcome only when it could not
-/// be settled. A conflict by which nobody can tell whether it was done before the other came is noted in `earlier`,
-/// when that is given; the token that the commit had in `used`.
+/// changed, after pauses that double up to a second, a limited number of times and until the deadline. Returns the
+/// revision, or conflict, or why not; unknown_outcome only when it could not be settled. A conflict by which nobody can
+/// tell whether it was done before the other came is noted in `earlier`, when that is given; the token that the commit
+/// had in `used`.
 [[nodiscard]] Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes,
                                                   Deadline deadline, Earlier* earlier = nullptr,
                                                   store::WriteToken* used = nullptr);

@@ -423,8 +423,57 @@ INSTANTIATE_TEST_SUITE_P(All, EngineFaults,
 
 TEST_F(Engine, EndlessConflictsEndInARetryableError) {
   pool("a", "10.1.0.0/24", 26);
+  context.pause_by = [](std::chrono::nanoseconds) {};
   store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
   EXPECT_THAT(add("c1"), StartsWith("unavailable: too many writers"));
+}
+
+/// A server that says "conflict" whatever is sent is not asked hundreds of times a second.
+TEST_F(Engine, WaitsBetweenConflictsGrow) {
+  pool("a", "10.1.0.0/24", 26);
+  std::chrono::nanoseconds waited{0}, quick{0};
+  int waits = 0;
+  context.pause_by = [&](std::chrono::nanoseconds span) {
+    EXPECT_LE(span, std::chrono::seconds(1));
+    clock.advance(span);
+    waited += span;
+    if (++waits <= 16) quick += span;
+  };
+  const auto before = store.counts().commit;
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
+  const std::string answer = add("c1");
+  EXPECT_THAT(answer, StartsWith("deadline_exceeded: "));
+  EXPECT_THAT(answer, HasSubstr("tries the store said that somebody else had changed the same records"));
+  EXPECT_LT(store.counts().commit - before, 80U);
+  EXPECT_LT(quick, std::chrono::milliseconds(320)) << "who has rivals is not kept waiting";
+  EXPECT_EQ(waited, context.time_limit) << "and the last wait ends with the call";
+}
+
+/// The same of a commit of which nobody knows whether it was done.
+TEST_F(Engine, ACommitOfUnknownFateIsRepeatedAFewTimesAndSlower) {
+  pool("a", "10.1.0.0/24", 26);
+  std::vector<std::chrono::nanoseconds> waits;
+  context.pause_by = [&](std::chrono::nanoseconds span) {
+    clock.advance(span);
+    waits.push_back(span);
+  };
+  const auto before = store.counts().commit;
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::lose_request));
+  EXPECT_THAT(add("c1"), StartsWith("unknown_outcome: "));
+  EXPECT_EQ(store.counts().commit - before, 17U);
+  ASSERT_EQ(waits.size(), 16U);
+  EXPECT_LE(waits.front(), std::chrono::milliseconds(10));
+  EXPECT_GE(waits.back(), std::chrono::milliseconds(500));
+  EXPECT_LE(waits.back(), std::chrono::seconds(1));
+}
+
+/// What is refused after that says nothing of the commit before it, which may be done yet.
+TEST_F(Engine, ARefusalAfterAnUnknownOutcomeDoesNotMakeItKnown) {
+  pool("a", "10.1.0.0/24", 26);
+  const auto next = store.counts().commit + 1;
+  store.set_faults(
+      store::FaultScript().on_commit(next, store::Fault::lose_request).on_commit(next + 1, store::Fault::unavailable));
+  EXPECT_THAT(add("c1"), StartsWith("unknown_outcome: "));
 }
 
 TEST_F(Engine, AnOutcomeThatStaysUnknownIsReportedAsSuch) {

@@ -99,7 +99,7 @@ void recount(const Context& context, const std::string& handle_id, const std::ve
   for (int tries = 0; tries < kTriesMax; ++tries) {
     const auto done = recount_once(context, handle_id, blocks, deadline);
     if (done || done.error().code != ErrorCode::conflict) return;
-    wait_after_conflict(context, tries);
+    wait_after_conflict(context, tries, deadline);
   }
 }
 

@@ -348,7 +348,7 @@ class OrderedCommit {
       range.data = std::move(cleared);
       const auto written = write_one(key, std::move(range), Condition::if_revision((*record)->revision));
       if (written || written.error().code != ErrorCode::conflict) return;
-      wait_after_conflict(context_, tries);
+      wait_after_conflict(context_, tries, deadline_);
     }
   }
 

@@ -117,11 +117,33 @@ Error doubtful(std::string_view what, std::string_view look) {
           {}};
 }
 
-void wait_after_conflict(const Context& context, int tries) {
+Error late_by_conflicts(int tries) {
+  return {ErrorCode::deadline_exceeded,
+          fmt::format("the time for this call is up: at each of {} tries the store said that somebody else had changed "
+                      "the same records; nothing was changed",
+                      tries),
+          {}};
+}
+
+void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadline) {
+  const std::chrono::nanoseconds left = deadline.at_since_boot - context.clock.now().since_boot;
+  span = std::min(span, left);
+  if (span <= std::chrono::nanoseconds{0}) return;
+  if (context.pause_by) return context.pause_by(span);
+  std::this_thread::sleep_for(span);
+}
+
+void wait_after_conflict(const Context& context, int tries, Deadline deadline) {
+  // Of contention the quick ones are enough. Behind so many there may be a server that says it whatever is sent.
+  constexpr int kQuickTries = 16;
+  constexpr std::int64_t kQuickMaxUs = 20'000;
+  constexpr std::int64_t kMaxUs = 1'000'000;
   if (tries < 1) return;
-  const std::int64_t most_us = std::min<std::int64_t>(std::int64_t{100} << std::min(tries, 8), 20000);
+  const std::int64_t most_us = tries <= kQuickTries
+                                   ? std::min<std::int64_t>(std::int64_t{100} << std::min(tries, 8), kQuickMaxUs)
+                                   : std::min(kQuickMaxUs << std::min(tries - kQuickTries, 8), kMaxUs);
   const auto us = static_cast<std::int64_t>(context.random.next() % static_cast<std::uint64_t>(most_us));
-  std::this_thread::sleep_for(std::chrono::microseconds(us));
+  pause(context, std::chrono::microseconds(us), deadline);
 }
 
 }  // namespace croft::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,7 +31,12 @@ struct Context {
   /// When the call has to be over, also with taking back what it could not finish (ordered_commit.h): what is left then
   /// is mended by the next use, or the collector.
   Deadline ends_by{};
+  /// How a pause between two tries is made; empty: the thread sleeps. Tests pass the time by hand.
+  std::function<void(std::chrono::nanoseconds)> pause_by{};
 };
+
+/// Pauses, but not past the deadline.
+void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadline);
 
 /// Until when a use case that begins now may go on.
 [[nodiscard]] inline Deadline deadline_of_use_case(const Context& context) {
@@ -158,8 +164,12 @@ template <class Look>
   });
 }
 
-/// Waits a short random time that grows with the number of conflicts; only after the second one in a row.
-void wait_after_conflict(const Context& context, int tries);
+/// Waits a random time that grows with the number of conflicts; only after the second one in a row. Ordinary contention
+/// is over within a few short waits; who goes on losing waits up to a second.
+void wait_after_conflict(const Context& context, int tries, Deadline deadline);
+
+/// What a use case answers whose deadline has come while it met a conflict at each try.
+[[nodiscard]] Error late_by_conflicts(int tries);
 
 /// Decides and commits until it holds: reads what `decide` asks for, commits its plan against what was read, and starts
 /// over on a conflict. `decide(const Snapshot&, const Instant& now)`, or with an Earlier behind, returns a
@@ -185,7 +195,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
     };
     if (turn_taking == TurnTaking::first) TRY_VOID(take_turn());
     for (int tries = 0; tries < kTriesMax; ++tries) {
-      if (tries > 0 && deadline.passed(context.clock.now())) return fail(late());
+      if (tries > 0 && deadline.passed(context.clock.now())) return fail(late_by_conflicts(tries));
       Loader loader(context.store, deadline);
       const Instant now = context.clock.now();
       StepType step;
@@ -205,7 +215,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
                                        earlier, handles_are_exact);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
-      wait_after_conflict(context, tries);
+      wait_after_conflict(context, tries, deadline);
     }
     return fail(ErrorCode::unavailable, "too many writers changed the same records at once (100 tries); try again");
   }();

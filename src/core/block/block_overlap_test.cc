@@ -416,6 +416,54 @@ TEST(Overlap, ABlockUnderWhichSomethingUnknownRestsIsNotClaimed) {
   EXPECT_FALSE(world.add("d", "node-a"));
 }
 
+/// Of a damaged claim nobody knows what it says: its block is passed over, also where the node meets it as its own by
+/// its place (Capabilities::reads_one_by_one), and the others serve.
+TEST(DamagedClaim, ItsBlockIsPassedOverAndTheOthersServe) {
+  OverlapWorld world("10.79.0.0/27", 29);
+  world.reg.reads_one_by_one = true;
+  ASSERT_TRUE(world.add("c", "node-a"));
+  const Prefix own = world.blocks().front();
+  const auto row = affinity_key(node("node-a"), own);
+  const Error why{ErrorCode::corrupt, "affinity is damaged", {}};
+  world.reg.put(row, Damaged{Kind::affinity, why});
+  for (int i = 0; i < 24; ++i) {
+    const auto answer = world.decide(world.request("d" + std::to_string(i), "node-a"));
+    ASSERT_TRUE(answer) << i << ": " << answer.error().message;
+    ASSERT_TRUE(std::holds_alternative<Assigned>(*answer)) << i << ": " << std::get<Refusal>(*answer).summary;
+    EXPECT_FALSE(own.contains(std::get<Assigned>(*answer).addresses.front().address)) << i;
+  }
+  EXPECT_NE(damage_of(world.reg.records().at(row)), nullptr) << "what can't be read is not written over";
+  const auto answer = world.decide(world.request("e", "node-a"));
+  ASSERT_TRUE(answer) << answer.error().message;
+  ASSERT_TRUE(std::holds_alternative<Refusal>(*answer)) << "the others are full";
+  EXPECT_EQ(std::get<Refusal>(*answer).code, ErrorCode::corrupt);
+  EXPECT_THAT(std::get<Refusal>(*answer).summary, HasSubstr(why.message));
+}
+
+/// The same of what another node left empty, where there is a claim of this node's too.
+TEST(DamagedClaim, ABlockLeftEmptyIsNotTakenOverUnderIt) {
+  for (const bool is_one_by_one : {false, true}) {
+    OverlapWorld world("10.79.0.0/28", 29);
+    world.reg.reads_one_by_one = is_one_by_one;
+    for (const char* one : {"10.79.0.0/29", "10.79.0.8/29"}) {
+      world.make_as_another(prefix(one), "node-b");
+    }
+    world.clock.advance(std::chrono::minutes(2));
+    const auto put = [&](const char* one) {
+      const auto row = affinity_key(node("node-a"), prefix(one));
+      world.reg.put(row, Damaged{Kind::affinity, Error{ErrorCode::corrupt, "affinity is damaged", {}}});
+    };
+    put("10.79.0.0/29");
+    EXPECT_TRUE(prefix("10.79.0.8/29").contains(world.add("c", "node-a").value()));
+    put("10.79.0.8/29");
+    world.reg.apply({to_delete(block_key(prefix("10.79.0.8/29")), Guard::none)});
+    const auto answer = world.decide(world.request("d", "node-a"));
+    ASSERT_TRUE(answer) << answer.error().message;
+    ASSERT_TRUE(std::holds_alternative<Assigned>(*answer)) << "borrowed";
+    EXPECT_EQ(world.reg.get(block_key(prefix("10.79.0.0/29")))->affinity, node("node-b"));
+  }
+}
+
 /// Two pools over the same addresses, as no Calico makes them: of two claims at once one is decided again.
 TEST(Overlap, ClaimsInPoolsOfDifferentLengthsExcludeOneAnother) {
   for (const bool keys_at_hand : {false, true}) {

@@ -91,7 +91,10 @@ Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& 
     TRY(const bool is_apart, is_known_apart(assignment, pool, block));
     if (!is_apart) return true;
     TRY(const bool is_settled, search.settle(block));
-    if (is_settled && is_left(block)) found = taken_over(assignment, block);
+    if (!is_settled || !is_left(block)) return true;
+    assignment.reader.ask(affinity_key(node, block.cidr));
+    TRY_VOID(assignment.reader.ready());
+    if (!search.is_claim_damaged(block.cidr)) found = taken_over(assignment, block);
     return !found;
   }));
   return found;

@@ -110,6 +110,7 @@ AssignFlow<void> FamilySearch::take_from_unlabelled() {
 
 AssignFlow<void> FamilySearch::take_from_found(const Prefix& cidr) {
   claimed_.insert(cidr);
+  if (is_claim_damaged(cidr)) return {};
   const Affinity* row = in_.reader.find(affinity_key(in_.request.node, cidr));
   if (row != nullptr && !row->deleted) own_.rows.emplace(cidr, row);
   return take_from_own(std::vector<Prefix>{cidr});
@@ -232,6 +233,16 @@ AssignFlow<void> FamilySearch::claim_new(const Prefix& cidr, const Pool& pool) {
   TRY_VOID(claim(cidr, pool));
   if (missing_ < before) ++newly_owned_;
   return {};
+}
+
+bool FamilySearch::is_claim_damaged(const Prefix& cidr) {
+  const Error* damage = in_.reader.damage(affinity_key(in_.request.node, cidr));
+  if (damage == nullptr) return false;
+  const Block* block = in_.reader.find(block_key(cidr));
+  if (block != nullptr && free_count(*block, in_.pools.reservations()) == 0) return true;
+  passed_over_ = *damage;
+  reasons_[pool_of(cidr)] = damage->message;
+  return true;
 }
 
 bool FamilySearch::take_over(Block block, const Pool& pool) {

@@ -41,6 +41,9 @@ class FamilySearch {
   [[nodiscard]] AssignFlow<void> check_may_claim();
   /// Makes a block that the node has no claim on yet, and takes from it.
   [[nodiscard]] AssignFlow<void> claim_new(const net::Prefix& cidr, const Pool& pool);
+  /// What the record of the node's claim on a block says is not known: the block is passed over, and noted. The record
+  /// must have been asked for.
+  [[nodiscard]] bool is_claim_damaged(const net::Prefix& cidr);
   /// Takes from a block that another node left, which is the node's from now on. False: nothing was to be had of it.
   [[nodiscard]] bool take_over(Block block, const Pool& pool);
   /// Takes as much as is missing and there; true when that was something.

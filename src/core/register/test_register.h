@@ -29,7 +29,7 @@ class TestRegister {
   }
 
   /// Keys at hand are as a cache has them: of blocks those that somebody claims (store/cached/cache.h).
-  bool foreign_writers = false, keys_at_hand = false, cheap_counts = false;
+  bool foreign_writers = false, keys_at_hand = false, cheap_counts = false, reads_one_by_one = false;
   std::size_t commit_bytes_max = kNoBytesMax;
   std::uint64_t steps_max = kDecisionStepsMax;
   /// The steps of the longest look of all decisions so far, and the rounds of reading of the last.
@@ -44,6 +44,7 @@ class TestRegister {
     snapshot.set_foreign_writers(foreign_writers);
     snapshot.set_keys_at_hand(keys_at_hand);
     snapshot.set_cheap_counts(cheap_counts);
+    snapshot.set_reads_one_by_one(reads_one_by_one);
     snapshot.set_commit_bytes_max(commit_bytes_max);
     snapshot.set_steps_max(steps_max);
     for (rounds = 0;; ++rounds) {
@@ -51,6 +52,7 @@ class TestRegister {
       steps = std::max(steps, snapshot.steps());
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       if (auto* plan = std::get_if<Plan<Answer>>(&step)) return std::move(*plan);
+      if (const auto& missing = std::get<Missing>(step); missing.damaged) return fail(*missing.damaged);
       read(std::get<Missing>(step), snapshot);
       if (!batch_) continue;
       for (const auto& [key, value] : batch_->planned) snapshot.set_planned(key, value);

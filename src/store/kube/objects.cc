@@ -629,6 +629,7 @@ Result<Revision> Objects::create(const Key& key, const Value& value, const Write
   TRY(const std::string path, path_of(*form, key.kind));
   TRY_VOID(form->object_name(key));
   const std::string body = form->encode(key, value, token, std::nullopt, clock_.now().wall);
+  int absences = 0;
   for (int tries = 0; tries < kCreateTries; ++tries) {
     const Answer answer = api_.call(request_of(Request::Method::post, path, body), deadline);
     if (answer.outcome == Outcome::done) return written(*form, key, &value, answer);
@@ -636,7 +637,11 @@ Result<Revision> Objects::create(const Key& key, const Value& value, const Write
     if (!is_there) return fail(error_of(answer, key.kind, key.name));
     // What is there may be marked as deleted, and only wait for somebody to finish that.
     TRY(const auto found, look_whose(key, deadline));
-    if (!found) continue;
+    if (!found) {
+      // It went just now. A second time, and it is the server that contradicts itself.
+      if (++absences == 2) break;
+      continue;
+    }
     if (!found->stored.is_deleted) return is_of(*found, &value, token) ? done_as(*found) : fail(conflict_on(key));
     finish_deletion(key, found->stored.basis, deadline);
   }

@@ -115,9 +115,9 @@ constexpr std::array<JsonMember<Meta>, 6> kMetaMembers{{
        std::string text;
        if (auto fault = read_word(at, text)) return fault;
        if (text.empty()) return {};
-       const auto time = parse_rfc3339(text);
-       if (!time) return at.bad_value(time.error().message);
-       out.meta.deletion_timestamp = *time;
+       // Whether it is set is what counts. Kubernetes' years end with 9999, ours earlier, and who deletes a pod chooses
+       // the year (terminationGracePeriodSeconds): that must not make all that is told with it unreadable.
+       out.meta.deletion_timestamp = parse_rfc3339(text).value_or(WallTime::max());
        return {};
      }},
     {"annotations",

@@ -63,10 +63,11 @@ struct ApiStatus {
 /// Of an object's `metadata`, what every reader needs.
 struct ApiMeta {
   std::string name;
-  std::string name_space;                      ///< empty: the object is in none
-  std::string uid;                             ///< empty only where the server sends none: in bookmarks
-  std::string resource_version;                ///< opaque; never empty
-  std::optional<WallTime> deletion_timestamp;  ///< set: it is being deleted, finalizers still hold it
+  std::string name_space;        ///< empty: the object is in none
+  std::string uid;               ///< empty only where the server sends none: in bookmarks
+  std::string resource_version;  ///< opaque; never empty
+  /// Set: it is being deleted, finalizers still hold it. The last time there is where it says one that can't be held.
+  std::optional<WallTime> deletion_timestamp;
   friend bool operator==(const ApiMeta&, const ApiMeta&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "wire/kube/api.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/time_text.h"
@@ -82,10 +83,18 @@ TEST(KubeObject, WithoutWhatEveryoneNeedsIsDamage) {
             "an object of the API server: metadata.name: an integer (7) where a string is wanted");
   EXPECT_EQ(refusal(decode_object(R"({"metadata":{"Name":"a","resourceVersion":"1"}})")),
             "an object of the API server: metadata.name is missing");
-  EXPECT_NE(refusal(decode_object(R"({"metadata":{"name":"a","resourceVersion":"1","deletionTimestamp":"soon"}})")),
-            "accepted");
   EXPECT_NE(refusal(decode_object("<html>")), "accepted");
   EXPECT_NE(refusal(decode_object(std::string(kApiObjectBytesMax, ' ') + "{}")), "accepted");
+}
+
+/// Who deletes a pod chooses when (terminationGracePeriodSeconds): only whether it is set counts.
+TEST(KubeObject, ATimeOfDeletionThatCannotBeHeldIsSetAllTheSame) {
+  for (const char* time : {"2312-02-07T00:26:40Z", "9999-12-31T23:59:59Z", "soon"}) {
+    const auto object = decode_object(
+        fmt::format(R"({{"metadata":{{"name":"a","resourceVersion":"1","deletionTimestamp":"{}"}}}})", time));
+    ASSERT_TRUE(object) << object.error().message;
+    EXPECT_EQ(object->meta.deletion_timestamp, WallTime::max()) << time;
+  }
 }
 
 TEST(KubeObject, OfMoreValuesThanAnObjectCanHaveIsTooMuch) {

@@ -1,5 +1,6 @@
 #include "wire/kube/builtin_lists.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <span>
@@ -28,11 +29,10 @@ void write(JsonWriter& out, std::string_view name, const std::string& value) {
 }
 
 void write(JsonWriter& out, std::string_view name, const pb::Time& time) {
-  // Kubernetes' years end with 9999, ours earlier.
-  constexpr std::int64_t kSecondsMax = 9'223'372'036;
-  if (time.seconds() < -kSecondsMax || time.seconds() > kSecondsMax) return;
+  // Kubernetes' years end with 9999, ours with 2261. What is set stays so.
+  constexpr std::int64_t kSecondsMin = -9'214'560'000, kSecondsMax = 9'214'646'399;
   out.key(name);
-  out.text(rfc3339_exact(WallTime(std::chrono::seconds(time.seconds()))));
+  out.text(rfc3339_exact(WallTime(std::chrono::seconds(std::clamp(time.seconds(), kSecondsMin, kSecondsMax)))));
 }
 
 template <class Entries>

@@ -1,5 +1,7 @@
 #include "wire/kube/builtin_lists.h"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -66,6 +68,19 @@ TEST(BuiltinLists, ANodeWithItsRangesAddressesAndWriters) {
   ASSERT_TRUE(page) << page.error().message;
   EXPECT_EQ(page->continue_token, "next");
   EXPECT_TRUE(page->items.at(0).meta.deletion_timestamp);
+}
+
+TEST(BuiltinLists, ATimeOfDeletionThatCannotBeHeldIsSetAllTheSame) {
+  for (const std::int64_t seconds :
+       {std::int64_t{9'220'000'000}, std::int64_t{10'796'000'000}, std::numeric_limits<std::int64_t>::max(),
+        std::numeric_limits<std::int64_t>::min()}) {
+    pb::Node node;
+    name(*node.mutable_metadata(), "oak");
+    node.mutable_metadata()->mutable_deletion_timestamp()->set_seconds(seconds);
+    const auto page = decode_list(json_of(list_of("NodeList", node)), {"v1", "Node"});
+    ASSERT_TRUE(page) << page.error().message;
+    EXPECT_TRUE(page->items.at(0).meta.deletion_timestamp) << seconds;
+  }
 }
 
 TEST(BuiltinLists, ServicesAndWhatIsBesideThem) {
