@@ -349,6 +349,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
                           direct.random,
                           direct.time_limit,
                           direct.not_after,
+                          direct.ends_by,
                           direct.pause_by};
     Round round(context, calls, deadline);
     const bool is_to_commit = round.decide();
