@@ -366,7 +366,7 @@ TEST_F(StockKeeperTest, LooksThatAreOftenAnywayAreNotRarerForADoubt) {
   node_.options.reconcile_every = 1s;
   node_.begin();
   static_cast<void>(node_.keeper->step());
-  cloud_.set_owner(*node_.recorded().begin(), std::nullopt);
+  cloud_.set_owner(*node_.recorded().begin(), mac_of(9));
   for (int i = 0; i < 4; ++i) {
     clock_.advance(2s);
     EXPECT_LE(node_.keeper->step() - clock_.now().since_boot, 1s);

@@ -18,9 +18,13 @@ void add(Plan<Moved>& plan, WarmAddress after) {
   plan.writes.push_back(put_of(std::move(after)));
 }
 
-/// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more. Not
-/// of one that is being released: that call, or its repetition, would take it from under a pod.
-bool may_come_back(const WarmAddress& known) { return known.state == WarmState::lent; }
+/// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more, or
+/// of one that is nobody's and that the cloud itself seemed to have taken away. Not of one that is being released: that
+/// call, or its repetition, would take it from under a pod.
+bool may_come_back(const WarmAddress& known) {
+  const bool was_missing = known.doubts.size() == 1 && known.doubts.front() == WarmDoubt::not_in_cloud;
+  return known.state == WarmState::lent || (known.state == WarmState::free && was_missing);
+}
 
 /// Prefixes whose addresses mean something by themselves, in any subnet.
 struct Special {

@@ -76,6 +76,21 @@ TEST_F(WarmMoves, WhatIsBeingReleasedIsNotTakenInAnew) {
   EXPECT_EQ(stock_.address_for(request_of("c1")), "");
 }
 
+TEST_F(WarmMoves, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
+  stock_.take({given("10.9.0.7", true)});
+  const auto doubt = [&](std::vector<WarmDoubt> doubts) {
+    WarmAddress doubted = *stock_.find("10.9.0.7");
+    doubted.doubts = std::move(doubts);
+    stock_.records.put(warm_address_key(doubted.address), doubted);
+  };
+  doubt({WarmDoubt::not_in_cloud, WarmDoubt::used_by_host});
+  EXPECT_EQ(take("", {given("10.9.0.7")}), 0U) << "the host uses it";
+  doubt({WarmDoubt::not_in_cloud});
+  EXPECT_EQ(take("", {given("10.9.0.7")}), 1U);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::probing) << "somebody may have had it meanwhile";
+  EXPECT_TRUE(stock_.find("10.9.0.7")->doubts.empty());
+}
+
 TEST_F(WarmMoves, WhatIsSaidTwiceIsTakenOnce) {
   EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.7", true)}), 1U);
 }
