@@ -19,19 +19,6 @@ constexpr std::size_t kReleaseMax = warm::kMovesMax;
 /// Addresses that one look asks the cloud for by name.
 constexpr std::size_t kNamedMax = 64;
 
-core::WarmAddress unused_of(const warm::Given& given) {
-  core::WarmAddress address;
-  address.address = given.address;
-  address.prefix_length = given.prefix_length;
-  address.gateway = given.gateway;
-  address.mac = given.mac;
-  address.vpc = given.vpc;
-  address.subnet = given.subnet;
-  address.object = given.object;
-  address.state = core::WarmState::quarantined;
-  return address;
-}
-
 }  // namespace
 
 warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
@@ -285,7 +272,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
     // What a call that is under way brings has no record yet.
     if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
-    unused.push_back(is_recorded ? *known : unused_of(given));
+    unused.push_back(is_recorded ? *known : warm::record_of(given));  // as good as quarantined
   }
   return unused;
 }

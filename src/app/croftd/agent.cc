@@ -16,6 +16,7 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
 #include "app/croftd/plugin_kubeconfig.h"
+#include "app/croftd/pod_events.h"
 #include "app/croftd/store_parts.h"
 #include "app/open_store.h"
 #include "edge/agent/server.h"
@@ -42,8 +43,6 @@ constexpr seconds kLookEvery{1};
 /// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
 constexpr seconds kProbeEvery{15};
 constexpr seconds kProbeWait{1};
-/// Of the Events that tell a pod why it has no address.
-constexpr const char* kRefusedReason = "FailedAddressAssignment";
 /// How many DELs that were left for later it makes up for in one look, in how long, and when it tries again after the
 /// store was away.
 constexpr std::size_t kReplayedMax = 100;
@@ -95,12 +94,7 @@ std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadli
 /// As AgentWorld::refused has it.
 std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::Events* events) {
   if (events == nullptr) return nullptr;
-  return [events](const core::PodIdentity& pod, const Error& why) {
-    if (pod.namespace_name.empty()) return;
-    events->tell({"v1", "Pod", pod.namespace_name, pod.name, pod.uid},
-                 {wire::kube::Event::Type::warning, kRefusedReason, "",
-                  why.details.empty() ? why.message : why.message + "\n" + why.details});
-  };
+  return [events](const core::PodIdentity& pod, const Error& why) { tell_of_refusal(*events, pod, why); };
 }
 
 /// What an agent asks and tells a Kubernetes API besides the register. Null: nothing.

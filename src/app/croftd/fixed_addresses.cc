@@ -17,15 +17,13 @@ namespace {
 constexpr std::size_t kKnownMax = 4096;
 constexpr int kWritesMax = 4;
 constexpr std::size_t kReleaseTimeMax = 64;
-constexpr std::string_view kFixed = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
-constexpr std::string_view kReleaseTime = "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";
 constexpr const char* kNever = "Never";
 
 using wire::kube::VpcIpClaimRecord;
 
-std::string text_of(const std::map<std::string, std::string>& annotations, std::string_view name) {
-  const auto found = annotations.find(std::string(name));
-  return found == annotations.end() ? std::string() : found->second;
+std::string text_of(const wire::kube::NotedPod& pod, std::string_view annotation) {
+  const auto found = pod.annotations.find(annotation);
+  return found == pod.annotations.end() ? std::string() : found->second;
 }
 
 /// As Go reads a duration, as far as its letters go: who releases addresses reads it.
@@ -69,16 +67,17 @@ Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::
   // A static pod runs before the API knows it, and has another UID there.
   if (!seen) return Wish{};
   Wish wish;
-  wish.is_fixed = text_of(seen->annotations, kFixed) == "true";
-  wish.release_time = text_of(seen->annotations, kReleaseTime);
+  wish.is_fixed = text_of(*seen, wire::kube::kFixedAddressAnnotation) == "true";
+  wish.release_time = text_of(*seen, wire::kube::kReleaseTimeAnnotation);
   if (wish.release_time.empty()) wish.release_time = kNever;
   if (wish.is_fixed && !is_release_time(wish.release_time)) {
-    return fail(invalid_argument(
-        fmt::format("pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
-                    "Never",
-                    net::echo(pod.namespace_name), net::echo(pod.name), kReleaseTime, net::echo(wish.release_time))));
+    return fail(
+        invalid_argument(fmt::format("pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
+                                     "Never",
+                                     net::echo(pod.namespace_name), net::echo(pod.name),
+                                     wire::kube::kReleaseTimeAnnotation, net::echo(wish.release_time))));
   }
-  remember(seen->uid, wish);
+  remember(seen->meta.uid, wish);
   return wish;
 }
 

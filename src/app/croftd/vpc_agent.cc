@@ -20,6 +20,7 @@
 #include "app/croftd/daemon.h"
 #include "app/croftd/log_format.h"
 #include "app/croftd/pod_annotations.h"
+#include "app/croftd/pod_events.h"
 #include "app/croftd/stock_store.h"
 #include "app/croftd/vpc_agent_options.h"
 #include "app/croftd/vpc_cluster.h"

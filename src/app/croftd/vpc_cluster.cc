@@ -50,13 +50,6 @@ void tell_of_conflict(store::kube::Events& events, const std::string& node, cons
                            address.why, node)});
 }
 
-void tell_of_refusal(store::kube::Events& events, const core::PodIdentity& pod, const Error& why) {
-  if (pod.name.empty() || pod.namespace_name.empty()) return;
-  events.tell({"v1", "Pod", pod.namespace_name, pod.name, pod.uid},
-              {wire::kube::Event::Type::warning, "FailedAddressAssignment", "",
-               why.details.empty() ? why.message : why.message + "\n" + why.details});
-}
-
 Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon) {
   ClusterOfStock cluster;
   if (options.kubernetes.empty()) return cluster;

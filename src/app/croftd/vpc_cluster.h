@@ -8,9 +8,7 @@
 #include "app/croftd/fixed_addresses.h"
 #include "app/croftd/vpc_agent_options.h"
 #include "app/vpc_board.h"
-#include "base/error.h"
 #include "base/result.h"
-#include "core/register/owner.h"
 #include "core/register/warm.h"
 #include "edge/vpc/api_pods.h"
 #include "engine/warm_ports.h"
@@ -40,7 +38,5 @@ struct ClusterOfStock {
 
 /// Tells a node, by an Event, that an address the cloud gave it is somebody else's; at most one a minute.
 void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address);
-/// Tells a pod why it has no address; at most one a minute and pod. Nothing where it has no name.
-void tell_of_refusal(store::kube::Events& events, const core::PodIdentity& pod, const Error& why);
 
 }  // namespace croft::app

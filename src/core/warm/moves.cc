@@ -66,7 +66,7 @@ Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, c
 
 }  // namespace
 
-WarmAddress taken_in(const Given& given, const Instant& now) {
+WarmAddress record_of(const Given& given) {
   WarmAddress address;
   address.address = given.address;
   address.prefix_length = given.prefix_length;
@@ -75,6 +75,11 @@ WarmAddress taken_in(const Given& given, const Instant& now) {
   address.vpc = given.vpc;
   address.subnet = given.subnet;
   address.object = given.object;
+  return address;
+}
+
+WarmAddress taken_in(const Given& given, const Instant& now) {
+  WarmAddress address = record_of(given);
   address.created = now.wall;
   address.peer = given.from;
   if (!given.unfit.empty()) {

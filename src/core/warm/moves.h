@@ -36,6 +36,8 @@ struct Given {
   std::string unfit{};    ///< why no pod may have it (why_unfit); empty: one may
 };
 
+/// What a record says of the address itself; its state and times are not set.
+[[nodiscard]] WarmAddress record_of(const Given& given);
 /// Its record when it comes: `probing`, or free where it was verified.
 [[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
 

@@ -52,6 +52,10 @@ std::optional<os::GrpcAnswer> StockService::add_fixed(Moving moving) {
     add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
     return queue(std::move(moving));
   }
+  // For one whose caller is gone a DEL has come or will.
+  if (moving.hung_up != nullptr && *moving.hung_up) {
+    return failed(moving, Error{ErrorCode::conflict, "the caller is gone", {}});
+  }
   auto given = world_.keeper.give_promised(*address, add.request, moving.limit);
   if (!given) return failed(moving, told(given.error()));
   add.answer = *std::move(given);

@@ -180,6 +180,7 @@ TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
   fixed.keeps = {"web-0"};
   fixed_ = &fixed;
   begin({.low = 3, .high = 50}, 0s);
+  const auto begun = clock_.now().since_boot;
   const std::string address = add("web-0");
   ASSERT_NE(address, "");
   EXPECT_EQ(fixed.promises.at("web-0").to_string(), address) << "promised before the pod heard of it";
@@ -191,6 +192,9 @@ TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
   EXPECT_EQ(add("web-0"), address);
   EXPECT_NE(add("job-7"), "") << "one of a name like it that keeps none";
   EXPECT_FALSE(fixed.promises.contains("job-7"));
+  const auto tally = server_->service().tally();
+  EXPECT_LE(tally.add_delay_sum, (clock_.now().since_boot - begun) * static_cast<std::int64_t>(tally.adds))
+      << "none took longer than this test";
   end();
 }
 

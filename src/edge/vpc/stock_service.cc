@@ -182,6 +182,7 @@ std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
   const bool may_be_fixed = world_.fixed != nullptr && warm::has_stable_name(add.request.pod);
   moving.what = std::move(add);
   if (!may_be_fixed) return queue(std::move(moving));
+  moving.since = world_.clock.now().since_boot;
   const os::GrpcCallId call = moving.id;
   const auto shared = std::make_shared<Moving>(std::move(moving));
   return queue(call, [this, shared] { return add_fixed(std::move(*shared)); });
@@ -229,7 +230,8 @@ std::optional<os::GrpcAnswer> StockService::take_del_record(os::GrpcRequest requ
 }
 
 std::optional<os::GrpcAnswer> StockService::queue(Moving moving) {
-  moving.since = world_.clock.now().since_boot;
+  // One that an errand has looked at came before that.
+  if (moving.since == nanoseconds{0}) moving.since = world_.clock.now().since_boot;
   const std::lock_guard lock(mutex_);
   if (stopping_) return os::GrpcAnswer{moving.id, os::GrpcCode::unavailable, ends().message, {}};
   if (queue_.size() + waiting_.size() >= kQueueMax) {

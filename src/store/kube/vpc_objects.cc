@@ -45,16 +45,6 @@ bool is_vpc_absent(const Answer& answer) {
   return answer.outcome == Outcome::refused && answer.http_status == 404 && !answer.status.name.empty();
 }
 
-/// The last one of this name counts, as Kubernetes reads JSON.
-std::optional<wire::JsonRef> child(std::optional<wire::JsonRef> object, std::string_view name) {
-  std::optional<wire::JsonRef> found;
-  const bool has_any = object && object->kind() == wire::JsonKind::object;
-  for (auto one = has_any ? object->first_child() : std::nullopt; one; one = one->next_sibling()) {
-    if (one->key() == name) found = one;
-  }
-  return found;
-}
-
 struct Place {
   const ApiResource& resource;
   std::string_view name_space, name;
@@ -232,21 +222,11 @@ Result<wire::kube::VpcIpClaim> VpcObjects::update(const wire::kube::VpcIpClaim& 
   return settled(written.error(), record, before.meta.uid, [&] { return claim(name_space, pod, deadline); });
 }
 
-Result<std::optional<VpcObjects::NotedPod>> VpcObjects::pod(const std::string& name_space, const std::string& pod,
+Result<std::optional<wire::kube::NotedPod>> VpcObjects::pod(const std::string& name_space, const std::string& pod,
                                                             Deadline deadline) {
   TRY(const auto body, read_one(api_, {kVpcPods, name_space, pod}, deadline));
-  if (!body) return std::optional<NotedPod>();
-  TRY(const auto object, wire::kube::decode_object(*body));
-  NotedPod noted{object.meta.uid, {}};
-  const auto annotations = child(child(object.value, "metadata"), "annotations");
-  const bool has_any = annotations && annotations->kind() == wire::JsonKind::object;
-  for (auto one = has_any ? annotations->first_child() : std::nullopt; one; one = one->next_sibling()) {
-    if (one->kind() != wire::JsonKind::string) {
-      return fail(ErrorCode::corrupt, fmt::format("pod {}/{}: the annotation {} is no text", net::echo(name_space),
-                                                  net::echo(pod), net::echo(one->key())));
-    }
-    noted.annotations.insert_or_assign(std::string(one->key()), std::string(one->text()));
-  }
+  if (!body) return std::optional<wire::kube::NotedPod>();
+  TRY(wire::kube::NotedPod noted, wire::kube::decode_noted_pod(*body, name_space, pod));
   return std::optional(std::move(noted));
 }
 

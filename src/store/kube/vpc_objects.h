@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -69,13 +68,9 @@ class VpcObjects {
 
   // ---- pods
 
-  struct NotedPod {
-    std::string uid;
-    std::map<std::string, std::string> annotations;
-  };
-  /// Nothing where there is none of this name. Error: corrupt where its annotations are no texts.
-  [[nodiscard]] Result<std::optional<NotedPod>> pod(const std::string& name_space, const std::string& pod,
-                                                    Deadline deadline);
+  /// Nothing where there is none of this name.
+  [[nodiscard]] Result<std::optional<wire::kube::NotedPod>> pod(const std::string& name_space, const std::string& pod,
+                                                                Deadline deadline);
   /// Writes a pod's addresses where Calico reads them. Errors: not_found, the pod is gone; conflict, one of the same
   /// name has taken its place.
   [[nodiscard]] Result<void> annotate_pod(const std::string& name_space, const std::string& pod, const std::string& uid,

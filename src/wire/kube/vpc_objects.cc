@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "net/echo.h"
 #include "wire/json/decode.h"
 #include "wire/json/writer.h"
 
@@ -278,6 +279,20 @@ Result<std::string> encode_changed(const VpcIpClaim& before, const VpcIpClaimRec
         write_claim_parts(out, root, record);
       });
   return std::move(out).take();
+}
+
+Result<NotedPod> decode_noted_pod(std::string_view json, const std::string& name_space, const std::string& name) {
+  TRY(ApiObject object, decode_object(json, {"v1", "Pod", name_space, name}));
+  NotedPod pod;
+  const auto annotations = last_member(last_member(object.value, "metadata"), "annotations");
+  for (auto one = annotations ? annotations->first_child() : std::nullopt; one; one = one->next_sibling()) {
+    if (one->kind() != JsonKind::string) {
+      return fail(ErrorCode::corrupt, fmt::format("the annotation {} is no text", net::echo(one->key())));
+    }
+    pod.annotations.insert_or_assign(std::string(one->key()), std::string(one->text()));
+  }
+  pod.meta = std::move(object.meta);
+  return pod;
 }
 
 std::string encode_pod_addresses_patch(std::string_view uid, const std::vector<net::Address>& addresses) {

@@ -8,6 +8,8 @@
 // the member.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +78,19 @@ struct VpcIpClaim {
 [[nodiscard]] std::string encode_new(std::string_view name_space, std::string_view name,
                                      const VpcIpClaimRecord& record);
 [[nodiscard]] Result<std::string> encode_changed(const VpcIpClaim& before, const VpcIpClaimRecord& record);
+
+/// What a pod says in its annotations of keeping its address (docs/reference/warm-pool.md#fixed-addresses).
+inline constexpr std::string_view kFixedAddressAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
+inline constexpr std::string_view kReleaseTimeAnnotation =
+    "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";
+
+struct NotedPod {
+  ApiMeta meta;
+  std::map<std::string, std::string, std::less<>> annotations;
+};
+/// The answer to a GET of this pod. Error: corrupt, also where it is another object or an annotation is no text.
+[[nodiscard]] Result<NotedPod> decode_noted_pod(std::string_view json, const std::string& name_space,
+                                                const std::string& name);
 
 /// A merge patch (RFC 7386) of a pod, which the API server takes for the pod of this UID only: the addresses where
 /// Calico reads them, in its spelling (`10.0.0.5/32`), the first by itself. At least one.

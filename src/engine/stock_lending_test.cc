@@ -1,0 +1,315 @@
+// Addresses that go from one node to another: borrowed ones, and those that their pods keep.
+
+#include <thread>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/test_stock_node.h"
+
+namespace croft::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using core::WarmState;
+namespace warm = core::warm;
+
+class Borrowing : public testing::Test {
+ protected:
+  Borrowing() {
+    for (Node* node : {&a_, &b_}) node->options.marks = {.low = 0, .high = 20};
+    begin_both();
+  }
+  void begin_both(std::int64_t a_calls = std::int64_t{1} << 60, std::int64_t b_calls = std::int64_t{1} << 60) {
+    a_.begin(a_calls);
+    b_.begin(b_calls);
+    a_.peers.keepers = {{"node-2", b_.keeper.get()}};
+  }
+  /// B has all of the subnet in stock; A knows.
+  void fill_b() {
+    b_.keeper->set_waiting(4);
+    static_cast<void>(b_.keeper->step());
+    b_.keeper->set_waiting(0);
+    ASSERT_EQ(b_.counts().free, 4U);
+    a_.peers.said = {{"node-2", 4}};
+  }
+  void expect_one_owner_each(const std::string& when) {
+    EXPECT_EQ(a_.recorded(), cloud_.of(a_.mac())) << when;
+    EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac())) << when;
+  }
+  ManualClock clock_;
+  TestCloud cloud_{4};
+  Node a_{cloud_, clock_, 1}, b_{cloud_, clock_, 2};
+};
+
+TEST_F(Borrowing, OfAnExhaustedSubnet) {
+  fill_b();
+  a_.keeper->set_waiting(1);
+  static_cast<void>(a_.keeper->step());
+  EXPECT_EQ(a_.counts().free, 1U);
+  EXPECT_EQ(b_.counts().free, 3U);
+  EXPECT_NE(a_.add("c1"), "");
+  expect_one_owner_each("at once");
+}
+
+/// Lends what it does not have, or not to us.
+class Liar final : public PeerAgents {
+ public:
+  cloud::CloudAddress says;
+  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline) override {
+    return std::vector<Peer>{{"node-9", "node-9:7312", subnet, 1}};
+  }
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer&, const net::Mac&, const std::string&, const std::string&,
+                                                   Deadline) override {
+    return says;
+  }
+};
+
+TEST_F(Borrowing, ALendersWordIsNoProof) {
+  fill_b();
+  ASSERT_NE(b_.add("b1"), "");
+  Liar liar;
+  liar.says.address = *b_.host.used.begin();
+  liar.says.prefix_length = 16;
+  liar.says.mac = a_.mac();
+  liar.says.subnet = "subnet-1";
+  a_.liar = &liar;
+  a_.begin();
+  const auto ask = [&] {
+    a_.keeper->set_waiting(1);
+    static_cast<void>(a_.keeper->step());
+    a_.keeper->set_waiting(0);
+  };
+  ask();
+  EXPECT_EQ(a_.add("c1"), "") << "the cloud has it at the other node";
+  EXPECT_TRUE(a_.recorded().empty());
+  EXPECT_EQ(a_.keeper->tally().borrowed, 0U);
+  ASSERT_TRUE(a_.keeper->trouble());
+  EXPECT_THAT(a_.keeper->trouble()->message, testing::HasSubstr("node-9 says that it lent"));
+  // What is ours, and no pod's to have.
+  cloud_.set_owner(liar.says.address, a_.mac());
+  a_.host.used.insert(liar.says.address);
+  a_.settle(6);
+  ask();
+  EXPECT_EQ(a_.add("c2"), "");
+  a_.host.used.clear();
+}
+
+TEST_F(Borrowing, FillingNeverBorrows) {
+  fill_b();
+  a_.options.marks = {.low = 3, .high = 20};
+  begin_both();
+  static_cast<void>(a_.keeper->step());
+  EXPECT_EQ(a_.peers.asked, 0);
+  EXPECT_EQ(a_.counts().free, 0U);
+}
+
+TEST_F(Borrowing, TheRichestFirstAndTheDeadOnePassedOver) {
+  fill_b();
+  a_.peers.said = {{"node-2", 4}, {"node-9", 7}, {"node-8", 0}};
+  a_.keeper->set_waiting(1);
+  static_cast<void>(a_.keeper->step());
+  EXPECT_EQ(a_.peers.asked, 2);
+  EXPECT_EQ(a_.counts().free, 1U);
+}
+
+TEST_F(Borrowing, NobodyHasAny) {
+  fill_b();
+  for (int i = 0; i < 4; ++i) ASSERT_NE(b_.add("b" + std::to_string(i)), "");
+  a_.keeper->set_waiting(1);
+  static_cast<void>(a_.keeper->step());
+  EXPECT_EQ(a_.counts().free, 0U);
+  ASSERT_TRUE(a_.keeper->trouble());
+  EXPECT_EQ(a_.keeper->trouble()->code, ErrorCode::exhausted);
+  EXPECT_TRUE(a_.view().intents.empty());
+}
+
+TEST_F(Borrowing, ALostReplyIsFoundByAskingTheCloud) {
+  fill_b();
+  a_.peers.loses_replies = true;
+  a_.keeper->set_waiting(1);
+  static_cast<void>(a_.keeper->step());
+  EXPECT_EQ(a_.counts().free, 0U);
+  a_.peers.loses_replies = false;
+  a_.settle(2);
+  EXPECT_GE(a_.counts().free, 1U);
+  expect_one_owner_each("afterwards");
+}
+
+TEST_F(Borrowing, TheMovesReplyIsLost) {
+  fill_b();
+  int calls = 0;
+  // The lender's move is the second call of the cloud from here on: the first is the borrower's own question.
+  cloud_.fate = [&] { return ++calls == 2 ? CallFate::reply_lost : CallFate::done; };
+  a_.keeper->set_waiting(1);
+  static_cast<void>(a_.keeper->step());
+  a_.keeper->set_waiting(0);
+  a_.settle(3);
+  b_.settle(3);
+  expect_one_owner_each("afterwards");
+  EXPECT_EQ(a_.recorded().size() + b_.recorded().size(), 4U);
+}
+
+// ---- pods that keep their address (engine/stock_promised.cc)
+
+class Promised : public Borrowing {
+ protected:
+  Promised() {
+    static_cast<void>(a_.keeper->step());
+    static_cast<void>(b_.keeper->step());
+  }
+  [[nodiscard]] Result<warm::Assigned> give(Node& node, const net::Address& address, const std::string& container) {
+    warm::Request request;
+    request.owner = {"net", container, "eth0"};
+    request.pod = {"web-0", "shop", "uid-" + container};
+    request.cooldown = 30s;
+    const auto given = node.keeper->give_promised(address, request, Deadline::after(clock_.now(), 60s));
+    if (given) node.host.used.insert(address);
+    if (given) node.pods.all.push_back({request.pod, {address}, false, false});
+    return given;
+  }
+  void end(Node& node, const std::string& container) {
+    warm::Release release;
+    release.owner = {"net", container, "eth0"};
+    const auto let_go = release_to_stock(node.context(), release);
+    ASSERT_TRUE(let_go && let_go->size() == 1U);
+    node.host.used.clear();
+    node.pods.all.clear();
+  }
+  const net::Address fixed_ = cloud_.unowned().front();
+};
+
+TEST_F(Promised, FollowsItsPodFromNodeToNode) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1")) << "the cloud has it to give";
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
+  end(a_, "c1");
+  EXPECT_EQ(a_.keeper->kept_for({"web-0", "shop", "uid-2"}), fixed_);
+  EXPECT_EQ(a_.add("other"), "") << "nobody else gets it";
+  a_.settle(20);
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac()) << "and it is not given back";
+  const auto given = give(b_, fixed_, "c2");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(given->address.mac, b_.mac());
+  EXPECT_EQ(cloud_.owner_of(fixed_), b_.mac());
+  // It is all that A has of the cloud: a list without it is doubted for an hour (ReconcilePolicy::missing_grace).
+  a_.settle(130);
+  EXPECT_FALSE(a_.find(fixed_)) << "it is another's now";
+  EXPECT_TRUE(a_.view().intents.empty() && b_.view().intents.empty());
+  end(b_, "c2");
+  ASSERT_TRUE(give(b_, fixed_, "c3"));
+  EXPECT_EQ(b_.counts().held, 1U);
+}
+
+TEST_F(Promised, AMoveThatNobodyHeardOfIsFoundTheNextTime) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  int calls = 0;
+  // The subnet and the address are asked for before it is moved.
+  cloud_.fate = [&] { return ++calls == 3 ? CallFate::reply_lost : CallFate::done; };
+  const auto lost = give(b_, fixed_, "c2");
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::unknown_outcome);
+  cloud_.fate = [] { return CallFate::done; };
+  b_.settle(5);
+  EXPECT_EQ(b_.counts().free, 0U) << "what came is promised: the stock does not get it";
+  const auto given = give(b_, fixed_, "c3");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(b_.counts().held, 1U);
+}
+
+TEST_F(Promised, WhatAnswersOnTheWireIsNotGiven) {
+  a_.wire->others[fixed_] = mac_of(9);
+  const auto refused = give(a_, fixed_, "c1");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
+  EXPECT_EQ(a_.counts().held, 0U);
+  EXPECT_TRUE(a_.view().intents.empty());
+}
+
+TEST_F(Promised, DeathBeforeAnyCallLosesNothing) {
+  for (std::int64_t calls = 0; calls < 80; ++calls) {
+    a_.begin(calls);
+    static_cast<void>(a_.keeper->step());
+    a_.claims.all = {fixed_};
+    const bool was_given = give(a_, fixed_, "c" + std::to_string(calls)).has_value();
+    const bool died = a_.life->is_over;
+    a_.begin();
+    static_cast<void>(a_.keeper->step());
+    const auto again = give(a_, fixed_, "c" + std::to_string(calls));
+    ASSERT_TRUE(again) << "dead before call " << calls << ": " << again.error().message;
+    EXPECT_EQ(again->was_held || !was_given, true);
+    EXPECT_EQ(a_.counts().held, 1U);
+    end(a_, "c" + std::to_string(calls));
+    a_.settle(3);
+    EXPECT_TRUE(a_.view().intents.empty()) << "dead before call " << calls;
+    if (!died) return;
+  }
+  FAIL() << "it never lived to the end";
+}
+
+/// It did once: the look had the address, the record said `lent`, and so the call that was not heard of had brought it.
+TEST_F(Borrowing, WhatIsLentDuringALookHasNotCome) {
+  fill_b();
+  cloud_.fate = [] { return CallFate::request_lost; };
+  b_.keeper->set_waiting(5);
+  static_cast<void>(b_.keeper->step());
+  b_.keeper->set_waiting(0);
+  cloud_.fate = [] { return CallFate::done; };
+  ASSERT_EQ(b_.view().intents.size(), 1U);
+  clock_.advance(61s);
+  bool has_looked = false;
+  cloud_.after_look = [&] {
+    if (std::exchange(has_looked, true)) return;
+    // As its own thread does it; it may be told to come again, which takes it five seconds.
+    std::thread([&] {
+      static_cast<void>(b_.keeper->lend({"r1", a_.mac(), "subnet-1"}, Deadline::after(clock_.now(), 60s)));
+    }).join();
+  };
+  static_cast<void>(b_.keeper->step());
+  EXPECT_TRUE(has_looked);
+  EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac()));
+  b_.settle(2);
+  EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac()));
+  EXPECT_TRUE(b_.view().intents.empty());
+}
+
+TEST_F(Borrowing, DeathOfEitherBeforeAnyCall) {
+  for (const bool is_borrower : {true, false}) {
+    for (std::int64_t calls = 0; calls < 30; ++calls) {
+      cloud_ = TestCloud(4);
+      a_.store.set_faults({});
+      Node a(cloud_, clock_, 1), b(cloud_, clock_, 2);
+      for (Node* node : {&a, &b}) node->options.marks = {.low = 0, .high = 20};
+      b.begin();
+      b.keeper->set_waiting(4);
+      static_cast<void>(b.keeper->step());
+      b.begin(is_borrower ? std::int64_t{1} << 60 : calls);
+      static_cast<void>(b.keeper->step());
+      a.begin(is_borrower ? calls : std::int64_t{1} << 60);
+      a.peers.keepers = {{"node-2", b.keeper.get()}};
+      a.peers.said = {{"node-2", 4}};
+      a.keeper->set_waiting(1);
+      static_cast<void>(a.keeper->step());
+      const bool died = (is_borrower ? a : b).life->is_over;
+      a.begin();
+      b.begin();
+      a.peers.keepers = {{"node-2", b.keeper.get()}};
+      a.settle(6);
+      b.settle(6);
+      const std::string when =
+          (is_borrower ? "borrower" : "lender") + std::string(" dead before call ") + std::to_string(calls);
+      EXPECT_EQ(a.recorded(), cloud_.of(a.mac())) << when;
+      EXPECT_EQ(b.recorded(), cloud_.of(b.mac())) << when;
+      EXPECT_EQ(a.recorded().size() + b.recorded().size(), 4U) << when;
+      EXPECT_TRUE(a.view().intents.empty()) << when;
+      if (!died) break;
+      ASSERT_LT(calls, 29) << "it never lived to the end";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace croft::engine
