@@ -265,15 +265,15 @@ def check_conflict(world, kube):
         return
     folder = world.directory / "conflict"
     folder.mkdir()
-    node, other = world.netns("kv-node"), world.netns("kv-other")
+    node, other = world.netns("kv-node"), world.nameless_netns()
     node.run("ip", "link", "add", "eth0", "address", "52:54:00:00:00:0b", "type", "veth", "peer", "name", "eth0", "netns",
-             other.name)
+             other.path)
     for one in (node, other):
         one.run("ip", "link", "set", "eth0", "up")
     for last in range(2, 8):
         other.run("ip", "address", "add", f"10.8.0.{last}/24", "dev", "eth0")
     mac = other.mac()
-    # Eleven addresses: six that the other has, and a node with as many pods as it likes gets five.
+    # Thirteen addresses, of which the other has six.
     (folder / "sim.json").write_text(json.dumps({
         "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
         "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.8.0.0/28", "gateway": "10.8.0.1"}],

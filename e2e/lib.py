@@ -254,6 +254,16 @@ class World:
         namespace.run("ip", "link", "set", "lo", "up")
         return namespace
 
+    def nameless_netns(self):
+        """One that has no name on this machine, as another machine's would not: nothing here takes its addresses for in use."""
+        process = subprocess.Popen(["unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
+        self.stack.callback(lambda: (process.kill(), process.wait()))
+        namespace = Namespace("another machine")
+        namespace.path = f"/proc/{process.pid}/ns/net"
+        own = os.readlink("/proc/self/ns/net")
+        wait_for(lambda: os.readlink(namespace.path) != own, "a namespace of its own")
+        return namespace
+
     def store(self, name="croft"):
         folder = self.directory / f"store-{name}"
         folder.mkdir()

@@ -10,14 +10,13 @@ usage: vpc_pods.py BIN_DIR
 """
 
 import json
-import os
 import sys
 import urllib.parse
 
 sys.dont_write_bytecode = True
 import subprocess
 
-from lib import Namespace, World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say, wait_for
+from lib import World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say, wait_for
 
 MACS = {"node-a": "52:54:00:00:00:0a", "node-b": "52:54:00:00:00:0b"}
 HOSTS = {"node-a": "10.9.0.250", "node-b": "10.9.0.251"}
@@ -73,17 +72,6 @@ def start(world, netns, log, program, *arguments):
                                    stdout=out, stderr=out, stdin=subprocess.DEVNULL)
     world.stack.callback(lambda: (process.kill(), process.wait()))
     return process
-
-
-def nameless_netns(world):
-    """A namespace that has no name on this machine, as another machine's would not."""
-    process = subprocess.Popen(["unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
-    world.stack.callback(lambda: (process.kill(), process.wait()))
-    netns = Namespace("another machine")
-    netns.path = f"/proc/{process.pid}/ns/net"
-    own = os.readlink("/proc/self/ns/net")
-    wait_for(lambda: os.readlink(netns.path) != own, "a namespace of its own")
-    return netns
 
 
 class Node:
@@ -155,7 +143,7 @@ def check(bin_dir):
     require_network_namespaces()
     with World("vpc", bin_dir) as world:
         cloud = Cloud(world)
-        duplicate = nameless_netns(world)
+        duplicate = world.nameless_netns()
         cloud.plug(duplicate, "dup", address=DUPLICATE)
         a, b = Node(world, cloud, "node-a"), Node(world, cloud, "node-b")
         a.start_agent()

@@ -98,9 +98,16 @@ bool is_asked(const std::vector<std::vector<std::string>>& rounds, const std::st
   return text_of(rounds).find(text) != std::string::npos;
 }
 
+constexpr const char* kInformation = "/apis/crd.projectcalico.org/v1/clusterinformations/default";
+
 class KubeCosts : public testing::Test {
  protected:
   KubeCosts() {
+    // As where Calico is, or was.
+    cluster_->make(kInformation, {{"apiVersion", "crd.projectcalico.org/v1"},
+                                  {"kind", "ClusterInformation"},
+                                  {"metadata", {{"name", "default"}}},
+                                  {"spec", {{"datastoreReady", true}}}});
     const auto store = open();
     const engine::Context context{*store, clock_, random_};
     EXPECT_TRUE(engine::create_pool(context, engine::World::spec("a", "10.0.0.0/14", 26)));
@@ -155,6 +162,23 @@ TEST_F(KubeCosts, APluginAloneAsksLittle) {
     EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
     EXPECT_LE(requests_in(rounds), 8U) << text_of(rounds);
     EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
+  }
+}
+
+/// Where Calico never was, the newer group is asked too, whether the older one is being deleted: beside other
+/// questions.
+TEST_F(KubeCosts, WithoutAClusterInformationOneRequestMore) {
+  add("c0");
+  store::kube::FakeApi other(cluster_, clock_);
+  Request gone;
+  gone.method = Request::Method::delete_object;
+  gone.path = kInformation;
+  ASSERT_EQ(other.call(gone, Deadline::after(clock_.now(), std::chrono::seconds{5})).outcome,
+            store::kube::Answer::Outcome::done);
+  for (const auto& rounds : {add("c1"), del("c1")}) {
+    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
+    EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);
+    EXPECT_TRUE(is_asked(rounds, "projectcalico.org/v3/clusterinformations/default")) << text_of(rounds);
   }
 }
 

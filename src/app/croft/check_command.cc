@@ -132,6 +132,13 @@ void warn_of_unclear(const edge::CniCache& cache) {
   return findings;
 }
 
+/// Who may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the rest.
+[[nodiscard]] bool is_not_ours_to_see(const Error& error) {
+  if (error.code != ErrorCode::permission_denied) return false;
+  warn("the ranges of nodes are not looked at: " + error.message);
+  return true;
+}
+
 /// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
 /// the look at the whole register found, or here.
 [[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(const CommandLine& line,
@@ -153,11 +160,14 @@ void warn_of_unclear(const edge::CniCache& cache) {
          "none is given until it is mended: restore the record from a backup (docs/runbooks/backup-and-restore.md)",
          {}}};
   }
+  if (!seen && is_not_ours_to_see(seen.error())) return std::vector<core::audit::Finding>();
   if (!seen) return fail(seen.error());
   TRY(const auto cidrs, open_node_cidrs(line.store_url, line.clock, operator_parts()));
   if (!seen->set || cidrs == nullptr) return core::audit::audit_node_ranges(*seen, {}, {});
-  TRY(const engine::NodeCidrsLook look, engine::look_at_node_cidrs(*cidrs));
-  return core::audit::audit_node_ranges(*seen, engine::compare(look, *seen), look.unreadable);
+  const auto look = engine::look_at_node_cidrs(*cidrs);
+  if (!look && is_not_ours_to_see(look.error())) return core::audit::audit_node_ranges(*seen, {}, {});
+  if (!look) return fail(look.error());
+  return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
 }
 
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {

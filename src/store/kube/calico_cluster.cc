@@ -28,6 +28,13 @@ bool is_known(const Objects& objects, CalicoReadiness& readiness, std::chrono::n
   return readiness.worker.empty() && readiness.ready_at && now - *readiness.ready_at < age_max;
 }
 
+/// What the older group said counts for as long as it would have counted had it said more.
+bool is_to_ask_newer(const Objects& objects, CalicoReadiness& readiness) {
+  const std::chrono::nanoseconds now = objects.clock().now().since_boot;
+  const std::lock_guard lock(readiness.mutex);
+  return readiness.absent_at && now - *readiness.absent_at < kReadyAskedAfter;
+}
+
 [[nodiscard]] Result<wire::kube::ApiResource> resource_of_readiness(const Objects& objects) {
   TRY(const Form* form, objects.form_of(Kind::block));
   auto resource = form->resource_of(Kind::block);
@@ -113,56 +120,75 @@ struct Said {
   return said_in(objects, answer);
 }
 
-/// Whether the newer group has one, where the older has none any more.
-[[nodiscard]] Result<bool> has_moved(const Objects& objects, Deadline deadline) {
+/// Asks the newer group, where the older has none any more.
+[[nodiscard]] Result<Request> request_of_newer(const Objects& objects) {
   TRY(auto resource, resource_of_readiness(objects));
-  if (resource.group != wire::calico::crd_kind_of(Kind::block, ApiGroup::crd_v1).group) return false;
   const auto newer = wire::calico::crd_kind_of(Kind::block, ApiGroup::v3);
   resource.group = newer.group;
   resource.version = newer.version;
   Request request;
   TRY(request.path, wire::kube::object_path(resource, {}, "default"));
-  const Answer there = objects.api().call(request, deadline);
-  if (there.outcome == Answer::Outcome::done) return true;
-  if (!is_not_found(there) && !is_forbidden(there))
-    return fail(there.error.in("ClusterInformation default of projectcalico.org"));
-  return false;
+  request.answer_bytes_max = wire::kube::kApiObjectBytesMax;
+  return request;
 }
 
-[[nodiscard]] Result<void> note_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer,
-                                          Deadline deadline) {
-  // Neither the object nor its kind has to be there; who may not read it is told so by its first write.
-  const bool is_unknown = is_not_found(answer) || is_forbidden(answer);
-  Said said;
-  bool is_leaving = false;
-  if (!is_unknown) {
-    if (answer.outcome != Answer::Outcome::done) return fail(unreadable(answer));
-    TRY(said, said_in(objects, answer));
-  } else if (answer.status.code == 404 && (!is_absent(answer) || readiness.is_locked())) {
-    TRY(is_leaving, has_moved(objects, deadline));
+[[nodiscard]] bool is_in_older_group(const Objects& objects) {
+  const auto resource = resource_of_readiness(objects);
+  return resource && resource->group == wire::calico::crd_kind_of(Kind::block, ApiGroup::crd_v1).group;
+}
+
+[[nodiscard]] Result<void> note_newer(CalicoReadiness& readiness, const Answer& answer) {
+  const bool is_there = answer.outcome == Answer::Outcome::done;
+  if (!is_there && !is_not_found(answer) && !is_forbidden(answer)) {
+    return fail(answer.error.in("ClusterInformation default of projectcalico.org"));
   }
   const std::lock_guard lock(readiness.mutex);
-  if (said.seal || !readiness.worker.empty()) {
-    readiness.ready_at.reset();
-    TRY_VOID(check_seal(said.seal, readiness.worker));
-  } else if (is_leaving) {
+  // A moment later the older one may be there again.
+  const auto absent_at = std::exchange(readiness.absent_at, std::nullopt);
+  if (is_there) {
     readiness.ready_at.reset();
     return fail(
         ErrorCode::unavailable,
         "Calico's ClusterInformation default is gone from the group that is used here, and so is what said that "
         "nothing may be written there, as when the older group is deleted after a migration to "
-        "projectcalico.org/v3: nothing is written until its other kinds are gone too");
+        "projectcalico.org/v3: nothing is written until its other kinds are gone too. Where both groups are to stay, "
+        "make one in crd.projectcalico.org/v1");
+  }
+  if (absent_at) readiness.ready_at = absent_at;
+  return {};
+}
+
+/// Error: nothing may be written. Where it is ready as far as the older group says, and that has none, the newer one
+/// has to be asked (absent_at).
+[[nodiscard]] Result<void> note_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer) {
+  // Neither the object nor its kind has to be there; who may not read it is told so by its first write.
+  const bool is_unknown = is_not_found(answer) || is_forbidden(answer);
+  Said said;
+  if (!is_unknown) {
+    if (answer.outcome != Answer::Outcome::done) return fail(unreadable(answer));
+    TRY(said, said_in(objects, answer));
+  }
+  const bool may_have_moved = is_not_found(answer) && is_in_older_group(objects);
+  const std::chrono::nanoseconds now = objects.clock().now().since_boot;
+  const std::lock_guard lock(readiness.mutex);
+  readiness.absent_at.reset();
+  if (said.seal || !readiness.worker.empty()) {
+    readiness.ready_at.reset();
+    TRY_VOID(check_seal(said.seal, readiness.worker));
   } else if (!said.is_ready) {
     readiness.ready_at.reset();
-    readiness.was_locked = true;
     return fail(ErrorCode::unavailable,
                 "Calico's ClusterInformation default says datastoreReady: false, as while Calico is upgraded or its "
                 "data is moved; nothing is written until that is over. A migration to projectcalico.org/v3 leaves the "
                 "older group so for good: name the new one then (CALICO_API_GROUP, or ?group=projectcalico.org/v3 in "
                 "the store's URL)");
   }
-  readiness.was_locked = false;
-  readiness.ready_at = objects.clock().now().since_boot;
+  if (may_have_moved) {
+    readiness.ready_at.reset();
+    readiness.absent_at = now;
+    return {};
+  }
+  readiness.ready_at = now;
   return {};
 }
 
@@ -262,20 +288,27 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   return group_of_both(api, deadline);
 }
 
-std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness) {
+std::optional<ReadinessQuestion> readiness_question(const Objects& objects, CalicoReadiness& readiness) {
   if (is_known(objects, readiness, kReadyAskedAfter)) return {};
-  auto request = request_of_readiness(objects);
-  return request ? std::optional(*std::move(request)) : std::nullopt;
+  const bool of_newer_group = is_to_ask_newer(objects, readiness);
+  auto request = of_newer_group ? request_of_newer(objects) : request_of_readiness(objects);
+  return request ? std::optional(ReadinessQuestion{*std::move(request), of_newer_group}) : std::nullopt;
 }
 
-void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer, Deadline deadline) {
-  static_cast<void>(note_readiness(objects, readiness, answer, deadline));
+void take_readiness(const Objects& objects, CalicoReadiness& readiness, const ReadinessQuestion& asked,
+                    const Answer& answer) {
+  static_cast<void>(asked.of_newer_group ? note_newer(readiness, answer) : note_readiness(objects, readiness, answer));
 }
 
 Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline) {
   if (is_known(objects, readiness, kReadyFor)) return {};
-  TRY(const Request request, request_of_readiness(objects));
-  return note_readiness(objects, readiness, objects.api().call(request, deadline), deadline);
+  if (!is_to_ask_newer(objects, readiness)) {
+    TRY(const Request request, request_of_readiness(objects));
+    TRY_VOID(note_readiness(objects, readiness, objects.api().call(request, deadline)));
+    if (!is_to_ask_newer(objects, readiness)) return {};
+  }
+  TRY(const Request request, request_of_newer(objects));
+  return note_newer(readiness, objects.api().call(request, deadline));
 }
 
 Result<std::optional<StoredSeal>> read_seal(Objects& objects, Deadline deadline) {

@@ -24,16 +24,13 @@ struct CalicoReadiness {
   std::mutex mutex;
   std::optional<std::chrono::nanoseconds> ready_at;  ///< guarded by mutex: since boot; nothing: never, or not any more
   std::string worker;                                ///< guarded by mutex: Sealable::work_under
-  bool was_locked = false;                           ///< guarded by mutex: it said datastoreReady: false last
-  [[nodiscard]] bool is_locked() {
-    const std::lock_guard lock(mutex);
-    return was_locked;
-  }
+  /// Guarded by mutex: since boot, when the older group had none, and whether the newer one has one is to be asked yet.
+  std::optional<std::chrono::nanoseconds> absent_at;
   /// Of objects that are no longer the ones that count.
   void forget() {
     const std::lock_guard lock(mutex);
     ready_at.reset();
-    was_locked = false;
+    absent_at.reset();
   }
 };
 /// For how long what was seen of it counts: who seals waits so long, and for the requests that are on their way then.
@@ -43,16 +40,22 @@ inline constexpr std::chrono::seconds kReadyFor{7};
 /// How old it is when it is asked for again, also by an agent that has nothing to do: each of a cluster's does.
 inline constexpr std::chrono::seconds kReadyAskedAfter{5};
 
+/// A question for who has other requests to send along.
+struct ReadinessQuestion {
+  Request request;
+  bool of_newer_group = false;
+};
 /// Asks for Calico's ClusterInformation, unless what is known is younger than kReadyAskedAfter; and takes in the
-/// answer: an answer that is none leaves what was known. For who has other requests to send along.
-[[nodiscard]] std::optional<Request> readiness_request(const Objects& objects, CalicoReadiness& readiness);
-void take_readiness(const Objects& objects, CalicoReadiness& readiness, const Answer& answer, Deadline deadline);
+/// answer: an answer that is none leaves what was known.
+[[nodiscard]] std::optional<ReadinessQuestion> readiness_question(const Objects& objects, CalicoReadiness& readiness);
+void take_readiness(const Objects& objects, CalicoReadiness& readiness, const ReadinessQuestion& asked,
+                    const Answer& answer);
 
 /// Looks at Calico's ClusterInformation, unless what is known is younger than kReadyFor. Error: unavailable when it
 /// says `datastoreReady: false`, as while Calico is upgraded or its data moved, or is sealed for another than this
-/// worker: nothing may be written then. A cluster without one is ready, but for a worker; unless it was locked when it
-/// was seen last, or not even the kind is there, and the newer group has one: then the older group is being deleted,
-/// and what is left of it must not be written.
+/// worker: nothing may be written then. A cluster without one is ready, but for a worker; unless the newer group has
+/// one: then the older group is being deleted, object after object and kind after kind, and what is left of it must not
+/// be written.
 [[nodiscard]] Result<void> check_calico_is_ready(Objects& objects, CalicoReadiness& readiness, Deadline deadline);
 
 // The seal (Sealable): an annotation of the same object, which says `datastoreReady: false` besides, for Calico's own

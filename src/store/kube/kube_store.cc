@@ -321,24 +321,28 @@ class KubeStore final : public Store, public Sealable {
   /// Reads by a guess while there is nothing better: a plugin alone is spared the question.
   [[nodiscard]] Result<Objects::Together> read_objects(Objects::Wanted& wanted, Deadline deadline) {
     TRY(Objects * objects, laid_out(deadline, LayoutCare::guess));
-    wanted.beside = kube::readiness_request(*objects, ready_);
+    std::optional<kube::ReadinessQuestion> asked_beside;
+    const auto ask_beside = [&] {
+      asked_beside = kube::readiness_question(*objects, ready_);
+      wanted.beside = asked_beside ? std::optional(asked_beside->request) : std::nullopt;
+    };
+    ask_beside();
     auto found = objects->read(wanted, deadline);
     if (!found && found.error().code == ErrorCode::refused_by_configuration) {
       TRY(Objects * asked, laid_out_instead(objects, deadline));
       if (asked == objects) return found;
       objects = asked;
-      wanted.beside = kube::readiness_request(*objects, ready_);
+      ask_beside();
       found = objects->read(wanted, deadline);
     }
     // A register without a pool may be the one that is not there: that of the other group has some.
     if (found && lists_no_pool(*found) && is_guessed(objects)) {
-      TRY(Objects * asked, laid_out(deadline));
-      wanted.beside = kube::readiness_request(*asked, ready_);
-      found = asked->read(wanted, deadline);
-      objects = asked;
+      TRY(objects, laid_out(deadline));
+      ask_beside();
+      found = objects->read(wanted, deadline);
     }
     if (!found) return found;
-    if (found->beside) kube::take_readiness(*objects, ready_, *found->beside, deadline);
+    if (found->beside && asked_beside) kube::take_readiness(*objects, ready_, *asked_beside, *found->beside);
     if (has_calicos(*found)) confirm_layout(objects);
     return found;
   }

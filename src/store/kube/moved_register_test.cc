@@ -136,6 +136,19 @@ TEST_F(MovedRegister, NorWhereItWasSeenLocked) {
   EXPECT_EQ(written.error().code, ErrorCode::unavailable);
 }
 
+/// Nor by who comes just then, and has seen nothing: a plugin alone.
+TEST_F(MovedRegister, NorByWhoNeverSawItLocked) {
+  say(kV3, true);  // and none in v1, whose kinds are all served still
+  const auto written = write("net.a", Condition::if_absent(), 1);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(written.error().message, HasSubstr("the older group is deleted after a migration"));
+  EXPECT_TRUE(cluster_->object(std::string(kV1) + "ipamhandles/net.a").is_null());
+  say(kV1, true);
+  const auto stays = write("net.a", Condition::if_absent(), 1);
+  EXPECT_TRUE(stays) << "both groups are to stay: " << stays.error().message;
+}
+
 /// What stands before the API server and answers in its place, for requests of one kind.
 class Middlebox final : public kube::FakeApi {
  public:

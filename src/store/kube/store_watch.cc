@@ -317,10 +317,10 @@ class KubeWatch final : public Watch {
 
   /// So that no commit has to ask first.
   void keep_readiness() {
-    const auto request = readiness_request(objects_, readiness_);
-    if (!request) return;
+    const auto asked = readiness_question(objects_, readiness_);
+    if (!asked) return;
     const Deadline soon = Deadline::after(objects_.clock().now(), std::chrono::seconds{2});
-    take_readiness(objects_, readiness_, objects_.api().call(*request, soon), soon);
+    take_readiness(objects_, readiness_, *asked, objects_.api().call(asked->request, soon));
   }
 
   Objects& objects_;
