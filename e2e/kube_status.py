@@ -101,7 +101,7 @@ def pools(world, kube, store, croft, kubectl):
     kubectl_shows(kubectl)
     kube.call("DELETE", f"{CALICO}/ippools/under")
     wait_for(lambda: not status(kube, "under"), "what shows no pool goes", 20)
-    expect("croftpools under shows no pool: deleted" in log(), log())
+    wait_for(lambda: "croftpools under shows no pool: deleted" in log(), "that it went is told", 20)
     return process
 
 
