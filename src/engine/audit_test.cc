@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include "engine/test_world.h"
 
 namespace croft::engine {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -61,6 +64,17 @@ TEST_F(AuditTest, Handles) {
   EXPECT_THAT(found, Contains(HasSubstr("handle_missing handle net.c1")));
   EXPECT_THAT(found, Contains(HasSubstr("handle_miscount handle net.c2")));
   EXPECT_THAT(found, Contains(HasSubstr("handle_empty handle net.c3: block 10.1.0.8/29: counts 1, holds 0")));
+}
+
+/// Of a handle with tens of thousands of blocks no more is said than people read.
+TEST_F(AuditTest, OfAHandleWithManyBlocksTheFirstTenAreNamed) {
+  core::Handle large{"net.c3", {}, false};
+  for (int i = 0; i < 3000; ++i) large.blocks[fmt::format("10.2.{}.{}/29", i / 32, i % 32 * 8)] = 1;
+  put(core::handle_key("net.c3"), large);
+  const auto found = findings();
+  EXPECT_THAT(found, Contains(AllOf(HasSubstr("handle_empty handle net.c3: block 10.2.0.0/29: counts 1, holds 0; "),
+                                    HasSubstr("; and 2990 more blocks"))));
+  for (const std::string& one : found) EXPECT_LT(one.size(), 700U);
 }
 
 TEST_F(AuditTest, HandleThatCountsTooFew) {

@@ -77,7 +77,13 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
 [[nodiscard]] Result<Bio> open_pem(const Pem& pem, std::string& content, ReadFile how = read_file) {
   if (pem.text.empty()) {
     auto read = how(pem.file, kPemBytesMax);
-    if (!read) return fail(read.error().in("TLS file"));
+    if (!read) {
+      // What stands in a file's place is as little a certificate as what can't be read.
+      const bool is_none = read.error().code == ErrorCode::invalid_argument;
+      Error error = std::move(read).error().in("TLS file");
+      if (is_none) error.code = ErrorCode::permission_denied;
+      return fail(std::move(error));
+    }
     content = *std::move(read);
   } else {
     if (pem.text.size() > kPemBytesMax) return fail(ErrorCode::invalid_argument, pem.name() + " is too long");
@@ -125,7 +131,17 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
   // Without a callback OpenSSL would ask the terminal for the password of an encrypted key.
   const auto no_password = [](char*, int, int, void*) { return 0; };
   const Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr));
+  const bool is_encrypted = content.find("BEGIN ENCRYPTED PRIVATE KEY") != content.npos ||
+                            content.find("Proc-Type: 4,ENCRYPTED") != content.npos;
   OPENSSL_cleanse(content.data(), content.size());
+  if (!key && is_encrypted) {
+    ERR_clear_error();
+    return fail(
+        ErrorCode::permission_denied,
+        fmt::format("TLS file {}: the key has a passphrase, which nobody is there to type: write it without one "
+                    "(openssl pkey -in KEY -out NEW, mode 0600)",
+                    key_pem.name()));
+  }
   if (!key) return fail(bad_file(key_pem, "has no key that can be read"));
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
     return fail(bad_file(key_pem, fmt::format("does not belong to {}", certificate.name())));

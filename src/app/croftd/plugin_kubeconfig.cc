@@ -90,7 +90,11 @@ PluginKubeconfig::Reason PluginKubeconfig::reason() {
   const auto text = os::read_secret_file(options_.file, kFileBytesMax);
   if (!text && text.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
   if (!text) return {text.error().message};
-  const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
+  return reason_of(*text);
+}
+
+PluginKubeconfig::Reason PluginKubeconfig::reason_of(const std::string& text) const {
+  const auto is = wire::kube::decode_kubeconfig(text, os::directory_of(options_.file));
   if (!is) return {is.error().message};
   const auto pem = ca();
   if (is->servers != access_.servers || is->tls_server_name != access_.tls_server_name) {
@@ -159,19 +163,24 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
     const auto may = check_it_was_not_taken_back();
     if (!may) return failed(may.error());
   }
-  const auto content = text();
+  // A token that could not be written is as good as a new one: each is good for a day, and nobody revokes it.
+  const bool is_at_hand = unwritten_ && reason_of(*unwritten_).text.empty();
+  const auto content = is_at_hand ? Result<std::string>(*unwritten_) : text();
+  unwritten_.reset();
   if (!content) {
     next_look_ = now + kTryAgain;
     return failed(content.error());
   }
   edge::InstallTurn turn(os::directory_of(options_.file));
   const auto begun = turn.begin(clock_, Deadline::after(clock_.now(), {}));
+  if (!begun) unwritten_ = *content;
   if (!begun && begun.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
   auto done = begun;
   // Somebody may have taken it back while the API was asked.
   if (done && reason().is_absent) done = check_it_was_not_taken_back();
   if (done) done = os::replace_file_durably(options_.file, *content);
   if (!done) {
+    unwritten_ = *content;
     next_look_ = now + kTryAgain;
     return failed(done.error());
   }

@@ -76,6 +76,8 @@ class PluginKubeconfig {
     bool is_absent = false;
   };
   [[nodiscard]] Reason reason();
+  /// The same of a text that may stand in the file.
+  [[nodiscard]] Reason reason_of(const std::string& text) const;
   /// Error: refused_by_configuration, where the file was taken back; those of the record.
   [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
   /// What is told of it; nothing of a token that is of no use, when the one before it was neither.
@@ -90,6 +92,7 @@ class PluginKubeconfig {
   std::chrono::nanoseconds next_look_{0};      ///< since boot
   std::chrono::nanoseconds next_token_{0};     ///< since boot: no sooner, where the token alone is the reason
   std::chrono::nanoseconds useless_pause_{0};  ///< the last one after a token that was of no use; 0: it was
+  std::optional<std::string> unwritten_;       ///< a text whose token is new, and that could not be written
   std::uint64_t jitter_ = 0;  ///< of 1024: how far into the second quarter of its life the token is renewed
 };
 

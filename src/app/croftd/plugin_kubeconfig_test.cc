@@ -185,6 +185,19 @@ TEST_F(PluginKubeconfigTest, WhatIsTakenBackWhileATokenIsMadeIsNotWrittenEither)
   }
 }
 
+/// Each token is good for a day, and nobody revokes it.
+TEST_F(PluginKubeconfigTest, WhereItCannotBeWrittenNoTokenAfterTokenIsMade) {
+  ASSERT_EQ(::mkdir(directory.file("kubeconfig").c_str(), 0700), 0);
+  const auto one = kubeconfig();
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_THAT(tended_for(*one, 1h), HasSubstr("is to be written"));
+  EXPECT_EQ(tokens.made, 1);
+  ASSERT_EQ(::rmdir(directory.file("kubeconfig").c_str()), 0);
+  EXPECT_EQ(tended_for(*one, 40s), "");
+  EXPECT_EQ(tokens.made, 1) << "the same one is written then";
+  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(tokens.next));
+}
+
 TEST_F(PluginKubeconfigTest, NothingIsWrittenWhileSomebodyInstallsOrTakesBack) {
   const auto one = kubeconfig();
   tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);

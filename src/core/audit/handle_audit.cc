@@ -15,6 +15,24 @@ void add(Report& report, Finding::Kind kind, std::string subject, std::string wh
   report.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
 }
 
+/// Blocks that a handle counts wrong. A text with them for people: the first ones, and how many more.
+class Miscounts {
+ public:
+  void add(const std::string& block, std::uint32_t counted, std::uint32_t held) {
+    if (++count_ > kNamedMax) return;
+    text_ += fmt::format("{}block {}: counts {}, holds {}", text_.empty() ? "" : "; ", block, counted, held);
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] std::string text() const {
+    return count_ <= kNamedMax ? text_ : fmt::format("{}; and {} more blocks", text_, count_ - kNamedMax);
+  }
+
+ private:
+  static constexpr std::size_t kNamedMax = 10;
+  std::string text_;
+  std::size_t count_ = 0;
+};
+
 }  // namespace
 
 void HandleAudit::check(Reader& reader, const Unseen& unseen, Report& report) const {
@@ -35,10 +53,7 @@ void HandleAudit::check(Reader& reader, const Unseen& unseen, Report& report) co
 }
 
 void HandleAudit::check_handle(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const {
-  std::string more, fewer;
-  const auto note = [](std::string& text, const std::string& block, std::uint32_t counted, std::uint32_t held) {
-    text += fmt::format("{}block {}: counts {}, holds {}", text.empty() ? "" : "; ", block, counted, held);
-  };
+  Miscounts more, fewer;
   const auto counts = counts_.find(handle.id);
   const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
   bool is_unknown_somewhere = false;
@@ -48,22 +63,23 @@ void HandleAudit::check_handle(const Key& key, const Handle& handle, const Unsee
     if (unseen.may_have_block(block)) {
       is_unknown_somewhere = true;
     } else if (counted != count) {
-      note(counted > count ? more : fewer, block, counted, count);
+      (counted > count ? more : fewer).add(block, counted, count);
     }
   }
   for (const auto& [block, count] : held) {
-    if (!handle.blocks.contains(block)) note(fewer, block, 0, count);
+    if (!handle.blocks.contains(block)) fewer.add(block, 0, count);
   }
   const std::string subject = "handle " + handle.id;
   if (held.empty() && !is_unknown_somewhere) {
     report.empty_handles.push_back({key, handle.id});
-    add(report, Finding::Kind::handle_empty, subject, more.empty() ? "it names no block" : more,
+    add(report, Finding::Kind::handle_empty, subject, more.empty() ? "it names no block" : more.text(),
         "`croft check --report FILE`, then `croft ip release --from-report FILE`; an ADD under way looks the same");
   } else if (!more.empty()) {
-    add(report, Finding::Kind::handle_miscount, subject, more, "delete its container again: a release counts anew");
+    add(report, Finding::Kind::handle_miscount, subject, more.text(),
+        "delete its container again: a release counts anew");
   }
   if (!fewer.empty()) {
-    add(report, Finding::Kind::handle_undercount, subject, fewer,
+    add(report, Finding::Kind::handle_undercount, subject, fewer.text(),
         "release the addresses with `croft ip release` once their container is gone: its DEL may leave them");
   }
 }

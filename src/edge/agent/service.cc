@@ -271,6 +271,9 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     const auto answer = assign_alone(*assign, context, call.limit);
     const auto* refusal = answer ? std::get_if<core::Refusal>(&*answer) : nullptr;
     if (refusal != nullptr && world_.refused) world_.refused(assign->request.pod, core::to_error(*refusal));
+    // So is what its annotations ask for and may not, or what nobody understands of them.
+    const bool is_wrong = !answer && assign->annotations && answer.error().code == ErrorCode::invalid_argument;
+    if (is_wrong && world_.refused) world_.refused(assign->request.pod, answer.error());
     return end(answer);
   }
   const auto& release = std::get<agent::ReleaseCall>(call.what);

@@ -134,6 +134,10 @@ TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
     if (pod.name == "away") return fail(ErrorCode::unavailable, "no API server");
     return wishes_for("b");
   };
+  std::vector<std::string> told;
+  agents_world.refused = [&](const core::PodIdentity& pod, const Error& why) {
+    told.push_back(pod.name + ": " + why.message);
+  };
   AgentService service(agents_world);
   const auto outcome = [&](const std::string& container) -> std::string {
     const auto answer = serve(service, service.take_assign(call_of(container), {}));
@@ -148,6 +152,7 @@ TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(outcome("wrong"), "annotations of pod shop/wrong: odd");
   EXPECT_EQ(outcome("away"), "no API server");
+  EXPECT_EQ(told, std::vector<std::string>{"wrong: annotations of pod shop/wrong: odd"}) << "the others have no fault";
   EXPECT_TRUE(engine::held_addresses(world.context, {"net", "wrong", "eth0"})->empty());
 }
 

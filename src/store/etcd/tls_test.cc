@@ -1,5 +1,7 @@
 #include "os/tls.h"
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 
 #include "os/files.h"
@@ -11,6 +13,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using wire::etcd::PutRequest;
+
+/// With a passphrase that nobody needs to know.
+constexpr const char* kEncryptedKey =
+    "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+    "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgauhnhh8ennAICCAAw\n"
+    "DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEKC7SMNo30QmNy8boKDwux4EgZD8\n"
+    "qTgJrAqbJKQ6bFuRTK/KX7QedIzXLt8jKDD8x5sHTI0Ad2fTvwuiDoZ84JlRhqWz\n"
+    "rlsndiQEUUqnoxY3DN0uv3/D9ZIPykYcC8IwMUgxcowroP4+KcxT6cQSSLRjPK9c\n"
+    "uKljx4Ho4LPKFWPMpiwmq+iQCIFS5+cfP0itrue/3US0NFyZ4E8BYlXrfi6iN+I=\n"
+    "-----END ENCRYPTED PRIVATE KEY-----\n";
 
 /// One etcd that wants a certificate of its clients.
 class EtcdTlsTest : public testing::Test {
@@ -136,6 +148,13 @@ TEST_F(EtcdTlsTest, FilesThatAreWrongAreNamed) {
   wrong.key_file = world_->scratch.file("no.key");
   ASSERT_TRUE(os::replace_file_durably(wrong.key_file, "no key"));
   expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "no key"});
+  // Nobody is asked for a passphrase.
+  ASSERT_TRUE(os::replace_file_durably(wrong.key_file, kEncryptedKey));
+  expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "passphrase", "openssl pkey -in"});
+  wrong = files();
+  wrong.certificate_file = world_->scratch.file("fifo");
+  ASSERT_EQ(::mkfifo(wrong.certificate_file.c_str(), 0600), 0);
+  expect_refusal(put_with(wrong, *world_->server), {wrong.certificate_file, "not a regular file"});
   wrong = files();
   wrong.key_file = world_->authority.key("server");
   expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "does not belong"});

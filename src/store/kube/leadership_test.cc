@@ -93,6 +93,15 @@ TEST(LeaseRules, ALeaseSaysWholeSecondsAndNeverLess) {
   EXPECT_EQ(lease_seconds(1001ms), 2);
 }
 
+/// Whoever wrote it there: a Lease that nobody could take would leave all without a leader.
+TEST(LeaseRules, TransitionsEndWithWhatTheApiTakes) {
+  const LeaseTimes times{15s, 10s, 2s};
+  wire::kube::LeaseRecord before{"other", 15, {}, {}, 2147483646};
+  before = taken_record(&before, "a", times, {});
+  EXPECT_EQ(before.transitions, 2147483647);
+  EXPECT_EQ(taken_record(&before, "b", times, {}).transitions, 2147483647);
+}
+
 TEST(LeaseRules, CandidatesComeApart) {
   SeededRandom random(7);
   const LeaseTimes times;

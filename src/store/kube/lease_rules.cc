@@ -1,5 +1,6 @@
 #include "store/kube/lease_rules.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -69,7 +70,9 @@ LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, c
   record.renewed = wire::kube::micro_time(now);
   const bool is_renewal = before != nullptr && before->holder == identity;
   record.acquired = is_renewal && !before->acquired.empty() ? before->acquired : record.renewed;
-  if (before != nullptr) record.transitions = before->transitions + (is_renewal ? 0 : 1);
+  // The API takes no more of them than an int32.
+  const std::int64_t more = is_renewal ? 0 : 1;
+  if (before != nullptr) record.transitions = std::min<std::int64_t>(before->transitions + more, INT32_MAX);
   return record;
 }
 

@@ -110,10 +110,11 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
   std::stable_partition(to_write.begin(), to_write.end(), [](const ToWrite& one) { return one.is_turn; });
 
   Shown shown;
-  std::size_t writes = 0;
+  // Counted by themselves: anybody's objects, however many, do not keep the pools from being shown.
+  std::size_t deletions = 0;
   for (const auto& [name, object] : without_pool) {
-    if (writes == options_.writes_max) break;
-    ++writes;
+    if (object.meta.deletion_timestamp) continue;  // who has put a finalizer there takes it away
+    if (deletions++ == options_.writes_max) break;
     Request request;
     request.method = Method::delete_object;
     TRY(request.path, wire::kube::object_path(resource, {}, name));
@@ -121,6 +122,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
     TRY(const bool done, change(request, fmt::format("croftpools {}", net::echo(name))));
     if (done) shown.deleted.push_back(name);
   }
+  std::size_t writes = 0;
   for (const ToWrite& one : to_write) {
     if (writes >= options_.writes_max) {
       ++shown.left;

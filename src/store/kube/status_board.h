@@ -21,8 +21,8 @@ namespace croft::store::kube {
 class StatusBoard {
  public:
   struct Options {
-    /// Objects made, written or deleted in one round. Those whose conditions have turned come first; the others take
-    /// turns, so that none waits for ever.
+    /// Objects made or written in one round, and as many deleted. Those whose conditions have turned come first; the
+    /// others take turns, so that none waits for ever.
     std::size_t writes_max = 200;
     std::chrono::nanoseconds request_time = std::chrono::seconds(15);  ///< of one request
   };
@@ -32,7 +32,8 @@ class StatusBoard {
   /// What came of a round.
   struct Shown {
     std::size_t made = 0, written = 0, left = 0;  ///< objects; `left` are to be written and wait for the next round
-    std::vector<std::string> deleted;             ///< names of objects that showed no pool
+    /// Names of objects that showed no pool: gone, or once their finalizers are. Each is told once.
+    std::vector<std::string> deleted;
   };
   /// All pools there are, ascending by name. Objects that are as they should be are not written; who was faster is not
   /// overwritten before the next round. Errors, after which some may be written: those of the API; not_found with the

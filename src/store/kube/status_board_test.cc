@@ -84,6 +84,26 @@ TEST_F(Board, AnObjectThatShowsNoPoolIsDeleted) {
   EXPECT_FALSE(object("b").is_null());
 }
 
+/// Anybody may make such objects. Who has put a finalizer there takes it away; it is no work for every round.
+TEST_F(Board, ObjectsThatAreHeldByFinalizersKeepNoPoolFromBeingShown) {
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = fmt::format("ghost{:02}", i);
+    const Json finalizers = {"example.com/hold"};
+    cluster_->make(std::string(kPools) + "/" + name,
+                   Json{{"metadata", {{"name", name}, {"finalizers", finalizers}}}, {"spec", {{"pool", name}}}});
+  }
+  auto shown = show({pool("a", "10.0.0.0/24")}, 10);
+  EXPECT_EQ(shown.made, 1U);
+  EXPECT_EQ(shown.deleted.size(), 10U);
+  shown = show({pool("a", "10.0.0.0/24", 1)}, 10);
+  EXPECT_EQ(shown.written, 1U);
+  EXPECT_EQ(shown.left, 0U);
+  EXPECT_THAT(shown.deleted, ElementsAre("ghost10", "ghost11")) << "each is told once";
+  const auto calls = api_->calls.load();
+  EXPECT_THAT(show({pool("a", "10.0.0.0/24", 1)}, 10).deleted, IsEmpty());
+  EXPECT_EQ(api_->calls - calls, 1U) << "the list";
+}
+
 /// Of a thousand pools that all change no more are written in one round than was said, each gets its turn, and one that
 /// has just become full does not wait for it.
 TEST_F(Board, NoMoreWritesThanAllowed) {

@@ -39,12 +39,14 @@ constexpr std::chrono::seconds kLasting{5};
 /// One kind of objects, and its thread.
 class WishFollower::Feed {
  public:
-  Feed(Api& api, Annotated kind, std::string collection, wire::kube::ApiSelection select, const Clock& clock)
+  Feed(Api& api, Annotated kind, std::string collection, wire::kube::ApiSelection select, const Clock& clock,
+       std::size_t bytes_max)
       : api_(api),
         kind_(kind),
         collection_(std::move(collection)),
         select_(std::move(select)),
         clock_(clock),
+        bytes_max_(bytes_max),
         thread_([this] { run(); }) {}
   ~Feed() {
     stop();
@@ -70,7 +72,7 @@ class WishFollower::Feed {
   /// Why the API does not let it follow; empty: it does, or has not been asked, or what is in the way passes.
   [[nodiscard]] std::string refusal() const {
     const std::lock_guard lock(mutex_);
-    return refusal_;
+    return refusal_.empty() ? trouble_ : refusal_;
   }
 
  private:
@@ -78,6 +80,32 @@ class WishFollower::Feed {
     std::string uid;
     Result<core::PodWishes> wishes;
   };
+  using KnownByName = std::map<std::string, Known>;
+
+  /// About what one takes of memory.
+  [[nodiscard]] static std::size_t bytes_of(const std::string& name, const Known& known) {
+    std::size_t bytes = sizeof(KnownByName::value_type) + 64 + name.capacity() + known.uid.capacity();
+    if (!known.wishes) return bytes + known.wishes.error().message.capacity();
+    bytes += known.wishes->addresses.capacity() * sizeof(net::Address);
+    for (const net::Family family : net::kFamilies) {
+      const auto& pools = known.wishes->pools[family];
+      if (!pools) continue;
+      for (const core::AskedPool& pool : *pools) bytes += sizeof pool + 16 + core::text_of(pool).size();
+    }
+    return bytes;
+  }
+  /// In the place of what was known by that name. What would be too much is not kept: it is asked for.
+  void keep(KnownByName& all, std::size_t& bytes, const std::string& name, std::optional<Known> known) const {
+    if (const auto before = all.find(name); before != all.end()) {
+      bytes -= bytes_of(name, before->second);
+      all.erase(before);
+    }
+    if (!known) return;
+    const std::size_t more = bytes_of(name, *known);
+    if (all.size() >= kKnownMax || more > bytes_max_ - bytes) return;
+    bytes += more;
+    all.emplace(name, *std::move(known));
+  }
 
   [[nodiscard]] bool is_stopping() const {
     const std::lock_guard lock(mutex_);
@@ -97,6 +125,12 @@ class WishFollower::Feed {
     refusal_ = answer.error.code == ErrorCode::permission_denied ? answer.error.message : std::string();
     return false;
   }
+  /// What the API says is not understood: told until a watch lasts again. Always false.
+  bool note_trouble(std::string trouble) {
+    const std::lock_guard lock(mutex_);
+    trouble_ = std::move(trouble);
+    return false;
+  }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
   void run() {
@@ -110,6 +144,7 @@ class WishFollower::Feed {
         // What is remembered is as of the last watch: that is not asked for while the next one is not open for long.
         const bool lasted = clock_.now().since_boot - since >= kLasting;
         lasted ? pauses.reset() : set_current(false);
+        if (lasted) note_trouble({});
         sleep(pauses.next());
       }
       set_current(false);
@@ -132,7 +167,14 @@ class WishFollower::Feed {
   /// Everything anew; false when it could not be.
   [[nodiscard]] bool read_all() {
     position_.clear();
-    std::map<std::string, Known> all;
+    KnownByName all;
+    std::size_t bytes = 0;
+    {
+      // What was remembered counts no more; both at once would be too much.
+      const std::lock_guard lock(mutex_);
+      known_.clear();
+      known_bytes_ = 0;
+    }
     wire::kube::ApiListQuery query;
     query.select = select_;
     query.limit = kPageObjects;
@@ -148,14 +190,16 @@ class WishFollower::Feed {
       of.limit = query.limit;
       const auto page = wire::kube::decode_list(answer.body, of);
       if (!page && walk.asks_for_less(page.error())) continue;
-      if (!page || !walk.go_on(page->continue_token) || all.size() > kKnownMax) return false;
-      for (const auto& item : page->items) all.insert_or_assign(name_of(item.meta), known(item.value, item.meta));
+      if (!page) return note_trouble(page.error().message);
+      if (!walk.go_on(page->continue_token)) return false;
+      for (const auto& item : page->items) keep(all, bytes, name_of(item.meta), known(item.value, item.meta));
       position_ = page->resource_version;
       is_whole = page->continue_token.empty();
     }
     if (!is_whole) position_.clear();
     const std::lock_guard lock(mutex_);
     known_ = std::move(all);
+    known_bytes_ = bytes;
     return true;
   }
 
@@ -173,6 +217,7 @@ class WishFollower::Feed {
     while (!is_stopping() && !end.passed(clock_.now())) {
       const auto event = opened.stream->next(in(kLook));
       // Servers end every watch after some time, and this goes on from where it was.
+      if (!event && event.error().code == ErrorCode::corrupt) return note_trouble(event.error().message);
       if (!event) return event.error().code == ErrorCode::unavailable;
       if (!*event) continue;
       if ((*event)->type == ApiEvent::Type::error) return false;
@@ -194,8 +239,7 @@ class WishFollower::Feed {
     const bool is_gone = event.type == ApiEvent::Type::deleted;
     auto now = is_gone ? std::nullopt : std::optional(known(event.object->value, meta));
     const std::lock_guard lock(mutex_);
-    known_.erase(name_of(meta));
-    if (now && known_.size() < kKnownMax) known_.emplace(name_of(meta), *std::move(now));
+    keep(known_, known_bytes_, name_of(meta), std::move(now));
   }
 
   Api& api_;
@@ -203,18 +247,20 @@ class WishFollower::Feed {
   const std::string collection_;
   const wire::kube::ApiSelection select_;
   const Clock& clock_;
+  const std::size_t bytes_max_;
   std::string position_;      ///< of the thread; empty: everything has to be read
   mutable std::mutex mutex_;  ///< guards all below
-  std::string refusal_;
+  std::string refusal_, trouble_;
   std::condition_variable stopped_;
   bool stopping_ = false;
   bool is_current_ = false;  ///< a watch is open
-  std::map<std::string, Known> known_;
+  KnownByName known_;
+  std::size_t known_bytes_ = 0;
   std::thread thread_;  ///< the last: it uses all of the above
 };
 
-WishFollower::WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock)
-    : api_(std::move(api)), node_(std::move(node)), clock_(clock) {}
+WishFollower::WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock, std::size_t bytes_max)
+    : api_(std::move(api)), node_(std::move(node)), clock_(clock), bytes_max_(bytes_max) {}
 
 std::string WishFollower::refusal() {
   const std::lock_guard lock(mutex_);
@@ -232,10 +278,12 @@ std::optional<Result<core::AnnotatedWishes>> WishFollower::remembered(const core
   {
     const std::lock_guard lock(mutex_);
     if (pods_ == nullptr) {
-      pods_ = std::make_unique<Feed>(*api_, Annotated::pod, "/api/v1/pods",
-                                     wire::kube::ApiSelection{{}, "spec.nodeName=" + node_}, clock_);
+      // Those that have ended get no address; thousands may lie about.
+      const std::string of_node = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node_);
+      pods_ = std::make_unique<Feed>(*api_, Annotated::pod, "/api/v1/pods", wire::kube::ApiSelection{{}, of_node},
+                                     clock_, bytes_max_);
       namespaces_ = std::make_unique<Feed>(*api_, Annotated::name_space, "/api/v1/namespaces",
-                                           wire::kube::ApiSelection{}, clock_);
+                                           wire::kube::ApiSelection{}, clock_, bytes_max_);
     }
   }
   if (pod.uid.empty()) return std::nullopt;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,8 +16,12 @@ namespace croft::store::kube {
 /// threads.
 class WishFollower {
  public:
+  /// What it remembers of pods, and the same of namespaces. Who makes pods chooses how much their annotations say;
+  /// those for which there is no room have to be asked for.
+  static constexpr std::size_t kBytesMax = std::size_t{24} << 20;
+
   /// `clock` must outlive it.
-  WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock);
+  WishFollower(std::unique_ptr<Api> api, std::string node, const Clock& clock, std::size_t bytes_max = kBytesMax);
   ~WishFollower();
   WishFollower(const WishFollower&) = delete;
   WishFollower& operator=(const WishFollower&) = delete;
@@ -28,7 +33,7 @@ class WishFollower {
     return ask_for_wishes(*api_, pod, deadline);
   }
   /// Why the API does not let pods or namespaces be followed, so that every one is asked for by itself: a right is
-  /// missing. Empty: it does, or nobody has asked for wishes yet.
+  /// missing, or what it tells is not understood. Empty: it does, or nobody has asked for wishes yet.
   [[nodiscard]] std::string refusal();
 
  private:
@@ -36,6 +41,7 @@ class WishFollower {
   const std::unique_ptr<Api> api_;
   const std::string node_;
   const Clock& clock_;
+  const std::size_t bytes_max_;
   std::mutex mutex_;  ///< guards who makes the feeds
   std::unique_ptr<Feed> pods_, namespaces_;
 };

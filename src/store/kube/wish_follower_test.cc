@@ -179,13 +179,61 @@ TEST_F(WishFollowerTest, MemoryFollowsFromTheFirstQuestionOn) {
   WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
   EXPECT_EQ(cluster_.asked.size(), 0U) << "nobody wanted any yet";
   wait_until([&] { return follower.remembered(pod_).has_value(); });
-  EXPECT_EQ(cluster_.count("fieldSelector=spec.nodeName%3Dnode-a"), 2U) << "a list and a watch";
+  EXPECT_EQ(
+      cluster_.count("fieldSelector=spec.nodeName%3Dnode-a%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"),
+      2U)
+      << "a list and a watch";
   EXPECT_EQ(pools_of((*follower.remembered(pod_))->pod), "a ");
   cluster_.put_pod("web-0", "u-1", R"("cni.projectcalico.org/ipv4pools":"[\"c\"]")", true);
   wait_until([&] { return pools_of((*follower.remembered(pod_))->pod) == "c "; });
   cluster_.put_pod("web-1", "u-2", R"("cni.projectcalico.org/ipv4pools":"odd")", true);
   wait_until([&] { return follower.remembered({"web-1", "shop", "u-2"}).has_value(); });
   EXPECT_FALSE(*follower.remembered({"web-1", "shop", "u-2"})) << "an error is remembered as one";
+}
+
+/// Anybody may choose when his pod is deleted (terminationGracePeriodSeconds 9000000000).
+TEST_F(WishFollowerTest, APodThatIsDeletedInThreeHundredYearsHidesNoOther) {
+  cluster_.put_pod("web-0", "u-1", "");
+  cluster_.put_pod("web-1", "u-2", R"("a":"b"},"deletionTimestamp":"2312-02-07T00:26:40Z","labels":{"x":"y")");
+  cluster_.put_namespace("");
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
+  wait_until([&] { return follower.remembered(pod_).has_value(); });
+  EXPECT_TRUE(follower.remembered({"web-1", "shop", "u-2"}));
+  EXPECT_EQ(follower.refusal(), "");
+}
+
+TEST_F(WishFollowerTest, WhyItIsNotFollowedIsSaid) {
+  cluster_.put_pod("web-0", "u-1", R"("a":"b"},"uid":7,"labels":{"x":"y")");
+  cluster_.put_namespace("");
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
+  static_cast<void>(follower.remembered(pod_));
+  wait_until([&] { return follower.refusal().find("uid") != std::string::npos; });
+  EXPECT_FALSE(follower.remembered(pod_));
+}
+
+TEST_F(WishFollowerTest, MemoryIsBoundedInBytes) {
+  std::string names;
+  for (int i = 0; i < 64; ++i) names += fmt::format(R"({}\"{}\")", i == 0 ? "" : ",", std::string(200, 'a'));
+  const std::string annotation = fmt::format(R"("cni.projectcalico.org/ipv4pools":"[{}]")", names);
+  for (int i = 0; i < 40; ++i) cluster_.put_pod(fmt::format("big-{:02}", i), fmt::format("u-{}", i), annotation);
+  cluster_.put_namespace("");
+  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_, std::size_t{256} << 10);
+  const auto is_known = [&](int i) {
+    return follower.remembered({fmt::format("big-{:02}", i), "shop", fmt::format("u-{}", i)}).has_value();
+  };
+  wait_until([&] { return is_known(0); });
+  const auto known = [&] {
+    int count = 0;
+    for (int i = 0; i < 40; ++i) count += is_known(i) ? 1 : 0;
+    return count;
+  };
+  EXPECT_GE(known(), 8);
+  EXPECT_LE(known(), 20) << "of sixteen KiB and more each";
+  EXPECT_FALSE(is_known(39));
+  // One that gives up its room leaves it to another.
+  for (int i = 0; i < 2; ++i) cluster_.put_pod(fmt::format("big-{:02}", i), fmt::format("u-{}", i), "", true);
+  cluster_.put_pod("big-39", "u-39", annotation, true);
+  wait_until([&] { return is_known(39); });
 }
 
 TEST_F(WishFollowerTest, WhoIsNotKnownForSureHasToBeAskedFor) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,8 +20,21 @@ constexpr std::size_t kTimeBytesMax = 64;
 constexpr std::size_t kDepthMax = 200;
 constexpr ObjectRules kRules{.names = ObjectRules::Names::exact};
 
+/// One that is longer than any of ours is another's all the same, and ends as others do.
+MaybeFault read_holder(const JsonAt& at, LeaseRecord& out) {
+  if (at.value.kind() != JsonKind::string) return read_text(at, kIdentityBytesMax, out.holder);
+  std::string_view text = at.value.text();
+  if (text.size() > kIdentityBytesMax) {
+    std::size_t end = kIdentityBytesMax;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // within a character
+    text = text.substr(0, end);
+  }
+  out.holder = text;
+  return {};
+}
+
 constexpr std::array<JsonMember<LeaseRecord>, 5> kSpecMembers{{
-    {"holderIdentity", [](const JsonAt& at, LeaseRecord& out) { return read_text(at, kIdentityBytesMax, out.holder); }},
+    {"holderIdentity", read_holder},
     {"leaseDurationSeconds",
      [](const JsonAt& at, LeaseRecord& out) { return read_integer(at, 0, INT32_MAX, out.duration_s); }},
     {"acquireTime", [](const JsonAt& at, LeaseRecord& out) { return read_text(at, kTimeBytesMax, out.acquired); }},

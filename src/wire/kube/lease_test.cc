@@ -63,6 +63,15 @@ TEST(KubeLease, DamageNamesTheMember) {
   EXPECT_FALSE(decode_lease("not JSON", lease_of("n", "a")));
 }
 
+TEST(KubeLease, AHolderWithALongNameIsAHolder) {
+  const std::string holder = std::string(4095, 'x') + "\xc3\xa4" + std::string(100'000, 'y');
+  const auto lease = decode_lease(R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a",)"
+                                  R"("namespace":"n","resourceVersion":"1"},"spec":{"holderIdentity":")" +
+                                  holder + "\"}}");
+  ASSERT_TRUE(lease) << lease.error().message;
+  EXPECT_EQ(lease->record.holder, std::string(4095, 'x')) << "cut between characters";
+}
+
 TEST(KubeLease, ANewOneIsReadAsItWasWritten) {
   const LeaseRecord record{"oak_\"1\"", 15, "2026-01-15T10:00:00.000000Z", "2026-01-15T10:00:02.500000Z", 0};
   const std::string text = encode_new_lease("croft-system", "croftd-controller", record);

@@ -46,18 +46,24 @@ const Json* member(const Json& object, const char* name) {
   return all;
 }
 
+/// Empty where it says none. The ConfigMap is the API's JSON, which may hold what YAML may not.
+[[nodiscard]] Result<std::string> cluster_configuration(std::string_view json) {
+  const Json map = Json::parse(json, nullptr, false);
+  if (!map.is_object()) return fail(ErrorCode::invalid_argument, "it is no ConfigMap");
+  const Json* data = member(map, "data");
+  const Json* text = data != nullptr && data->is_object() ? member(*data, "ClusterConfiguration") : nullptr;
+  if (text == nullptr) return std::string();
+  if (!text->is_string()) return fail(ErrorCode::invalid_argument, "data.ClusterConfiguration is no text");
+  return text->get<std::string>();
+}
+
 }  // namespace
 
 Result<KubeadmNetworking> parse_kubeadm_config_map(std::string_view json) {
   const auto read = [&]() -> Result<KubeadmNetworking> {
     KubeadmNetworking result;
-    TRY(const auto maps, parse_yaml(json));
-    if (maps.size() != 1 || !maps.front().is_object()) return fail(ErrorCode::invalid_argument, "it is no ConfigMap");
-    const Json* data = member(maps.front(), "data");
-    const Json* text = data != nullptr && data->is_object() ? member(*data, "ClusterConfiguration") : nullptr;
-    if (text == nullptr) return result;
-    if (!text->is_string()) return fail(ErrorCode::invalid_argument, "data.ClusterConfiguration is no text");
-    TRY(const auto documents, parse_yaml(text->get_ref<const std::string&>()));
+    TRY(const std::string text, cluster_configuration(json));
+    TRY(const auto documents, parse_yaml(text));
     for (const Json& document : documents) {
       const Json* networking = document.is_object() ? member(document, "networking") : nullptr;
       if (networking == nullptr) continue;

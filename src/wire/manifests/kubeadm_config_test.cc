@@ -1,5 +1,6 @@
 #include "wire/manifests/kubeadm_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +35,18 @@ TEST(KubeadmConfig, WhatIsNotSaidIsEmpty) {
     const auto said = parse_kubeadm_config_map(text);
     ASSERT_TRUE(said) << text << ": " << said.error().message;
     EXPECT_THAT(said->pod_subnets, IsEmpty()) << text;
+  }
+}
+
+/// The ConfigMap is JSON: what others write beside the configuration may be what YAML does not take.
+TEST(KubeadmConfig, WhatYamlDoesNotTakeMayStandBesideIt) {
+  for (const char* odd : {"\x7f", "\xc2\x80", "\xef\xbf\xbe"}) {
+    const auto said = parse_kubeadm_config_map(
+        fmt::format(R"({{"metadata":{{"annotations":{{"a":"{}"}}}},"data":{{"other":"{}",)"
+                    R"("ClusterConfiguration":"networking:\n  podSubnet: 10.244.0.0/16\n"}}}})",
+                    odd, odd));
+    ASSERT_TRUE(said) << said.error().message;
+    EXPECT_THAT(said->pod_subnets, ElementsAre(prefix("10.244.0.0/16")));
   }
 }
 
