@@ -198,7 +198,9 @@ class Install {
     }
     if (has_kubeconfig()) {
       plan_.kubeconfig_name = kKubeconfigName;
-      network.store = fmt::format("kube:{}/{}", options_.configurations_on_host, kKubeconfigName);
+      TRY(const KubePlace place, parse_kube_url(options_.store));
+      group_part_ = group_part(place);
+      network.store = fmt::format("kube:{}/{}{}", options_.configurations_on_host, kKubeconfigName, group_part_);
       options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
     }
     return check_what_the_plugin_reads();
@@ -252,7 +254,7 @@ class Install {
   /// The plugin's own way to the register, with the kubeconfig that it is to get.
   [[nodiscard]] Result<void> probe(const std::string& kubeconfig) {
     if (options_.skip_probe) return {};
-    const auto there = probe_register("kube:" + kubeconfig);
+    const auto there = probe_register("kube:" + kubeconfig + group_part_);
     if (there) return {};
     return fail(there.error().in("the plugin could not work on the register"));
   }
@@ -292,6 +294,7 @@ class Install {
   InstallOptions options_;
   const Daemon& daemon_;
   std::string program_;
+  std::string group_part_;  ///< of URLs: the register that was named is the plugin's too
   edge::InstallPlan plan_;
   edge::Installation files_;
 };
