@@ -335,6 +335,39 @@ def calico(world, etcd):
     expect_equal(run(world.bin / "croft", "--store", etcd.store, "check", check=False).returncode, 0, "croft check")
 
 
+def node_name(world, etcd):
+    """The blocks of a node are Calico's name of it: where its configuration has none, that of Calico's file."""
+    folder, said = world.directory / "named.d", world.directory / "nodename"
+    folder.mkdir()
+    file = folder / "10-calico.conflist"
+    plugin = {**CONFLIST["plugins"][0], "etcd_endpoints": etcd.url, "nodename_file": str(said), "nodename_file_optional": False}
+    del plugin["nodename"]
+
+    def migrate(*more, **changes):
+        file.write_text(json.dumps({**CONFLIST, "plugins": [{**plugin, **changes}]}))
+        done = run(world.bin / "croft", "--store", etcd.store, "migrate", "calico", "--conflist", file, "--cni-bin-dir", world.bin, "--apply", *more,
+                   check=False)
+        ipam = json.loads(file.read_text())["plugins"][0]["ipam"]
+        for path in folder.iterdir():
+            path.unlink()
+        return done, ipam
+
+    def refused(done, ipam, code):
+        expect_equal((done.returncode, ipam["type"]), (code, "calico-ipam"), f"{done.stdout}{done.stderr}")
+        expect("nodename" in done.stderr and (code != REFUSED or (str(said) in done.stderr and "--node" in done.stderr)), done.stderr)
+
+    refused(*migrate(), REFUSED)
+    expect_equal(migrate("--node", "node-c")[1]["nodename"], "node-c", "as it was told")
+    expect_equal(migrate(nodename_file_optional=True, hostname="node-h")[1]["nodename"], "node-h", "the next source")
+    said.write_text("ip-10-0-0-7.ec2.internal\n")
+    done, ipam = migrate(hostname="node-h")
+    expect_equal(ipam["nodename"], "ip-10-0-0-7.ec2.internal", "as Calico's plugins have it")
+    expect("ip-10-0-0-7.ec2.internal" in done.stdout, f"it is told: {done.stdout}")
+    said.write_text("a b\n")
+    refused(*migrate(), 2)
+    expect("nodename" not in migrate(nodename="node-a")[1], "the configuration's own counts")
+
+
 def whole_back(file, kept, old, switched):
     def look():
         expect(file.read_text() in (old, switched), "one or the other")
@@ -419,7 +452,9 @@ def test():
         if "bridge" in parts:
             bridge(world)
         if "calico" in parts:
-            calico(world, Etcd(world))
+            etcd = Etcd(world)
+            calico(world, etcd)
+            node_name(world, etcd)
         if "tombstones" in parts:
             tombstones(world, Etcd(world))
 
