@@ -40,7 +40,7 @@ REFUSED_VALUES = (
                                                                           "10.0.0.0/8,10.1.0.0/16", "10.0.0.0")),
     *(({"controller": {"grace": text}}, "grace") for text in ("9" * 22 + "h", "169h", "10081m", "604801s", "604800001ms", "-1s", "1h\n")),
     *(({"install": {"mtu": mtu}}, "mtu") for mtu in (1, 575, 65536, -1)),
-    *(({"install": {"networkName": text}}, "networkName") for text in ("", "a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c')),
+    *(({"install": {"networkName": text}}, "networkName") for text in ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c')),
     *(({"calicoGroup": text}, "calicoGroup") for text in ("projectcalico.org/v1", "v3", "x&context=y")),
     *(({"image": {"repository": text}}, "repository") for text in ("", "r x", "x\n  y: z", "r@sha256:" + "a" * 64)),
     *(({"image": {"tag": text}}, "tag") for text in ("@sha256:" + "a" * 64, "a b", "t" * 129)),
@@ -59,6 +59,7 @@ REFUSED_VALUES = (
 TAKEN_VALUES = (
     ({"install": {"cniBinDir": "/opt: x #}, y: {"}}, 'hostPath: {path: "/opt: x #}, y: {", type: DirectoryOrCreate}'),
     ({"install": {"cniConfDir": "/etc/c: #n"}}, '- "--plugin-store=kube:/etc/c: #n/croft-kubeconfig"'),
+    ({"install": {"networkName": "cbr0"}}, '- "--network-name=cbr0"'),
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),
     ({"calicoGroup": "projectcalico.org/v3"}, '- "--plugin-store=kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3"'),
     ({"agent": {"priorityClassName": "true"}}, 'priorityClassName: "true"'),
