@@ -3,7 +3,7 @@
 real stores. Each has a plan that changes nothing, is killed again and again and goes on, and does nothing when called once
 more; the way back is tried; what is damaged, or somebody else's, is named and stays.
 
-usage: migrate_node.py BIN_DIR [host-local] [calico] [tombstones]
+usage: migrate_node.py BIN_DIR [host-local] [bridge] [calico] [tombstones]
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import time
 from etcd import Node
 from etcd_lib import Etcd
 from host_local_lib import contents, holder
-from lib import World, expect, expect_equal, main, own_environment, run, say
+from lib import Plugin, World, expect, expect_equal, main, own_environment, run, say
 
 LATER = 11
 REFUSED = 5
@@ -157,6 +157,8 @@ def host_local(world):
     expect_equal((set(both["addresses"]), both["outcome"]), (one.pods["pod0"], "moved"), "a container with two addresses")
     one.migrate("--apply", code=REFUSED)
     expect_equal((one.all(), one.held()), (before, {}), "a refusal changes nothing")
+    unnamed = [part for part in one.command("--apply") if part not in ("--pod-cidr", one.RANGE)]
+    expect_equal(run(*unnamed, check=False).returncode, REFUSED, "whose gateway it is nobody knows without the range")
 
     # Somebody in the register has an address for another container: the holder is named, and nothing of it moves.
     for name in ("10.244.3.220", "10.244.3.221", "10.244.3.222", "10.244.3.223", "10.244.3.224"):
@@ -192,6 +194,11 @@ def host_local(world):
     expect_equal({address.split("/")[0] for address in node.add("pod3")}, one.pods["pod3"], "the pod asks again")
     (fresh,) = node.add("fresh")
     expect(fresh.split("/")[0] not in {a for addresses in one.pods.values() for a in addresses}, f"{fresh} is somebody's")
+    # Nor what host-local gave to nobody: the gateway is the node's own bridge.
+    expect(fresh.split("/")[0] not in ("10.244.3.0", "10.244.3.1", "10.244.3.255"), f"{fresh} is nobody's")
+    states = {address: json.loads(run(world.bin / "croft", "--store", one.store, "-o", "json", "ip", "show", address).stdout)[0]["state"]
+              for address in ("10.244.3.0", "10.244.3.1", "10.244.3.255", "10.244.1.1")}
+    expect_equal(states, {"10.244.3.0": "reserved", "10.244.3.1": "reserved", "10.244.3.255": "reserved", "10.244.1.1": "free"}, "reserved")
     node.delete("fresh")
 
     # Back, killed too.
@@ -205,6 +212,37 @@ def host_local(world):
     expect_equal({a: text for a, text in one.files().items() if not a.endswith(".999")},
                  {a: holder(pod) for pod, addresses in one.pods.items() for a in addresses}, "the files are there again")
     say(f"and back, killed {kills} times")
+
+
+def bridge(world):
+    """The runbook's way of a node that goes on with `bridge`: a pool of the node's own range. Pods of before and of after reach each
+    other and the node."""
+    range_, network = "10.244.3.0/24", "cbr0"
+    store = f"sqlite:{world.directory}/bridge.db"
+    croft = [world.bin / "croft", "--store", store]
+    node, networks, cache = world.netns("bridgenode"), world.directory / "bridgenets", world.directory / "bridgecache"
+    (cache / "results").mkdir(parents=True)
+    plugin = Plugin(world, "bridge", node)
+    common = {"cniVersion": "0.4.0", "name": network, "type": "bridge", "bridge": "cni0", "isGateway": True, "isDefaultGateway": True}
+    before = {**common, "ipam": {"type": "host-local", "dataDir": str(networks), "ranges": [[{"subnet": range_}]]}}
+    after = {**common, "ipam": {"type": "croft-ipam", "store": store, "nodename": "node-3", "ipv4_pools": ["node-3"]}}
+    spaces = {name: world.netns(f"bridge{name}") for name in ("old", "new", "newer")}
+    old = plugin.add(before, "old", spaces["old"])["ips"][0]
+    run(*croft, "pool", "create", "node-3", "--cidr", range_, "--block-size", "24")
+    run(*croft, "config", "set", "--strict-affinity", "true")
+    run(*croft, "affinity", "claim", range_, "--node", "node-3", "--force")
+    moved = run(*croft, "migrate", "host-local", "--dir", networks / network, "--pool", "node-3", "--pod-cidr", range_, "--node", "node-3",
+                "--cni-cache", cache, "--apply").stdout
+    expect("moved 1 addresses into the pools, 0 reserved" in moved, f"the pool keeps its own: {moved}")
+    for name in ("new", "newer"):
+        given = plugin.add(after, name, spaces[name])["ips"][0]
+        expect_equal((given["gateway"], given["address"].split("/")[1]), (old["gateway"], old["address"].split("/")[1]), "gateway and length")
+        expect(given["address"].split("/")[0] not in ("10.244.3.0", "10.244.3.1", "10.244.3.255", old["address"].split("/")[0]), f"{given}")
+        for other in (old["gateway"], old["address"].split("/")[0]):
+            spaces[name].run("ping", "-c", "1", "-W", "5", other)
+    plugin.call("DEL", after, "old", spaces["old"])
+    held = set(json.loads(run(*croft, "-o", "json", "ip", "list", "--state", "held").stdout)[n]["containerId"] for n in range(2))
+    expect_equal(held, {"new", "newer"}, "a pod that was moved is deleted under the network's name")
 
 
 CONFLIST = {"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
@@ -297,6 +335,39 @@ def calico(world, etcd):
     expect_equal(run(world.bin / "croft", "--store", etcd.store, "check", check=False).returncode, 0, "croft check")
 
 
+def node_name(world, etcd):
+    """The blocks of a node are Calico's name of it: where its configuration has none, that of Calico's file."""
+    folder, said = world.directory / "named.d", world.directory / "nodename"
+    folder.mkdir()
+    file = folder / "10-calico.conflist"
+    plugin = {**CONFLIST["plugins"][0], "etcd_endpoints": etcd.url, "nodename_file": str(said), "nodename_file_optional": False}
+    del plugin["nodename"]
+
+    def migrate(*more, **changes):
+        file.write_text(json.dumps({**CONFLIST, "plugins": [{**plugin, **changes}]}))
+        done = run(world.bin / "croft", "--store", etcd.store, "migrate", "calico", "--conflist", file, "--cni-bin-dir", world.bin, "--apply", *more,
+                   check=False)
+        ipam = json.loads(file.read_text())["plugins"][0]["ipam"]
+        for path in folder.iterdir():
+            path.unlink()
+        return done, ipam
+
+    def refused(done, ipam, code):
+        expect_equal((done.returncode, ipam["type"]), (code, "calico-ipam"), f"{done.stdout}{done.stderr}")
+        expect("nodename" in done.stderr and (code != REFUSED or (str(said) in done.stderr and "--node" in done.stderr)), done.stderr)
+
+    refused(*migrate(), REFUSED)
+    expect_equal(migrate("--node", "node-c")[1]["nodename"], "node-c", "as it was told")
+    expect_equal(migrate(nodename_file_optional=True, hostname="node-h")[1]["nodename"], "node-h", "the next source")
+    said.write_text("ip-10-0-0-7.ec2.internal\n")
+    done, ipam = migrate(hostname="node-h")
+    expect_equal(ipam["nodename"], "ip-10-0-0-7.ec2.internal", "as Calico's plugins have it")
+    expect("ip-10-0-0-7.ec2.internal" in done.stdout, f"it is told: {done.stdout}")
+    said.write_text("a b\n")
+    refused(*migrate(), 2)
+    expect("nodename" not in migrate(nodename="node-a")[1], "the configuration's own counts")
+
+
 def whole_back(file, kept, old, switched):
     def look():
         expect(file.read_text() in (old, switched), "one or the other")
@@ -343,6 +414,8 @@ def tombstones(world, etcd):
     before = sorted(path.name for path in place.iterdir())
     plan = run(*command())
     say(plan.stdout.strip())
+    # As an operator may name the old store, and the plugin did not.
+    expect("1 DELs wait for etcd:http://127.0.0.1:1" in plan.stderr and "--from" in plan.stderr, f"others are told: {plan.stderr}")
     expect_equal((sorted(path.name for path in place.iterdir()), held()), (before, set(pods)), "a plan changes nothing")
 
     def look():
@@ -375,11 +448,15 @@ def left_or_none(place):
 
 def test():
     with World("migrate-node", sys.argv[1]) as world:
-        parts = sys.argv[2:] or ["host-local", "calico", "tombstones"]
+        parts = sys.argv[2:] or ["host-local", "bridge", "calico", "tombstones"]
         if "host-local" in parts:
             host_local(world)
+        if "bridge" in parts:
+            bridge(world)
         if "calico" in parts:
-            calico(world, Etcd(world))
+            etcd = Etcd(world)
+            calico(world, etcd)
+            node_name(world, etcd)
         if "tombstones" in parts:
             tombstones(world, Etcd(world))
 

@@ -78,6 +78,8 @@ def test():
         agent, controller = UNITS / "croftd-agent.service", UNITS / "croftd-controller.service"
         for unit in (agent, controller):
             read_by_systemd(world, unit)
+        # Where there is one: the agent writes the plugin's kubeconfig anew there.
+        expect_equal(value_of(agent, "ReadWritePaths"), "-/etc/cni/net.d", "directory of the plugin's kubeconfig")
         if os.geteuid() != 0 or run("unshare", "--mount", "true", check=False).returncode != 0:
             skip("mount namespaces need root")
         state, runtime = world.directory / "lib", world.directory / "run"

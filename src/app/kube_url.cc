@@ -112,6 +112,11 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
   return place;
 }
 
+std::string group_part(const KubePlace& place) {
+  if (!place.group) return {};
+  return "?group=" + std::string(*place.group == ApiGroup::v3 ? kV3 : kV1);
+}
+
 Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig, const std::string& context) {
   TRY(const KubePlace place, parse_kube_url(url));
   const std::string path = kubeconfig.empty() ? "" : os::absolute_path(kubeconfig);

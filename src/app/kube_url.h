@@ -26,6 +26,9 @@ struct KubePlace {
 /// from CALICO_API_GROUP. Error: invalid_argument naming the part.
 [[nodiscard]] Result<KubePlace> parse_kube_url(const std::string& url);
 
+/// What says the same group in another URL of this kind: `?group=projectcalico.org/v3`; empty where none was given.
+[[nodiscard]] std::string group_part(const KubePlace& place);
+
 /// The URL with what `croft --kubeconfig` and `--context` say; either may be empty. A relative path is one from the
 /// current directory. Error: invalid_argument when the URL says otherwise, or can't have it.
 [[nodiscard]] Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig,

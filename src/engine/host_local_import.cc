@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "core/block/keep_out.h"
+#include "core/host_local/range_set.h"
 #include "engine/assign.h"
 #include "engine/inspect.h"
 #include "engine/release.h"
@@ -191,6 +193,43 @@ bool may_move(Group& group, const std::vector<core::Pool>& pools, const MoveRequ
   return {};
 }
 
+/// What host-local gives to nobody of a range. An address that has a file all the same is its holder's.
+[[nodiscard]] Result<void> keep_out(const Context& context, const std::vector<Reservation>& files,
+                                    const MoveRequest& request, const net::Prefix& range,
+                                    std::vector<MovedHolder>& result) {
+  auto addresses = core::host_local::never_given(range, request.gateways);
+  std::erase_if(addresses, [&](const net::Address& address) {
+    return std::ranges::any_of(files, [&](const Reservation& file) { return file.address == address; });
+  });
+  if (addresses.empty()) return {};
+  TRY(const core::KeptOut kept,
+      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+        auto step = core::plan_keep_out(snapshot, core::reservation_name_of_range(range), addresses);
+        auto* const plan = std::get_if<core::Plan<core::KeptOut>>(&step);
+        if (plan != nullptr && request.dry_run) plan->writes.clear();
+        return step;
+      }));
+  if (!kept.added.empty()) {
+    MovedHolder& row = result.emplace_back();
+    row.outcome = Outcome::reserved;
+    row.addresses = kept.added;
+    row.reason = fmt::format("host-local gives it to nobody of {}: its network address, its gateway{}",
+                             range.to_string(), range.family() == net::Family::v4 ? ", its broadcast address" : "");
+  }
+  for (const net::Address& address : addresses) {
+    TRY(const AddressView view, show_address(context, address));
+    if (view.state != core::AddressState::held) continue;
+    MovedHolder& row = result.emplace_back();
+    row.outcome = Outcome::clashes;
+    row.addresses = {address};
+    row.reason = fmt::format(
+        "host-local gives it to nobody of {}, and in the pool it is held{}: delete that pod where it is the gateway, "
+        "which is the node's own",
+        range.to_string(), view.owner ? " for container " + view.owner->container_id : "");
+  }
+  return {};
+}
+
 /// A pool's addresses of one owner, to be moved together.
 std::map<core::Owner, std::vector<AddressView>> held_on_node(const std::vector<AddressView>& all,
                                                              const std::vector<core::Pool>& pools,
@@ -255,6 +294,8 @@ std::string_view name_of(Outcome outcome) {
       return "moved";
     case Outcome::left:
       return "left";
+    case Outcome::reserved:
+      return "reserved";
     case Outcome::clashes:
       return "clashes";
   }
@@ -266,6 +307,7 @@ Result<std::vector<MovedHolder>> move_into_pools(const Context& context, Reserva
   TRY(const auto pools, named_pools(context, request));
   TRY(const auto all, reservations.list());
   std::vector<MovedHolder> result;
+  for (const net::Prefix& range : request.only_in) TRY_VOID(keep_out(context, all, request, range, result));
   for (Group& group : groups_of(all)) {
     if (may_move(group, pools, request)) TRY_VOID(move_in(context, reservations, request, group));
     if (group.moved.outcome != Outcome::moved && !group.nobodys) {

@@ -26,14 +26,18 @@ struct MoveRequest {
   std::map<net::Address, std::string> gone = {};
   /// Into pools: only addresses in one of these; empty: all. For a node whose directory must have its own range's only.
   std::vector<net::Prefix> only_in = {};
+  /// Into pools: of the ranges in `only_in`, where they are not the first addresses. What host-local gives to nobody of
+  /// a range, as its gateway, which is the node's own, the pools give to nobody either: it is reserved.
+  std::vector<net::Address> gateways = {};
 };
 
 /// What became of the addresses of one holder.
 struct MovedHolder {
   enum class Outcome : std::uint8_t {
-    moved,    ///< or, in a dry run, could be
-    left,     ///< not touched; `reason` says why
-    clashes,  ///< the other side has it for somebody else, or refused: nothing was changed; `reason` says why
+    moved,     ///< or, in a dry run, could be
+    left,      ///< not touched; `reason` says why
+    reserved,  ///< no holder's: kept out of the pools' use, or in a dry run could be
+    clashes,   ///< the other side has it for somebody else, or refused: nothing was changed; `reason` says why
   } outcome = Outcome::left;
   core::host_local::Holder holder;
   std::vector<net::Address> addresses;
@@ -45,7 +49,8 @@ struct MovedHolder {
 };
 [[nodiscard]] std::string_view name_of(MovedHolder::Outcome outcome);
 
-/// Each holder's reservations, together, become addresses held in the pools; then their files go. Between the two both
+/// First what host-local gives to nobody is reserved: of one that somebody holds already, that is told. Then
+/// each holder's reservations, together, become addresses held in the pools; then their files go. Between the two both
 /// sides have them, never neither, and doing it again goes on where it was interrupted. From then on the directory
 /// would hand these addresses out again: the network must be configured for the pool before.
 /// Errors: not_found for a pool that does not exist; those of the store and of `reservations`, after which what was

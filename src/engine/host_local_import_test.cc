@@ -1,5 +1,8 @@
 #include "engine/host_local_import.h"
 
+#include <algorithm>
+#include <variant>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,6 +69,55 @@ TEST_F(HostLocalImport, GoesThereAndBack) {
   EXPECT_THAT(data_.cursors, IsEmpty());
   EXPECT_EQ(state_of("10.1.0.5"_ip), core::AddressState::free);
   EXPECT_TRUE(audit(world_.context, {})->findings.empty());
+}
+
+/// The gateway is the node's own bridge: a pod that got it would not be reached.
+TEST_F(HostLocalImport, WhatHostLocalGivesToNobodyIsReserved) {
+  world_.pool("all", "10.244.0.0/16", 24, 0);
+  data_.put("10.244.3.2"_ip, Holder{"x", "eth0"});
+  request_.pools = {"all"};
+  request_.only_in = {net::Prefix::parse("10.244.3.0/24").value()};
+  const auto moved = move_into_pools(world_.context, reservations_, request_).value();
+  ASSERT_EQ(moved.front().outcome, Outcome::reserved);
+  EXPECT_THAT(moved.front().addresses, ElementsAre("10.244.3.0"_ip, "10.244.3.1"_ip, "10.244.3.255"_ip));
+  for (const auto& address : moved.front().addresses) EXPECT_EQ(state_of(address), core::AddressState::reserved);
+  EXPECT_EQ(state_of("10.244.3.2"_ip), core::AddressState::held);
+  const auto again = move_into_pools(world_.context, reservations_, request_).value();
+  EXPECT_TRUE(std::ranges::none_of(again, [](const auto& row) { return row.outcome == Outcome::reserved; }));
+  EXPECT_TRUE(audit(world_.context, {})->findings.empty());
+}
+
+TEST_F(HostLocalImport, AGatewayThatIsHeldIsTold) {
+  world_.pool("all", "10.244.0.0/16", 24, 0);
+  request_.pools = {"all"};
+  request_.only_in = {net::Prefix::parse("10.244.3.0/24").value()};
+  request_.gateways = {"10.244.3.9"_ip};
+  core::AssignRequest pod;
+  pod.owner = {"net", "early", "eth0"};
+  pod.node = request_.node;
+  pod.count = {0, 0};
+  pod.addresses = {"10.244.3.9"_ip};
+  ASSERT_TRUE(std::holds_alternative<core::Assigned>(assign(world_.context, pod).value()));
+  request_.dry_run = true;
+  EXPECT_EQ(move_into_pools(world_.context, reservations_, request_).value().front().outcome, Outcome::reserved);
+  EXPECT_EQ(state_of("10.244.3.0"_ip), core::AddressState::free) << "a dry run changes nothing";
+  request_.dry_run = false;
+  static_cast<void>(move_in());
+  const auto all = move_into_pools(world_.context, reservations_, request_).value();
+  EXPECT_EQ(all.front().outcome, Outcome::clashes);
+  EXPECT_THAT(all.front().addresses, ElementsAre("10.244.3.9"_ip));
+  EXPECT_THAT(all.front().reason, HasSubstr("early"));
+  EXPECT_EQ(state_of("10.244.3.1"_ip), core::AddressState::free) << "another gateway was named";
+}
+
+TEST_F(HostLocalImport, AnAddressWithAFileIsItsHolders) {
+  world_.pool("all", "10.244.0.0/16", 24, 0);
+  data_.put("10.244.3.255"_ip, Holder{"odd", "eth0"});
+  request_.pools = {"all"};
+  request_.only_in = {net::Prefix::parse("10.244.3.0/24").value()};
+  const auto rows = move_in();
+  EXPECT_EQ(rows.at("odd").outcome, Outcome::moved) << rows.at("odd").reason;
+  EXPECT_EQ(state_of("10.244.3.255"_ip), core::AddressState::held);
 }
 
 TEST_F(HostLocalImport, ADryRunSaysTheSameAndChangesNothing) {

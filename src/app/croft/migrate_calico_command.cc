@@ -13,11 +13,13 @@
 #include "app/kube_url.h"
 #include "base/hex.h"
 #include "base/printable.h"
+#include "core/register/affinity.h"
 #include "edge/error_table.h"
 #include "engine/audit.h"
 #include "os/digest.h"
 #include "os/executable.h"
 #include "os/files.h"
+#include "os/process.h"
 #include "store/store_url.h"
 #include "wire/calico/conflist_switch.h"
 
@@ -25,7 +27,7 @@ namespace croft::app {
 namespace {
 
 struct CalicoOptions {
-  std::string conflist, plugin_store;
+  std::string conflist, plugin_store, node;
   std::string programs = "/opt/cni/bin";
   bool apply = false, back = false, force = false;
 };
@@ -45,6 +47,36 @@ constexpr std::chrono::minutes kAuditLimit{10};
   return text;
 }
 
+/// The node's name, where the configuration does not have it, as Calico's plugins find it.
+[[nodiscard]] Result<std::string> node_name(const CalicoOptions& options, const wire::cni::NodeNameSources& sources) {
+  constexpr std::size_t kBytesMax = 4096;
+  constexpr std::string_view kWhiteSpace = " \t\r\n";
+  constexpr const char* kRemedy = "name the node, as Calico's blocks have it, with --node";
+  std::string name = options.node;
+  if (name.empty()) {
+    const auto content = os::read_file(sources.file, kBytesMax);
+    const bool is_there = content || content.error().code != ErrorCode::not_found;
+    // Calico's plugin makes no pod then, so nothing says which name it would take.
+    if (!is_there && !sources.file_is_optional) {
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("nodename: the configuration has none, and {}, where Calico's plugins find it, is not "
+                              "there; {}",
+                              sources.file, kRemedy));
+    }
+    if (!content && is_there) return fail(Error(content.error()).in("nodename"));
+    if (content) name = *content;
+    name.erase(0, std::min(name.find_first_not_of(kWhiteSpace), name.size()));
+    name.erase(name.find_last_not_of(kWhiteSpace) + 1);
+  }
+  if (name.empty()) name = sources.hostname;
+  if (name.empty()) {
+    TRY(name, os::host_name());
+  }
+  const auto checked = core::check_node_name(name);
+  if (checked) return name;
+  return fail(ErrorCode::invalid_argument, fmt::format("nodename: {}; {}", checked.error().message, kRemedy));
+}
+
 /// What is in the file now, what it would become, and what an earlier call put aside.
 struct ConflistFiles {
   std::string path, backup_path;
@@ -58,7 +90,9 @@ struct ConflistFiles {
   TRY(files.path, os::resolved_path(options.conflist));
   files.backup_path = files.path + kConflistBackupSuffix;
   TRY(files.now, read_conflist(files.path));
-  auto next = wire::cni::switch_to_croft(files.now, options.plugin_store);
+  auto next = wire::cni::switch_to_croft(
+      files.now, options.plugin_store,
+      [&options](const wire::cni::NodeNameSources& sources) { return node_name(options, sources); });
   if (!next) return fail(next.error().in(files.path));
   files.next = *std::move(next);
   TRY(const auto status, os::file_status(files.backup_path));
@@ -202,6 +236,7 @@ std::string calico_findings_text(const std::vector<core::audit::Finding>& findin
     text +=
         fmt::format("{}: {} plugin{} to croft-ipam on {}; the old file is kept as {}\n", files->path,
                     files->next.plugins, files->next.plugins == 1 ? "" : "s", files->next.store, files->backup_path);
+    if (!files->next.node.empty()) text += fmt::format("the node's name, as Calico has it: {}\n", files->next.node);
     if (!files->next.dropped.empty()) {
       text +=
           fmt::format("left out, as croft-ipam does not have it: ipam.{}\n", fmt::join(files->next.dropped, ", ipam."));
@@ -239,6 +274,9 @@ void add_migrate_calico_command(CLI::App& migrate, CommandLine& line) {
   command->add_option("--plugin-store", options->plugin_store,
                       "URL of the register as the plugin on the node is to name it (default: the API of Calico's own "
                       "kubeconfig, or its etcd)");
+  command->add_option("--node", options->node,
+                      "The node's name, where the configuration has none (default: as Calico's plugins find it, from "
+                      "/var/lib/calico/nodename)");
   command
       ->add_option("--cni-bin-dir", options->programs,
                    "The runtime's directory of plugins, where croft-ipam has to be before anything is switched")

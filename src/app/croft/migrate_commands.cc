@@ -1,5 +1,7 @@
 #include <chrono>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "app/croft/json_text.h"
 #include "app/croft/table.h"
 #include "app/open_store.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "edge/error_table.h"
 #include "edge/tombstones/tombstones.h"
@@ -244,8 +247,18 @@ struct TombstoneOptions {
   const edge::Tombstones tombstones(options.directory, line.clock);
   TRY(const auto waiting, tombstones.waiting());
   std::size_t count = 0;
+  std::map<std::string, std::size_t> others;  // by URL: the plugin's own may be another than the operator's
   for (const auto& one : waiting) {
-    count += one.content && store::name_one_store(one.content->store, options.from) ? 1 : 0;
+    if (!one.content) continue;
+    if (store::name_one_store(one.content->store, options.from)) {
+      ++count;
+    } else {
+      ++others[one.content->store];
+    }
+  }
+  for (const auto& [url, number] : others) {
+    tell(fmt::format("croft: {} DELs wait for {}: if that is the same store, give it as --from", number,
+                     printable(url, Printed::line)));
   }
   if (!options.apply || count == 0) {
     print(fmt::format("{} DELs wait for {}{}\n", count, options.from, count > 0 ? "; --apply does them on --to" : ""));

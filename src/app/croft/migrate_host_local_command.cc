@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -25,7 +26,7 @@ using engine::MovedHolder;
 using Outcome = MovedHolder::Outcome;
 
 struct MigrateHostLocalOptions {
-  std::vector<std::string> directories, caches, ranges;
+  std::vector<std::string> directories, caches, ranges, gateways;
   std::int64_t grace_seconds = 60;
   bool in_container = false, apply = false, force = false;
   engine::MoveRequest request;
@@ -110,8 +111,9 @@ std::string moved_directories_text(const std::vector<MovedDirectory>& all, bool 
                  std::string(engine::name_of(holder.outcome)), holder.reason});
     }
     text += one.path + "\n" + (one.holders.empty() ? "" : table.to_string());
-    text += fmt::format("{} {} addresses into the pools, {} left, {} clash\n", is_done ? "moved" : "would move",
-                        one.count(Outcome::moved), one.count(Outcome::left), one.count(Outcome::clashes));
+    text += fmt::format("{} {} addresses into the pools, {} reserved, {} left, {} clash\n",
+                        is_done ? "moved" : "would move", one.count(Outcome::moved), one.count(Outcome::reserved),
+                        one.count(Outcome::left), one.count(Outcome::clashes));
   }
   return text;
 }
@@ -146,13 +148,14 @@ Data moved_directories_json(const std::vector<MovedDirectory>& all) {
 }
 
 struct Totals {
-  std::size_t to_move = 0, clashes = 0, at_risk = 0;
+  std::size_t to_move = 0, reserved = 0, clashes = 0, at_risk = 0;
 };
 [[nodiscard]] Totals totals_of(const std::vector<MovedDirectory>& all) {
   Totals totals;
   for (const MovedDirectory& one : all) {
     totals.at_risk += one.at_risk();
     totals.to_move += one.count(Outcome::moved);
+    totals.reserved += one.count(Outcome::reserved);
     totals.clashes += one.count(Outcome::clashes);
   }
   return totals;
@@ -162,6 +165,14 @@ struct Totals {
   for (const std::string& range : options.ranges) {
     TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
     options.request.only_in.push_back(prefix);
+  }
+  for (const std::string& gateway : options.gateways) {
+    TRY(const net::Address address, address_argument("--gateway", gateway));
+    if (std::ranges::none_of(options.request.only_in, [&](const auto& range) { return range.contains(address); })) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--gateway {} is in no --pod-cidr: give the range whose gateway it is", gateway));
+    }
+    options.request.gateways.push_back(address);
   }
   if (options.directories.size() > 1 && !options.request.network.empty()) {
     return fail(ErrorCode::invalid_argument, "--network: it is one directory's; give one --dir with it");
@@ -173,12 +184,25 @@ struct Totals {
   TRY(auto all, move_directories(line, context, options, true));
   Totals totals = totals_of(all);
   const std::size_t to_move = totals.to_move;
-  const bool is_done = options.apply && (totals.at_risk == 0 || options.force);
+  const bool knows_range = !options.request.only_in.empty();
+  const bool is_done = options.apply && ((totals.at_risk == 0 && knows_range) || options.force);
   if (is_done) {
     TRY(all, move_directories(line, context, options, false));
     totals = totals_of(all);  // what a plan could not foresee
   }
   print(line.json() ? line.data(moved_directories_json(all)) : moved_directories_text(all, is_done));
+  if (!line.json() && !knows_range) {
+    print(
+        "--pod-cidr is missing: what host-local gives to nobody of its range, as the gateway, which is this node's "
+        "own, "
+        "is not reserved\n");
+  }
+  if (options.apply && !is_done && totals.at_risk == 0) {
+    return fail(ErrorCode::refused_for_safety,
+                "nothing was changed: the pool could give the gateway of the directory's range, which is this node's "
+                "own, to a pod; name the range with --pod-cidr (and --gateway, where that is not its first address), "
+                "or --force when the pools give none of the range's own addresses");
+  }
   if (options.apply && !is_done) {
     return fail(
         ErrorCode::refused_for_safety,
@@ -188,6 +212,7 @@ struct Totals {
   }
   if (!line.json()) {
     if (!options.apply && to_move > 0) print("--apply moves them\n");
+    if (!options.apply && to_move == 0 && totals.reserved > 0) print("--apply reserves them\n");
     if (is_done && to_move > 0) {
       print("host-local would hand these addresses out again: configure the network for croft-ipam.\n");
     }
@@ -210,8 +235,14 @@ void add_migrate_host_local_command(CLI::App& migrate, CommandLine& line) {
       ->expected(1);
   command->add_option("--pool", options->request.pools, "Pool to move into; may be repeated")->required()->expected(1);
   command
-      ->add_option("--pod-cidr", options->ranges,
-                   "Move only addresses of this range, this node's podCIDR; may be repeated")
+      ->add_option(
+          "--pod-cidr", options->ranges,
+          "Move only addresses of this range, this node's podCIDR, and reserve what host-local gives to nobody "
+          "of it: network address, gateway, broadcast address; may be repeated")
+      ->expected(1);
+  command
+      ->add_option("--gateway", options->gateways,
+                   "Gateway of such a range, where that is not its first address; may be repeated")
       ->expected(1);
   command->add_option("--node", options->request.node.name, "Node that the addresses are on (default: the host name)");
   command->add_option("--network", options->request.network,

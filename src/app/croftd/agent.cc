@@ -18,6 +18,7 @@
 #include "app/croftd/plugin_kubeconfig.h"
 #include "app/croftd/pod_events.h"
 #include "app/croftd/store_parts.h"
+#include "app/kube_url.h"
 #include "app/open_store.h"
 #include "edge/agent/server.h"
 #include "edge/tombstones/tombstones.h"
@@ -333,6 +334,27 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
       fmt::format("{} (or {}): {} is no absolute path; give one that begins with /", flag, variable, net::echo(path))));
 }
 
+/// Calico's kinds may lie in two groups of one API, which are two registers: a node that uses both has two holders.
+[[nodiscard]] Result<void> check_groups(const AgentOptions& options) {
+  if (store::scheme_of(options.store_url) != store::Scheme::kube) return {};
+  TRY(const KubePlace own, parse_kube_url(options.store_url));
+  for (const std::string& url : options.plugin_stores) {
+    if (store::scheme_of(url) != store::Scheme::kube) continue;
+    TRY(const KubePlace plugins, parse_kube_url(url));
+    if (plugins.group == own.group) continue;
+    const auto said = [](const KubePlace& place) {
+      const std::string group = group_part(place);
+      return group.empty() ? std::string("none") : net::echo(group);
+    };
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--plugin-store {} and --store {} name another group of Calico's kinds ({} and {}), which "
+                            "may be another register: name the same in both, and in the plugin's configuration "
+                            "(croftd install --store writes it there)",
+                            net::echo(url), net::echo(options.store_url), said(plugins), said(own)));
+  }
+  return {};
+}
+
 [[nodiscard]] Result<int> run_agent(const AgentOptions& given, Daemon& daemon) {
   AgentOptions options = given;
   TRY_VOID(check_place("--socket", "CROFT_AGENT", options.socket));
@@ -342,6 +364,7 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
     TRY(options.node, os::host_name());
   }
   TRY_VOID(core::check_node_name(options.node));
+  TRY_VOID(check_groups(options));
   TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kDaemonParts));
   TRY(const ClusterOfAgent cluster, cluster_of(options, daemon));
   AgentProgram program(options, daemon, *opened, file_of(*opened), cluster);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,17 +39,22 @@ using wire::cni::MainPlugin;
 
 constexpr const char* kKubeconfigName = "croft-kubeconfig";
 constexpr const char* kProgram = "croft-ipam";
+/// As kube-flannel's own configuration calls it.
+constexpr const char* kFlannelsNetwork = "cbr0";
+constexpr const char* kDefaultPrograms = "/opt/cni/bin";
 constexpr const char* kDefaultConfigurations = "/etc/cni/net.d";
 constexpr std::chrono::seconds kProbeTime{10};
 /// Another one waits for an API meanwhile.
 constexpr std::chrono::seconds kLockTime{60};
 
 struct InstallOptions {
-  std::string programs = "/opt/cni/bin";
+  std::string programs = kDefaultPrograms;
   std::string configurations = kDefaultConfigurations;
   std::string programs_on_host, configurations_on_host;
   std::string source;
   std::string main;
+  std::string network_name;      ///< empty: see Install::network_name
+  std::string replaced_network;  ///< the name of one whose pods may live
   std::string network_file = "10-croft.conflist";
   std::vector<std::string> also_as;
   std::string store = "kube:";
@@ -126,6 +132,30 @@ void trim(std::string& path) {
   return {};
 }
 
+/// What the plugin would refuse of its store's URL, each time it is called. Error: invalid_argument.
+[[nodiscard]] Result<void> check_store_url(const std::string& url, const Clock& clock) {
+  switch (store::scheme_of(url).value_or(store::Scheme::sqlite)) {
+    case store::Scheme::kube:
+      TRY_VOID(parse_kube_url(url));
+      return {};
+    case store::Scheme::etcd: {
+      const auto opened = open_store(url, store::OpenMode::existing, clock);  // which connects nothing
+      // The files that it names may be there later.
+      if (!opened && opened.error().code == ErrorCode::invalid_argument) return fail(opened.error().in("--store"));
+      return {};
+    }
+    case store::Scheme::sqlite:
+      break;
+  }
+  const auto path = store::file_of_store(url);
+  if (path && path->starts_with('/')) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("--store {} is not a store that the plugin knows: give kube:, etcd:https://10.0.0.1:2379,… or "
+                  "sqlite:/absolute/path.db",
+                  net::echo(url)));
+}
+
 class Install {
  public:
   Install(InstallOptions options, const Daemon& daemon)
@@ -140,6 +170,7 @@ class Install {
     if (has_kubeconfig()) {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
     }
+    if (!kubeconfig) TRY_VOID(probe_other_store());
     if (options_.dry_run) return dry_run();
     edge::InstallTurn turn(options_.configurations);
     TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kLockTime)));
@@ -184,6 +215,7 @@ class Install {
     trim(options_.configurations_on_host);
     TRY_VOID(read_program());
     wire::cni::NetworkList& network = options_.network;
+    if (!options_.no_network) TRY_VOID(decide_network_name());
     network.node = options_.node;
     network.assign_v4 = !options_.no_v4;
     network.assign_v6 = options_.assign_v6;
@@ -198,10 +230,42 @@ class Install {
     }
     if (has_kubeconfig()) {
       plan_.kubeconfig_name = kKubeconfigName;
-      network.store = fmt::format("kube:{}/{}", options_.configurations_on_host, kKubeconfigName);
+      TRY(const KubePlace place, parse_kube_url(options_.store));
+      group_part_ = group_part(place);
+      network.store = fmt::format("kube:{}/{}{}", options_.configurations_on_host, kKubeconfigName, group_part_);
       options_.kubeconfig.file = fmt::format("{}/{}", options_.configurations, kKubeconfigName);
     }
     return check_what_the_plugin_reads();
+  }
+
+  /// What host-local has given lies under the network's name: under another one it, and Croft in its place, would
+  /// give these addresses again. So the name of a network that is in use stays, and what flannel made is
+  /// replaced by another network only where somebody says that its pods are gone.
+  [[nodiscard]] Result<void> decide_network_name() {
+    constexpr std::string_view kFlannel = "flannel";
+    TRY(const auto in_use, files_.network_in_use());
+    const bool is_flannel = options_.network.main == MainPlugin::flannel;
+    std::string& name = options_.network.name;
+    if (!options_.network_name.empty()) {
+      name = options_.network_name;
+    } else if (in_use && !in_use->calls.name.empty() &&
+               (in_use->is_ours || (is_flannel && in_use->calls.has(kFlannel)))) {
+      name = in_use->calls.name;
+    } else if (is_flannel) {
+      name = kFlannelsNetwork;
+    }
+    if (!in_use || in_use->is_ours || !in_use->calls.has(kFlannel)) return {};
+    if (in_use->calls.name == name || in_use->calls.name == options_.replaced_network) return {};
+    return fail(
+        ErrorCode::refused_for_safety,
+        fmt::format(
+            "{0} has {1}, the network {2} of this node, and {3} would take its place with the name {4}: pods of "
+            "{2} keep their addresses, of which {4} would know nothing and give them again. {5}, or "
+            "drain the node and give --replace-network {2}",
+            options_.configurations, net::echo(in_use->file), net::echo(in_use->calls.name), options_.network_file,
+            net::echo(name),
+            is_flannel ? "Leave --network-name out, so that the name stays"
+                       : "Move them first (docs/runbooks/migrate.md) and keep the name with --network-name"));
   }
 
   /// That the plugin takes what it will be told.
@@ -217,23 +281,43 @@ class Install {
                       net::echo(directory)));
     }
     TRY_VOID(wire::cni::check_network_list(options_.network));
-    // What flannel's plugin calls asks no register.
-    const bool asks_register = ipam_name_of(options_.network.main) == kProgram;
-    if (!asks_register || store::scheme_of(options_.network.store) != store::Scheme::kube) return {};
-    TRY_VOID(parse_kube_url(options_.network.store));
+    if (!asks_register()) return {};
+    TRY_VOID(check_store_url(options_.network.store, daemon_.clock));
+    if (store::scheme_of(options_.network.store) != store::Scheme::kube) return {};
     return check_object_names(options_.network.name, options_.network.node);
   }
 
+  /// What flannel's plugin calls asks no register, and of a node's own configuration nothing is known.
+  [[nodiscard]] bool asks_register() const {
+    return !options_.no_network && ipam_name_of(options_.network.main) == kProgram;
+  }
+
   [[nodiscard]] Result<void> read_program() {
-    if (options_.source.empty()) {
+    const bool is_own = options_.source.empty();
+    const auto read_from = [](const std::string& directory) {
+      return os::read_file(fmt::format("{}/{}", directory, kProgram), edge::kProgramBytesMax);
+    };
+    if (is_own) {
       TRY(const std::string own, os::resolved_path("/proc/self/exe"));
       options_.source = os::directory_of(own);
     }
     trim(options_.source);
-    auto program = os::read_file(fmt::format("{}/{}", options_.source, kProgram), edge::kProgramBytesMax);
+    auto program = read_from(options_.source);
+    // Packages put it where the runtime looks, and this program elsewhere.
+    if (!program && is_own && program.error().code == ErrorCode::not_found) {
+      for (const std::string& directory : {options_.programs, std::string(kDefaultPrograms)}) {
+        auto other = read_from(directory);
+        if (!other) continue;
+        options_.source = directory;
+        program = std::move(other);
+        break;
+      }
+    }
     if (!program) {
       Error error = program.error();
-      error.message += "; name the directory that has it with --source";
+      error.message += is_own ? fmt::format(", nor is it in {} or {}; name the directory that has it with --source",
+                                            options_.programs, kDefaultPrograms)
+                              : "; name the directory that has it with --source";
       return fail(std::move(error));
     }
     program_ = *std::move(program);
@@ -243,8 +327,9 @@ class Install {
           ErrorCode::invalid_argument,
           fmt::format("{}/{} is no program; name the directory that has it with --source", options_.source, kProgram));
     }
-    std::vector<std::string> names{std::string(wire::cni::ipam_name_of(options_.network.main))};
-    names.insert(names.end(), options_.also_as.begin(), options_.also_as.end());
+    // Each once, however often it was said.
+    std::set<std::string> names{std::string(wire::cni::ipam_name_of(options_.network.main))};
+    names.insert(options_.also_as.begin(), options_.also_as.end());
     for (const std::string& name : names) plan_.programs.push_back({name, program_});
     return {};
   }
@@ -252,9 +337,28 @@ class Install {
   /// The plugin's own way to the register, with the kubeconfig that it is to get.
   [[nodiscard]] Result<void> probe(const std::string& kubeconfig) {
     if (options_.skip_probe) return {};
-    const auto there = probe_register("kube:" + kubeconfig);
+    const auto there = probe_register("kube:" + kubeconfig + group_part_);
     if (there) return {};
     return fail(there.error().in("the plugin could not work on the register"));
+  }
+
+  /// The same of a register that needs no kubeconfig. A file may be made later, by `croft pool create`.
+  [[nodiscard]] Result<void> probe_other_store() {
+    if (options_.skip_probe || options_.dry_run || !asks_register()) return {};
+    const std::string& url = options_.network.store;
+    const Deadline deadline = Deadline::after(daemon_.clock.now(), kProbeTime);
+    auto opened = open_store(url, store::OpenMode::existing, daemon_.clock);
+    const bool is_file = store::scheme_of(url) == store::Scheme::sqlite;
+    if (!opened && is_file && opened.error().code == ErrorCode::not_found) return {};
+    std::optional<Error> trouble;
+    if (!opened) trouble = opened.error();
+    if (opened) {
+      const auto there = (*opened)->position(deadline);
+      if (!there) trouble = there.error();
+    }
+    if (!trouble) return {};
+    trouble->message += "; --no-probe installs without this look";
+    return fail(trouble->in("nothing was changed on this node: the plugin could not work on the register"));
   }
 
   [[nodiscard]] Result<void> probe_register(const std::string& url) {
@@ -292,6 +396,7 @@ class Install {
   InstallOptions options_;
   const Daemon& daemon_;
   std::string program_;
+  std::string group_part_;  ///< of URLs: the register that was named is the plugin's too
   edge::InstallPlan plan_;
   edge::Installation files_;
 };
@@ -360,10 +465,16 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
   command->add_option("--conflist-name", options->network_file, "Name of the network configuration's file")
       ->envname("CNI_CONF_NAME")
       ->capture_default_str();
-  command
-      ->add_option("--network-name", options->network.name, "Name of the network; part of every owner in the register")
-      ->capture_default_str();
-  command->add_option("--source", options->source, "Directory that has croft-ipam (default: that of this program)");
+  command->add_option("--network-name", options->network_name,
+                      "Name of the network; part of every owner in the register, and of host-local's directory "
+                      "(default: that of the installation before; under flannel that of its own configuration, "
+                      "else cbr0; k8s-pod-network)");
+  command->add_option("--replace-network", options->replaced_network,
+                      "Take the place of flannel's network of this name, though addresses of its pods may be given "
+                      "again: when none of them lives");
+  command->add_option("--source", options->source,
+                      "Directory that has croft-ipam (default: that of this program, else the runtime's, where a "
+                      "package puts it)");
   command
       ->add_option("--also-as", options->also_as,
                    "Another name for the plugin: host-local, calico-ipam; may be given several times")

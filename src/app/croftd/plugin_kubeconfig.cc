@@ -9,6 +9,8 @@
 #include "app/open_store.h"
 #include "base/time_text.h"
 #include "edge/install/turn.h"
+#include "net/address.h"
+#include "net/echo.h"
 #include "os/files.h"
 #include "os/secret_file.h"
 #include "store/kube/service_account_token.h"
@@ -38,6 +40,11 @@ constexpr std::uint64_t kJitterParts = 1024;
   if (access.namespace_file.empty()) return std::string(kDefaultNamespace);
   TRY(const std::string text, os::read_file(access.namespace_file, kNamespaceBytesMax));
   return std::string(wire::kube::trimmed_token(text));
+}
+
+/// The plugin looks up no names.
+[[nodiscard]] bool are_numeric(const std::vector<wire::kube::KubeServer>& servers) {
+  return std::ranges::all_of(servers, [](const auto& server) { return net::Address::parse(server.host).has_value(); });
 }
 
 }  // namespace
@@ -70,12 +77,31 @@ Result<std::string> PluginKubeconfig::ca() const {
   return os::read_file(access_.ca.file, kPemBytesMax);
 }
 
+wire::kube::KubeAccess PluginKubeconfig::access_of_plugin() const {
+  if (are_numeric(access_.servers)) return access_;
+  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
+  if (!text) return access_;
+  const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
+  if (!is || !are_numeric(is->servers)) return access_;
+  wire::kube::KubeAccess access = access_;
+  access.servers = is->servers;
+  access.tls_server_name = is->tls_server_name;
+  return access;
+}
+
 Result<std::string> PluginKubeconfig::text() {
+  const wire::kube::KubeAccess access = access_of_plugin();
+  if (!are_numeric(access.servers)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("the plugin looks up no names, and {} is one, so no kubeconfig is written for it; give the "
+                            "API server's numeric address with --api-server",
+                            net::echo(access.servers.front().host)));
+  }
   TRY(const std::string pem, ca());
   TRY(const std::string token,
       store::kube::request_token(*api_, {options_.name_space, options_.service_account, options_.token_seconds},
                                  Deadline::after(clock_.now(), kApiTime)));
-  std::string made = wire::kube::encode_kubeconfig(access_, pem, token);
+  std::string made = wire::kube::encode_kubeconfig(access, pem, token);
   // The plugin reads it so: what it would refuse, as a token and no https, must not come to be on a node.
   const auto read = wire::kube::decode_kubeconfig(made, os::directory_of(options_.file));
   if (!read) {
@@ -97,7 +123,8 @@ PluginKubeconfig::Reason PluginKubeconfig::reason_of(const std::string& text) co
   const auto is = wire::kube::decode_kubeconfig(text, os::directory_of(options_.file));
   if (!is) return {is.error().message};
   const auto pem = ca();
-  if (is->servers != access_.servers || is->tls_server_name != access_.tls_server_name) {
+  const wire::kube::KubeAccess access = access_of_plugin();
+  if (is->servers != access.servers || is->tls_server_name != access.tls_server_name) {
     return {"the API server is another"};
   }
   if (pem && is->ca.data != *pem) return {"the CA of the API server is another"};

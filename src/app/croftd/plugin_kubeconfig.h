@@ -43,7 +43,7 @@ class PluginKubeconfig {
   }
 
   /// Its text, with a new token. Errors: store::kube::request_token; of the file with the CA;
-  /// invalid_argument: the plugin would refuse to read it, as where the server is no https.
+  /// invalid_argument: the plugin would refuse it, as where the server is no https, or one by name.
   [[nodiscard]] Result<std::string> text();
 
   /// What was done, or why it could not be.
@@ -83,6 +83,9 @@ class PluginKubeconfig {
   /// What is told of it; nothing of a token that is of no use, when the one before it was neither.
   [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why);
   [[nodiscard]] Result<std::string> ca() const;
+  /// Whom the plugin is to ask. The plugin looks up no names: where this process asks by name, the numeric servers that
+  /// the file has from its installation stay.
+  [[nodiscard]] wire::kube::KubeAccess access_of_plugin() const;
 
   const PluginKubeconfigOptions options_;
   const wire::kube::KubeAccess access_;

@@ -117,6 +117,31 @@ TEST_F(PluginKubeconfigTest, IsRenewedInTheSecondQuarterOfItsTokensLife) {
   EXPECT_EQ(tokens.made, 2);
 }
 
+/// The agent asks by a name; `croftd install --api-server` gave the plugin a number.
+TEST_F(PluginKubeconfigTest, ANumericServerIsNotReplacedByAName) {
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  static_cast<void>(kubeconfig("https://10.0.0.1:6443")->tend());
+  const auto servers = [this] {
+    const std::string text = os::read_file(directory.file("kubeconfig"), 1U << 20U).value();
+    return wire::kube::decode_kubeconfig(text, directory.path())->servers;
+  };
+  const auto numeric = servers();
+  ASSERT_EQ(numeric.front().host, "10.0.0.1");
+  const auto by_name = kubeconfig("https://api.example:6443");
+  EXPECT_EQ(tended_for(*by_name, 60s), "");
+  EXPECT_EQ(tokens.made, 1) << "nothing was to be written";
+  clock.advance(12h);
+  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  EXPECT_EQ(tended_for(*by_name, 60s), "");
+  EXPECT_EQ(tokens.made, 2) << "the token is renewed";
+  EXPECT_EQ(servers(), numeric);
+  // Nobody knows a number any more.
+  static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+  EXPECT_THAT(tended_for(*by_name, 60s), AllOf(HasSubstr("api.example"), HasSubstr("--api-server")));
+  EXPECT_FALSE(os::file_status(directory.file("kubeconfig")).value().has_value());
+  EXPECT_EQ(tokens.made, 2) << "no token for nothing";
+}
+
 /// A clock ahead by half a token's life, one that has ended, one that says nothing: else a request each 5 s for ever.
 TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
   const auto now = clock.now().wall;

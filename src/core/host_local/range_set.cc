@@ -1,6 +1,7 @@
 #include "core/host_local/range_set.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -61,6 +62,18 @@ Result<Range> make_range(const RangeSpec& spec) {
   if (last < first) return fail(outside("RangeStart", first, subnet));
   TRY(const AddressRange addresses, AddressRange::make(first, last));
   return Range{subnet, addresses, gateway};
+}
+
+std::vector<Address> never_given(const Prefix& subnet, const std::vector<Address>& gateways) {
+  if (subnet.length() > bit_length(subnet.family()) - 2) return {};
+  std::vector<Address> addresses = {subnet.first()};
+  std::ranges::copy_if(gateways, std::back_inserter(addresses), [&](const Address& a) { return subnet.contains(a); });
+  if (addresses.size() == 1) addresses.push_back(*subnet.first().next());
+  if (subnet.family() == net::Family::v4) addresses.push_back(subnet.last());
+  std::ranges::sort(addresses);
+  const auto twice = std::ranges::unique(addresses);
+  addresses.erase(twice.begin(), twice.end());
+  return addresses;
 }
 
 Result<RangeSet> RangeSet::make(const std::vector<RangeSpec>& specs) {

@@ -67,4 +67,10 @@ class RangeSet {
 /// as last. Errors: invalid_argument with the reference's text.
 [[nodiscard]] Result<Range> make_range(const RangeSpec& spec);
 
+/// Which addresses of a subnet host-local gives to nobody, in order: the network address, the gateways, in IPv4 the
+/// broadcast address. Without a gateway in the subnet it is the one that a range has by default. None of a subnet that
+/// is too small to be a range.
+[[nodiscard]] std::vector<net::Address> never_given(const net::Prefix& subnet,
+                                                    const std::vector<net::Address>& gateways);
+
 }  // namespace croft::core::host_local

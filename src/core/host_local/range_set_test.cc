@@ -35,6 +35,26 @@ TEST(RangeSet, FillsInWhatWasNotGiven) {
             "10.1.2.9-10.1.2.20 via 10.1.2.30 in 10.1.2.0/24");
 }
 
+TEST(RangeSet, WhatIsNeverGiven) {
+  const auto text = [](const char* subnet, const std::vector<Address>& gateways = {}) {
+    std::string all;
+    for (const Address& address : never_given(net::Prefix::parse(subnet).value(), gateways)) {
+      all += (all.empty() ? "" : " ") + address.to_string();
+    }
+    return all;
+  };
+  const Address far = Address::parse("10.9.9.9").value();
+  const Address own = Address::parse("10.1.2.254").value();
+  const Address six = Address::parse("fd00::9").value();
+  EXPECT_EQ(text("10.1.2.0/24"), "10.1.2.0 10.1.2.1 10.1.2.255");
+  EXPECT_EQ(text("10.1.2.0/24", {far, six}), "10.1.2.0 10.1.2.1 10.1.2.255");
+  EXPECT_EQ(text("10.1.2.0/24", {far, own}), "10.1.2.0 10.1.2.254 10.1.2.255");
+  EXPECT_EQ(text("10.1.2.4/30"), "10.1.2.4 10.1.2.5 10.1.2.7");
+  EXPECT_EQ(text("10.1.2.4/31"), "");
+  EXPECT_EQ(text("fd00::/64"), "fd00:: fd00::1");
+  EXPECT_EQ(text("fd00::/64", {six}), "fd00:: fd00::9");
+}
+
 // [92]
 TEST(RangeSet, TheSmallestAndTheLargestSubnets) {
   EXPECT_EQ(range_of(spec("10.1.2.4/30")), "10.1.2.5-10.1.2.6 via 10.1.2.5 in 10.1.2.4/30");

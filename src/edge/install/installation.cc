@@ -88,22 +88,38 @@ struct Place {
   return is && *is == content;
 }
 
-/// Where what is at `path` with `content` can be kept: nothing that was kept before is lost.
-[[nodiscard]] Result<Place> place_to_keep(const std::string& path, std::string_view content) {
-  for (int number = 0; number <= kKeptMax; ++number) {
-    const std::string kept = kept_name(path, number);
-    TRY(const auto status, os::entry_status(kept));
-    if (!status) return Place{kept, false};
-    if (has_same(kept, content)) return Place{kept, true};
+/// The number of what was kept last; -1: nothing was.
+[[nodiscard]] Result<int> last_kept(const std::string& path) {
+  for (int number = kKeptMax; number >= 0; --number) {
+    TRY(const auto status, os::entry_status(kept_name(path, number)));
+    if (status) return number;
   }
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("{} is another's and can't be kept: {} and {} more like it are there; remove those that "
-                          "nobody needs",
-                          path, kept_name(path, 0), kKeptMax));
+  return -1;
 }
 
-/// Whether a configuration calls Croft's plugin, by whatever name: no word for a node that Croft has left.
-[[nodiscard]] bool is_network_of_croft(std::string_view text) { return text.find("croft") != text.npos; }
+/// What was there before Croft, under its second name; empty: nothing was.
+[[nodiscard]] Result<std::string> kept_of_path(const std::string& path) {
+  TRY(const int last, last_kept(path));
+  return last < 0 ? std::string() : kept_name(path, last);
+}
+
+/// Where what is at `path` with `content` can be kept: behind all that was kept before, of which nothing is lost, so
+/// that the last one is what has to come back.
+[[nodiscard]] Result<Place> place_to_keep(const std::string& path, std::string_view content) {
+  TRY(const int last, last_kept(path));
+  if (last >= 0 && has_same(kept_name(path, last), content)) return Place{kept_name(path, last), true};
+  if (last < kKeptMax) return Place{kept_name(path, last + 1), false};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("{} is another's and can't be kept, as {} is there: remove those beside it that nobody "
+                          "needs, and rename the last to {}",
+                          path, kept_name(path, last), kept_name(path, 0)));
+}
+
+/// Whether a configuration calls Croft's plugin by its own name, or can't be read: none for a node that Croft has left.
+[[nodiscard]] bool is_network_of_croft(std::string_view text) {
+  const auto calls = wire::cni::read_network_calls(text);
+  return !calls || calls->is_of_croft();
+}
 
 /// Whether what has the name is a file whose content is recorded as written here. What can't be read is not.
 [[nodiscard]] bool is_network_of_ours(const InstallRecord& record, const std::string& directory,
@@ -166,6 +182,24 @@ Result<InstallRecord> Installation::record() const {
   Error error = record.error().in(record_path());
   if (error.code == ErrorCode::corrupt) error.message += "; remove it: what it named is then left where it is";
   return fail(std::move(error));
+}
+
+Result<std::optional<NetworkInUse>> Installation::network_in_use() const {
+  const auto names = os::list_directory(place_.configurations, kNamesMax);
+  if (!names && names.error().code == ErrorCode::not_found) return std::optional<NetworkInUse>();
+  if (!names) return fail(names.error());
+  std::optional<std::string> first;
+  for (const std::string& name : *names) {
+    if (wire::cni::is_network_file(name) && (!first || name < *first)) first = name;
+  }
+  if (!first) return std::optional<NetworkInUse>();
+  const auto text = os::read_file(in(place_.configurations, *first), kNetworkBytesMax);
+  if (!text) return std::optional<NetworkInUse>();
+  auto calls = wire::cni::read_network_calls(*text);
+  if (!calls) return std::optional<NetworkInUse>();
+  TRY(const InstallRecord ours, record());
+  return std::optional(
+      NetworkInUse{*first, *std::move(calls), is_network_of_ours(ours, place_.configurations, *first)});
 }
 
 Result<void> Installation::check(const InstallPlan& plan) const {
@@ -422,9 +456,10 @@ Result<void> Installation::write(const InstallPlan& plan, const InstallTexts& te
   return fail(std::move(error));
 }
 
-void Installation::tell_of_further_kept(const std::string& path) const {
-  for (int number = 1; number <= kKeptMax; ++number) {
+void Installation::tell_of_further_kept(const std::string& path, const std::string& last) const {
+  for (int number = 0; number <= kKeptMax; ++number) {
     const std::string kept = kept_name(path, number);
+    if (kept == last) continue;
     const auto status = os::entry_status(kept);
     if (status && *status) tell_(fmt::format("{} was kept as another's: left as it is", kept));
   }
@@ -432,10 +467,10 @@ void Installation::tell_of_further_kept(const std::string& path) const {
 
 Result<bool> Installation::take_back_program(const InstallRecord& record, const std::string& name, bool dry_run) const {
   const std::string path = in(place_.programs, name);
-  const std::string kept = kept_name(path, 0);
-  tell_of_further_kept(path);
+  TRY(const std::string kept, kept_of_path(path));
+  const bool is_kept = !kept.empty();
+  tell_of_further_kept(path, kept);
   TRY(const auto is, content_of(path, kProgramBytesMax));
-  TRY(const auto is_kept, os::entry_status(kept));
   if (is && !is_recorded(record, Kind::program, name, digest_of(*is))) {
     if (is_kept && has_same(kept, *is)) {
       TRY_VOID(drop_kept(path, kept, dry_run));
@@ -512,12 +547,25 @@ Result<void> Installation::take_back_kubeconfig(const std::string& name, bool dr
   return {};
 }
 
+Result<std::string> Installation::network_to_come_back(const std::string& path) const {
+  TRY(const int last, last_kept(path));
+  for (int number = last; number >= 0; --number) {
+    const std::string kept = kept_name(path, number);
+    TRY(const auto status, os::entry_status(kept));
+    if (!status) continue;
+    const auto text = os::read_file(kept, kNetworkBytesMax);
+    if (text && !is_network_of_croft(*text)) return kept;
+    tell_(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
+  }
+  return std::string();
+}
+
 Result<void> Installation::take_back_network(const InstallRecord& record, const std::string& name, bool dry_run) const {
   const std::string path = in(place_.configurations, name);
-  const std::string kept = kept_name(path, 0);
-  tell_of_further_kept(path);
+  TRY(const std::string kept, network_to_come_back(path));
+  const bool is_kept = !kept.empty();
+  tell_of_further_kept(path, kept);
   TRY(const auto is, os::entry_status(path));
-  TRY(const auto is_kept, os::entry_status(kept));
   if (is && !is_network_of_ours(record, place_.configurations, name)) {
     const auto text = os::read_file(path, kNetworkBytesMax);
     if (text && is_kept && has_same(kept, *text)) return drop_kept(path, kept, dry_run);
@@ -525,13 +573,9 @@ Result<void> Installation::take_back_network(const InstallRecord& record, const 
     return {};
   }
   if (is_kept) {
-    const auto text = os::read_file(kept, kNetworkBytesMax);
-    if (text && !is_network_of_croft(*text)) {
-      if (!dry_run) TRY_VOID(os::rename_durably(kept, path));
-      tell_(fmt::format("{} {} what it was before", path, dry_run ? "would be" : "is again"));
-      return {};
-    }
-    tell_(fmt::format("{} calls Croft's plugin, or can't be read: left under that name", kept));
+    if (!dry_run) TRY_VOID(os::rename_durably(kept, path));
+    tell_(fmt::format("{} {} what it was before", path, dry_run ? "would be" : "is again"));
+    return {};
   }
   if (!is) {
     tell_(fmt::format("{} is not there", path));

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "os/files.h"
+#include "wire/cni/network_list.h"
 #include "wire/install/record.h"
 
 // Croft's files on a node. A runtime calls a node ready as soon as it finds a network configuration, and runs what that
@@ -18,7 +19,8 @@
 namespace croft::edge {
 
 /// A plugin or a network configuration that was there before and is another's is kept under its name with this behind
-/// it; where that name is taken by something else, which is never overwritten, with `-1` to `-9` behind that.
+/// it; where that name is taken by something else, which is never overwritten, with `-1` to `-9` behind that. The last
+/// of them is what comes back.
 inline constexpr std::string_view kBeforeCroft = ".before-croft";
 /// Of one program.
 inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
@@ -42,6 +44,13 @@ struct InstallPlan {
   std::string network_name;         ///< of the configuration's file; empty: none is written
 };
 
+/// What a runtime goes by now: the first configuration by name.
+struct NetworkInUse {
+  std::string file;  ///< its name
+  wire::cni::NetworkCalls calls;
+  bool is_ours = false;  ///< by the record, as it was written here
+};
+
 struct InstallTexts {
   std::string_view kubeconfig;  ///< a secret: its user alone may read the file
   std::string_view network;
@@ -56,6 +65,9 @@ class Installation {
   /// `tell` gets a line for each thing that was done, or that somebody should know.
   Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
       : place_(std::move(place)), tell_(std::move(tell)) {}
+
+  /// Nothing where there is none, or the first one can't be read. Errors: of the directory; of the record.
+  [[nodiscard]] Result<std::optional<NetworkInUse>> network_in_use() const;
 
   /// All that can stand in the way, before anything is written. Errors: invalid_argument, of a name that is not plain
   /// (wire::is_install_name); refused_for_safety, when a configuration of
@@ -107,7 +119,9 @@ class Installation {
   [[nodiscard]] Result<void> take_back_network(const wire::InstallRecord& record, const std::string& name,
                                                bool dry_run) const;
   [[nodiscard]] Result<void> take_back_kubeconfig(const std::string& name, bool dry_run) const;
-  void tell_of_further_kept(const std::string& path) const;
+  /// The last of those kept that does not call Croft's plugin; empty: there is none.
+  [[nodiscard]] Result<std::string> network_to_come_back(const std::string& path) const;
+  void tell_of_further_kept(const std::string& path, const std::string& last) const;
   [[nodiscard]] std::string record_path() const;
 
   InstallPlace place_;

@@ -185,14 +185,26 @@ TEST_F(InstallationTest, WhatWasKeptIsNeverOverwritten) {
   const auto before = everything();
   const auto done = install(both(v1));
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, HasSubstr("host-local.before-croft and 9 more"));
+  EXPECT_THAT(done.error().message, HasSubstr("host-local.before-croft-9 is there"));
   EXPECT_EQ(everything(), before);
   write("bin/host-local", v1);
   told_.clear();
   ASSERT_TRUE(installation_.take_back(false));
-  EXPECT_EQ(read("bin/host-local"), "theirs");
-  EXPECT_EQ(read("bin/host-local.before-croft-9"), "9");
+  EXPECT_EQ(read("bin/host-local"), "9") << "what was there before, and not what was there first";
+  EXPECT_EQ(read("bin/host-local.before-croft"), "theirs");
+  EXPECT_EQ(read("bin/host-local.before-croft-9"), "(not_found)");
   EXPECT_THAT(told_, Contains(HasSubstr("host-local.before-croft-1 was kept")));
+}
+
+/// A package's upgrade, and its way back: the last one counts, also where the same was kept before.
+TEST_F(InstallationTest, WhatWasThereLastComesBack) {
+  for (const char* theirs : {"A", "B", "A"}) {
+    write("bin/croft-ipam", theirs);
+    ASSERT_TRUE(install(plan("v1")));
+  }
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("bin/croft-ipam"), "A");
+  EXPECT_EQ(read("bin/croft-ipam.before-croft") + read("bin/croft-ipam.before-croft-1"), "AB") << "nothing is lost";
 }
 
 TEST_F(InstallationTest, WhatSomebodyPutInItsPlaceStays) {
@@ -231,14 +243,38 @@ TEST_F(InstallationTest, ANetworkThatWasThereBeforeComesBack) {
   EXPECT_EQ(mode("net.d/10-croft.conflist.before-croft"), 0600U) << "it may have a secret";
   EXPECT_THAT(told_, Contains(HasSubstr("was another's: kept as")));
   ASSERT_TRUE(install(plan("v2"), "[]"));
-  write("net.d/10-croft.conflist", "a second one's");
+  const std::string second = R"({"name": "a second one's"})";
+  write("net.d/10-croft.conflist", second);
   ASSERT_TRUE(install(plan("v2"), "[]"));
   EXPECT_EQ(read("net.d/10-croft.conflist.before-croft"), theirs) << "never overwritten";
-  EXPECT_EQ(read("net.d/10-croft.conflist.before-croft-1"), "a second one's");
+  EXPECT_EQ(read("net.d/10-croft.conflist.before-croft-1"), second);
+  ASSERT_TRUE(installation_.take_back(false));
+  EXPECT_EQ(read("net.d/10-croft.conflist"), second);
+  EXPECT_THAT(os::list_directory(configurations_, 10).value(),
+              testing::UnorderedElementsAre("10-croft.conflist", "10-croft.conflist.before-croft"));
+}
+
+/// The letters of Croft's name are in many words.
+TEST_F(InstallationTest, ANetworkThatOnlyHasTheLettersComesBack) {
+  const std::string theirs = R"({"name":"lan","plugins":[{"type":"bridge","nodename":"bancroft-3",
+      "ipam":{"type":"host-local","subnet":"10.9.0.0/24"}}]})";
+  write("net.d/10-croft.conflist", theirs);
+  ASSERT_TRUE(install(plan("v1")));
   ASSERT_TRUE(installation_.take_back(false));
   EXPECT_EQ(read("net.d/10-croft.conflist"), theirs);
-  EXPECT_THAT(os::list_directory(configurations_, 10).value(),
-              testing::UnorderedElementsAre("10-croft.conflist", "10-croft.conflist.before-croft-1"));
+}
+
+TEST_F(InstallationTest, TheNetworkInUseIsTheFirst) {
+  EXPECT_FALSE(installation_.network_in_use().value());
+  write("net.d/10-flannel.conflist", R"({"name":"cbr0","plugins":[{"type":"flannel"}]})");
+  write("net.d/00-notes.txt", "{}");
+  const auto theirs = installation_.network_in_use().value();
+  ASSERT_TRUE(theirs);
+  EXPECT_EQ(theirs->file + theirs->calls.name, "10-flannel.conflistcbr0");
+  EXPECT_TRUE(theirs->calls.has("flannel"));
+  EXPECT_FALSE(theirs->is_ours);
+  ASSERT_TRUE(install(plan("v1", "05-croft.conflist")));
+  EXPECT_TRUE(installation_.network_in_use().value()->is_ours);
 }
 
 /// One that was changed by hand would make the node ready with a plugin that is gone.

@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "net/echo.h"
+#include <fmt/format.h>
+
+#include "wire/calico/netconf.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
 
@@ -27,6 +29,21 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
 }
 
+[[nodiscard]] std::string lowered(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+[[nodiscard]] NodeNameSources sources_of(JsonRef plugin) {
+  NodeNameSources sources{text(plugin, "nodename_file"), false, text(plugin, "hostname")};
+  if (sources.file.empty()) sources.file = kDefaultNodenameFile;
+  const auto optional = member(plugin, "nodename_file_optional");
+  sources.file_is_optional = optional && optional->kind() == JsonKind::boolean && optional->boolean();
+  return sources;
+}
+
 [[nodiscard]] bool is_calicos(JsonRef plugin) {
   const auto ipam = member(plugin, "ipam");
   return ipam && text(*ipam, "type") == "calico-ipam";
@@ -44,14 +61,20 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   }
   const auto kubernetes = member(plugin, "kubernetes");
   const std::string kubeconfig = kubernetes ? text(*kubernetes, "kubeconfig") : std::string();
-  if (kubeconfig.starts_with('/')) return "kube:" + kubeconfig;
+  if (kubeconfig.starts_with('/')) {
+    // As Calico's plugin reads it: what is not v3 is v1.
+    const std::string group = lowered(text(plugin, "calico_api_group"));
+    if (group.empty()) return "kube:" + kubeconfig;
+    return fmt::format("kube:{}?group={}", kubeconfig,
+                       group == "projectcalico.org/v3" ? group : "crd.projectcalico.org/v1");
+  }
   return fail(
       invalid_argument("the configuration names no kubeconfig: give the URL of the register with --plugin-store"));
 }
 
 class Switch {
  public:
-  explicit Switch(std::string store) : store_(std::move(store)) {}
+  Switch(std::string store, const NodeNameOf& node_of) : store_(std::move(store)), node_of_(node_of) {}
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
     if (!is_calicos(plugin)) {
@@ -62,13 +85,18 @@ class Switch {
     if (store.empty()) {
       TRY(store, store_of(plugin));
     }
+    std::string node;
+    if (text(plugin, "nodename").empty()) {
+      TRY(node, node_of_(sources_of(plugin)));
+    }
     ++result.plugins;
     result.store = store;
+    result.node = node;
     out.begin_object();
     for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
       out.key(child->key());
       if (child->key() == "ipam") {
-        write_ipam(*child, store);
+        write_ipam(*child, store, node);
       } else {
         copy_json(out, *child);
       }
@@ -81,14 +109,20 @@ class Switch {
   SwitchedConflist result;
 
  private:
-  void write_ipam(JsonRef ipam, const std::string& store) {
+  void write_ipam(JsonRef ipam, const std::string& store, const std::string& node) {
     out.begin_object();
     out.key("type");
     out.text("croft-ipam");
     out.key("store");
     out.text(store);
+    if (!node.empty()) {
+      out.key("nodename");
+      out.text(node);
+    }
     for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
-      if (child->key() == "type" || child->key() == "store") continue;
+      const bool is_written =
+          child->key() == "type" || child->key() == "store" || (child->key() == "nodename" && !node.empty());
+      if (is_written) continue;
       if (std::ranges::count(kKept, child->key()) == 0) {
         result.dropped.emplace_back(child->key());
         continue;
@@ -100,16 +134,18 @@ class Switch {
   }
 
   const std::string store_;
+  const NodeNameOf& node_of_;
 };
 
 }  // namespace
 
-Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store) {
+Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::string& store,
+                                         const NodeNameOf& node_of) {
   auto document = parse_json(conflist, {.bytes_max = kConflistBytesMax, .depth_max = kDepthMax});
   if (!document) return fail(document.error());
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
-  Switch work(store);
+  Switch work(store, node_of);
   const auto plugins = member(root, "plugins");
   if (!plugins) {
     TRY_VOID(work.write(root));

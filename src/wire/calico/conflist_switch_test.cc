@@ -10,6 +10,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+/// Of a configuration that names its node.
+Result<std::string> nobody(const NodeNameSources&) { return fail(invalid_argument("nobody knows the node's name")); }
+
 constexpr const char* kCalicos = R"({
   "name": "k8s-pod-network", "cniVersion": "0.3.1",
   "plugins": [
@@ -21,7 +24,7 @@ constexpr const char* kCalicos = R"({
 })";
 
 TEST(ConflistSwitch, ChangesTheIpamAndNothingElse) {
-  const auto switched = switch_to_croft(kCalicos, "");
+  const auto switched = switch_to_croft(kCalicos, "", nobody);
   ASSERT_TRUE(switched) << switched.error().message;
   EXPECT_EQ(switched->plugins, 1U);
   EXPECT_EQ(switched->store, "kube:/etc/cni/net.d/calico-kubeconfig");
@@ -36,9 +39,9 @@ TEST(ConflistSwitch, ChangesTheIpamAndNothingElse) {
 }
 
 TEST(ConflistSwitch, TwiceIsOnce) {
-  const auto once = switch_to_croft(kCalicos, "kube:/etc/croft/kubeconfig");
+  const auto once = switch_to_croft(kCalicos, "kube:/etc/croft/kubeconfig", nobody);
   ASSERT_TRUE(once);
-  const auto twice = switch_to_croft(once->text, "");
+  const auto twice = switch_to_croft(once->text, "", nobody);
   ASSERT_TRUE(twice);
   EXPECT_EQ(twice->plugins, 0U);
   EXPECT_EQ(twice->text, once->text);
@@ -47,19 +50,59 @@ TEST(ConflistSwitch, TwiceIsOnce) {
 
 TEST(ConflistSwitch, KnowsAnEtcdWithoutFilesOnly) {
   const std::string plain =
-      R"({"type":"calico","etcd_endpoints":"http://10.0.0.1:2379,http://10.0.0.2:2379","ipam":{"type":"calico-ipam"}})";
-  EXPECT_EQ(switch_to_croft(plain, "")->store, "etcd:http://10.0.0.1:2379,http://10.0.0.2:2379");
-  const std::string secure = R"({"type":"calico","etcd_endpoints":"https://10.0.0.1:2379","etcd_ca_cert_file":"/ca",
+      R"({"type":"calico","nodename":"n","etcd_endpoints":"http://10.0.0.1:2379,http://10.0.0.2:2379","ipam":{"type":"calico-ipam"}})";
+  EXPECT_EQ(switch_to_croft(plain, "", nobody)->store, "etcd:http://10.0.0.1:2379,http://10.0.0.2:2379");
+  const std::string secure =
+      R"({"type":"calico","nodename":"n","etcd_endpoints":"https://10.0.0.1:2379","etcd_ca_cert_file":"/ca",
     "ipam":{"type":"calico-ipam"}})";
-  EXPECT_THAT(switch_to_croft(secure, "").error().message, HasSubstr("--plugin-store"));
-  EXPECT_EQ(switch_to_croft(secure, "etcd:https://10.0.0.1:2379?ca=/ca")->store, "etcd:https://10.0.0.1:2379?ca=/ca");
-  EXPECT_THAT(switch_to_croft(R"({"type":"calico","ipam":{"type":"calico-ipam"}})", "").error().message,
-              HasSubstr("no kubeconfig"));
+  EXPECT_THAT(switch_to_croft(secure, "", nobody).error().message, HasSubstr("--plugin-store"));
+  EXPECT_EQ(switch_to_croft(secure, "etcd:https://10.0.0.1:2379?ca=/ca", nobody)->store,
+            "etcd:https://10.0.0.1:2379?ca=/ca");
+  EXPECT_THAT(
+      switch_to_croft(R"({"type":"calico","nodename":"n","ipam":{"type":"calico-ipam"}})", "", nobody).error().message,
+      HasSubstr("no kubeconfig"));
+}
+
+/// As the tigera operator writes it.
+TEST(ConflistSwitch, TheNodeIsNamedAsCalicoNamesIt) {
+  NodeNameSources asked;
+  const NodeNameOf node_of = [&asked](const NodeNameSources& sources) -> Result<std::string> {
+    asked = sources;
+    return std::string("ip-10-0-0-7.ec2.internal");
+  };
+  const auto plugin = [](const std::string& more) {
+    return R"({"type":"calico","ipam":{"type":"calico-ipam"},"kubernetes":{"kubeconfig":"/k"})" + more + "}";
+  };
+  const auto switched = switch_to_croft(plugin(R"(,"nodename_file_optional":false)"), "", node_of).value();
+  EXPECT_THAT(switched.text, HasSubstr(R"("nodename": "ip-10-0-0-7.ec2.internal")"));
+  EXPECT_EQ(switched.node, "ip-10-0-0-7.ec2.internal");
+  EXPECT_EQ(asked.file, "/var/lib/calico/nodename");
+  EXPECT_FALSE(asked.file_is_optional);
+  static_cast<void>(switch_to_croft(
+      plugin(R"(,"nodename":"","nodename_file":"/n","nodename_file_optional":true,"hostname":"h")"), "", node_of));
+  EXPECT_EQ(asked.file, "/n");
+  EXPECT_TRUE(asked.file_is_optional);
+  EXPECT_EQ(asked.hostname, "h");
+  EXPECT_EQ(switch_to_croft(plugin(R"(,"nodename":"own")"), "", node_of)->node, "");
+  EXPECT_THAT(switch_to_croft(plugin(""), "", nobody).error().message, HasSubstr("nobody knows"));
+}
+
+TEST(ConflistSwitch, KeepsTheGroupOfTheKinds) {
+  const auto store = [](const std::string& group) {
+    return switch_to_croft(R"({"type":"calico","nodename":"n","calico_api_group":")" + group +
+                               R"(","ipam":{"type":"calico-ipam"},"kubernetes":{"kubeconfig":"/k"}})",
+                           "", nobody)
+        .value()
+        .store;
+  };
+  EXPECT_EQ(store("ProjectCalico.org/v3"), "kube:/k?group=projectcalico.org/v3");
+  EXPECT_EQ(store("anything"), "kube:/k?group=crd.projectcalico.org/v1");
+  EXPECT_EQ(store(""), "kube:/k");
 }
 
 TEST(ConflistSwitch, RefusesWhatIsNoConfiguration) {
   for (const char* wrong : {"", "[]", "{", R"({"plugins": {}})", "null"}) {
-    EXPECT_FALSE(switch_to_croft(wrong, "kube:")) << wrong;
+    EXPECT_FALSE(switch_to_croft(wrong, "kube:", nobody)) << wrong;
   }
 }
 

@@ -210,6 +210,48 @@ Result<void> check_network_list(const NetworkList& list) {
   return {};
 }
 
+bool NetworkCalls::has(std::string_view type) const { return std::ranges::find(types, type) != types.end(); }
+
+bool NetworkCalls::is_of_croft() const {
+  return std::ranges::any_of(types, [](const std::string& type) { return type.starts_with("croft-"); });
+}
+
+Result<NetworkCalls> read_network_calls(std::string_view text) {
+  TRY(const JsonDocument document, parse_json(text));
+  const JsonRef root = document.root();
+  if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
+  const auto member = [](JsonRef object, std::string_view name) -> std::optional<JsonRef> {
+    if (object.kind() != JsonKind::object) return std::nullopt;
+    for (auto child = object.first_child(); child; child = child->next_sibling()) {
+      if (child->key() == name) return child;
+    }
+    return std::nullopt;
+  };
+  const auto text_of = [&](JsonRef object, std::string_view name) {
+    const auto found = member(object, name);
+    return found && found->kind() == JsonKind::string ? std::string(found->text()) : std::string();
+  };
+  NetworkCalls calls{text_of(root, "name"), {}};
+  const auto add = [&](const std::optional<JsonRef>& object) {
+    if (!object) return;
+    if (const std::string type = text_of(*object, "type"); !type.empty()) calls.types.push_back(type);
+  };
+  const auto add_plugin = [&](JsonRef plugin) {
+    const auto delegate = member(plugin, "delegate");
+    add(plugin);
+    add(member(plugin, "ipam"));
+    add(delegate);
+    if (delegate) add(member(*delegate, "ipam"));
+  };
+  const auto plugins = member(root, "plugins");
+  if (!plugins) add_plugin(root);
+  if (plugins && plugins->kind() != JsonKind::array) return fail(invalid_argument("plugins: it is no list"));
+  if (plugins) {
+    for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) add_plugin(*plugin);
+  }
+  return calls;
+}
+
 bool is_network_file(std::string_view name) {
   constexpr std::array<std::string_view, 3> kEndings = {".conf", ".conflist", ".json"};
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });

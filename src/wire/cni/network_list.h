@@ -54,6 +54,17 @@ struct NetworkList {
 /// the name. Error: invalid_argument with the plugin's own words.
 [[nodiscard]] Result<void> check_network_list(const NetworkList& list);
 
+/// What a network configuration calls, a list or the one plugin of a .conf.
+struct NetworkCalls {
+  std::string name;
+  std::vector<std::string> types;  ///< of its plugins, of their delegates, and of the IPAM of both
+  [[nodiscard]] bool has(std::string_view type) const;
+  /// Whether Croft gives its addresses: under another plugin's name that can't be seen.
+  [[nodiscard]] bool is_of_croft() const;
+};
+/// Error: invalid_argument, of what is no such configuration.
+[[nodiscard]] Result<NetworkCalls> read_network_calls(std::string_view text);
+
 /// Whether a runtime takes a file of this name for a network configuration: `.conf`, `.conflist`, `.json` (libcni,
 /// ConfFiles). It takes the first by name, bytewise.
 [[nodiscard]] bool is_network_file(std::string_view name);

@@ -14,6 +14,35 @@ NetworkList example(MainPlugin main) {
   return list;
 }
 
+TEST(NetworkCalls, AreThoseOfPluginsDelegatesAndIpam) {
+  const auto calls = [](const char* text) {
+    const auto read = read_network_calls(text);
+    if (!read) return "refused: " + read.error().message;
+    std::string all = read->name + ":";
+    for (const std::string& type : read->types) all += " " + type;
+    return all;
+  };
+  EXPECT_EQ(
+      calls(
+          R"({"name":"cbr0","plugins":[{"type":"flannel","delegate":{"isDefaultGateway":true}},{"type":"portmap"}]})"),
+      "cbr0: flannel portmap");
+  EXPECT_EQ(calls(R"({"name":"n","type":"bridge","ipam":{"type":"host-local"}})"), "n: bridge host-local");
+  EXPECT_EQ(calls(R"({"plugins":[{"type":"flannel","delegate":{"type":"bridge","ipam":{"type":"croft-ipam"}}}]})"),
+            ": flannel bridge croft-ipam");
+  EXPECT_EQ(calls(R"({"name":7,"plugins":[7,{"type":[]}]})"), ":");
+  for (const char* wrong : {"", "[]", "{", R"({"plugins":{}})"}) {
+    EXPECT_FALSE(read_network_calls(wrong)) << wrong;
+  }
+}
+
+TEST(NetworkCalls, OnlyATypeMakesOneOfCrofts) {
+  EXPECT_TRUE(read_network_calls(R"({"plugins":[{"type":"ptp","ipam":{"type":"croft-ipam"}}]})")->is_of_croft());
+  EXPECT_TRUE(read_network_calls(R"({"plugins":[{"type":"ptp","ipam":{"type":"croft-vpc"}}]})")->is_of_croft());
+  EXPECT_FALSE(read_network_calls(R"({"plugins":[{"type":"bridge","nodename":"bancroft-3","bridge":"croft-0",
+      "ipam":{"type":"host-local"}}]})")
+                   ->is_of_croft());
+}
+
 TEST(NetworkList, OfPtp) {
   EXPECT_EQ(encode_network_list(example(MainPlugin::ptp)), R"({
     "cniVersion": "1.0.0",

@@ -30,6 +30,11 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
+{{/* The part of a store's URL that says which of Calico's groups has the register. */}}
+{{- define "croft.group" -}}
+{{- with .Values.calicoGroup }}?group={{ . }}{{ end }}
+{{- end }}
+
 {{- define "croft.isFlannel" -}}
 {{- if eq .Values.mainPlugin "flannel" }}true{{ end }}
 {{- end }}

@@ -1,0 +1,178 @@
+"""What `croftd install` writes and refuses, on a node without a cluster: the register that was named is the one that the plugin
+asks.
+
+usage: install_choices.py BIN_DIR
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run
+
+KUBECONFIG = {"apiVersion": "v1", "kind": "Config", "current-context": "a",
+              "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:9", "certificate-authority-data": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="}}],
+              "users": [{"name": "a", "user": {"token": "t"}}],
+              "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}
+
+
+class Host:
+    """The directories of a runtime."""
+
+    def __init__(self, world, name):
+        self.world = world
+        self.bin, self.conf = world.directory / name / "bin", world.directory / name / "net.d"
+        self.bin.mkdir(parents=True)
+        self.conf.mkdir()
+        for plugin in ("ptp", "bridge", "portmap", "host-local"):
+            shutil.copy(PLUGINS / plugin, self.bin / plugin)
+        # They only have to be there.
+        for plugin in ("flannel", "calico"):
+            shutil.copy(PLUGINS / "ptp", self.bin / plugin)
+
+    def install(self, *options, environment=None):
+        return subprocess.run([str(part) for part in (self.world.bin / "croftd", "install", "--cni-bin-dir", self.bin, "--cni-conf-dir",
+                                                      self.conf, *options)],
+                              env={**os.environ, **own_environment(self.world.directory), **(environment or {})}, capture_output=True,
+                              text=True, timeout=60, check=False)
+
+    def names(self):
+        return sorted(path.name for path in self.conf.iterdir())
+
+
+def done(answer):
+    expect_equal((answer.returncode, answer.stderr), (0, ""), f"{answer.args}: {answer.stdout}")
+    return answer.stdout
+
+
+def refused(answer, code, *words):
+    expect_equal(answer.returncode, code, f"exit code of {answer.args}: {answer.stdout} {answer.stderr}")
+    for word in words:
+        expect(str(word) in answer.stderr, f"{word} is named: {answer.stderr}")
+
+
+def group(world):
+    """Of Calico's kinds: the plugin asks the one that was named, and an agent that would ask the other does not start."""
+    kubeconfig = world.directory / "kubeconfig"
+    kubeconfig.write_text(json.dumps(KUBECONFIG))
+    kubeconfig.chmod(0o600)
+    host = Host(world, "group")
+
+    def store_of(store, environment=None):
+        shown = done(host.install("--dry-run", "--main-plugin", "ptp", "--node", "oak", "--store", store, environment=environment))
+        return json.loads(shown[shown.index("{"):])["plugins"][0]["ipam"]["store"]
+
+    url, own = f"kube:{kubeconfig}", f"kube:{host.conf}/croft-kubeconfig"
+    v3 = "?group=projectcalico.org/v3"
+    expect_equal(store_of(url), own, "no group")
+    expect_equal(store_of(url + v3), own + v3, "the group that was named")
+    # The kubeconfig that is written has one context.
+    expect_equal(store_of(f"{url}?context=a&group=projectcalico.org/v3"), own + v3, "the group, and not the context")
+    expect_equal(store_of(url, {"CALICO_API_GROUP": "ProjectCalico.org/v3"}), own + v3, "that of the environment")
+    expect_equal(store_of(url + "?group=crd.projectcalico.org/v1"), own + "?group=crd.projectcalico.org/v1", "the older one")
+    for store, plugin in ((url + v3, own), (url, own + v3)):
+        agent = subprocess.run([str(world.bin / "croftd"), "agent", "--store", store, "--plugin-store", plugin, "--node", "oak", "--socket",
+                                str(world.directory / "a.sock"), "--tombstones", "none"],
+                               env={**os.environ, **own_environment(world.directory)}, capture_output=True, text=True, timeout=30, check=False)
+        refused(agent, 2, "--plugin-store", "--store", "none", "projectcalico.org/v3")
+
+
+FLANNELS = {"name": "cbr0", "cniVersion": "0.3.1", "plugins": [{"type": "flannel", "delegate": {"hairpinMode": True}}, {"type": "portmap"}]}
+
+
+def flannel(world):
+    """Its network keeps its name, under which host-local has its files: those of pods that live are not given again."""
+    host = Host(world, "flannel")
+    theirs = host.conf / "10-flannel.conflist"
+    own = host.conf / "10-croft.conflist"
+    name = lambda: json.loads(own.read_text())["name"]
+    install = lambda *more, main="flannel": host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *more)
+    theirs.write_text(json.dumps({**FLANNELS, "name": "cbr1"}))
+    for main in ("flannel", "ptp"):
+        refused(install("--network-name", "k8s-pod-network", main=main), 5, host.conf, theirs.name, own.name, "cbr1", "k8s-pod-network", "--network-name",
+                "--replace-network")
+    refused(install("--replace-network", "cbr0", main="ptp"), 5, "cbr1", "migrate.md")
+    expect_equal(host.names(), [theirs.name], "nothing was written")
+    done(install())
+    expect_equal(name(), "cbr1", "the name of the network that is there")
+    theirs.write_text(json.dumps(FLANNELS))
+    done(install())
+    expect_equal(name(), "cbr1", "that of the installation before, whatever flannel writes later")
+    done(host.install("--uninstall"))
+    own.unlink(missing_ok=True)
+    done(install("--network-name", "k8s-pod-network", "--replace-network", "cbr0"))
+    expect_equal(name(), "k8s-pod-network", "as it was told")
+    done(install())
+    expect_equal(name(), "k8s-pod-network", "an upgrade keeps it")
+    done(host.install("--uninstall"))
+    theirs.unlink()
+    done(install())
+    expect_equal(name(), "cbr0", "what flannel will call it")
+    done(host.install("--uninstall"))
+    # Others that are there too are no obstacle.
+    (host.conf / "87-podman.conflist").write_text(json.dumps({"name": "podman", "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}}]}))
+    done(install(main="ptp"))
+    expect_equal(name(), "k8s-pod-network", "the default")
+
+
+def register(world):
+    """A node is not made ready by a register that the plugin refuses, or that is not there."""
+    host = Host(world, "register")
+    install = lambda store, *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", store, *more)
+    for store in ("nonsense", "memory:", "", "sqlite:rel/x.db", "etcd:http://localhost:2379", "etcd:", "kube:rel", "kube:?x=y",
+                  "etcd:https://10.0.0.1:2379", "etcd:http://10.0.0.1:2379?nope=1"):
+        for more in ((), ("--no-probe",)):
+            refused(install(store, *more), 2, "store")
+    refused(install("etcd:http://127.0.0.1:1"), 4, "nothing was changed", "127.0.0.1:1", "--no-probe")
+    refused(install("etcd:https://127.0.0.1:1?ca=/nope"), 4, "nothing was changed", "--no-probe")
+    damaged = world.directory / "damaged.db"
+    damaged.write_bytes(b"no database " * 1000)
+    expect(install(f"sqlite:{damaged}").returncode != 0, "a damaged register")
+    expect_equal((host.names(), (host.bin / "croft-ipam").exists()), ([], False), "nothing was written")
+    done(install("etcd:http://127.0.0.1:1", "--no-probe"))
+    done(install(f"sqlite:{world.directory}/later.db"))
+    done(install(world.register))
+
+
+def names(world):
+    """A program that is named twice is written once."""
+    for number, (main, more) in enumerate((("ptp", ("croft-ipam",)), ("ptp", ("host-local", "host-local")), ("flannel", ("host-local",)))):
+        host = Host(world, f"names{number}")
+        before = (host.bin / "host-local").read_bytes()
+        done(host.install("--main-plugin", main, "--node", "oak", "--store", world.register, *[part for name in more for part in ("--also-as", name)]))
+        done(host.install("--uninstall"))
+        expect_equal((host.bin / "host-local").read_bytes(), before, "what it was before")
+
+
+def source(world):
+    """As packages put it: croftd in /usr/bin, croft-ipam where the runtime looks."""
+    host = Host(world, "source")
+    elsewhere = world.directory / "usr-bin"
+    elsewhere.mkdir()
+    shutil.copy(world.bin / "croftd", elsewhere / "croftd")
+
+    def install(*more):
+        return subprocess.run([str(part) for part in (elsewhere / "croftd", "install", "--main-plugin", "ptp", "--node", "oak", "--store",
+                                                      world.register, "--cni-bin-dir", host.bin, "--cni-conf-dir", host.conf, *more)],
+                              env={**os.environ, **own_environment(world.directory)}, capture_output=True, text=True, timeout=60, check=False)
+
+    if not os.path.exists("/opt/cni/bin/croft-ipam"):
+        refused(install(), 1, elsewhere, host.bin, "/opt/cni/bin", "--source")
+    shutil.copy(world.bin / "croft-ipam", host.bin / "croft-ipam")
+    refused(install("--source", elsewhere), 1, elsewhere, "--source")
+    done(install())
+    done(host.install("--uninstall"))
+    expect((host.bin / "croft-ipam").exists(), "the package's file stays")
+
+
+def test():
+    with World("choices", sys.argv[1]) as world:
+        world.register = world.store()
+        run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
+        for case in (group, flannel, register, names, source):
+            case(world)
+
+
+main(test)

@@ -1,0 +1,35 @@
+#include "core/block/keep_out.h"
+
+#include <algorithm>
+
+#include "core/block/draft.h"
+
+namespace croft::core {
+
+Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
+                            const std::vector<net::Address>& addresses) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<KeptOut>> {
+    const auto key = reservation_key(name);
+    const Reservation* const there = reader.get(key);
+    const PoolTable pools(reader);
+    TRY_VOID(reader.ready());
+    Plan<KeptOut> plan;
+    Reservation reservation = there != nullptr ? *there : Reservation{name, {}};
+    for (const net::Address& address : addresses) {
+      if (pools.is_reserved(address)) continue;
+      plan.answer.added.push_back(address);
+      reservation.cidrs.push_back(net::Prefix::containing(address, net::bit_length(address.family())));
+    }
+    if (!plan.answer.added.empty()) plan.writes.push_back(to_put(key, std::move(reservation)));
+    return plan;
+  });
+}
+
+std::string reservation_name_of_range(const net::Prefix& range) {
+  std::string name = "host-local-" + range.to_string();
+  std::ranges::replace_if(
+      name, [](char c) { return c == '.' || c == ':' || c == '/'; }, '-');
+  return name;
+}
+
+}  // namespace croft::core
