@@ -67,7 +67,7 @@ TEST(KubeLease, AHolderWithALongNameIsAHolder) {
   const std::string holder = std::string(4095, 'x') + "\xc3\xa4" + std::string(100'000, 'y');
   const auto lease = decode_lease(R"({"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a",)"
                                   R"("namespace":"n","resourceVersion":"1"},"spec":{"holderIdentity":")" +
-                                  holder + "\"}}",
+                                      holder + "\"}}",
                                   lease_of("n", "a"));
   ASSERT_TRUE(lease) << lease.error().message;
   EXPECT_EQ(lease->record.holder, std::string(4095, 'x')) << "cut between characters";
