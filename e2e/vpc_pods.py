@@ -2,15 +2,17 @@
 """Pods with addresses of a cloud, in network namespaces made here: two nodes on one network that plays the VPC, each with
 an agent, Debian's `ptp` with croft-vpc as its IPAM plugin, and the simulator as the cloud.
 
-Pods of both nodes ping each other. A duplicate that somebody really has on the wire is quarantined with its MAC. With the
-cloud switched off pods come and go from stock; with the agent killed the plugin does it alone; a new agent knows all of it.
-What the simulator has is what the stocks have, all the time.
+Pods of both nodes ping each other. One for which nothing is in stock waits as long as cloud and probing take. A duplicate
+that somebody really has on the wire is quarantined with its MAC. With the cloud switched off pods come and go from stock;
+with the agent killed the plugin does it alone; a new agent knows all of it. What the simulator has is what the stocks have,
+all the time.
 
 usage: vpc_pods.py BIN_DIR
 """
 
 import json
 import sys
+import time
 import urllib.parse
 
 sys.dont_write_bytecode = True
@@ -18,11 +20,12 @@ import subprocess
 
 from lib import World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say, wait_for
 
-MACS = {"node-a": "52:54:00:00:00:0a", "node-b": "52:54:00:00:00:0b"}
-HOSTS = {"node-a": "10.9.0.250", "node-b": "10.9.0.251"}
+MACS = {"node-a": "52:54:00:00:00:0a", "node-b": "52:54:00:00:00:0b", "node-c": "52:54:00:00:00:0c"}
+HOSTS = {"node-a": "10.9.0.250", "node-b": "10.9.0.251", "node-c": "10.9.0.252"}
 GATEWAY = "10.9.0.1"
 DUPLICATE = "10.9.0.4"
 API = f"http://{GATEWAY}:8080"
+PROBE_WINDOW_LEAST_S, FRESH_MOST_S = 4, 15
 
 
 class Cloud:
@@ -38,7 +41,7 @@ class Cloud:
         config.write_text(json.dumps({
             "region": "cn-bj2", "zone": "cn-bj2-04", "project": "org-test", "vpc": "uvnet-1", "publicKey": "public",
             "privateKey": "private", "subnets": [{"id": "subnet-1", "range": "10.9.0.0/24", "gateway": GATEWAY}],
-            "nodes": [{"name": name, "mac": mac, "subnet": "subnet-1"} for name, mac in MACS.items()]}))
+            "nodes": [{"name": name, "mac": mac, "subnet": "subnet-1", "address": HOSTS[name]} for name, mac in MACS.items()]}))
         self.process = start(world, self.netns, "sim", "croft-vpc-sim", "--listen", f"{GATEWAY}:8080", "--config", config)
         wait_for(lambda: "listening" in (world.directory / "sim.log").read_text(), "the simulator listens")
 
@@ -93,13 +96,13 @@ class Node:
                                 "log_file_path": str(world.directory / "ipam.log")}}
         self.agent = None
 
-    def start_agent(self):
-        self.agent = start(self.world, self.netns, self.name, "cni-vpc-ipamd", "-availablePodIPLowWatermark=3",
-                           "-availablePodIPHighWatermark=50", "-cooldownPeriodSeconds=2", "--node", self.name,
+    def start_agent(self, low=3, high=50, probe_unit_milliseconds=50):
+        self.agent = start(self.world, self.netns, self.name, "cni-vpc-ipamd", f"-availablePodIPLowWatermark={low}",
+                           f"-availablePodIPHighWatermark={high}", "-cooldownPeriodSeconds=2", "--node", self.name,
                            "--socket", self.socket, "--store", self.store, "--api", API,
-                           "--metadata", f"{API}/{self.name}", "--interface", "eth0", "--probe-unit-milliseconds", 50,
-                           "--log-directory", "none")
-        wait_for(lambda: len(self.stock()) >= 3, f"{self.name} has three addresses in stock")
+                           "--metadata", f"{API}/{self.name}", "--interface", "eth0", "--probe-unit-milliseconds",
+                           probe_unit_milliseconds, "--log-directory", "none")
+        wait_for(lambda: self.socket.exists() and len(self.stock()) >= low, f"{self.name} has {low} addresses in stock")
 
     def vpc(self, what):
         done = run(self.world.bin / "croft", "vpc", "get", what, "-o", "json", "--agent",
@@ -138,6 +141,29 @@ class Pod:
         self.node.plugin.delete(self.node.config, f"container-{self.name}", self.netns, args=self.args)
 
 
+def fresh_address(world, cloud):
+    """UK8S' third promise, on the wire with RFC 5227's own times: a pod for which nothing is in stock waits for the cloud and
+    one window of probing, and the next one, whose address comes from stock, does not."""
+    c = Node(world, cloud, "node-c")
+    c.start_agent(low=0, high=0, probe_unit_milliseconds=1000)
+    began = time.monotonic()
+    first = c.pod("c1")
+    waited = time.monotonic() - began
+    expect(PROBE_WINDOW_LEAST_S <= waited <= FRESH_MOST_S, f"a fresh address took {waited:.1f} s")
+    first.netns.ping(GATEWAY)
+    first.delete()
+    wait_for(lambda: [one["ip"] for one in c.vpc("pool") if not one["cooldown"]] == [first.address], "its cooldown is over")
+    began = time.monotonic()
+    second = c.pod("c2")
+    again = time.monotonic() - began
+    expect_equal(second.address, first.address, "the address of the stock")
+    expect(again < PROBE_WINDOW_LEAST_S, f"one out of stock took {again:.1f} s")
+    second.delete()
+    c.expect_as_in_the_cloud("without marks")
+    c.agent.kill()
+    say(f"  a fresh address took {waited:.1f} s, one of the stock {again:.1f} s")
+
+
 def check(bin_dir):
     require_programs("ip", "nsenter", "sysctl", "ping")
     require_network_namespaces()
@@ -167,6 +193,7 @@ def check(bin_dir):
         b.expect_as_in_the_cloud("with pods")
 
         wait_for(lambda: len(a.stock()) >= 3, "the stock is filled again")
+        fresh_address(world, cloud)
         cloud.ask("/sim/outage", mode="refuse")
         more = [a.pod("a3"), a.pod("a4")]
         more[0].netns.ping(pods[2].address)

@@ -36,12 +36,12 @@ def helm(*arguments, check=True):
     return run("helm", *arguments, check=check, timeout=180)
 
 
-def deployment(name, replicas, command=("sleep", "100000")):
+def deployment(name, replicas, command=("sleep", "100000"), grace_seconds=0):
     labels = {"app": name}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
             "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
                 "metadata": {"labels": labels}, "spec": {
-                    "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+                    "terminationGracePeriodSeconds": grace_seconds, "automountServiceAccountToken": False,
                     "containers": [{"name": "c", "image": BUSYBOX, "imagePullPolicy": "Never", "command": list(command)}]}}}}
 
 

@@ -57,6 +57,10 @@ class Plugin(Story):
             self.node.run("sh", "-c", "mkdir -p /run/flannel; cat > /run/flannel/subnet.env",
                           given=f"FLANNEL_NETWORK={PODS}\nFLANNEL_SUBNET=10.244.3.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n")
 
+    def host_locals_files(self):
+        """Of flannel's network, by whose name the files of pods before Croft lie there."""
+        return set(self.node.run("ls", "/var/lib/cni/networks/cbr0").stdout.split())
+
     def gives_addresses(self):
         self.node.start()
         self.node.import_images("croft")
@@ -73,15 +77,13 @@ class Plugin(Story):
             done = self.cluster.kubectl("exec", source, "--", "ping", "-c", "1", "-W", "5", address)
             expect("1 packets received" in done.stdout, done.stdout)
         if self.which == "flannel":
-            files = set(self.node.run("ls", "/var/lib/cni/networks/k8s-pod-network").stdout.split())
-            expect(set(addresses) <= files, f"host-local's files: {files}")
+            expect(set(addresses) <= self.host_locals_files(), f"host-local's files: {self.host_locals_files()}")
         else:
             self.holders_are_right()
             self.check()
         self.cluster.kubectl("delete", "deployment", "web", "--wait=true")
         if self.which == "flannel":
-            wait_for(lambda: not set(addresses) & set(self.node.run("ls", "/var/lib/cni/networks/k8s-pod-network").stdout.split()),
-                     "files go", 60)
+            wait_for(lambda: not set(addresses) & self.host_locals_files(), "files go", 60)
         else:
             wait_for(lambda: not set(addresses) & set(self.held()), "addresses are given back", 60)
         said = json.loads(self.node.read("/etc/cni/net.d/10-croft.conflist"))["plugins"][0]

@@ -29,7 +29,7 @@ class OnSimulator : public testing::TestWithParam<Family> {
         R"(","gateway":")" + GetParam().gateway + R"("},{"id":"subnet-2","range":"10.8.0.0/28","gateway":"10.8.0.1"}],
         "nodes":[{"name":"node-a","mac":"52:54:00:00:00:0a","subnet":"subnet-1"},
                  {"name":"node-b","mac":"52:54:00:00:00:0B","subnet":"subnet-1"},
-                 {"name":"node-c","mac":"52:54:00:00:00:0c","subnet":"subnet-2"}]})");
+                 {"name":"node-c","mac":"52:54:00:00:00:0c","subnet":"subnet-2","address":"10.8.0.2"}]})");
     ASSERT_TRUE(config) << config.error().message;
     cloud = simulator::Simulator::start(*config, "127.0.0.1:0", os::sha1, clock, random).value();
     a = provider("node-a");
@@ -95,6 +95,15 @@ TEST_P(OnSimulator, GivesAndTakesBack) {
   EXPECT_EQ(b->allocate_this(to, "subnet-1", given[0].address, soon()).error().code, ErrorCode::already_exists);
   EXPECT_EQ(b->allocate_this(to, "subnet-1", given[1].address, soon())->address, given[1].address);
   EXPECT_EQ(a->describe_this("uvnet-sim", "subnet-1", given[1].address, soon()).value()->mac, to.mac);
+}
+
+TEST_P(OnSimulator, GivesNobodyANodesOwnAddress) {
+  const auto c = provider("node-c");
+  const auto given = c->allocate(c->interface(soon()).value(), "subnet-2", 12, soon());
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(given->size(), 12U) << "of 14, one is the gateway's and one the node's";
+  for (const CloudAddress& one : *given) EXPECT_NE(one.address.to_string(), "10.8.0.2");
+  EXPECT_FALSE(c->allocate(c->interface(soon()).value(), "subnet-2", 1, soon()));
 }
 
 TEST_P(OnSimulator, MovesInsideASubnetOnly) {

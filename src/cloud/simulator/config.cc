@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -38,6 +39,15 @@ MaybeFault span(const JsonAt& at, Config& out) {
   return {};
 }
 
+MaybeFault read_address(const JsonAt& at, net::Address& out) {
+  std::string text;
+  if (auto fault = wire::read_text(at, 64, text)) return fault;
+  const auto address = net::Address::parse(text);
+  if (!address) return at.bad_value(address.error().message);
+  out = *address;
+  return {};
+}
+
 constexpr std::array<JsonMember<Subnet>, 3> kSubnetMembers{{
     {"id", [](const JsonAt& at, Subnet& out) { return read_name(at, out.id); }},
     {"range",
@@ -50,18 +60,10 @@ constexpr std::array<JsonMember<Subnet>, 3> kSubnetMembers{{
        out.range = *range;
        return {};
      }},
-    {"gateway",
-     [](const JsonAt& at, Subnet& out) -> MaybeFault {
-       std::string text;
-       if (auto fault = wire::read_text(at, 64, text)) return fault;
-       const auto gateway = net::Address::parse(text);
-       if (!gateway) return at.bad_value(gateway.error().message);
-       out.gateway = *gateway;
-       return {};
-     }},
+    {"gateway", [](const JsonAt& at, Subnet& out) { return read_address(at, out.gateway); }},
 }};
 
-constexpr std::array<JsonMember<Node>, 3> kNodeMembers{{
+constexpr std::array<JsonMember<Node>, 4> kNodeMembers{{
     {"name", [](const JsonAt& at, Node& out) { return read_name(at, out.name); }},
     {"mac",
      [](const JsonAt& at, Node& out) -> MaybeFault {
@@ -73,6 +75,7 @@ constexpr std::array<JsonMember<Node>, 3> kNodeMembers{{
        return {};
      }},
     {"subnet", [](const JsonAt& at, Node& out) { return read_name(at, out.subnet); }},
+    {"address", [](const JsonAt& at, Node& out) { return read_address(at, out.address.emplace()); }},
 }};
 
 MaybeFault read_subnet(const JsonAt& at, Subnet& out) {
@@ -130,11 +133,21 @@ Result<Config> decode_config(std::string_view json) {
   }
   std::set<std::string> names;
   std::set<net::Mac> macs;
+  std::set<std::pair<std::string, net::Address>> addresses;
   for (Node& node : config.nodes) {
     if (!names.insert(node.name).second) return fail(invalid_argument("nodes: " + node.name + " comes twice"));
     if (!macs.insert(node.mac).second) return fail(invalid_argument("nodes: the mac of " + node.name + " comes twice"));
     if (!ids.contains(node.subnet))
       return fail(invalid_argument("nodes: " + node.name + " has no subnet that is there"));
+    if (node.address) {
+      const auto subnet = std::ranges::find(config.subnets, node.subnet, &Subnet::id);
+      if (!subnet->range.contains(*node.address)) {
+        return fail(invalid_argument("nodes: the address of " + node.name + " is not in its subnet"));
+      }
+      if (!addresses.insert({node.subnet, *node.address}).second) {
+        return fail(invalid_argument("nodes: the address of " + node.name + " comes twice"));
+      }
+    }
     node.instance = "uhost-" + node.name;
     node.interface_id = "uni-" + node.name;
   }

@@ -39,7 +39,11 @@ Writer compact() { return Writer(Writer::Layout::compact); }
 }  // namespace
 
 World::World(Config config, wu::Sha1 sha1, Random& random)
-    : config_(std::move(config)), sha1_(std::move(sha1)), random_(random) {}
+    : config_(std::move(config)), sha1_(std::move(sha1)), random_(random) {
+  for (const Node& node : config_.nodes) {
+    if (node.address) own_.insert({node.subnet, *node.address});
+  }
+}
 
 Span World::draw(const Between& between) {
   if (between.most <= between.least) return between.least;
@@ -59,7 +63,7 @@ const Node* World::node_of(const net::Mac& mac) const {
 
 bool World::may_have(const Subnet& subnet, const net::Address& address) const {
   return subnet.range.contains(address) && address != subnet.range.first() && address != subnet.range.last() &&
-         address != subnet.gateway;
+         address != subnet.gateway && !own_.contains({subnet.id, address});
 }
 
 std::optional<net::Address> World::free_in(const Subnet& subnet) const {
@@ -76,7 +80,9 @@ std::uint64_t World::free_count(const Subnet& subnet) const {
   const std::uint64_t all = last > net::U128{1'000'000} ? 1'000'000 : last.lo + 1;
   const auto held =
       static_cast<std::uint64_t>(std::ranges::count(held_, subnet.id, [](const auto& one) { return one.first.first; }));
-  const std::uint64_t not_there = held + 3;
+  const auto own =
+      static_cast<std::uint64_t>(std::ranges::count(own_, subnet.id, [](const Place& one) { return one.first; }));
+  const std::uint64_t not_there = held + own + 3;
   return all > not_there ? all - not_there : 0;
 }
 

@@ -21,7 +21,7 @@ namespace croft::cloud::simulator {
 
 using Span = std::chrono::nanoseconds;
 
-/// A subnet: its first and last address and the gateway are nobody's.
+/// A subnet: its first and last address, the gateway and the nodes' own addresses are given to nobody.
 struct Subnet {
   std::string id;
   net::Prefix range;
@@ -35,6 +35,7 @@ struct Node {
   std::string interface_id;
   net::Mac mac;
   std::string subnet;
+  std::optional<net::Address> address;  ///< its interface's own, of the subnet
 };
 
 /// Bounds of something that is drawn anew each time.
@@ -157,6 +158,7 @@ class World {
   const wire::ucloud::Sha1 sha1_;
   Random& random_;
   std::map<Place, Holding> held_;
+  std::set<Place> own_;                                                    ///< of the nodes' interfaces
   std::map<std::string, std::pair<wire::ucloud::Keys, WallTime>> tokens_;  ///< by token
   std::map<std::string, Bucket> buckets_;
   std::set<std::string> exhausted_;
