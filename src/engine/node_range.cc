@@ -7,6 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "core/node_range/surplus.h"
+#include "engine/commit_once.h"
+#include "engine/each_record.h"
+
 namespace croft::engine {
 namespace {
 
@@ -20,13 +24,58 @@ core::NodeRecord record_in(const Context& context) {
   return context.store.capabilities().foreign_writers ? core::NodeRecord::demand : core::NodeRecord::make;
 }
 
+/// Whether the register can have what core/node_range/surplus.h tells of.
+bool may_have_surplus(const Context& context) { return !context.store.capabilities().atomic_commit; }
+
+bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
+  std::set<net::Family> families;
+  return !std::ranges::all_of(cidrs, [&](const net::Prefix& cidr) { return families.insert(cidr.family()).second; });
+}
+
+/// Gives back what nodes have beside another range of the family, all of it: also what somebody left who died. What
+/// another gives back in the same moment is in the answer too.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
+                                                                        const std::vector<core::NodeRange>& said) {
+  std::vector<core::RecordedRange> recorded;
+  std::map<net::Prefix, store::Revision> revisions;
+  TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
+    const auto& range = std::get<core::NodeRange>(record.value);
+    recorded.push_back({range, record.revision.value});
+    revisions.insert_or_assign(range.cidr, record.revision);
+  }));
+  std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
+  for (const core::SurplusRange& one : surplus) {
+    const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
+                             store::Condition::if_revision(revisions.at(one.range.cidr)), false};
+    const auto done = commit_once(context, {&write, 1}, deadline_of_use_case(context));
+    if (!done && done.error().code != ErrorCode::conflict) return fail(done.error());
+  }
+  return surplus;
+}
+
+/// Where commits are not atomic, two who give ranges at once may both have recorded one for a node, and neither has
+/// seen the other's. So who recorded one looks at all of them afterwards, and answers once the node has one of a
+/// family.
 [[nodiscard]] Result<std::vector<core::NodeRangesAssigned>> assign(const Context& context,
                                                                    const std::vector<std::string>& nodes,
                                                                    core::NodeRecord record,
                                                                    const std::vector<core::NodeRange>& said) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_assign_node_ranges(snapshot, nodes, record, said);
-  });
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    TRY(auto answers,
+        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+          return core::plan_assign_node_ranges(snapshot, nodes, record, said);
+        }));
+    const bool is_in_doubt = std::ranges::any_of(answers, [](const core::NodeRangesAssigned& one) {
+      return !one.added.empty() || has_two_of_a_family(one.cidrs);
+    });
+    if (!may_have_surplus(context) || !is_in_doubt) return answers;
+    TRY(const auto surplus, give_back_surplus(context, said));
+    const bool is_touched = std::ranges::any_of(surplus, [&](const core::SurplusRange& one) {
+      return std::ranges::find(nodes, one.range.node) != nodes.end();
+    });
+    if (!is_touched) return answers;
+  }
+  return fail(ErrorCode::conflict, fmt::format("somebody else gives ranges to node {} all the time", nodes.front()));
 }
 
 [[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
@@ -79,6 +128,7 @@ class Reconciling {
       memory_.history = history;
     }
     if (!result_.seen.set) return std::move(result_);
+    TRY_VOID(look_at_surplus());
     // First what is given back: a node that waits may get it.
     TRY_VOID(look_at_gone());
     TRY_VOID(assign_to_bare());
@@ -86,6 +136,17 @@ class Reconciling {
   }
 
  private:
+  /// Of one who died before it looked, or of a version that did not.
+  [[nodiscard]] Result<void> look_at_surplus() {
+    if (options_.dry_run || !may_have_surplus(context_)) return {};
+    std::map<std::string, std::vector<net::Prefix>> by_node;
+    for (const core::NodeRangeSeen& one : result_.seen.ranges) by_node[one.range.node].push_back(one.range.cidr);
+    if (std::ranges::none_of(by_node, [](const auto& one) { return has_two_of_a_family(one.second); })) return {};
+    TRY(result_.surplus, give_back_surplus(context_, options_.said));
+    TRY(result_.seen, look_at_node_ranges(context_));
+    return {};
+  }
+
   [[nodiscard]] Result<void> look_at_gone() {
     const std::chrono::nanoseconds now = context_.clock.now().since_boot;
     const auto gone = gone_in(result_.seen);
@@ -212,9 +273,15 @@ Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, cons
 
 Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
                                                   const net::Prefix& cidr, const std::vector<core::NodeRange>& said) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_adopt_node_range(snapshot, node, cidr, lengths_in(context), record_in(context), said);
-  });
+  TRY(auto answer, transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+        return core::plan_adopt_node_range(snapshot, node, cidr, lengths_in(context), record_in(context), said);
+      }));
+  if (answer.added.empty() || !may_have_surplus(context)) return answer;
+  // What was given to it meanwhile is not what its object says.
+  std::vector<core::NodeRange> all_said = said;
+  all_said.push_back({node, cidr});
+  TRY_VOID(give_back_surplus(context, all_said));
+  return answer;
 }
 
 Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,

@@ -10,6 +10,7 @@
 #include "core/collect/brake.h"
 #include "core/node_range/node_range_changes.h"
 #include "core/node_range/node_range_look.h"
+#include "core/node_range/surplus.h"
 #include "engine/transact.h"
 
 // Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit
@@ -24,7 +25,8 @@ namespace croft::engine {
 
 /// Gives a node a range of each family, or says which it has. A node without a record gets one, except where other
 /// programs keep the records of nodes: there it is not_found. Never what overlaps what nodes' objects say
-/// (engine/node_cidrs.h). Error beside those of the decision: exhausted.
+/// (engine/node_cidrs.h). Others may give ranges at the same time, also to this node: it has one of a family in the
+/// end, and all are told the same. Error beside those of the decision: exhausted.
 [[nodiscard]] Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node,
                                                                   const std::vector<core::NodeRange>& said = {});
 
@@ -71,6 +73,7 @@ struct NodeRangesReconciled {
   std::vector<core::NodeRangesAssigned> assigned;  ///< with `added`
   std::vector<core::NodeRangesAssigned> refused;   ///< with `refusal`
   std::vector<core::NodeRangesReleased> released;
+  std::vector<core::SurplusRange> surplus;            ///< given back: their nodes have another of the family
   std::vector<core::NodeRange> gone;                  ///< of nodes without record that keep them for now
   std::vector<core::collect::Alarm> alarms;           ///< why ranges were not given back although their time was up
   std::map<net::Prefix, ClusterCidrCounts> counts{};  ///< by cluster CIDR

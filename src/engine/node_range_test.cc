@@ -672,6 +672,61 @@ TEST(NodeRange, OneByOneThereIsOneLength) {
 
 // --- several writers ---
 
+/// Where commits are not atomic, two may record one for a node before either has seen the other's.
+TEST(NodeRange, OneByOneSeveralWhoGiveOneNodeARangeAgreeOnIt) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/56", 64)}), "changed");
+  constexpr int kWriters = 4;
+  constexpr int kNodes = 40;
+  std::vector<std::vector<std::string>> told(kWriters);
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([&, w] {
+      store::MemoryStore store(world.store.data());
+      store.set_capabilities(kOneByOne);
+      SeededRandom random{static_cast<std::uint64_t>(w) + 11};
+      const Context context{store, world.clock, random};
+      for (int i = 0; i < kNodes; ++i) {
+        // Half of them begin at the other end: who gives ranges meanwhile moves the cursor on.
+        const std::string node = "node-" + std::to_string(w % 2 == 0 ? i : kNodes - 1 - i);
+        auto done = assign_node_ranges(context, node);
+        for (int again = 0; !done && again < 20; ++again) done = assign_node_ranges(context, node);
+        told[static_cast<std::size_t>(w)].push_back(node + " " + text_of(done));
+      }
+      std::ranges::sort(told[static_cast<std::size_t>(w)]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& one : told) EXPECT_EQ(one, told.front());
+  EXPECT_THAT(world.seen().collisions, IsEmpty());
+  EXPECT_EQ(world.seen().ranges.size(), std::size_t{kNodes} * 2);
+}
+
+TEST(NodeRangeReconcile, GivesBackWhatANodeHasTwice) {
+  NodeWorld world;
+  world.store.set_capabilities(kOneByOne);
+  ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24)}), "changed");
+  for (const char* name : {"a", "b"}) world.node(name, {});
+  const auto range = [](const char* node, const char* cidr) { return core::NodeRange{node, World::prefix(cidr)}; };
+  // As who died before he looked left them, the later one first.
+  for (const auto& one :
+       {range("a", "10.0.2.0/24"), range("a", "10.0.0.0/24"), range("b", "10.0.1.0/24"), range("b", "10.0.3.0/24")}) {
+    world.put(core::node_range_key(one.cidr), one);
+  }
+  GoneNodes memory;
+  ReconcileOptions options;
+  options.said = {range("b", "10.0.3.0/24")};
+  options.dry_run = true;
+  EXPECT_THAT(reconcile_node_ranges(world.context, memory, options)->surplus, IsEmpty());
+  EXPECT_EQ(world.records().size(), 4U);
+  options.dry_run = false;
+  const auto done = reconcile_node_ranges(world.context, memory, options);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->surplus.size(), 2U);
+  EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 a", "10.0.3.0/24 b"));
+  EXPECT_EQ(world.take("a"), "10.0.2.0/24");
+}
+
 /// Each of `writers` threads gets ranges for 24 nodes of its own, all at once, from 100.
 void take_with(int writers, store::Capabilities capabilities) {
   NodeWorld world;

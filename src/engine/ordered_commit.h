@@ -51,7 +51,8 @@ namespace croft::engine {
 ///
 /// Records that are no part of this are written with step 3, in the order of the plan. Of node ranges the plan puts the
 /// node's record first, then its ranges, each made only if absent, then their set with the cursor; to give back, the
-/// set and then the ranges. A range that was made stays, whatever fails behind it: who asks again for its node gets it.
+/// set and then the ranges. A range that was made stays, whatever fails behind it: who asks again for its node gets it
+/// (what two leave beside each other: core/node_range/surplus.h).
 /// So a crash leaves a node with one family of two, or a cursor behind, which the next call for the node completes.
 ///
 /// What is taken back may have been seen meanwhile. Who answers with an address that is held already writes its block

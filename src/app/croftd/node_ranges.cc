@@ -88,6 +88,10 @@ Result<bool> NodeRanges::pass() {
     log_.info("node {} is gone: {} {}", one_line(one.node), done.dry_run ? "would take back" : "took back",
               joined(one.cidrs));
   }
+  for (const auto& one : done.surplus) {
+    log_.warn("node {} had two ranges, as two programs gave it one at once: {} stays, {} is free again",
+              one_line(one.range.node), one.kept.to_string(), one.range.cidr.to_string());
+  }
   for (const auto& alarm : done.alarms) log_.warn("node ranges: {}: {}", name_of(alarm.kind), alarm.text);
   for (const auto& one : done.assigned) log_.info("node {} got {}", one_line(one.node), joined(one.cidrs));
   for (const auto& one : done.refused) {

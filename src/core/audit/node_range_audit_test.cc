@@ -17,6 +17,8 @@ using Kind = Finding::Kind;
 TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
   NodeRangesSeen seen;
   seen.collisions.emplace_back(NodeRange{"p", prefix("10.2.0.0/24")}, NodeRange{"q", prefix("10.2.0.0/25")});
+  for (const char* cidr : {"10.3.0.0/24", "10.3.1.0/24"}) seen.ranges.push_back({{"h", prefix(cidr)}, true, {}});
+  seen.ranges.push_back({{"h", prefix("fd00::/64")}, true, {}});
   SaidComparison said;
   said.overlaps.push_back({{"a", prefix("10.0.0.0/23")}, {"b", prefix("10.0.1.0/24")}, false});
   said.overlaps.push_back({{"c", prefix("10.0.2.0/24")}, {"d", prefix("10.0.2.0/24")}, true});
@@ -24,7 +26,7 @@ TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
   said.unrecorded.push_back({"g", prefix("10.9.0.0/24")});
   const auto findings =
       audit_node_ranges(seen, said, {{"f", Error{ErrorCode::corrupt, "node f says the range \"ten\"", {}}}});
-  ASSERT_EQ(findings.size(), 5U) << "a range without a record is kept from others: no fault";
+  ASSERT_EQ(findings.size(), 6U) << "a range without a record is kept from others: no fault";
   const auto told = [&](std::size_t i, Kind kind, std::vector<const char*> words) {
     EXPECT_EQ(findings[i].kind, kind) << i;
     for (const char* word : words) {
@@ -32,11 +34,12 @@ TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
     }
   };
   told(0, Kind::node_range_twice, {"10.2.0.0/24 of node \"p\"", "10.2.0.0/25 of node \"q\"", "node range release"});
-  told(1, Kind::node_range_twice, {"10.0.0.0/23 of node \"a\"", "10.0.1.0/24 of node \"b\"", "drain one"});
-  told(2, Kind::node_range_twice,
+  told(1, Kind::node_range_surplus, {"node \"h\"", "10.3.0.0/24, 10.3.1.0/24:", "croft node range assign"});
+  told(2, Kind::node_range_twice, {"10.0.0.0/23 of node \"a\"", "10.0.1.0/24 of node \"b\"", "drain one"});
+  told(3, Kind::node_range_twice,
        {"10.0.2.0/24 of node \"c\"", "recorded for node \"d\"", "croft node range release d --force"});
-  told(3, Kind::node_range_differs, {"node \"e\"", "10.0.3.0/24", "10.0.4.0/24", "croft node range release e --force"});
-  told(4, Kind::node_range_unreadable, {"node \"f\"", "ten", "delete its object"});
+  told(4, Kind::node_range_differs, {"node \"e\"", "10.0.3.0/24", "10.0.4.0/24", "croft node range release e --force"});
+  told(5, Kind::node_range_unreadable, {"node \"f\"", "ten", "delete its object"});
 }
 
 TEST(NodeRangeAudit, NothingWrong) { EXPECT_TRUE(audit_node_ranges({}, {}, {}).empty()); }

@@ -58,6 +58,8 @@ std::string_view name_of(Finding::Kind kind) {
       return "node_range_twice";
     case Finding::Kind::node_range_differs:
       return "node_range_differs";
+    case Finding::Kind::node_range_surplus:
+      return "node_range_surplus";
     case Finding::Kind::node_range_unreadable:
       return "node_range_unreadable";
     case Finding::Kind::register_damaged:

@@ -49,6 +49,7 @@ struct Finding {
     release_unreadable,     ///< what a DEL left there cannot be read: its addresses leak
     node_range_twice,       ///< two nodes have addresses in common, by records or by what their objects say
     node_range_differs,     ///< a node's object says a range that is none of its recorded ones
+    node_range_surplus,     ///< a node has two recorded ranges of one family: its object can say one
     node_range_unreadable,  ///< what a node's object says is no range
     register_damaged,       ///< the register as a whole cannot be read, or is older than what was acknowledged
   } kind;

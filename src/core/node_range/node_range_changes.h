@@ -12,7 +12,7 @@
 // Decisions about node ranges: the prefixes that nodes take their pods' addresses from
 // (docs/reference/node-ranges.md#contract). The records are the truth: one of each range that says who has it, and one
 // for all of them with the cluster CIDRs, which every commit here writes. So what one decision saw free, no other gives
-// away meanwhile.
+// away meanwhile. Where commits are not atomic, two may give one node two: surplus.h.
 
 namespace croft::core {
 

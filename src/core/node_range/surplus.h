@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/register/node_range.h"
+#include "net/prefix.h"
+
+// What two who give ranges at once leave, where a store writes one record at a time: a node with two ranges of one
+// family by its records. Its object can say one only (docs/reference/node-ranges.md).
+namespace croft::core {
+
+/// A range with the time of its record, in an order of the store's own: the smaller the earlier.
+struct RecordedRange {
+  NodeRange range;
+  std::uint64_t since = 0;
+};
+
+struct SurplusRange {
+  NodeRange range;
+  net::Prefix kept;  ///< what the node has instead
+};
+
+/// Ranges that are to be given back, since their node has another of the family: what its object says (`said`) stays,
+/// else what was recorded first. Nobody has answered with the others: who records a range looks at all of the node
+/// afterwards, and sees what was recorded before.
+[[nodiscard]] std::vector<SurplusRange> surplus_ranges(const std::vector<RecordedRange>& recorded,
+                                                       const std::vector<NodeRange>& said);
+
+}  // namespace croft::core
