@@ -28,7 +28,12 @@ using core::audit::MoveStep;
 using store::Record;
 using store::StoredSeal;
 
+/// A page begins small and grows as long as its records are: a handle of tens of thousands of blocks, or a block with
+/// as many attributes as somebody wrote by hand, is megabytes.
+constexpr std::size_t kFirstPageRecords = 4;
 constexpr std::size_t kPageRecords = 500;
+/// Parts of a page's records, by which what they take in memory is measured: some 100 to 300 bytes each.
+constexpr std::size_t kPageParts = 20'000;
 /// Records of one commit: a block may be two operations to a store.
 constexpr std::size_t kBatchRecords = 48;
 /// How often a pass is made again because a reply was lost or somebody wrote meanwhile.
@@ -55,7 +60,7 @@ class Walk {
  public:
   Walk(store::Store& store, Kind kind, const MoveContext& context) : store_(store), context_(context) {
     request_.kind = kind;
-    request_.limit = kPageRecords;
+    request_.limit = kFirstPageRecords;
   }
   /// Null at the end.
   [[nodiscard]] Result<Record*> current() {
@@ -71,6 +76,7 @@ class Walk {
       page_ = *std::move(page);
       at_ = 0;
       if (page_.records.empty()) page_.more = false;
+      choose_next_limit();
       if (!page_.records.empty()) request_.after = page_.records.back().key.name;
     }
     return &page_.records[at_];
@@ -78,6 +84,21 @@ class Walk {
   void next() { ++at_; }
 
  private:
+  [[nodiscard]] static std::size_t parts_of(const Record& record) {
+    if (const auto* handle = std::get_if<core::Handle>(&record.value)) return handle->blocks.size();
+    if (const auto* block = std::get_if<core::Block>(&record.value)) return block->attributes.size();
+    return 1;
+  }
+  void choose_next_limit() {
+    std::size_t parts = 0;
+    for (const Record& record : page_.records) parts += parts_of(record);
+    if (parts > kPageParts) {
+      request_.limit = std::max<std::size_t>(1, request_.limit * kPageParts / parts);
+    } else if (parts <= kPageParts / 4) {
+      request_.limit = std::min(kPageRecords, request_.limit * 2);
+    }
+  }
+
   store::Store& store_;
   const MoveContext& context_;
   store::ListRequest request_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -151,6 +152,39 @@ TEST_F(StoreMove, CarriesEverythingAndClosesTheSource) {
   const auto again = move();
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->was_done);
+}
+
+/// Anybody who may write handles may write thousands of megabytes of them.
+TEST_F(StoreMove, HoldsFewOfTheRecordsThatAreLarge) {
+  constexpr int kLarge = 12;
+  constexpr int kParts = 20'000;
+  for (World* world : {&from_, &to_}) {
+    for (int i = 0; i < kLarge; ++i) {
+      core::Handle handle;
+      handle.id = fmt::format("large-{}", i);
+      for (int j = 0; j < kParts; ++j) handle.blocks[fmt::format("10.9.{}.{}/32", j / 256, j % 256)] = 1;
+      world->put(core::handle_key(handle.id), handle);
+    }
+  }
+  struct Counting final : store::ForwardingStore {
+    using ForwardingStore::ForwardingStore;
+    [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+      TRY(store::Page page, ForwardingStore::list(request, deadline));
+      std::size_t parts = 0;
+      for (const store::Record& record : page.records) {
+        if (const auto* handle = std::get_if<core::Handle>(&record.value)) parts += handle->blocks.size();
+      }
+      most = std::max(most, parts);
+      return page;
+    }
+    std::size_t most = 0;
+  };
+  Counting from(from_.store), to(to_.store);
+  static_cast<void>(
+      move_store(context({from, from_.store, "etcd:http://a:1"}, {to, to_.store, "etcd:http://b:1"}), {}));
+  EXPECT_GT(from.most, 0U);
+  EXPECT_LE(from.most, std::size_t{4} * kParts);
+  EXPECT_LE(to.most, std::size_t{4} * kParts);
 }
 
 TEST_F(StoreMove, IntoAStoreThatWritesOneRecordAtATime) {
