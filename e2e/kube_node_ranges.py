@@ -97,6 +97,27 @@ def what_nodes_say(world, kube, store):
     controller.end()
 
 
+def several_at_once(world, kube):
+    """Whoever gives a node a range at the same time as others: the node has one of a family, and all say the same."""
+    store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+    command = [world.bin / "croft", "--store", store, "node", "range"]
+    for node in kube.call("GET", "/api/v1/nodes")["items"]:
+        kube.call("DELETE", f"/api/v1/nodes/{node['metadata']['name']}")
+    for node in {one["node"] for one in json.loads(run(*command, "list", "-o", "json").stdout)}:
+        run(*command, "release", node, "--force")
+    names = [f"at-once-{number}" for number in range(6)]
+    for name in names:
+        make_node(kube, name)
+        running = [subprocess.Popen([*command, "assign", name, "-o", "json"], env=own_environment(world.directory), stdout=subprocess.PIPE,
+                                    text=True) for _ in range(3)]
+        told = [process.communicate(timeout=60)[0] for process in running]
+        expect_equal([process.returncode for process in running], [0, 0, 0], f"exit codes for {name}")
+        cidrs = [json.loads(text)[0]["cidrs"] for text in told]
+        expect(len(cidrs[0]) == 2 and all(one == cidrs[0] for one in cidrs), f"all say the same of {name}: {told}")
+    recorded = [one["node"] for one in json.loads(run(*command, "list", "-o", "json").stdout)]
+    expect_equal(sorted(recorded), sorted(names * 2), "one range of a family each")
+
+
 def test():
     calico_definitions()
     with World("kube-node-ranges", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -155,6 +176,7 @@ def test():
         third.end()
 
         what_nodes_say(world, kube, store)
+        several_at_once(world, kube)
 
 
 if __name__ == "__main__":

@@ -138,10 +138,7 @@ class Reconciling {
  private:
   /// Of one who died before it looked, or of a version that did not.
   [[nodiscard]] Result<void> look_at_surplus() {
-    if (options_.dry_run || !may_have_surplus(context_)) return {};
-    std::map<std::string, std::vector<net::Prefix>> by_node;
-    for (const core::NodeRangeSeen& one : result_.seen.ranges) by_node[one.range.node].push_back(one.range.cidr);
-    if (std::ranges::none_of(by_node, [](const auto& one) { return has_two_of_a_family(one.second); })) return {};
+    if (options_.dry_run || result_.seen.surplus.empty()) return {};
     TRY(result_.surplus, give_back_surplus(context_, options_.said));
     TRY(result_.seen, look_at_node_ranges(context_));
     return {};

@@ -713,6 +713,7 @@ TEST(NodeRangeReconcile, GivesBackWhatANodeHasTwice) {
        {range("a", "10.0.2.0/24"), range("a", "10.0.0.0/24"), range("b", "10.0.1.0/24"), range("b", "10.0.3.0/24")}) {
     world.put(core::node_range_key(one.cidr), one);
   }
+  EXPECT_EQ(world.seen().surplus.size(), 2U);
   GoneNodes memory;
   ReconcileOptions options;
   options.said = {range("b", "10.0.3.0/24")};

@@ -132,6 +132,11 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
     text += fmt::format("node/{} and node/{} collide: {} and {}\n", outer.node, inner.node, outer.cidr.to_string(),
                         inner.cidr.to_string());
   }
+  for (const auto& [node, cidrs] : seen.surplus) {
+    text +=
+        fmt::format("node/{} has {}, and can say one of a family: `croft node range assign {}` gives back the rest\n",
+                    node, joined(cidrs), node);
+  }
   return text + text_of_said(said);
 }
 
@@ -158,6 +163,10 @@ Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
   for (const auto& [outer, inner] : seen.collisions) {
     json["collisions"].push_back(
         {{"nodes", {outer.node, inner.node}}, {"cidrs", {outer.cidr.to_string(), inner.cidr.to_string()}}});
+  }
+  json["surplus"] = Json::array();
+  for (const auto& [node, cidrs] : seen.surplus) {
+    json["surplus"].push_back({{"node", node}, {"cidrs", prefixes_json(cidrs)}});
   }
   add_said(json, said);
   return Data(std::vector<Json>(1, json));

@@ -1,8 +1,5 @@
 #include "core/audit/node_range_audit.h"
 
-#include <map>
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "net/echo.h"
@@ -55,18 +52,13 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
         twice(outer, inner, "they are recorded so: pods of both may get one address",
               "drain one of the two nodes, `croft node range release NODE --force`, and assign another"));
   }
-  std::map<std::pair<std::string, net::Family>, std::vector<net::Prefix>> by_family;
-  for (const NodeRangeSeen& one : seen.ranges) {
-    by_family[{one.range.node, one.range.cidr.family()}].push_back(one.range.cidr);
-  }
-  for (const auto& [of, cidrs] : by_family) {
-    if (cidrs.size() < 2) continue;
+  for (const auto& [node, cidrs] : seen.surplus) {
     findings.push_back({Kind::node_range_surplus,
-                        fmt::format("node {}", net::echo(of.first)),
+                        fmt::format("node {}", net::echo(node)),
                         fmt::format("its records are {}: two programs gave it one at once", joined(cidrs)),
                         fmt::format("the controller's next pass, or `croft node range assign {}`, gives back all but "
                                     "the one that its object says, else the first",
-                                    net::echo(of.first)),
+                                    net::echo(node)),
                         {}});
   }
   for (const SaidOverlap& overlap : said.overlaps) findings.push_back(of_overlap(overlap));

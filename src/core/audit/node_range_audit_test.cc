@@ -17,8 +17,7 @@ using Kind = Finding::Kind;
 TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
   NodeRangesSeen seen;
   seen.collisions.emplace_back(NodeRange{"p", prefix("10.2.0.0/24")}, NodeRange{"q", prefix("10.2.0.0/25")});
-  for (const char* cidr : {"10.3.0.0/24", "10.3.1.0/24"}) seen.ranges.push_back({{"h", prefix(cidr)}, true, {}});
-  seen.ranges.push_back({{"h", prefix("fd00::/64")}, true, {}});
+  seen.surplus.emplace_back("h", std::vector{prefix("10.3.0.0/24"), prefix("10.3.1.0/24")});
   SaidComparison said;
   said.overlaps.push_back({{"a", prefix("10.0.0.0/23")}, {"b", prefix("10.0.1.0/24")}, false});
   said.overlaps.push_back({{"c", prefix("10.0.2.0/24")}, {"d", prefix("10.0.2.0/24")}, true});

@@ -1,7 +1,9 @@
 #include "core/node_range/node_range_look.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "core/node_range/cidr_set.h"
 #include "core/node_range/node_range_table.h"
@@ -26,14 +28,19 @@ Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot) {
     seen.nodes = recorded.size();
     const auto cluster_cidrs = table.stored().value_or(NodeRangeSet()).cluster_cidrs;
     const NodeRange* outer = nullptr;
+    std::map<std::pair<std::string, net::Family>, std::vector<net::Prefix>> by_family;
     for (const NodeRange& range : table.ranges()) {
       seen.ranges.push_back({range, recorded.contains(range.node), cluster_cidr_of(range.cidr, cluster_cidrs)});
+      by_family[{range.node, range.cidr.family()}].push_back(range.cidr);
       // Sorted, what lies inside a prefix comes behind it.
       if (outer != nullptr && outer->cidr.contains(range.cidr)) {
         seen.collisions.emplace_back(*outer, range);
       } else {
         outer = &range;
       }
+    }
+    for (auto& [of, cidrs] : by_family) {
+      if (cidrs.size() > 1) seen.surplus.emplace_back(of.first, std::move(cidrs));
     }
     const auto families = families_of(cluster_cidrs);
     for (const std::string& node : recorded) {

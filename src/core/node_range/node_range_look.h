@@ -35,6 +35,8 @@ struct NodeRangesSeen {
   std::vector<NodeRangeSeen> ranges;  ///< ascending by CIDR
   std::vector<std::string> bare;      ///< nodes with a record that lack a range of some family
   std::vector<std::pair<NodeRange, NodeRange>> collisions;
+  /// Nodes that have several ranges of a family, and these, ascending (surplus.h).
+  std::vector<std::pair<std::string, std::vector<net::Prefix>>> surplus;
   std::size_t nodes = 0;  ///< with a record
 };
 [[nodiscard]] Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot);
