@@ -1165,6 +1165,25 @@ LEADS = "this controller leads now"
 NOT_QUICK = {("croft-controller", "delete", "ipaddresses"), ("croft-operator", "update", "ipreservations"),
              ("croft-bootstrap", "update", "ipreservations")}
 QUIET = {
+@work("croft-bootstrap", "croft pool defaults: not over the addresses of Services, where no ServiceCIDR is", alone=True)
+def defaults_beside_services(user):
+    rig = user.rig
+    items = pools_set_aside(rig)
+    ranges = "/apis/networking.k8s.io/v1/servicecidrs"
+    try:
+        # An API server makes its own anew, every ten seconds.
+        for _ in range(20):
+            for item in rig.kube.call("GET", ranges)["items"]:
+                rig.kube.call("DELETE", f"{ranges}/{item['metadata']['name']}")
+            said = user.croft("pool", "defaults", "--no-kubeadm", "--ipv4-cidr", "10.96.0.0/16", "--ipv6-cidr", "none", code=1)
+            if "of Service" in said:
+                return
+        raise Broken(f"over a Service: {said}")
+    finally:
+        wait_for(lambda: rig.kube.call("GET", ranges)["items"], "the API server's ServiceCIDR", 60)
+        pools_put_back(rig, items)
+
+
     ("get", "clusterinformations"): "while datastoreReady was false",
     ("update", "ippools"): "a pool was left disabled",
     ("create", "croftpoolsets"): "a pool was left disabled",
