@@ -67,7 +67,7 @@ TAKEN_VALUES = (
     ({"agent": {"maxUnavailable": "100%"}}, 'maxUnavailable: "100%"}'),
     ({"image": {"repository": "r.example:5000/x", "digest": "sha256:" + "a" * 64, "tag": "v1"}},
      'image: "r.example:5000/x@sha256:' + "a" * 64 + '"'),
-    ({"image": {"tag": "1e3"}}, 'image: "croft:1e3"'),
+    ({"image": {"tag": "1e3"}}, 'image: "docker.io/library/croft:1e3"'),
     ({"install": {"mtu": 65535}}, '- "--mtu=65535"'),
     ({"install": {"mtu": 576, "ipv4": False, "ipv6": True}}, '- "--mtu=576"'),
     ({"defaultPools": {"ipv4BlockSize": "20", "ipv6BlockSize": 128}}, '- "--ipv4-block-size=20"'),
@@ -142,6 +142,22 @@ def renders(world, tools):
     say(f"rendered for {', '.join(PLUGINS)}; {len(REFUSED) + len(REFUSED_VALUES)} bad values refused by name; alerts and board name {len(named)} figures")
 
 
+def has_its_image(world, tools):
+    """What scripts/image makes is what the chart runs, under the name that a kubelet asks a runtime for: with registry and tag."""
+    archive = world.directory / "croft.tar"
+    said = run(TREE / "scripts" / "image", "--archive", archive, world.bin).stdout.strip()
+    index = json.loads(run("tar", "-xOf", archive, "index.json").stdout)
+    archive.unlink()
+    for name, text in [("the chart", tools.render("mainPlugin=ptp").stdout),
+                       ("deploy/kubernetes/cni-vpc-ipamd.yml", (TREE / "deploy/kubernetes/cni-vpc-ipamd.yml").read_text())]:
+        used = set(re.findall(r'^ +image: "?([^"\n]+)"?$', text, re.MULTILINE))
+        expect_equal(used, {said}, f"images of {name}")
+    expect_equal({entry["annotations"]["io.containerd.image.name"] for entry in index["manifests"]}, {said}, "the archive's image")
+    expect(re.fullmatch(r"[a-z]+\.[a-z.]+/[a-z/]+:[0-9.]+", said), f"a whole name: {said}")
+    expect(said in (TREE / "docs" / "kubernetes.md").read_text(), f"{said} in docs/kubernetes.md")
+    say(f"scripts/image makes {said}, which the chart runs")
+
+
 def is_taken(world, tools):
     with KubeApiserver(world, sys.argv[2]) as kube:
         admin = write_kubeconfig(world, kube)
@@ -202,6 +218,7 @@ def test():
     with World("chart", sys.argv[1]) as world:
         tools = Tools(world)
         renders(world, tools)
+        has_its_image(world, tools)
         is_taken(world, tools)
         installs(world, tools)
 
