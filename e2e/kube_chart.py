@@ -60,6 +60,7 @@ TAKEN_VALUES = (
     ({"install": {"cniBinDir": "/opt: x #}, y: {"}}, 'hostPath: {path: "/opt: x #}, y: {", type: DirectoryOrCreate}'),
     ({"install": {"cniConfDir": "/etc/c: #n"}}, '- "--plugin-store=kube:/etc/c: #n/croft-kubeconfig"'),
     ({"install": {"networkName": "cbr0"}}, '- "--network-name=cbr0"'),
+    ({"install": {"conflistName": "00-a.conflist"}}, '- "--conflist-name=00-a.conflist"'),
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),
     ({"calicoGroup": "projectcalico.org/v3"}, '- "--plugin-store=kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3"'),
     ({"agent": {"priorityClassName": "true"}}, 'priorityClassName: "true"'),
@@ -129,6 +130,8 @@ def renders(world, tools):
     for plugin in PLUGINS:
         text = tools.render(f"mainPlugin={plugin}", *EVERYTHING).stdout
         expect(f"--main-plugin={plugin}" in text, plugin)
+        # As croftd install chooses for the plugin.
+        expect("--conflist-name" not in text, f"{plugin}: {text}")
     text = tools.render("mainPlugin=ptp", "metrics.serviceMonitor=true", "metrics.prometheusRule=true",
                         "metrics.dashboard=true").stdout
     kinds = set(re.findall(r"^kind: (\w+)$", text, re.MULTILINE))

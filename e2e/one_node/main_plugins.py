@@ -73,18 +73,19 @@ class Plugin(Story):
             done = self.cluster.kubectl("exec", source, "--", "ping", "-c", "1", "-W", "5", address)
             expect("1 packets received" in done.stdout, done.stdout)
         if self.which == "flannel":
-            files = set(self.node.run("ls", "/var/lib/cni/networks/k8s-pod-network").stdout.split())
+            files = set(self.node.run("ls", "/var/lib/cni/networks/cbr0").stdout.split())
             expect(set(addresses) <= files, f"host-local's files: {files}")
         else:
             self.holders_are_right()
             self.check()
         self.cluster.kubectl("delete", "deployment", "web", "--wait=true")
         if self.which == "flannel":
-            wait_for(lambda: not set(addresses) & set(self.node.run("ls", "/var/lib/cni/networks/k8s-pod-network").stdout.split()),
+            wait_for(lambda: not set(addresses) & set(self.node.run("ls", "/var/lib/cni/networks/cbr0").stdout.split()),
                      "files go", 60)
         else:
             wait_for(lambda: not set(addresses) & set(self.held()), "addresses are given back", 60)
-        said = json.loads(self.node.read("/etc/cni/net.d/10-croft.conflist"))["plugins"][0]
+        number = "05" if self.which == "calico" else "10"
+        said = json.loads(self.node.read(f"/etc/cni/net.d/{number}-croft.conflist"))["plugins"][0]
         expect_equal(said["type"], self.which, "who gives interfaces")
         say(f"{self.which}: five pods reach each other, and give their addresses back")
 
