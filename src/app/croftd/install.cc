@@ -32,6 +32,7 @@
 #include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
+#include "wire/kube/requests.h"
 
 namespace croft::app {
 namespace {
@@ -179,6 +180,7 @@ class Install {
     std::string access;
     if (kubeconfig) {
       TRY(access, kubeconfig->text());
+      TRY_VOID(check_node_is_there());
     }
     const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);
     auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
@@ -300,6 +302,22 @@ class Install {
     return {};
   }
 
+  /// Blocks are claimed for the node of this name: for one that is none nobody routes them, and nobody frees them. An
+  /// API that does not say so says nothing.
+  [[nodiscard]] Result<void> check_node_is_there() const {
+    if (options_.skip_probe || !asks_register()) return {};
+    store::kube::Request request;
+    TRY(request.path, wire::kube::object_path({"", "v1", "nodes"}, "", options_.node));
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+    const store::kube::Answer answer = api->call(request, Deadline::after(daemon_.clock.now(), kProbeTime));
+    if (answer.http_status != 404) return {};
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("--node {}: the cluster has no node of this name, for which the plugin would claim blocks; "
+                            "give the name that `kubectl get nodes` shows (the host name where none is given), or "
+                            "--no-probe where the node joins later",
+                            net::echo(options_.node)));
+  }
+
   /// That the plugin takes what it will be told.
   [[nodiscard]] Result<void> check_what_the_plugin_reads() const {
     const std::string& directory = options_.configurations_on_host;
@@ -371,7 +389,12 @@ class Install {
     if (options_.skip_probe) return {};
     const auto there = probe_register("kube:" + kubeconfig + group_part_);
     if (there) return {};
-    return fail(there.error().in("the plugin could not work on the register"));
+    Error error = there.error().in("the plugin could not work on the register");
+    const bool is_of_name = error.message.find("certificate of") != error.message.npos;
+    if (is_of_name && options_.kubeconfig.server_name.empty()) {
+      error.message += "; where it has another name than the address that is asked, say it with --api-server-name";
+    }
+    return fail(std::move(error));
   }
 
   /// The same of a register that needs no kubeconfig. A file may be made later, by `croft pool create`.
@@ -456,6 +479,11 @@ void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& o
                   "URL of an API server with a numeric address, for the plugin to ask; may be given several times "
                   "(default: those of the store's URL)")
       ->envname("CROFT_API_SERVER");
+  command
+      .add_option("--api-server-name", options.server_name,
+                  "Name that the certificates of these servers have, where they have not their addresses "
+                  "(tls-server-name)")
+      ->envname("CROFT_API_SERVER_NAME");
   command.add_option("--plugin-service-account", options.service_account, "Service account as which the plugin works")
       ->capture_default_str();
   command.add_option("--plugin-namespace", options.name_space,
@@ -536,7 +564,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                     "Write the plugin and its kubeconfig, and no network configuration: for a node whose own one is to "
                     "call croft-ipam (croft migrate calico); instead of --main-plugin");
   command->add_flag("--no-probe", options->skip_probe,
-                    "Write the network configuration though the plugin's way to the register was not tried");
+                    "Write the network configuration though the plugin's way to the register was not tried, nor "
+                    "looked whether the node is there");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_install(*options, daemon); }; });
