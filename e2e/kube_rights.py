@@ -1248,6 +1248,13 @@ def definitions(world, kube):
     croft = world.bin / "croft"
     calicos = [apply(kube, part, "application/yaml") for part in run(croft, "store", "crds", "--calico-kinds").stdout.split("---\n")[1:]]
     names = calicos + [apply(kube, part) for part in run(croft, "store", "crds").stdout.split("---\n")[1:]]
+    for name in names + newer_group(kube, calicos):
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+
+
+def newer_group(kube, calicos):
+    """The kinds that these definitions of Calico's older group are of, under the names of the newer."""
+    names = []
     for name in calicos:
         body = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
         called = body["spec"]["names"]
@@ -1258,8 +1265,7 @@ def definitions(world, kube):
             "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": f"{called['plural']}.{V3}"},
             "spec": {"group": V3, "scope": "Cluster", "names": {"kind": called["kind"], "plural": called["plural"]},
                      "versions": [{"name": "v3", "served": True, "storage": True, "schema": schema}]}})))
-    for name in names:
-        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+    return names
 
 
 def furnish_cluster(kube):
