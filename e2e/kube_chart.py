@@ -214,6 +214,14 @@ def installs(world, tools):
         helm("uninstall", "croft", "-n", "croft-system")
         expect_equal(kinds(), all_kinds, "kinds without the release")
         helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=flannel")
+        helm("uninstall", "croft", "-n", "croft-system")
+        # With the labels of Pod Security.
+        labelled = ["install", "croft", CHART, "-n", "labelled", "--set", "mainPlugin=ptp,namespace.create=true"]
+        alone = helm(*labelled, check=False)
+        expect(alone.returncode != 0 and '"labelled" not found' in alone.stderr, f"helm keeps the release in the namespace: {alone.stderr}")
+        helm(*labelled, "--create-namespace")
+        labels = json.loads(tools.kubectl(admin, "get", "namespace", "labelled", "-o", "jsonpath={.metadata.labels}").stdout)
+        expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
         say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
 
 
