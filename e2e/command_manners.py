@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-from lib import World, expect, expect_equal, main, run, wait_for
+from lib import World, expect, expect_equal, main, own_environment, run, wait_for
 
 NOT_FOUND, USAGE, REFUSED = 1, 2, 5  # exit codes
 POOLS = 500
@@ -246,6 +246,18 @@ def manual(croft):
         expect(not done.stderr.strip(), f"man complains: {done.stderr}")
 
 
+def no_store(croft):
+    """Who names no store, and has none on this machine, may mean a cluster's."""
+    inside = ["unshare", *(["--map-root-user"] if os.geteuid() else []), "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs tmpfs /var/lib && exec "$@"', "sh"]
+    env = {name: value for name, value in own_environment(croft.world.directory).items() if name != "CROFT_STORE"}
+    said = run(*inside, croft.world.bin / "croft", "check", check=False, env={**env, "PATH": os.environ["PATH"]})
+    expect(said.returncode == 4 and "no store at /var/lib/croft/croft.db" in said.stderr, f"{said}")
+    for flag in ("--kubeconfig", "--store"):
+        expect(flag in said.stderr, said.stderr)
+    said = run(croft.world.bin / "croft", "--store", f"sqlite:{croft.world.directory}/none.db", "check", check=False)
+    expect(said.returncode == 4 and "no store at" in said.stderr and "--kubeconfig" not in said.stderr, f"who named one: {said}")
+
+
 def many_pools(croft):
     """The answer first, and no line for each of hundreds of pools that are all the same."""
     for i in range(POOLS):
@@ -279,6 +291,7 @@ def test():
         completion(croft)
         manual(croft)
         many_pools(croft)
+        no_store(croft)
 
 
 main(test)

@@ -117,6 +117,58 @@ def flannel(world):
     expect_equal(name(), "k8s-pod-network", "the default")
 
 
+# As Calico's operator writes it, cut.
+CALICOS = {"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
+    {"type": "calico", "datastore_type": "kubernetes", "mtu": 1430, "ipam": {"type": "calico-ipam", "assign_ipv4": "true"},
+     "container_settings": {"allow_ip_forwarding": True}, "policy": {"type": "k8s"}, "kubernetes": {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"}},
+    {"type": "bandwidth", "capabilities": {"bandwidth": True}}, {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}}]}
+
+
+def calico(world):
+    """Beside the configuration that Calico writes again and again, under a name that comes before it; what that has is told."""
+    host = Host(world, "calico")
+    theirs, own = host.conf / "10-calico.conflist", host.conf / "05-croft.conflist"
+    install = lambda *more: host.install("--main-plugin", "calico", "--node", "oak", "--store", world.register, *more)
+    theirs.write_text(json.dumps({**CALICOS, "name": "of-calico"}))
+    refused(install("--conflist-name", "10-croft.conflist"), 5, theirs.name, "--conflist-name")
+    said = done(install())
+    expect_equal(host.names(), [own.name, theirs.name, "croft-install.record"], "the first by name is Croft's")
+    for word in (theirs, "mtu 1430", "container_settings", "the plugin bandwidth", "--mtu", "croft migrate calico"):
+        expect(str(word) in said, f"{word}: {said}")
+    expect_equal(json.loads(own.read_text())["name"], "of-calico", "the name under which pods that live hold theirs")
+    said = done(install("--mtu", "1430"))
+    expect("mtu 1430" not in said and "container_settings" in said, said)
+    theirs.unlink()
+    expect("container_settings" not in done(install()), "nothing is lost without it")
+    expect_equal(json.loads(own.read_text())["name"], "of-calico", "that of the installation before")
+    # An installation of another main plugin has its own name again.
+    done(host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register))
+    expect_equal(host.names(), ["10-croft.conflist", "croft-install.record"], "one configuration")
+
+
+def conflist(world):
+    """The file is a list, which a runtime sees by its name alone."""
+    host = Host(world, "conflist")
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
+    for name in ("10-croft.conf", "10-croft.json", "10-croft", "conflist", "../a.conflist"):
+        refused(install("--conflist-name", name), 2, "--conflist-name", name, ".conflist")
+    refused(host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, environment={"CNI_CONF_NAME": "10-calico.conf"}), 2,
+            "10-calico.conf", ".conflist")
+    expect_equal(host.names(), [], "nothing was written")
+
+
+def renamed(world):
+    """Who gives the network another name is told what that means."""
+    host = Host(world, "renamed")
+    install = lambda *more: host.install("--main-plugin", "ptp", "--node", "oak", "--store", world.register, *more)
+    expect("the network was" not in done(install()), "the first time")
+    expect("the network was" not in done(install()), "the same again")
+    for said in (done(install("--network-name", "other", "--dry-run")), done(install("--network-name", "other"))):
+        for word in ('"k8s-pod-network"', '"other"', "--network-name", "controller"):
+            expect(word in said, f"{word}: {said}")
+    expect("the network was" not in done(install()), "it is the name of before")
+
+
 def register(world):
     """A node is not made ready by a register that the plugin refuses, or that is not there."""
     host = Host(world, "register")
@@ -171,7 +223,7 @@ def test():
     with World("choices", sys.argv[1]) as world:
         world.register = world.store()
         run(world.bin / "croft", "--store", world.register, "pool", "create", "a", "--cidr", "10.9.0.0/24")
-        for case in (group, flannel, register, names, source):
+        for case in (group, flannel, calico, conflist, renamed, register, names, source):
             case(world)
 
 

@@ -60,6 +60,7 @@ TAKEN_VALUES = (
     ({"install": {"cniBinDir": "/opt: x #}, y: {"}}, 'hostPath: {path: "/opt: x #}, y: {", type: DirectoryOrCreate}'),
     ({"install": {"cniConfDir": "/etc/c: #n"}}, '- "--plugin-store=kube:/etc/c: #n/croft-kubeconfig"'),
     ({"install": {"networkName": "cbr0"}}, '- "--network-name=cbr0"'),
+    ({"install": {"conflistName": "00-a.conflist"}}, '- "--conflist-name=00-a.conflist"'),
     ({"calicoGroup": "projectcalico.org/v3"}, '{name: CROFT_STORE, value: "kube:?group=projectcalico.org/v3"}'),
     ({"calicoGroup": "projectcalico.org/v3"}, '- "--plugin-store=kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3"'),
     ({"agent": {"priorityClassName": "true"}}, 'priorityClassName: "true"'),
@@ -67,7 +68,7 @@ TAKEN_VALUES = (
     ({"agent": {"maxUnavailable": "100%"}}, 'maxUnavailable: "100%"}'),
     ({"image": {"repository": "r.example:5000/x", "digest": "sha256:" + "a" * 64, "tag": "v1"}},
      'image: "r.example:5000/x@sha256:' + "a" * 64 + '"'),
-    ({"image": {"tag": "1e3"}}, 'image: "croft:1e3"'),
+    ({"image": {"tag": "1e3"}}, 'image: "docker.io/library/croft:1e3"'),
     ({"install": {"mtu": 65535}}, '- "--mtu=65535"'),
     ({"install": {"mtu": 576, "ipv4": False, "ipv6": True}}, '- "--mtu=576"'),
     ({"defaultPools": {"ipv4BlockSize": "20", "ipv6BlockSize": 128}}, '- "--ipv4-block-size=20"'),
@@ -129,6 +130,8 @@ def renders(world, tools):
     for plugin in PLUGINS:
         text = tools.render(f"mainPlugin={plugin}", *EVERYTHING).stdout
         expect(f"--main-plugin={plugin}" in text, plugin)
+        # As croftd install chooses for the plugin.
+        expect("--conflist-name" not in text, f"{plugin}: {text}")
     text = tools.render("mainPlugin=ptp", "metrics.serviceMonitor=true", "metrics.prometheusRule=true",
                         "metrics.dashboard=true").stdout
     kinds = set(re.findall(r"^kind: (\w+)$", text, re.MULTILINE))
@@ -140,6 +143,22 @@ def renders(world, tools):
     for page in re.findall(r"runbook: (\S+)", text):
         expect((TREE / page).exists(), f"{page} is there")
     say(f"rendered for {', '.join(PLUGINS)}; {len(REFUSED) + len(REFUSED_VALUES)} bad values refused by name; alerts and board name {len(named)} figures")
+
+
+def has_its_image(world, tools):
+    """What scripts/image makes is what the chart runs, under the name that a kubelet asks a runtime for: with registry and tag."""
+    archive = world.directory / "croft.tar"
+    said = run(TREE / "scripts" / "image", "--archive", archive, world.bin).stdout.strip()
+    index = json.loads(run("tar", "-xOf", archive, "index.json").stdout)
+    archive.unlink()
+    for name, text in [("the chart", tools.render("mainPlugin=ptp").stdout),
+                       ("deploy/kubernetes/cni-vpc-ipamd.yml", (TREE / "deploy/kubernetes/cni-vpc-ipamd.yml").read_text())]:
+        used = set(re.findall(r'^ +image: "?([^"\n]+)"?$', text, re.MULTILINE))
+        expect_equal(used, {said}, f"images of {name}")
+    expect_equal({entry["annotations"]["io.containerd.image.name"] for entry in index["manifests"]}, {said}, "the archive's image")
+    expect(re.fullmatch(r"[a-z]+\.[a-z.]+/[a-z/]+:[0-9.]+", said), f"a whole name: {said}")
+    expect(said in (TREE / "docs" / "kubernetes.md").read_text(), f"{said} in docs/kubernetes.md")
+    say(f"scripts/image makes {said}, which the chart runs")
 
 
 def is_taken(world, tools):
@@ -195,6 +214,14 @@ def installs(world, tools):
         helm("uninstall", "croft", "-n", "croft-system")
         expect_equal(kinds(), all_kinds, "kinds without the release")
         helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=flannel")
+        helm("uninstall", "croft", "-n", "croft-system")
+        # With the labels of Pod Security.
+        labelled = ["install", "croft", CHART, "-n", "labelled", "--set", "mainPlugin=ptp,namespace.create=true"]
+        alone = helm(*labelled, check=False)
+        expect(alone.returncode != 0 and '"labelled" not found' in alone.stderr, f"helm keeps the release in the namespace: {alone.stderr}")
+        helm(*labelled, "--create-namespace")
+        labels = json.loads(tools.kubectl(admin, "get", "namespace", "labelled", "-o", "jsonpath={.metadata.labels}").stdout)
+        expect_equal(labels.get("pod-security.kubernetes.io/enforce"), "privileged", "agents use the node's network")
         say("installed, upgraded, back, uninstalled and installed again; a second release is refused; the register's kinds stay")
 
 
@@ -202,6 +229,7 @@ def test():
     with World("chart", sys.argv[1]) as world:
         tools = Tools(world)
         renders(world, tools)
+        has_its_image(world, tools)
         is_taken(world, tools)
         installs(world, tools)
 

@@ -46,11 +46,53 @@ class Rig:
         return sorted((pool["name"], pool["cidr"], pool["blockSize"]) for pool in json.loads(listed.stdout))
 
 
+def services(rig):
+    """No pool over a range of Services. An API without ServiceCIDRs tells no range: what Services have counts."""
+    create = lambda name, cidr, **how: run(rig.world.bin / "croft", "--store", rig.store, "pool", "create", name, "--cidr", cidr, **how)
+    has_ranges = sys.argv[2] in HAS_SERVICE_CIDRS
+    whose = 'ServiceCIDR "kubernetes" (10.96.0.0/24)' if has_ranges else 'address 10.96.0.1 of Service "default/kubernetes"'
+    wait_for(lambda: rig.kube.call("GET", "/api/v1/namespaces/default/services")["items"], "the API server has made its Service", 60)
+    said = rig.defaults("--ipv4-cidr", "10.96.0.0/16", code=1)
+    expect(f"10.96.0.0/16 of pool default-ipv4-ippool overlaps {whose}" in said, said)
+    done = create("over", "10.96.0.0/20", check=False)
+    expect(done.returncode == 1 and f"over" in done.stderr and whose in done.stderr, f"{done}")
+    say(f"refused: {done.stderr.strip()}")
+    # Any Service; and one without an address stands in nobody's way.
+    for name, ip in (("web", "10.96.0.77"), ("headless", "None")):
+        rig.kube.call("POST", "/api/v1/namespaces/default/services", {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"clusterIP": ip, "ports": [{"port": 80}]}})
+    if not has_ranges:
+        whose = 'address 10.96.0.77 of Service "default/web"'
+    done = create("over", "10.96.0.64/26", check=False)
+    expect(done.returncode == 1 and whose in done.stderr, f"{done}")
+    # Who may not read Services goes on, and is told what it does not know.
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-operator"
+    before = rig.kube.call("GET", role)
+    rules = [rule for rule in before["rules"] if "services" not in rule["resources"]]
+    expect(len(rules) < len(before["rules"]), "the operator may read Services")
+    rig.kube.call("PUT", role, {**before, "rules": rules})
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+        "user": "system:serviceaccount:croft-system:croft-operator", "resourceAttributes": {"verb": "list", "resource": "services"}}}
+    may = lambda: rig.kube.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+    wait_for(lambda: not may(), "the right is gone", 30)
+    done = create("over", "10.96.0.0/20", check=False)
+    if has_ranges:
+        expect(done.returncode == 1 and "ServiceCIDR" in done.stderr, f"{done}")
+    else:
+        expect(done.returncode == 0 and "no ServiceCIDR" in done.stderr and 'cannot list resource "services"' in done.stderr, f"{done}")
+        say(f"warned: {done.stderr.strip()}")
+    now = rig.kube.call("GET", role)
+    rig.kube.call("PUT", role, {**now, "rules": before["rules"]})
+    wait_for(may, "the right is back", 30)
+    if not has_ranges:
+        # One that is there is as it is.
+        expect("unchanged" in create("over", "10.96.0.0/20").stdout, "a pool of before")
+        run(rig.world.bin / "croft", "--store", rig.store, "pool", "delete", "over")
+
+
 def refusals(rig):
     """Each with both names; nothing is made."""
-    if sys.argv[2] in HAS_SERVICE_CIDRS:
-        said = rig.defaults("--ipv4-cidr", "10.96.0.0/16", code=1)
-        expect('10.96.0.0/16 of pool default-ipv4-ippool overlaps ServiceCIDR "kubernetes" (10.96.0.0/24)' in said, said)
+    services(rig)
     rig.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
     node = rig.kube.call("GET", "/api/v1/nodes/oak")
     node["status"]["addresses"] = [{"type": "InternalIP", "address": "10.64.3.4"}]

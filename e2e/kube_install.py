@@ -6,10 +6,12 @@ usage: kube_install.py BIN_DIR VERSION
 """
 
 import base64
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +20,8 @@ import time
 from etcd import Node
 from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
+from kube_rights import newer_group
+from kube_store import calico_definitions, install_definitions, is_served, make_accounts, write_kubeconfig
 from kube_tokens import token_until
 from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, say, wait_for
 
@@ -35,11 +38,11 @@ class Host:
             shutil.copy(PLUGINS / plugin, self.bin / plugin)
         self.kubeconfig, self.conflist = self.conf / "croft-kubeconfig", self.conf / "10-croft.conflist"
 
-    def install(self, *options, store=None, main="ptp", prefix=(), programs=None, node="oak"):
+    def install(self, *options, store=None, main="ptp", prefix=(), programs=None, node="oak", server=None):
         store = store or f"kube:{self.world.directory}/kubeconfig-croft-node"
         how = ["--main-plugin", main] if main else []
         return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", node, *how,
-                               "--cni-bin-dir", programs or self.bin, "--cni-conf-dir", self.conf, "--api-server", self.kube.url, *options],
+                               "--cni-bin-dir", programs or self.bin, "--cni-conf-dir", self.conf, "--api-server", server or self.kube.url, *options],
                               env=own_environment(self.world.directory), capture_output=True, text=True, timeout=60, check=False)
 
     def ipam(self):
@@ -75,6 +78,91 @@ def claims_of(kubeconfig):
     token = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
     middle = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))
+
+
+def is_a_node(kube, host):
+    """Blocks are claimed for the node that was named: for none that the cluster has not."""
+    refused(host, host.install(), 1, "--node", '"oak"', "kubectl get nodes", "--no-probe")
+    expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "nothing was written")
+    done(host.install("--no-probe"), "a node that joins later")
+    done(host.install("--uninstall", main=None), "taken back")
+    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    # An account that may not ask.
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-node"
+    before = kube.call("GET", role)
+    kube.call("PUT", role, {**before, "rules": [rule for rule in before["rules"] if "nodes" not in rule["resources"]]})
+    wait_for(lambda: not may_get_nodes(kube), "the right is gone", 30)
+    done(host.install(node="joins-later"), "where the API doesn't say")
+    done(host.install("--uninstall", main=None), "taken back")
+    kube.call("PUT", role, {**kube.call("GET", role), "rules": before["rules"]})
+    wait_for(lambda: may_get_nodes(kube), "the right is back", 30)
+
+
+def may_get_nodes(kube):
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+        "user": "system:serviceaccount:croft-system:croft-node", "resourceAttributes": {"verb": "get", "resource": "nodes"}}}
+    return kube.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+
+class OtherAddress:
+    """The same API server at an address that its certificate does not have, as behind a load balancer."""
+
+    def __init__(self, world, port, address="127.0.0.2"):
+        self.port, self.url = port, f"https://{address}:{port}"
+        self.listener = socket.create_server((address, port))
+        world.stack.callback(self.listener.close)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.port))
+            for source, to in ((client, server), (server, client)):
+                threading.Thread(target=self._pass_on, args=(source, to), daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source, to):
+        with contextlib.suppress(OSError):
+            while piece := source.recv(65536):
+                to.sendall(piece)
+        for end in (source, to):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def by_name(world, kube, host):
+    """A kubeconfig whose server has a name, as kubeadm's controlPlaneEndpoint: the plugin gets an address, and the certificate's name."""
+    named = json.loads((world.directory / "kubeconfig-croft-node").read_text())
+    port = int(kube.url.rsplit(":", 1)[1])
+    named["clusters"][0]["cluster"]["server"] = f"https://localhost:{port}"
+    path = world.directory / "kubeconfig-named"
+    path.write_text(json.dumps(named))
+    path.chmod(0o600)
+    other = OtherAddress(world, port)
+    install = lambda server, *more: host.install(*more, store=f"kube:{path}", server=server)
+    refused(host, install(f"https://localhost:{port}"), 2, "localhost", "looks up no names", "--api-server", "--api-server-name localhost")
+    refused(host, install(other.url), 4, "127.0.0.2", "--api-server-name")
+    done(install(other.url, "--api-server-name", "localhost"), "with the certificate's name")
+    cluster = lambda: json.loads(host.kubeconfig.read_text())["clusters"][0]["cluster"]
+    expect_equal((cluster()["server"], cluster()["tls-server-name"]), (other.url, "localhost"), "what the plugin asks")
+    node = host.node()
+    node.add("by-name")
+    node.delete("by-name")
+    # An agent that is told neither leaves both, also when it writes the file anew.
+    agent, _ = start_agent(world, f"kube:{path}", "--plugin-kubeconfig", str(host.kubeconfig))
+    old = json.loads(host.kubeconfig.read_text())
+    old["users"][0]["user"]["token"] = token_until(kube, int(time.time()) + 30)
+    host.kubeconfig.write_text(json.dumps(old))
+    wait_for(lambda: claims_of(host.kubeconfig)["exp"] > time.time() + 3600, "the token is renewed", 30)
+    expect_equal((cluster()["server"], cluster()["tls-server-name"]), (other.url, "localhost"), "what the agent leaves")
+    agent.terminate()
+    agent.wait(20)
+    (world.directory / "agent.sock").unlink(missing_ok=True)
+    (world.directory / "agent.log").unlink()
+    done(host.install("--uninstall", main=None), "taken back")
 
 
 def installs(world, kube, host):
@@ -147,7 +235,6 @@ def upgrades(world, host):
 def keeps(world, kube, host):
     """The agent writes what is missing, old or of another server."""
     store = f"kube:{world.directory}/kubeconfig-croft-node"
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
     unavailable = {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated", "message": ""}
     kube._send("PATCH", "/api/v1/nodes/oak/status", json.dumps({"status": {"conditions": [unavailable]}}).encode(),
                media="application/strategic-merge-patch+json")
@@ -309,6 +396,38 @@ def takes_back(world, kube, host):
     expect_equal(agent.wait(20), 0, "the agent ends")
 
 
+def one_register(world, kube, operator):
+    """Calico's newer group is named in the installation's URL: the agent, and the plugin alone, work on that register and no other."""
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    older = [item["metadata"]["name"] for item in kube.call("GET", crds)["items"] if item["spec"]["group"] == "crd.projectcalico.org"]
+    for name in newer_group(kube, older):
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+    v3 = "?group=projectcalico.org/v3"
+    # The same addresses in both.
+    world.croft(operator + v3, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
+    host = Host(world, kube, "group")
+    store = f"kube:{world.directory}/kubeconfig-croft-node{v3}"
+    done(host.install(store=store), "with the group")
+    expect_equal(host.ipam()["store"], f"kube:{host.kubeconfig}{v3}", "what the plugin asks")
+    agent, socket_path = start_agent(world, store, "--plugin-store", host.ipam()["store"], "--plugin-kubeconfig", str(host.kubeconfig),
+                                     "--api-server", kube.url)
+    node, given = host.node(), []
+    node.env = {"CROFT_AGENT": str(socket_path)}
+    given += node.add("agent-1") + node.add("agent-2")
+    expect("via=agent" in (world.directory / "ipam.log").read_text().splitlines()[-1], "the agent was asked")
+    agent.terminate()
+    expect_equal(agent.wait(20), 0, "the agent ends")
+    given += node.add("alone-1") + node.add("alone-2")
+    expect("via=store" in (world.directory / "ipam.log").read_text().splitlines()[-1], "the plugin was alone")
+    expect_equal(len(set(given)), 4, f"addresses of four containers: {given}")
+    expect_equal((len(world.held(operator + v3)), len(world.held(operator + "?group=crd.projectcalico.org/v1"))), (4, 0), "held in v3 and v1")
+    done(host.install(store=store), "again, now that both groups have a register")
+    for container in ("agent-1", "agent-2", "alone-1", "alone-2"):
+        node.delete(container)
+    expect_equal(world.held(operator + v3), {}, "all is given back")
+    say(f"the agent and the plugin alone gave {', '.join(given)}")
+
+
 def test():
     calico_definitions()
     with World("kube-install", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
@@ -318,6 +437,8 @@ def test():
         operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
         host = Host(world, kube)
+        is_a_node(kube, host)
+        by_name(world, kube, host)
         installs(world, kube, host)
         together(host)
         upgrades(world, host)
@@ -326,7 +447,8 @@ def test():
         keeps_what_works(world, kube, host)
         takes_back(world, kube, host)
         expect_equal(world.held(operator), {}, "all is given back")
+        one_register(world, kube, operator)
 
 
 if __name__ == "__main__":
-    main(test)
+    main(test, 300)

@@ -735,8 +735,17 @@ def takes_ranges_back(user):
         without_ranges(rig)
 
 
-@work("croft-controller", "the status of pools and node ranges", alone=True)
+@work("croft-controller", "the status of pools", alone=True)
 def tells_of_pools(user):
+    shows_status(user, False)
+
+
+@work("croft-controller", "--allocate-node-cidrs: the status of pools and node ranges", alone=True)
+def tells_of_ranges(user):
+    shows_status(user, True)
+
+
+def shows_status(user, with_ranges):
     rig, name = user.rig, f"n-{user.tag}"
     own = "/apis/ipam.croft.dev/v1alpha1"
     pool = crowded(rig, user.tag)
@@ -744,14 +753,15 @@ def tells_of_pools(user):
     make_node(rig, name)
     rig.kube.call("POST", f"{own}/croftpools", {"apiVersion": "ipam.croft.dev/v1alpha1", "kind": "CroftPool",
                                                 "metadata": {"name": f"none-{user.tag}"}, "spec": {"pool": f"none-{user.tag}"}})
-    process, text = user.daemon("controller", *range_flags(), "--interval", "1s", "--status-interval", "100ms", "--leader-elect=false")
+    flags = range_flags() if with_ranges else ()
+    process, text = user.daemon("controller", *flags, "--interval", "1s", "--status-interval", "100ms", "--leader-elect=false")
     status = lambda kind, name: next((item.get("status") for item in rig.kube.call("GET", f"{own}/{kind}")["items"]
                                       if item["metadata"]["name"] == name), None)
     there = lambda: {item["metadata"]["name"] for item in rig.kube.call("GET", f"{own}/croftpools")["items"]}
     try:
         user.until(lambda: f"none-{user.tag}" not in there(), text, "what shows no pool goes")
         user.until(lambda: status("croftpools", pool), text, "the pool is shown")
-        user.until(lambda: status("croftnoderangesets", "default"), text, "node ranges are shown")
+        user.until(lambda: not with_ranges or status("croftnoderangesets", "default"), text, "node ranges are shown")
     finally:
         process.kill()
         process.wait()
@@ -1155,6 +1165,25 @@ def defaults_refused(user):
         without_ranges(rig)
 
 
+@work("croft-bootstrap", "croft pool defaults: not over the addresses of Services, where no ServiceCIDR is", alone=True)
+def defaults_beside_services(user):
+    rig = user.rig
+    items = pools_set_aside(rig)
+    ranges = "/apis/networking.k8s.io/v1/servicecidrs"
+    try:
+        # An API server makes its own anew, every ten seconds.
+        for _ in range(20):
+            for item in rig.kube.call("GET", ranges)["items"]:
+                rig.kube.call("DELETE", f"{ranges}/{item['metadata']['name']}")
+            said = user.croft("pool", "defaults", "--no-kubeadm", "--ipv4-cidr", "10.96.0.0/16", "--ipv6-cidr", "none", code=1)
+            if "of Service" in said:
+                return
+        raise Broken(f"over a Service: {said}")
+    finally:
+        wait_for(lambda: rig.kube.call("GET", ranges)["items"], "the API server's ServiceCIDR", 60)
+        pools_put_back(rig, items)
+
+
 # ---------------------------------------------------------------- the test
 
 LEADS = "this controller leads now"
@@ -1215,13 +1244,29 @@ def run_all(jobs):
 
 
 def prepare(world, kube):
-    text = Tools(world).render("mainPlugin=ptp", "namespace.create=true", "agent.annotationsFromApi=true",
-                        "controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16", "controller.repairServiceRanges=true").stdout
-    kinds = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
-    parts = [part for part in re.split(r"^---$", text, flags=re.MULTILINE)
-             if (found := re.search(r"^kind: (\w+)$", part, re.MULTILINE)) and found[1] in kinds]
-    parts.sort(key=lambda part: "kind: Namespace" not in part)
-    kube.apply("\n---\n".join(parts))
+    """What the chart makes with all that a controller may be asked for. The rights of one by the option that it has: "" for none."""
+    tools, role = Tools(world), f"{RBAC}/clusterroles/croft-controller"
+
+    def parts(*values):
+        text = tools.render("mainPlugin=ptp", "namespace.create=true", "agent.annotationsFromApi=true", *values).stdout
+        kinds = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+        found = [part for part in re.split(r"^---$", text, flags=re.MULTILINE)
+                 if (kind := re.search(r"^kind: (\w+)$", part, re.MULTILINE)) and kind[1] in kinds]
+        return sorted(found, key=lambda part: "kind: Namespace" not in part)
+
+    def rights(*values):
+        part, = (part for part in parts(*values) if re.search(r"^kind: ClusterRole\nmetadata:\n  name: croft-controller$", part, re.MULTILINE))
+        kube._send("PUT", role, part.encode(), media="application/yaml")
+        return rights_of(kube, "croft-controller")
+
+    kube.apply("\n---\n".join(parts()))
+    plain = rights_of(kube, "croft-controller")
+    allocates, repairs = ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16"), ("controller.repairServiceRanges=true",)
+    variants = {"": plain, "--allocate-node-cidrs": rights(*allocates), "--repair-service-ranges": rights(*repairs)}
+    expect_equal(rights(*allocates, *repairs), set().union(*variants.values()), "rights with both")
+    for option, some in variants.items():
+        expect(plain <= some and (option == "" or plain < some), f"{option or 'without options'}: {len(some)} rights")
+    return variants
 
 
 def definitions(world, kube):
@@ -1229,6 +1274,13 @@ def definitions(world, kube):
     croft = world.bin / "croft"
     calicos = [apply(kube, part, "application/yaml") for part in run(croft, "store", "crds", "--calico-kinds").stdout.split("---\n")[1:]]
     names = calicos + [apply(kube, part) for part in run(croft, "store", "crds").stdout.split("---\n")[1:]]
+    for name in names + newer_group(kube, calicos):
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+
+
+def newer_group(kube, calicos):
+    """The kinds that these definitions of Calico's older group are of, under the names of the newer."""
+    names = []
     for name in calicos:
         body = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
         called = body["spec"]["names"]
@@ -1239,8 +1291,7 @@ def definitions(world, kube):
             "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": f"{called['plural']}.{V3}"},
             "spec": {"group": V3, "scope": "Cluster", "names": {"kind": called["kind"], "plural": called["plural"]},
                      "versions": [{"name": "v3", "served": True, "storage": True, "schema": schema}]}})))
-    for name in names:
-        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
+    return names
 
 
 def furnish_cluster(kube):
@@ -1279,9 +1330,15 @@ def wanted_accounts():
     return [account for account in ACCOUNTS if account in sys.argv] or list(ACCOUNTS)
 
 
-def uses(rig, rights):
-    """Right -> the actions that use it. Everything is allowed, and nothing is for nobody."""
-    users = {action: User(rig, rights[action.account]) for action in Action.all if action.account in wanted_accounts()}
+def option_of(action):
+    """Of a controller: what it is asked for beside the collector. The chart gives each its own rights."""
+    return action.name.split(":")[0] if action.name.startswith("--") else ""
+
+
+def uses(rig, rights, variants):
+    """Right -> the actions that use it. Everything is allowed, and nothing is for nobody. `variants`: of controllers by their option."""
+    users = {action: User(rig, variants[option_of(action)] if action.account == "croft-controller" else rights[action.account])
+             for action in Action.all if action.account in wanted_accounts()}
     for user in users.values():
         user.wait()
 
@@ -1303,6 +1360,12 @@ def uses(rig, rights):
             for right in rights[action.account]:
                 if right.allows(request):
                     used.setdefault((action.account, right), []).append(action)
+    if "croft-controller" in wanted_accounts():
+        for option, some in variants.items():
+            idle = [str(right) for right in sorted(some) if is_of_group(rig, right) and
+                    ("croft-controller", right.verb, right.resource) not in NOT_QUICK and not
+                    any(option_of(action) in ("", option) for action in used.get(("croft-controller", right), ()))]
+            expect_equal(idle, [], f"rights that a controller does not use {'with ' + option if option else 'without options'}")
     return used
 
 
@@ -1317,9 +1380,9 @@ def is_of_group(rig, right):
     return right.group not in (V1, V3) or (right.group == V3) == bool(rig.group)
 
 
-def proves(rig, rights):
+def proves(rig, rights, variants):
     """Each right of this group, taken away."""
-    used = uses(rig, rights)
+    used = uses(rig, rights, variants)
     told, trouble = {}, []
     wanted = [(account, right) for account in wanted_accounts() for right in sorted(rights[account]) if is_of_group(rig, right)]
     for account, right in wanted:
@@ -1379,7 +1442,7 @@ def test():
                           "--disable-admission-plugins", "ServiceAccount")
         with kube:
             definitions(world, kube)
-            prepare(world, kube)
+            variants = prepare(world, kube)
             furnish_cluster(kube)
             rig = Rig(world, kube)
             furnish(rig)
@@ -1389,7 +1452,7 @@ def test():
             for account in ACCOUNTS:
                 mirrored(account, rights[account])
             status_of_a_reader(rig, rights["croft-plugin"])
-            told, trouble = proves(rig, rights)
+            told, trouble = proves(rig, rights, variants)
             for account, right in told:
                 if "--show" in sys.argv and "full" in sys.argv:
                     action, text = told[account, right]

@@ -86,7 +86,8 @@ class Plugin(Story):
             wait_for(lambda: not set(addresses) & self.host_locals_files(), "files go", 60)
         else:
             wait_for(lambda: not set(addresses) & set(self.held()), "addresses are given back", 60)
-        said = json.loads(self.node.read("/etc/cni/net.d/10-croft.conflist"))["plugins"][0]
+        number = "05" if self.which == "calico" else "10"
+        said = json.loads(self.node.read(f"/etc/cni/net.d/{number}-croft.conflist"))["plugins"][0]
         expect_equal(said["type"], self.which, "who gives interfaces")
         say(f"{self.which}: five pods reach each other, and give their addresses back")
 

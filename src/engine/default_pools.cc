@@ -35,17 +35,6 @@ namespace {
           {}};
 }
 
-[[nodiscard]] Result<void> check_space(const core::PoolSpec& spec, const DefaultPoolsOptions& options) {
-  if (!options.taken) return {};
-  TRY(const std::vector<TakenSpace> taken, options.taken());
-  for (const TakenSpace& one : taken) {
-    if (!one.cidr.overlaps(spec.cidr)) continue;
-    return fail(ErrorCode::refused_by_configuration, fmt::format("cidr {} of pool {} overlaps {}; give another CIDR",
-                                                                 spec.cidr.to_string(), spec.name, one.whose));
-  }
-  return {};
-}
-
 [[nodiscard]] Result<DefaultPool> ensure_one(const Context& context, const core::PoolSpec& spec,
                                              const DefaultPoolsOptions& options) {
   using Outcome = DefaultPool::Outcome;
@@ -57,7 +46,10 @@ namespace {
     return fail(is_half_made(*there, spec));
   }
   TRY(core::Pool pool, core::make_pool(spec));
-  TRY_VOID(check_space(spec, options));
+  if (options.taken) {
+    TRY(const std::vector<TakenSpace> taken, options.taken());
+    TRY_VOID(check_space(spec, taken));
+  }
   if (options.only_look) return DefaultPool{Outcome::to_be_made, std::move(pool)};
   auto created = create_pool(context, spec);
   if (created) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/register/pool.h"
+#include "engine/taken_space.h"
 #include "engine/transact.h"
 
 // The first pools of a cluster, which every node may ask for at its start: who comes first makes them, the others find
@@ -14,12 +15,6 @@ namespace croft::engine {
 
 inline constexpr const char* kDefaultPoolV4 = "default-ipv4-ippool";
 inline constexpr const char* kDefaultPoolV6 = "default-ipv6-ippool";
-
-/// A part of the address space that is somebody's whom the register does not know, ready for a message.
-struct TakenSpace {
-  std::string whose;  ///< "address 10.0.0.5 of node a"
-  net::Prefix cidr;
-};
 
 struct DefaultPool {
   enum class Outcome : std::uint8_t {

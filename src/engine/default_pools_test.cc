@@ -4,6 +4,7 @@
 
 #include "engine/test_meddler.h"
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -79,6 +80,83 @@ TEST_F(DefaultPools, OneThatCouldNotBeEnabledIsNoSuccess) {
     EXPECT_TRUE(!is_disabled || pools->front().being_made);
   }
   EXPECT_TRUE(has_left_one_disabled);
+}
+
+/// A Kubernetes API before 1.33: it tells no range of Services, only which addresses they have.
+class WithoutRanges : public testing::Test, public World {
+ protected:
+  WithoutRanges() {
+    store::Capabilities can = store.capabilities();
+    can.sees_range_bitmaps = false;
+    can.kubernetes_services = true;
+    store.set_capabilities(can);
+    put_service("web", {"10.96.0.10", "fd00:96::a"});
+    put_service("headless", {"None"});
+  }
+  void put(const core::Key& key, core::Value value) {
+    const store::Write write{key, std::move(value), store::Condition::always()};
+    EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline{}));
+  }
+  void put_service(const char* name, std::vector<std::string> ips) {
+    core::Service service;
+    service.name = {"default", name};
+    service.cluster_ip = ips.front();
+    service.cluster_ips = std::move(ips);
+    put(core::service_key(service.name), service);
+  }
+  std::string made(const char* cidr) {
+    const int length = prefix(cidr).family() == net::Family::v4 ? 26 : 122;
+    const auto created = create_pool(context, spec("a", cidr, length), [this]() -> Result<std::vector<TakenSpace>> {
+      TRY(ServiceSpace space, service_space(context));
+      EXPECT_FALSE(space.unread);
+      return std::move(space.taken);
+    });
+    if (!created) return created.error().message;
+    return created->existed_before ? "unchanged" : "made";
+  }
+};
+
+TEST_F(WithoutRanges, NoPoolLiesOverTheAddressesOfServices) {
+  constexpr const char* kRefused =
+      "cidr 10.96.0.0/24 of pool a overlaps address 10.96.0.10 of Service \"default/web\", whose range nothing tells; "
+      "give another CIDR";
+  EXPECT_EQ(made("10.96.0.0/24"), kRefused);
+  EXPECT_THAT(made("fd00:96::/112"), HasSubstr("address fd00:96::a of Service \"default/web\""));
+  EXPECT_TRUE(list_pools(context)->empty());
+  EXPECT_EQ(made("10.97.0.0/24"), "made");
+}
+
+TEST_F(WithoutRanges, APoolThatIsThereIsNotRefused) {
+  ASSERT_EQ(made("10.97.0.0/24"), "made");
+  put_service("later", {"10.97.0.1"});
+  EXPECT_EQ(made("10.97.0.0/24"), "unchanged");
+}
+
+TEST_F(WithoutRanges, WhereARangeIsToldServicesAreNotAsked) {
+  core::ServiceCidrObject range;
+  range.name = "kubernetes";
+  range.cidrs = {prefix("10.96.0.0/28")};
+  put({core::Kind::service_cidr, range.name}, range);
+  EXPECT_TRUE(service_space(context)->taken.empty());
+  EXPECT_THAT(made("10.96.0.0/24"), HasSubstr("ServiceCIDR \"kubernetes\" (10.96.0.0/28)"));
+}
+
+/// An account that may not list Services.
+class WithoutServices final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    if (request.kind == core::Kind::service) return fail(ErrorCode::permission_denied, "may not list Services");
+    return beneath().list(request, deadline);
+  }
+};
+
+TEST_F(WithoutRanges, WhoMayNotReadServicesIsToldSo) {
+  WithoutServices nobodys{store};
+  const auto space = service_space({nobodys, clock, random});
+  ASSERT_TRUE(space) << space.error().message;
+  ASSERT_TRUE(space->unread && space->taken.empty());
+  EXPECT_EQ(space->unread->message, "may not list Services");
 }
 
 /// A store that writes one record at a time, with a pool that its maker has announced and not enabled.

@@ -18,7 +18,17 @@ constexpr std::chrono::milliseconds kMakerTime{500};
 
 }  // namespace
 
-Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec) {
+Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec,
+                                      const std::function<Result<std::vector<TakenSpace>>()>& taken) {
+  if (taken) {
+    TRY(const std::vector<core::Pool> pools, list_pools(context));
+    const bool serves =
+        std::ranges::any_of(pools, [&](const core::Pool& p) { return p.name == spec.name && !p.being_made; });
+    if (!serves) {
+      TRY(const std::vector<TakenSpace> others, taken());
+      TRY_VOID(check_space(spec, others));
+    }
+  }
   bool is_begun = false;
   const auto look = [&](const core::Snapshot& snapshot, const Instant&) {
     auto step = core::plan_create_pool(snapshot, spec);

@@ -1,17 +1,21 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "core/block/pool_changes.h"
 #include "core/block/pool_split.h"
+#include "engine/taken_space.h"
 #include "engine/transact.h"
 
 namespace croft::engine {
 
 /// Makes a pool with its reservation, or finds that it exists and agrees; completes one that is half made. Errors as
-/// core::plan_create_pool.
-[[nodiscard]] Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec);
+/// core::plan_create_pool. `taken` is asked only when no pool of this name serves yet, and its errors and those of
+/// check_space are errors here.
+[[nodiscard]] Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec,
+                                                    const std::function<Result<std::vector<TakenSpace>>()>& taken = {});
 
 /// Makes those of the pools that are absent; an error names the first that disagrees or cannot be made. Cheap when all
 /// are there: one list.

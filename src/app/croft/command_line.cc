@@ -32,17 +32,20 @@ StoreParts operator_parts() {
           store::kube::lists_in_protobuf};
 }
 
-Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock) {
+Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode, const Clock& clock,
+                                                  std::string_view if_absent) {
   auto opened = open_store(url, mode, clock, operator_parts());
   if (!opened && opened.error().code == ErrorCode::not_found) {
     // An absent store is an unreachable one; an absent pool or address is an ordinary error.
-    return fail(ErrorCode::unavailable, opened.error().message);
+    return fail(ErrorCode::unavailable, opened.error().message + std::string(if_absent));
   }
   return opened;
 }
 
 Result<engine::Context> CommandLine::open(bool create) {
-  auto opened = open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock);
+  auto opened =
+      open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock,
+                  is_default_store ? "; the register of a cluster is named with --kubeconfig or --store" : "");
   if (!opened) return fail(opened.error());
   // What is left out of an answer is named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
@@ -54,7 +57,8 @@ Result<engine::Context> CommandLine::open(bool create) {
 
 Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
   const bool asks_kubernetes = !context.empty() || !kubeconfig.empty();
-  if (store_url.empty()) store_url = asks_kubernetes || is_kubectl_plugin ? "kube:" : edge::kDefaultStoreUrl;
+  is_default_store = store_url.empty() && !asks_kubernetes && !is_kubectl_plugin;
+  if (store_url.empty()) store_url = is_default_store ? edge::kDefaultStoreUrl : "kube:";
   if (!asks_kubernetes) return {};
   const char* flag = context.empty() ? "--kubeconfig" : "--context";
   if (store::scheme_of(store_url) != store::Scheme::kube) {

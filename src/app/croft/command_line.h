@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -38,6 +39,7 @@ struct CommandLine {
   ListOptions listing = {};
   std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
   std::string context{};
+  bool is_default_store = false;  ///< nobody has named one
 
   /// Settles which store is meant, once the line has been read: --store, or else the Kubernetes API that --context and
   /// --kubeconfig name, or that kubectl talks to when the program is called as its plugin (`kubectl croft`); or else
@@ -54,9 +56,9 @@ struct CommandLine {
 };
 
 /// Opens a store as open_store does, with all parts that this program has. Error also: unavailable for one that is not
-/// there.
+/// there, with `if_absent` behind what it says.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_by_url(const std::string& url, store::OpenMode mode,
-                                                                const Clock& clock);
+                                                                const Clock& clock, std::string_view if_absent = "");
 
 /// Prints to standard output; a closed pipe ends the program quietly.
 void print(const std::string& text, Printed how = Printed::text);

@@ -9,6 +9,7 @@
 #include "app/croft/listing.h"
 #include "app/croft/picture.h"
 #include "app/croft/pool_usage.h"
+#include "app/croft/service_space.h"
 #include "app/croft/table.h"
 #include "engine/inspect.h"
 #include "engine/pools.h"
@@ -52,7 +53,7 @@ struct CreatePoolOptions {
   TRY(const core::PoolSpec spec, spec_of(options));
   TRY_VOID(core::make_pool(spec));  // before a store is made for it
   TRY(const engine::Context context, line.open(true));
-  TRY(const core::PoolCreated created, engine::create_pool(context, spec));
+  TRY(const core::PoolCreated created, engine::create_pool(context, spec, [&] { return space_of_services(context); }));
   if (line.json()) {
     TRY(const engine::PoolView view, find_pool(context, created.pool.name));
     print(line.data(json_of(std::vector{view})));

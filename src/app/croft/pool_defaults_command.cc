@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "app/croft/command_line.h"
 #include "app/croft/data.h"
+#include "app/croft/service_space.h"
 #include "app/open_store.h"
 #include "engine/default_pools.h"
 #include "net/echo.h"
@@ -216,7 +219,13 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
   std::vector<engine::DefaultPool> pools;
   if (!specs.empty()) {  // else no store is made for nothing
     TRY(const engine::Context context, line.open(!options.dry_run));
-    TRY(pools, engine::ensure_default_pools(context, specs, {[&cluster] { return cluster.taken(); }, options.dry_run}));
+    const auto taken = [&]() -> Result<std::vector<engine::TakenSpace>> {
+      TRY(auto all, cluster.taken());
+      TRY(auto of_services, space_of_services(context));
+      std::ranges::move(of_services, std::back_inserter(all));
+      return all;
+    };
+    TRY(pools, engine::ensure_default_pools(context, specs, {taken, options.dry_run}));
   }
   for (const engine::DefaultPool& one : pools) {
     const bool is_of_no_use = one.outcome == engine::DefaultPool::Outcome::there && one.pool.disabled;
@@ -265,7 +274,8 @@ void add_pool_defaults_command(CLI::App& pool, CommandLine& line) {
   command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   command->footer(
       "Every node may run it at once: one makes the pools. A pool of the family that is there, whatever its name, is "
-      "left as it is. On a kube: store, a CIDR is refused that overlaps a range of Services or a node's address. "
+      "left as it is. On a kube: store, a CIDR is refused that overlaps a range of Services, an address of a Service "
+      "or a node's address. "
       "NO_DEFAULT_POOLS=true makes none.");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return make_default_pools(l, *options); }; });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/croftd/daemon.h"
 #include "app/croftd/plugin_kubeconfig.h"
@@ -31,6 +32,7 @@
 #include "wire/calico/crd.h"
 #include "wire/cni/network_list.h"
 #include "wire/install/record.h"
+#include "wire/kube/requests.h"
 
 namespace croft::app {
 namespace {
@@ -55,7 +57,7 @@ struct InstallOptions {
   std::string main;
   std::string network_name;      ///< empty: see Install::network_name
   std::string replaced_network;  ///< the name of one whose pods may live
-  std::string network_file = "10-croft.conflist";
+  std::string network_file;      ///< empty: network_file_of the main plugin
   std::vector<std::string> also_as;
   std::string store = "kube:";
   std::string node;
@@ -166,6 +168,7 @@ class Install {
   [[nodiscard]] Result<int> run() {
     TRY_VOID(decide());
     TRY_VOID(files_.check(plan_));
+    if (!options_.no_network) TRY_VOID(tell_of_networks());
     std::unique_ptr<PluginKubeconfig> kubeconfig;
     if (has_kubeconfig()) {
       TRY(kubeconfig, PluginKubeconfig::make(options_.kubeconfig, options_.store, daemon_.clock, daemon_.random));
@@ -177,6 +180,7 @@ class Install {
     std::string access;
     if (kubeconfig) {
       TRY(access, kubeconfig->text());
+      TRY_VOID(check_node_is_there());
     }
     const std::string network = options_.no_network ? "" : wire::cni::encode_network_list(options_.network);
     auto done = files_.write(plan_, {access, network}, [this](const std::string& draft) { return probe(draft); });
@@ -199,7 +203,9 @@ class Install {
     if (!options_.no_network) {
       TRY(options_.network.main, main_plugin(options_.main));
     }
-    if (!wire::is_install_name(options_.network_file) || !wire::cni::is_network_file(options_.network_file)) {
+    if (options_.network_file.empty()) options_.network_file = wire::cni::network_file_of(options_.network.main);
+    // A runtime takes a .conf or .json for one plugin, not for a list of them.
+    if (!wire::is_install_name(options_.network_file) || !options_.network_file.ends_with(".conflist")) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("--conflist-name {}: give a plain name that ends with .conflist",
                               net::echo(options_.network_file)));
@@ -245,11 +251,12 @@ class Install {
     constexpr std::string_view kFlannel = "flannel";
     TRY(const auto in_use, files_.network_in_use());
     const bool is_flannel = options_.network.main == MainPlugin::flannel;
+    const bool is_calico = options_.network.main == MainPlugin::calico;
     std::string& name = options_.network.name;
     if (!options_.network_name.empty()) {
       name = options_.network_name;
     } else if (in_use && !in_use->calls.name.empty() &&
-               (in_use->is_ours || (is_flannel && in_use->calls.has(kFlannel)))) {
+               (in_use->is_ours || ((is_flannel || is_calico) && in_use->calls.has(options_.main)))) {
       name = in_use->calls.name;
     } else if (is_flannel) {
       name = kFlannelsNetwork;
@@ -266,6 +273,49 @@ class Install {
             net::echo(name),
             is_flannel ? "Leave --network-name out, so that the name stays"
                        : "Move them first (docs/runbooks/migrate.md) and keep the name with --network-name"));
+  }
+
+  /// What somebody should know of the configurations that are there.
+  [[nodiscard]] Result<void> tell_of_networks() const {
+    const wire::cni::NetworkList& own = options_.network;
+    TRY(const auto networks, files_.networks());
+    for (const edge::NodeNetwork& there : networks) {
+      if (there.is_ours) {
+        if (there.calls.name == own.name) continue;
+        tell(
+            fmt::format("the network was {0} and is {1} now: the DEL of a pod that was made before does not find its "
+                        "address, which stays held until the controller sees that the pod is gone; --network-name {0} "
+                        "keeps the name",
+                        net::echo(there.calls.name), net::echo(own.name)));
+        continue;
+      }
+      const bool brings_its_own = own.main == MainPlugin::calico || own.main == MainPlugin::flannel;
+      if (!brings_its_own || !there.calls.has(options_.main)) continue;
+      const std::vector<std::string> lost = wire::cni::members_lost(wire::cni::encode_network_list(own), there.text);
+      if (lost.empty()) continue;
+      tell(fmt::format("{}/{} is {}'s own; {} comes before it, and lacks what that has: {}. --mtu says an mtu{}",
+                       options_.configurations, there.file, options_.main, options_.network_file, fmt::join(lost, ", "),
+                       own.main == MainPlugin::calico
+                           ? "; `croft migrate calico` in place of this keeps all of it (docs/runbooks/migrate.md)"
+                           : ""));
+    }
+    return {};
+  }
+
+  /// Blocks are claimed for the node of this name: for one that is none nobody routes them, and nobody frees them. An
+  /// API that does not say so says nothing.
+  [[nodiscard]] Result<void> check_node_is_there() const {
+    if (options_.skip_probe || !asks_register()) return {};
+    store::kube::Request request;
+    TRY(request.path, wire::kube::object_path({"", "v1", "nodes"}, "", options_.node));
+    TRY(const auto api, open_kube_api(options_.store, daemon_.clock, kDaemonParts, kProbeTime));
+    const store::kube::Answer answer = api->call(request, Deadline::after(daemon_.clock.now(), kProbeTime));
+    if (answer.http_status != 404) return {};
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("--node {}: the cluster has no node of this name, for which the plugin would claim blocks; "
+                            "give the name that `kubectl get nodes` shows (the host name where none is given), or "
+                            "--no-probe where the node joins later",
+                            net::echo(options_.node)));
   }
 
   /// That the plugin takes what it will be told.
@@ -339,7 +389,12 @@ class Install {
     if (options_.skip_probe) return {};
     const auto there = probe_register("kube:" + kubeconfig + group_part_);
     if (there) return {};
-    return fail(there.error().in("the plugin could not work on the register"));
+    Error error = there.error().in("the plugin could not work on the register");
+    const bool is_of_name = error.message.find("certificate of") != error.message.npos;
+    if (is_of_name && options_.kubeconfig.server_name.empty()) {
+      error.message += "; where it has another name than the address that is asked, say it with --api-server-name";
+    }
+    return fail(std::move(error));
   }
 
   /// The same of a register that needs no kubeconfig. A file may be made later, by `croft pool create`.
@@ -424,6 +479,11 @@ void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& o
                   "URL of an API server with a numeric address, for the plugin to ask; may be given several times "
                   "(default: those of the store's URL)")
       ->envname("CROFT_API_SERVER");
+  command
+      .add_option("--api-server-name", options.server_name,
+                  "Name that the certificates of these servers have, where they have not their addresses "
+                  "(tls-server-name)")
+      ->envname("CROFT_API_SERVER_NAME");
   command.add_option("--plugin-service-account", options.service_account, "Service account as which the plugin works")
       ->capture_default_str();
   command.add_option("--plugin-namespace", options.name_space,
@@ -462,13 +522,15 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       ->add_option("--cni-conf-dir-on-host", options->configurations_on_host,
                    "The same directory as the node sees it, where a container sees it elsewhere (default: the same)")
       ->envname("CNI_NET_DIR");
-  command->add_option("--conflist-name", options->network_file, "Name of the network configuration's file")
-      ->envname("CNI_CONF_NAME")
-      ->capture_default_str();
+  command
+      ->add_option("--conflist-name", options->network_file,
+                   "Name of the network configuration's file (default: 10-croft.conflist; under calico "
+                   "05-croft.conflist, which comes before Calico's own)")
+      ->envname("CNI_CONF_NAME");
   command->add_option("--network-name", options->network_name,
                       "Name of the network; part of every owner in the register, and of host-local's directory "
-                      "(default: that of the installation before; under flannel that of its own configuration, "
-                      "else cbr0; k8s-pod-network)");
+                      "(default: that of the installation before; under calico and flannel that of their own "
+                      "configuration, under flannel else cbr0; k8s-pod-network)");
   command->add_option("--replace-network", options->replaced_network,
                       "Take the place of flannel's network of this name, though addresses of its pods may be given "
                       "again: when none of them lives");
@@ -502,7 +564,8 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
                     "Write the plugin and its kubeconfig, and no network configuration: for a node whose own one is to "
                     "call croft-ipam (croft migrate calico); instead of --main-plugin");
   command->add_flag("--no-probe", options->skip_probe,
-                    "Write the network configuration though the plugin's way to the register was not tried");
+                    "Write the network configuration though the plugin's way to the register was not tried, nor "
+                    "looked whether the node is there");
   command->add_flag("--uninstall", options->uninstall, "Take back all that was installed, and nothing else");
   command->add_flag("--dry-run", options->dry_run, "Only tell what would be done");
   command->callback([options, &daemon] { daemon.run = [options, &daemon] { return run_install(*options, daemon); }; });

@@ -67,6 +67,7 @@ Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfi
     TRY(wire::kube::KubeServer server, wire::kube::parse_kube_server(url));
     access.servers.push_back(std::move(server));
   }
+  if (!options.server_name.empty()) access.tls_server_name = options.server_name;
   TRY(auto api, open_kube_api(store_url, clock, kDaemonParts, kApiTime));
   return std::unique_ptr<PluginKubeconfig>(
       new PluginKubeconfig(std::move(options), std::move(access), std::move(api), clock, random));
@@ -92,10 +93,12 @@ wire::kube::KubeAccess PluginKubeconfig::access_of_plugin() const {
 Result<std::string> PluginKubeconfig::text() {
   const wire::kube::KubeAccess access = access_of_plugin();
   if (!are_numeric(access.servers)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("the plugin looks up no names, and {} is one, so no kubeconfig is written for it; give the "
-                            "API server's numeric address with --api-server",
-                            net::echo(access.servers.front().host)));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("the plugin looks up no names, and {0} is one, so no kubeconfig is written for it; give the "
+                    "API server's numeric address with --api-server, and where its certificate has the name "
+                    "alone, --api-server-name {1}",
+                    net::echo(access.servers.front().host), access.servers.front().host));
   }
   TRY(const std::string pem, ca());
   TRY(const std::string token,

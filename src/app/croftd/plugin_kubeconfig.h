@@ -18,6 +18,7 @@ namespace croft::app {
 struct PluginKubeconfigOptions {
   std::string file;                  ///< as this process sees it
   std::vector<std::string> servers;  ///< URLs that the plugin is to ask; empty: those that this process asks
+  std::string server_name;           ///< of their certificates; empty: their hosts, or what the kubeconfig says
   std::string service_account = "croft-plugin";
   std::string name_space;  ///< of the service account; empty: that of this process, else croft-system
   std::int64_t token_seconds = 86'400;

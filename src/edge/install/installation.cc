@@ -184,22 +184,38 @@ Result<InstallRecord> Installation::record() const {
   return fail(std::move(error));
 }
 
-Result<std::optional<NetworkInUse>> Installation::network_in_use() const {
-  const auto names = os::list_directory(place_.configurations, kNamesMax);
-  if (!names && names.error().code == ErrorCode::not_found) return std::optional<NetworkInUse>();
+Result<std::vector<std::string>> Installation::network_files() const {
+  auto names = os::list_directory(place_.configurations, kNamesMax);
+  if (!names && names.error().code == ErrorCode::not_found) return std::vector<std::string>();
   if (!names) return fail(names.error());
-  std::optional<std::string> first;
-  for (const std::string& name : *names) {
-    if (wire::cni::is_network_file(name) && (!first || name < *first)) first = name;
-  }
-  if (!first) return std::optional<NetworkInUse>();
-  const auto text = os::read_file(in(place_.configurations, *first), kNetworkBytesMax);
-  if (!text) return std::optional<NetworkInUse>();
+  std::erase_if(*names, [](const std::string& name) { return !wire::cni::is_network_file(name); });
+  std::ranges::sort(*names);
+  return *std::move(names);
+}
+
+std::optional<NodeNetwork> Installation::network(const InstallRecord& ours, const std::string& file) const {
+  auto text = os::read_file(in(place_.configurations, file), kNetworkBytesMax);
+  if (!text) return std::nullopt;
   auto calls = wire::cni::read_network_calls(*text);
-  if (!calls) return std::optional<NetworkInUse>();
+  if (!calls) return std::nullopt;
+  return NodeNetwork{file, *std::move(calls), is_network_of_ours(ours, place_.configurations, file), *std::move(text)};
+}
+
+Result<std::optional<NodeNetwork>> Installation::network_in_use() const {
+  TRY(const std::vector<std::string> files, network_files());
+  if (files.empty()) return std::optional<NodeNetwork>();
   TRY(const InstallRecord ours, record());
-  return std::optional(
-      NetworkInUse{*first, *std::move(calls), is_network_of_ours(ours, place_.configurations, *first)});
+  return network(ours, files.front());
+}
+
+Result<std::vector<NodeNetwork>> Installation::networks() const {
+  TRY(const std::vector<std::string> files, network_files());
+  TRY(const InstallRecord ours, record());
+  std::vector<NodeNetwork> all;
+  for (const std::string& file : files) {
+    if (auto one = network(ours, file)) all.push_back(*std::move(one));
+  }
+  return all;
 }
 
 Result<void> Installation::check(const InstallPlan& plan) const {

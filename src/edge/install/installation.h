@@ -44,11 +44,12 @@ struct InstallPlan {
   std::string network_name;         ///< of the configuration's file; empty: none is written
 };
 
-/// What a runtime goes by now: the first configuration by name.
-struct NetworkInUse {
+/// A network configuration that is there.
+struct NodeNetwork {
   std::string file;  ///< its name
   wire::cni::NetworkCalls calls;
   bool is_ours = false;  ///< by the record, as it was written here
+  std::string text;
 };
 
 struct InstallTexts {
@@ -66,8 +67,11 @@ class Installation {
   Installation(InstallPlace place, std::function<void(const std::string& line)> tell)
       : place_(std::move(place)), tell_(std::move(tell)) {}
 
-  /// Nothing where there is none, or the first one can't be read. Errors: of the directory; of the record.
-  [[nodiscard]] Result<std::optional<NetworkInUse>> network_in_use() const;
+  /// What a runtime goes by now, the first by name. Nothing where there is none, or that one can't be read. Errors: of
+  /// the directory; of the record.
+  [[nodiscard]] Result<std::optional<NodeNetwork>> network_in_use() const;
+  /// All that can be read, by name. Errors: the same.
+  [[nodiscard]] Result<std::vector<NodeNetwork>> networks() const;
 
   /// All that can stand in the way, before anything is written. Errors: invalid_argument, of a name that is not plain
   /// (wire::is_install_name); refused_for_safety, when a configuration of
@@ -93,6 +97,9 @@ class Installation {
 
  private:
   [[nodiscard]] Result<wire::InstallRecord> record() const;
+  /// By name; nothing of a directory that is not there.
+  [[nodiscard]] Result<std::vector<std::string>> network_files() const;
+  [[nodiscard]] std::optional<NodeNetwork> network(const wire::InstallRecord& ours, const std::string& file) const;
   class Change;
   [[nodiscard]] Result<void> add_to_record(const InstallPlan& plan, std::string_view network);
   /// All under draft names, then the probe, then the renames.

@@ -137,6 +137,10 @@ std::vector<std::string> plugins_of(MainPlugin main) {
   return {};
 }
 
+std::string_view network_file_of(MainPlugin main) {
+  return main == MainPlugin::calico ? "05-croft.conflist" : "10-croft.conflist";
+}
+
 std::string_view ipam_name_of(MainPlugin main) { return main == MainPlugin::flannel ? "host-local" : "croft-ipam"; }
 
 std::string encode_network_list(const NetworkList& list) {
@@ -250,6 +254,84 @@ Result<NetworkCalls> read_network_calls(std::string_view text) {
     for (auto plugin = plugins->first_child(); plugin; plugin = plugin->next_sibling()) add_plugin(*plugin);
   }
   return calls;
+}
+
+namespace {
+
+[[nodiscard]] std::optional<JsonRef> member_of(JsonRef object, std::string_view name) {
+  if (object.kind() != JsonKind::object) return std::nullopt;
+  for (auto child = object.first_child(); child; child = child->next_sibling()) {
+    if (child->key() == name) return child;
+  }
+  return std::nullopt;
+}
+
+[[nodiscard]] std::string type_of(JsonRef plugin) {
+  const auto type = member_of(plugin, "type");
+  return type && type->kind() == JsonKind::string ? std::string(type->text()) : std::string();
+}
+
+/// Of a list, or the one plugin of a .conf.
+[[nodiscard]] std::vector<JsonRef> plugins_in(JsonRef root) {
+  const auto list = member_of(root, "plugins");
+  if (!list) return {root};
+  std::vector<JsonRef> plugins;
+  if (list->kind() != JsonKind::array) return plugins;
+  for (auto plugin = list->first_child(); plugin; plugin = plugin->next_sibling()) plugins.push_back(*plugin);
+  return plugins;
+}
+
+[[nodiscard]] bool says_nothing(JsonRef value) {
+  switch (value.kind()) {
+    case JsonKind::null:
+      return true;
+    case JsonKind::boolean:
+      return !value.boolean();
+    case JsonKind::integer:
+    case JsonKind::number:
+      return value.text() == "0";
+    case JsonKind::string:
+      return value.text().empty();
+    case JsonKind::array:
+    case JsonKind::object:
+      return !value.first_child();
+  }
+  return false;
+}
+
+void add_lost(std::string_view path, JsonRef ours, JsonRef theirs, std::vector<std::string>& lost) {
+  for (auto child = theirs.first_child(); child; child = child->next_sibling()) {
+    const bool is_of_list = path.empty() && (child->key() == "name" || child->key() == "cniVersion");
+    if (is_of_list || child->key() == "type" || says_nothing(*child)) continue;
+    const std::string name = fmt::format("{}{}", path, child->key());
+    const auto same = member_of(ours, child->key());
+    if (same && same->kind() == JsonKind::object && child->kind() == JsonKind::object) {
+      add_lost(name + ".", *same, *child, lost);
+    } else if (!same) {
+      lost.push_back(child->kind() == JsonKind::integer ? fmt::format("{} {}", name, child->text()) : name);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> members_lost(std::string_view ours, std::string_view theirs) {
+  std::vector<std::string> lost;
+  const auto our_document = parse_json(ours);
+  const auto their_document = parse_json(theirs);
+  if (!our_document || !their_document || their_document->root().kind() != JsonKind::object) return lost;
+  const std::vector<JsonRef> our_plugins = plugins_in(our_document->root());
+  for (const JsonRef plugin : plugins_in(their_document->root())) {
+    if (plugin.kind() != JsonKind::object) continue;
+    const std::string type = type_of(plugin);
+    const auto same = std::ranges::find(our_plugins, type, type_of);
+    if (same == our_plugins.end()) {
+      lost.push_back("the plugin " + type);
+    } else {
+      add_lost("", *same, plugin, lost);
+    }
+  }
+  return lost;
 }
 
 bool is_network_file(std::string_view name) {

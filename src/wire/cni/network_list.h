@@ -43,6 +43,9 @@ struct NetworkList {
 
 /// Which plugins such a list calls, besides Croft's: the runtime looks for them in its directory.
 [[nodiscard]] std::vector<std::string> plugins_of(MainPlugin main);
+/// The file's name unless another is asked for. A runtime takes the first by name: Croft's has to come before the main
+/// plugin's own, which whoever brings that writes again and again (10-calico.conflist, 10-flannel.conflist).
+[[nodiscard]] std::string_view network_file_of(MainPlugin main);
 /// Under which name it calls Croft's.
 [[nodiscard]] std::string_view ipam_name_of(MainPlugin main);
 
@@ -64,6 +67,11 @@ struct NetworkCalls {
 };
 /// Error: invalid_argument, of what is no such configuration.
 [[nodiscard]] Result<NetworkCalls> read_network_calls(std::string_view text);
+
+/// What a configuration has and one that is to take its place has not, ready for a message: members of plugins of one
+/// type ("mtu 1430", "ipam.ipv4_pools"), and whole plugins ("the plugin bandwidth"). What says nothing there, as 0 or
+/// an empty text, is left out; of values only numbers are told. Nothing of what is no configuration.
+[[nodiscard]] std::vector<std::string> members_lost(std::string_view ours, std::string_view theirs);
 
 /// Whether a runtime takes a file of this name for a network configuration: `.conf`, `.conflist`, `.json` (libcni,
 /// ConfFiles). It takes the first by name, bytewise.

@@ -1,9 +1,13 @@
 #include "wire/cni/network_list.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace croft::wire::cni {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 NetworkList example(MainPlugin main) {
   NetworkList list;
@@ -139,6 +143,34 @@ TEST(NetworkList, OfOthersMainPlugins) {
   EXPECT_EQ(flannel.find("ipam"), std::string::npos) << "flannel says itself what host-local is asked for";
   EXPECT_NE(flannel.find(R"("cniVersion": "0.3.1")"), std::string::npos) << "flannel's older releases speak no 1.0.0";
   EXPECT_EQ(ipam_name_of(MainPlugin::flannel), "host-local");
+}
+
+TEST(NetworkList, ComesBeforeTheMainPluginsOwn) {
+  EXPECT_LT(network_file_of(MainPlugin::calico), "10-calico.conflist");
+  EXPECT_LT(network_file_of(MainPlugin::flannel), "10-flannel.conflist");
+  for (const MainPluginName& main : kMainPlugins) EXPECT_TRUE(network_file_of(main.plugin).ends_with(".conflist"));
+}
+
+TEST(NetworkList, WhatAnotherOneHasIsTold) {
+  const std::string ours = encode_network_list(example(MainPlugin::calico));
+  // As the operator of Calico writes it.
+  constexpr const char* kCalicos = R"({"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
+    {"type": "calico", "datastore_type": "kubernetes", "mtu": 1430, "nodename_file_optional": false, "log_level": "Info",
+     "ipam": {"type": "calico-ipam", "assign_ipv4": "true", "ipv4_pools": ["a"], "subnet": ""},
+     "container_settings": {"allow_ip_forwarding": true}, "policy": {"type": "k8s"},
+     "kubernetes": {"kubeconfig": "/x", "k8s_api_root": "https://10.96.0.1:443"}},
+    {"type": "bandwidth", "capabilities": {"bandwidth": true}},
+    {"type": "portmap", "snat": true, "capabilities": {"portMappings": true}}]})";
+  EXPECT_THAT(members_lost(ours, kCalicos),
+              ElementsAre("mtu 1430", "log_level", "ipam.ipv4_pools", "container_settings", "kubernetes.k8s_api_root",
+                          "the plugin bandwidth"));
+  NetworkList said = example(MainPlugin::calico);
+  said.mtu = 1400;
+  EXPECT_THAT(members_lost(encode_network_list(said), R"({"type": "calico", "mtu": 1430})"), IsEmpty());
+  EXPECT_THAT(members_lost(ours, ours), IsEmpty());
+  for (const char* none : {"", "[]", "{\"plugins\": {}}", "{\"plugins\": [1]}"}) {
+    EXPECT_THAT(members_lost(ours, none), IsEmpty()) << none;
+  }
 }
 
 TEST(NetworkList, WhichFilesARuntimeTakes) {

@@ -1,0 +1,51 @@
+#include "engine/taken_space.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/register/service.h"
+#include "engine/each_record.h"
+#include "net/echo.h"
+
+namespace croft::engine {
+namespace {
+
+void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken) {
+  for (const std::string& text : service.cluster_ips) {
+    const auto address = net::Address::parse(text);  // or kHeadless
+    if (!address) continue;
+    taken.push_back({fmt::format("address {} of Service {}, whose range nothing tells", address->to_string(),
+                                 net::echo(service.name.to_string())),
+                     net::Prefix::containing(*address, net::bit_length(address->family()))});
+  }
+}
+
+}  // namespace
+
+Result<void> check_space(const core::PoolSpec& spec, const std::vector<TakenSpace>& taken) {
+  for (const TakenSpace& one : taken) {
+    if (!one.cidr.overlaps(spec.cidr)) continue;
+    return fail(ErrorCode::refused_by_configuration, fmt::format("cidr {} of pool {} overlaps {}; give another CIDR",
+                                                                 spec.cidr.to_string(), spec.name, one.whose));
+  }
+  return {};
+}
+
+Result<ServiceSpace> service_space(const Context& context) {
+  const store::Capabilities can = context.store.capabilities();
+  if (!can.sees_kubernetes || can.sees_range_bitmaps || !can.kubernetes_services) return ServiceSpace{};
+  TRY(const store::Page ranges,
+      context.store.list({core::Kind::service_cidr, "", "", 1}, deadline_of_use_case(context)));
+  if (!ranges.records.empty()) return ServiceSpace{};
+  ServiceSpace space;
+  auto done = for_each_record(
+      context, {core::Kind::service, ""},
+      [&](const store::Record& record) { add_addresses(std::get<core::Service>(record.value), space.taken); },
+      OnDamage::skip);
+  if (done) return space;
+  if (done.error().code != ErrorCode::permission_denied) return fail(std::move(done.error()));
+  return ServiceSpace{{}, std::move(done.error())};
+}
+
+}  // namespace croft::engine
