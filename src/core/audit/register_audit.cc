@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,6 +38,7 @@ class Audit {
       add(FindingKind::config_contradicts, "configuration", valid.error().message, "`croft config set`");
     }
     check_pools();
+    check_left_reservations();
     for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(key, std::get<Block>(value));
     check_overlaps();
     check_affinities();
@@ -52,6 +54,40 @@ class Audit {
       if (selected) continue;
       add(FindingKind::selector_invalid, "pool " + pool.name, selected.error().message,
           "correct the selector; until then the pool serves only requests that name it");
+    }
+  }
+
+  void check_whole(const Pool& pool) {
+    const std::string subject = "pool " + pool.name;
+    if (pool.being_deleted) {
+      add(FindingKind::pool_half_deleted, subject, "its deletion was begun and not ended: it is disabled",
+          fmt::format("`croft pool delete {0}` ends it, `croft pool enable {0}` keeps the pool; a deletion under way "
+                      "looks the same",
+                      pool.name));
+    } else if (pool.being_made) {
+      add(FindingKind::pool_half_made, subject, "it was begun and never enabled: no pod gets an address of it",
+          fmt::format("`croft pool enable {0}` completes it, `croft pool delete {0}` takes it away; one that is being "
+                      "made looks the same",
+                      pool.name));
+    }
+  }
+
+  void check_left_reservations() {
+    if (unseen_.lacks_all(Kind::pool)) return;
+    std::set<std::string> known = unseen_.names_of(Kind::pool);
+    std::set<std::string> kept;
+    for (const std::string& name : known) kept.insert(reservation_name_of(name));
+    for (const Pool* pool : pools_.pools()) kept.insert(reservation_name_of(pool->name));
+    for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
+      const auto& reservation = std::get<Reservation>(value);
+      const auto pool = pool_of_reservation(reservation);
+      if (!pool || kept.contains(reservation.name)) continue;
+      add(FindingKind::reservation_left, "reservation " + reservation.name,
+          fmt::format("there is no pool {}: its making or its deletion was cut short", *pool),
+          fmt::format(
+              "`croft pool delete {}` takes it away, unless somebody made it by hand; a pool that is being made "
+              "looks the same",
+              *pool));
     }
   }
 
@@ -77,6 +113,7 @@ class Audit {
     const net::Intervals recorded = recorded_reservations();
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
+      check_whole(*pool);
       for (const Pool* other : pools_.pools()) {
         if (pool->name < other->name && pool->cidr.overlaps(other->cidr)) {
           add(FindingKind::pool_overlap, "pool " + pool->name,

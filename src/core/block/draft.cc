@@ -51,7 +51,9 @@ PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()
 
 const Error* PoolTable::damaged_reservation(const Pool& pool) const {
   for (const auto& [name, error] : damaged_reservations_) {
-    const auto is_of = [&, &reserved_for = name](const Pool* p) { return reservation_name_of(*p) == reserved_for; };
+    const auto is_of = [&, &reserved_for = name](const Pool* p) {
+      return reservation_name_of(p->name) == reserved_for;
+    };
     const bool is_of_another = !foreign_writers_ && !is_of(&pool) && std::any_of(pools_.begin(), pools_.end(), is_of);
     if (!is_of_another) return &error;
   }

@@ -1,5 +1,6 @@
 #include "core/register/pool.h"
 
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -131,6 +132,21 @@ TEST(Refusal, OfManyPoolsThoseWithOneReasonAreToldTogether) {
   EXPECT_EQ(to_error(refusal).details,
             "pools p0 (10.1.0.0/24), p1 (10.1.0.0/24), p3 (10.1.0.0/24) and 496 more: full; "
             "pool p2 (10.1.0.0/24): disabled");
+}
+
+TEST(Pool, AReservationIsAPoolsByItsNameAndWhatItKeeps) {
+  for (const char* cidr : {"10.1.0.0/24", "10.1.0.0/30", "fd00::/64"}) {
+    const Reservation made = reservation_for(make_pool(spec(cidr)).value());
+    EXPECT_EQ(pool_of_reservation(made), "a") << cidr;
+    Reservation other = made;
+    other.name = "host-local-10-1-0-0-24";
+    EXPECT_FALSE(pool_of_reservation(other));
+    other = made;
+    other.cidrs.push_back(prefix("10.9.0.0/24"));
+    EXPECT_FALSE(pool_of_reservation(other)) << cidr;
+  }
+  EXPECT_FALSE(pool_of_reservation({"pool-a", {prefix("10.1.0.7/32"), prefix("10.1.0.9/32")}, {}}));
+  EXPECT_FALSE(pool_of_reservation({"pool-a", {}, {}}));
 }
 
 }  // namespace
