@@ -1,5 +1,6 @@
 #include "core/register/pool.h"
 
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -132,6 +133,20 @@ TEST(Refusal, OfManyPoolsThoseWithOneReasonAreToldTogether) {
   EXPECT_EQ(to_error(refusal).details,
             "pools p0 (10.1.0.0/24), p1 (10.1.0.0/24), p3 (10.1.0.0/24) and 496 more: full; "
             "pool p2 (10.1.0.0/24): disabled");
+}
+
+/// Each pool's name may be as long as a name may be, and its reservation has one that may be too.
+TEST(Pool, TheReservationOfALongNameHasANameOfItsOwn) {
+  const std::string longest(kPoolNameBytesMax, 'k'), fits(kPoolNameBytesMax - 5, 'k');
+  EXPECT_EQ(reservation_name_of(fits), "pool-" + fits);
+  std::set<std::string> names;
+  for (const std::string& pool :
+       {fits, fits + "k", longest, longest.substr(0, 252) + "j", std::string(231, 'k') + std::string(21, '.') + "k"}) {
+    const std::string name = reservation_name_of(pool);
+    EXPECT_TRUE(check_pool_name(name)) << name;
+    EXPECT_EQ(name.find(".-"), name.npos) << name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+  }
 }
 
 TEST(Pool, AReservationIsAPoolsByItsNameAndWhatItKeeps) {

@@ -1,6 +1,7 @@
 #include "core/register/pool.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -163,7 +164,17 @@ bool is_asked(const AskedPool& asked, const std::string& name, const Prefix& cid
   return asked_cidr != nullptr ? *asked_cidr == cidr : std::get<std::string>(asked) == name;
 }
 
-std::string reservation_name_of(const std::string& pool) { return fmt::format("{}{}", kOfPool, pool); }
+std::string reservation_name_of(const std::string& pool) {
+  std::string name = fmt::format("{}{}", kOfPool, pool);
+  if (name.size() <= kPoolNameBytesMax) return name;
+  // FNV-1a: of names that others chose, and nothing secret.
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : pool) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::string ending = fmt::format("-{:016x}", hash);
+  name.resize(kPoolNameBytesMax - ending.size());
+  while (name.back() == '-' || name.back() == '.') name.pop_back();
+  return name + ending;
+}
 
 std::optional<std::string> pool_of_reservation(const Reservation& reservation) {
   const auto& kept = reservation.cidrs;

@@ -130,7 +130,8 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-/// The name of the reservation that is made and deleted together with a pool.
+/// The name of the reservation that is made and deleted together with a pool: "pool-NAME". Where that is longer than a
+/// name may be (kPoolNameBytesMax), its beginning and a hash of the pool's.
 [[nodiscard]] std::string reservation_name_of(const std::string& pool);
 
 /// The reservation made with a pool: its network address, its gateway if it has one, and for IPv4 its broadcast
