@@ -289,6 +289,17 @@ TEST_F(DamageTest, AmongManyPagesLosesNothingElse) {
   EXPECT_THAT(all, Contains("record_unreadable handle net.h1150"));
 }
 
+/// As many as there are pools, and not as there are pairs.
+TEST_F(AuditTest, OfManyPoolsInOnePlaceEachIsToldOnce) {
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = fmt::format("p{:03}", i);
+    put(core::pool_key(name), core::make_pool(spec(name, i % 2 == 0 ? "10.7.0.0/24" : "10.7.0.0/25", 26)).value());
+  }
+  const auto found = findings();
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const auto& f) { return f.starts_with("pool_overlap"); }),
+            199);
+}
+
 TEST_F(AuditTest, PoolsReservationsAndSequences) {
   put(core::pool_key("b"), core::make_pool(spec("b", "10.1.0.0/24", 26)).value());
   put(core::reservation_key("pool-a"), std::nullopt);

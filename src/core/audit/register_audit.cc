@@ -111,16 +111,14 @@ class Audit {
   void check_pools() {
     report_.pools = pools_.pools().size();
     const net::Intervals recorded = recorded_reservations();
+    for (const auto& [inner, outer] : pools_.overlaps()) {
+      add(FindingKind::pool_overlap, "pool " + inner->name,
+          fmt::format("{} overlaps pool {} ({})", inner->cidr.to_string(), outer->name, outer->cidr.to_string()),
+          "disable one of them with `croft pool disable`, empty it, then delete it");
+    }
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
       check_whole(*pool);
-      for (const Pool* other : pools_.pools()) {
-        if (pool->name < other->name && pool->cidr.overlaps(other->cidr)) {
-          add(FindingKind::pool_overlap, "pool " + pool->name,
-              fmt::format("{} overlaps pool {} ({})", pool->cidr.to_string(), other->name, other->cidr.to_string()),
-              "disable one of them with `croft pool disable`, empty it, then delete it");
-        }
-      }
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;
       for (const net::Prefix& reserved : reservation_for(*pool).cidrs) {
