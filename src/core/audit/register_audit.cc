@@ -26,12 +26,14 @@ constexpr std::chrono::seconds kClockTolerance{60};
 
 std::string_view text_of(AffinityState state) { return state == AffinityState::pending ? "pending" : "to be deleted"; }
 
-class Audit {
+}  // namespace
+
+class RegisterAudit::Impl {
  public:
-  Audit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
+  Impl(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
       : unseen_(unreadable), reader_(snapshot), pools_(reader_), runtime_(runtime, now.wall), now_(now) {}
 
-  Report run() {
+  void look_at_all_but_handles() {
     add(unseen_.findings());
     report_.nodes_recorded = reader_.list({Kind::node, ""}).size();
     if (const auto valid = check_config(pools_.config()); !valid) {
@@ -43,7 +45,23 @@ class Audit {
     check_overlaps();
     check_affinities();
     add(runtime_.findings_together());
-    handles_.check(reader_, unseen_, report_);
+  }
+
+  bool add_handle(const Key& key, const Handle& handle) {
+    const std::size_t empty = report_.empty_handles.size();
+    handles_.check(key, handle, unseen_, report_);
+    return report_.empty_handles.size() > empty;
+  }
+
+  void add_unreadable(const Unreadable& handle) {
+    const std::vector<Unreadable> one{handle};
+    add(Unseen(one).findings());
+    handles_.add_unread(handle.key.name);
+    lacks_handles_ |= handle.key.name.empty();
+  }
+
+  Report finish() {
+    if (!lacks_handles_) handles_.finish(unseen_, report_);
     finish_counts();
     return std::move(report_);
   }
@@ -313,9 +331,18 @@ class Audit {
   std::map<net::Prefix, const Block*> blocks_;
   std::map<std::string, NodeCount> nodes_;
   Report report_;
+  bool lacks_handles_ = false;
 };
 
-}  // namespace
+RegisterAudit::RegisterAudit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable,
+                             const Runtime& runtime, const Instant& now)
+    : impl_(std::make_unique<Impl>(snapshot, unreadable, runtime, now)) {
+  impl_->look_at_all_but_handles();
+}
+RegisterAudit::~RegisterAudit() = default;
+bool RegisterAudit::add_handle(const Key& key, const Handle& handle) { return impl_->add_handle(key, handle); }
+void RegisterAudit::add_unreadable(const Unreadable& handle) { impl_->add_unreadable(handle); }
+Report RegisterAudit::report() { return impl_->finish(); }
 
 Missing wanted_by_audit(bool foreign_writers, bool with_services) {
   Missing everything;
@@ -336,7 +363,12 @@ Missing wanted_by_audit(bool foreign_writers, bool with_services) {
 
 Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
                       const Instant& now) {
-  return Audit(snapshot, unreadable, runtime, now).run();
+  RegisterAudit audit(snapshot, unreadable, runtime, now);
+  const auto* handles = snapshot.list({Kind::handle, ""});
+  if (handles != nullptr) {
+    for (const auto& [key, value] : *handles) audit.add_handle(key, std::get<Handle>(value));
+  }
+  return audit.report();
 }
 
 }  // namespace croft::core::audit
