@@ -1,11 +1,43 @@
 #include "engine/audit.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "engine/each_record.h"
 #include "engine/register.h"
 
 namespace croft::engine {
+namespace {
+
+/// Notes the revisions of those that are empty. A page that can't be read as a whole is read record by record.
+[[nodiscard]] Result<void> add_handles(const Context& context, core::audit::RegisterAudit& look,
+                                       std::map<core::Key, store::Revision>& empty) {
+  const core::Listing handles{core::Kind::handle, ""};
+  const auto done = for_each_in_any_order(
+      context, {handles.kind, "", "", store::kListLimitMax},
+      [&](store::Record& record) {
+        if (const Error* damage = core::damage_of(record.value)) {
+          look.add_unreadable({record.key, *damage});
+        } else if (look.add_handle(record.key, std::get<core::Handle>(record.value))) {
+          empty[record.key] = record.revision;
+        }
+      },
+      OnDamage::visit);
+  const bool is_damage =
+      !done && (done.error().code == ErrorCode::corrupt || done.error().code == ErrorCode::newer_version);
+  if (!is_damage) return done;
+  core::Missing wanted;
+  wanted.lists.insert(handles);
+  TRY(const Register found, read_register(context, wanted));
+  for (const auto& [key, value] : *found.snapshot.list(handles)) {
+    if (look.add_handle(key, std::get<core::Handle>(value))) empty[key] = found.revisions.at(key);
+  }
+  for (const core::audit::Unreadable& one : found.unreadable) look.add_unreadable(one);
+  return {};
+}
+
+}  // namespace
 
 Result<void> wait_for_first_answer(const Context& context) {
   const auto limit = std::min<std::chrono::nanoseconds>(context.time_limit, kFirstAnswerMax);
@@ -24,6 +56,9 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     std::erase_if(everything.records, [](const core::Key& key) { return key.kind == core::Kind::range_allocation; });
   };
   if (!can.sees_kubernetes) leave_out_ranges();
+  // Where what is read is of no common moment anyhow, handles are looked at one by one.
+  const bool are_handles_apart = !can.atomic_commit;
+  if (are_handles_apart) everything.lists.erase({core::Kind::handle, ""});
   auto found = read_register(context, everything);
   if (!found && found.error().code == ErrorCode::permission_denied) {
     // A node may not read the ranges of Services in a cluster's store (docs/runbooks/etcd-roles.md); the rest it may.
@@ -31,9 +66,16 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     found = read_register(context, everything);
   }
   if (!found) return fail(std::move(found).error());
-  AuditReport report{
-      core::audit::audit_register(found->snapshot, found->unreadable, {live, grace, live_node}, context.clock.now()),
-      {}};
+  const core::audit::Runtime runtime{live, grace, live_node};
+  const Instant now = context.clock.now();
+  AuditReport report;
+  if (are_handles_apart) {
+    core::audit::RegisterAudit look(found->snapshot, found->unreadable, runtime, now);
+    TRY_VOID(add_handles(context, look, found->revisions));
+    report = {look.report(), {}};
+  } else {
+    report = {core::audit::audit_register(found->snapshot, found->unreadable, runtime, now), {}};
+  }
   for (const auto& [key, id] : report.empty_handles) {
     const auto revision = found->revisions.find(key);
     if (revision != found->revisions.end()) report.leaked_handles.push_back({id, revision->second});

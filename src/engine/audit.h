@@ -30,7 +30,8 @@ inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 /// Errors: unavailable and deadline_exceeded of the store.
 [[nodiscard]] Result<void> wait_for_first_answer(const Context& context);
 
-/// Reads the whole register once, without any lock, and reports what contradicts itself (core::audit::audit_register).
+/// Reads the whole register once, without any lock (of handles a page at a time, where the store has no common moment
+/// for all), and reports what contradicts itself (core::audit::audit_register).
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
 /// node is compared with `live`. Changes nothing.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "engine/test_world.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -75,6 +76,44 @@ TEST_F(AuditTest, OfAHandleWithManyBlocksTheFirstTenAreNamed) {
   EXPECT_THAT(found, Contains(AllOf(HasSubstr("handle_empty handle net.c3: block 10.2.0.0/29: counts 1, holds 0; "),
                                     HasSubstr("; and 2990 more blocks"))));
   for (const std::string& one : found) EXPECT_LT(one.size(), 700U);
+}
+
+/// A store without common moments, whose handles nobody reads all at once.
+class PagedHandles : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] store::Capabilities capabilities() const override {
+    store::Capabilities can = ForwardingStore::capabilities();
+    can.atomic_commit = false;
+    return can;
+  }
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    EXPECT_FALSE(wanted.lists.contains({core::Kind::handle, ""}));
+    return ForwardingStore::read(wanted, deadline);
+  }
+};
+
+/// A handle may have a megabyte, and there is one for each pod.
+TEST_F(AuditTest, WhereNothingIsOfOneMomentHandlesAreLookedAtOneByOne) {
+  core::Handle large{"net.c3", {}, false};
+  for (int i = 0; i < 3000; ++i) large.blocks[fmt::format("10.2.{}.{}/29", i / 32, i % 32 * 8)] = 1;
+  put(core::handle_key("net.c3"), large);
+  put(core::handle_key("net.c1"), std::nullopt);
+  put(core::handle_key("net.c2"), core::Handle{"net.c2", {{block_.cidr.to_string(), 5}}, false});
+  put(core::handle_key("net.c4"), core::Handle{"net.c4", {}, true});
+  PagedHandles paged(store);
+  const auto whole = audit(context, {});
+  const auto by_pages = audit({paged, clock, random}, {});
+  ASSERT_TRUE(whole && by_pages);
+  const auto texts_of = [](const AuditReport& report) {
+    std::vector<std::string> texts;
+    for (const auto& one : report.findings) texts.push_back(std::string(name_of(one.kind)) + one.subject + one.what);
+    for (const auto& one : report.leaked_handles) texts.push_back(fmt::format("{} {}", one.id, one.revision.value));
+    texts.push_back(fmt::format("{} handles", report.handles));
+    return texts;
+  };
+  EXPECT_EQ(texts_of(*by_pages), texts_of(*whole));
+  EXPECT_EQ(by_pages->leaked_handles.size(), 1U);
 }
 
 TEST_F(AuditTest, HandleThatCountsTooFew) {
@@ -287,6 +326,17 @@ TEST_F(DamageTest, AmongManyPagesLosesNothingElse) {
   const auto all = found();
   EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& f) { return f.starts_with("handle_empty"); }), 249);
   EXPECT_THAT(all, Contains("record_unreadable handle net.h1150"));
+}
+
+/// As many as there are pools, and not as there are pairs.
+TEST_F(AuditTest, OfManyPoolsInOnePlaceEachIsToldOnce) {
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = fmt::format("p{:03}", i);
+    put(core::pool_key(name), core::make_pool(spec(name, i % 2 == 0 ? "10.7.0.0/24" : "10.7.0.0/25", 26)).value());
+  }
+  const auto found = findings();
+  EXPECT_EQ(std::count_if(found.begin(), found.end(), [](const auto& f) { return f.starts_with("pool_overlap"); }),
+            199);
 }
 
 TEST_F(AuditTest, PoolsReservationsAndSequences) {

@@ -261,6 +261,17 @@ TEST_F(HalfMade, WhatAnOperatorDisabledStaysSo) {
   stays();
 }
 
+TEST_F(HalfMade, ItIsToldByNameAndCanBeTakenAway) {
+  const auto told = audit(there, {});
+  ASSERT_TRUE(told && told->findings.size() == 1);
+  EXPECT_EQ(name_of(told->findings[0].kind), "pool_half_made");
+  EXPECT_EQ(told->findings[0].subject, "pool a");
+  EXPECT_THAT(told->findings[0].remedy,
+              testing::AllOf(HasSubstr("croft pool enable a"), HasSubstr("croft pool delete a")));
+  EXPECT_TRUE(delete_pool(there, "a"));
+  EXPECT_THAT(audit(there, {})->findings, testing::IsEmpty());
+}
+
 TEST_F(HalfMade, OfManyWhoCompleteItNoneFails) {
   std::vector<std::thread> threads;
   std::vector<std::string> said(6);

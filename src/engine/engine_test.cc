@@ -8,6 +8,7 @@ namespace croft::engine {
 namespace {
 
 using core::SequenceNumber;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -425,28 +426,65 @@ TEST_F(Engine, EndlessConflictsEndInARetryableError) {
   pool("a", "10.1.0.0/24", 26);
   context.pause_by = [](std::chrono::nanoseconds) {};
   store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
-  EXPECT_THAT(add("c1"), StartsWith("unavailable: too many writers"));
+  EXPECT_THAT(add("c1"), StartsWith("unavailable: at each of 12 tries"));
 }
 
-/// A server that says "conflict" whatever is sent is not asked hundreds of times a second.
+/// A server that says "conflict" whatever is sent, and where nothing changes, is asked a few times, more and more
+/// seldom.
+TEST_F(Engine, AConflictWithNobodyIsNoContention) {
+  pool("a", "10.1.0.0/24", 26);
+  std::vector<std::chrono::nanoseconds> waits;
+  context.pause_by = [&](std::chrono::nanoseconds span) { waits.push_back(span); };
+  const auto before = store.counts().commit;
+  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
+  EXPECT_THAT(add("c1"), AllOf(StartsWith("unavailable: "), HasSubstr("and they are as they were")));
+  EXPECT_LE(store.counts().commit - before, 2U + kUnchangedMax);
+  ASSERT_GT(waits.size(), 9U);
+  for (std::size_t i = waits.size() - 8; i < waits.size(); ++i) {
+    EXPECT_TRUE(waits[i] > waits[i - 1] || waits[i] >= std::chrono::milliseconds(500)) << i;
+  }
+}
+
+/// A client before each of whose commits another one writes a block.
+class AlwaysFirst : public store::ForwardingStore {
+ public:
+  AlwaysFirst(store::Store& beneath, core::Key block) : ForwardingStore(beneath), block_(std::move(block)) {}
+  [[nodiscard]] Result<store::Revision> commit_as_of(std::optional<store::Revision> as_of,
+                                                     std::span<const store::Write> writes,
+                                                     const store::WriteToken& token, Deadline deadline) override {
+    core::Block block = std::get<core::Block>(beneath().get(block_, deadline).value()->value);
+    const store::Write write{block_, core::stamped(std::move(block)), store::Condition::always()};
+    EXPECT_TRUE(beneath().commit({&write, 1}, {}, deadline));
+    return ForwardingStore::commit_as_of(as_of, writes, token, deadline);
+  }
+
+ private:
+  core::Key block_;
+};
+
+/// Nor does one that has rivals ask hundreds of times a second.
 TEST_F(Engine, WaitsBetweenConflictsGrow) {
   pool("a", "10.1.0.0/24", 26);
+  ASSERT_THAT(add("c0"), StartsWith("10.1.0."));
+  AlwaysFirst rivals(store, core::block_key(look(context)->pools[0].blocks[0].block.cidr));
+  Context late{rivals, clock, random};
   std::chrono::nanoseconds waited{0}, quick{0};
   int waits = 0;
-  context.pause_by = [&](std::chrono::nanoseconds span) {
+  late.pause_by = [&](std::chrono::nanoseconds span) {
     EXPECT_LE(span, std::chrono::seconds(1));
     clock.advance(span);
     waited += span;
     if (++waits <= 16) quick += span;
   };
   const auto before = store.counts().commit;
-  store.set_faults(store::FaultScript().from_commit(1, store::Fault::conflict));
-  const std::string answer = add("c1");
-  EXPECT_THAT(answer, StartsWith("deadline_exceeded: "));
-  EXPECT_THAT(answer, HasSubstr("tries the store said that somebody else had changed the same records"));
-  EXPECT_LT(store.counts().commit - before, 80U);
+  const auto answer = assign(late, request("c1"));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::deadline_exceeded);
+  EXPECT_THAT(answer.error().message,
+              HasSubstr("tries the store said that somebody else had changed the same records"));
+  EXPECT_LT(store.counts().commit - before, 160U);
   EXPECT_LT(quick, std::chrono::milliseconds(320)) << "who has rivals is not kept waiting";
-  EXPECT_EQ(waited, context.time_limit) << "and the last wait ends with the call";
+  EXPECT_EQ(waited, late.time_limit) << "and the last wait ends with the call";
 }
 
 /// The same of a commit of which nobody knows whether it was done.

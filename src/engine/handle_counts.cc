@@ -21,11 +21,12 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
 /// What the block holds of the handle; when that is less than `counted` the block has been written anew. Without block
 /// what was counted: somebody may be about to make it.
 [[nodiscard]] Result<std::uint32_t> held_surely(const Context& context, const net::Prefix& cidr,
-                                                const std::string& handle_id, std::uint32_t counted,
+                                                const std::string& handle_id, std::uint32_t counted, Basis& basis,
                                                 Deadline deadline) {
   const core::Key key = core::block_key(cidr);
   TRY(const auto record, get_sound(context, key, deadline));
   if (!record) return counted;
+  basis.emplace(key, store::Condition::if_revision(record->revision));
   const auto& block = std::get<core::Block>(record->value);
   TRY_VOID(core::check_writable(block));
   const std::uint32_t held = core::count_of_handle(block, handle_id);
@@ -35,17 +36,18 @@ std::map<std::string, std::uint32_t> holders_of(const core::Block& block) {
   return held;
 }
 
-/// One try. Errors: conflict, and those of the store.
+/// One try; what it rests on is noted. Errors: conflict, and those of the store.
 [[nodiscard]] Result<void> recount_once(const Context& context, const std::string& handle_id,
-                                        const std::vector<net::Prefix>& blocks, Deadline deadline) {
+                                        const std::vector<net::Prefix>& blocks, Basis& basis, Deadline deadline) {
   const core::Key key = core::handle_key(handle_id);
   TRY(const auto record, get_sound(context, key, deadline));
   if (!record) return {};
+  basis.emplace(key, store::Condition::if_revision(record->revision));
   core::Handle handle = std::get<core::Handle>(record->value);
   for (const net::Prefix& cidr : blocks) {
     const auto entry = handle.blocks.find(cidr.to_string());
     if (entry == handle.blocks.end()) continue;
-    TRY(const std::uint32_t held, held_surely(context, cidr, handle_id, entry->second, deadline));
+    TRY(const std::uint32_t held, held_surely(context, cidr, handle_id, entry->second, basis, deadline));
     if (held == 0) {
       handle.blocks.erase(entry);
     } else {
@@ -96,10 +98,12 @@ std::optional<core::Handle> raised(const HandleChange& change) {
 
 void recount(const Context& context, const std::string& handle_id, const std::vector<net::Prefix>& blocks,
              Deadline deadline) {
+  Conflicts conflicts(context);
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    const auto done = recount_once(context, handle_id, blocks, deadline);
+    Basis basis;
+    const auto done = recount_once(context, handle_id, blocks, basis, deadline);
     if (done || done.error().code != ErrorCode::conflict) return;
-    wait_after_conflict(context, tries, deadline);
+    if (!conflicts.wait(std::move(basis), deadline)) return;
   }
 }
 

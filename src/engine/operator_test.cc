@@ -412,9 +412,7 @@ TEST_F(OperatorTest, ALateDeletionLeavesTheNextPoolAlone) {
   };
   for (const bool disabled_before : {false, true}) {
     pool("a", "10.1.0.0/28", 29);
-    if (disabled_before) {
-      ASSERT_TRUE(set_pool_disabled(context, "a", true));
-    }
+    if (disabled_before) change_pool("a", [](core::Pool& p) { p.disabled = p.being_deleted = true; });
     meddled.lose_reply = true;  // of the disabling, or of the deletion itself
     meddled.after_commit = disabled_before ? std::function<void()>([&] { pool("a", "10.2.0.0/28", 29); }) : anew;
     const auto deleted = delete_pool(late, "a");
@@ -425,7 +423,7 @@ TEST_F(OperatorTest, ALateDeletionLeavesTheNextPoolAlone) {
   }
   // Another pool is made in between, so the records don't tell that the deletion was done: gone is gone.
   pool("a", "10.1.0.0/28", 29);
-  ASSERT_TRUE(set_pool_disabled(context, "a", true));
+  change_pool("a", [](core::Pool& p) { p.disabled = p.being_deleted = true; });
   meddled.lose_reply = true;
   meddled.after_commit = [&] { pool("b", "10.3.0.0/28", 29); };
   const auto deleted = delete_pool(late, "a");
@@ -455,6 +453,99 @@ TEST_F(OperatorTest, ALateSplitIsNotAnsweredAsOneThatNeverWas) {
   const auto split = split_pool({meddled, clock, random}, {"a", 2, core::SplitGateways::refuse}, true);
   ASSERT_FALSE(split);
   EXPECT_EQ(split.error().code, ErrorCode::unknown_outcome) << split.error().message;
+}
+
+// ---------------------------------------------------------------- a deletion that was cut short
+
+/// A store that writes one record at a time, with a pool whose blocks are empty again.
+struct Killed : World {
+  Killed() {
+    store::Capabilities can = own.capabilities();
+    can.atomic_commit = false;
+    own.set_capabilities(can);
+    EXPECT_TRUE(create_pool(here, {"a", prefix("10.1.0.0/24"), 29, {}, 0s, {}}));
+    // More blocks than one step deletes.
+    for (int i = 0; i < 24; ++i) {
+      const std::string name = std::to_string(i);
+      EXPECT_TRUE(assign(here, request("c" + name, "node-" + name)));
+      EXPECT_TRUE(release_owner(here, {"net", "c" + name, "eth0"}));
+    }
+  }
+  /// Its process dies before this commit from now on.
+  Result<void> killed_at(std::uint64_t commit) {
+    const auto before = static_cast<std::uint64_t>(own.counts().commit);
+    own.set_faults(store::FaultScript().from_commit(before + commit, store::Fault::storage_full));
+    auto done = delete_pool(here, "a");
+    own.set_faults({});
+    return done;
+  }
+  std::vector<std::string> told() {
+    std::vector<std::string> texts;
+    const auto report = audit(here, {});
+    EXPECT_TRUE(report);
+    for (const auto& one : report->findings) texts.push_back(std::string(name_of(one.kind)) + ": " + one.remedy);
+    return texts;
+  }
+  store::MemoryStore own;
+  const Context here{own, clock, random};
+};
+
+class KilledDeletion : public testing::Test, public Killed {};
+
+TEST_F(KilledDeletion, IsToldWhereverItWasAndEndedByAskingAgain) {
+  bool has_left_reservation = false, is_done = false;
+  for (std::uint64_t commit = 1; commit < 500 && !is_done; ++commit) {
+    Killed fresh;
+    const auto killed = fresh.killed_at(commit);
+    const auto pools = list_pools(fresh.here).value();
+    is_done = killed && fresh.told().empty();
+    if (is_done) break;
+    if (commit > 1) {
+      const bool is_there = !pools.empty();
+      const std::string kind = is_there ? "pool_half_deleted" : "reservation_left";
+      EXPECT_THAT(fresh.told(), Contains(testing::AllOf(HasSubstr(kind), HasSubstr("`croft pool delete a`"))))
+          << "killed at " << commit;
+      has_left_reservation |= !is_there;
+    } else {
+      EXPECT_THAT(fresh.told(), IsEmpty());
+    }
+    const auto again = delete_pool(fresh.here, "a");
+    ASSERT_TRUE(again) << "killed at " << commit << ": " << again.error().message;
+    EXPECT_THAT(fresh.told(), IsEmpty()) << "killed at " << commit;
+    EXPECT_EQ(delete_pool(fresh.here, "a").error().code, ErrorCode::not_found);
+  }
+  EXPECT_TRUE(is_done && has_left_reservation);
+}
+
+TEST_F(KilledDeletion, APoolThatIsEnabledOrDisabledOnPurposeIsNoLongerBeingDeleted) {
+  for (const bool disabled : {true, false}) {
+    ASSERT_FALSE(killed_at(2));
+    ASSERT_TRUE(list_pools(here)->at(0).being_deleted);
+    ASSERT_TRUE(set_pool_disabled(here, "a", disabled));
+    EXPECT_FALSE(list_pools(here)->at(0).being_deleted);
+    EXPECT_EQ(list_pools(here)->at(0).disabled, disabled);
+    EXPECT_THAT(told(), IsEmpty());
+  }
+}
+
+TEST_F(KilledDeletion, OneThatIsRefusedLeavesThePoolAsItWas) {
+  ASSERT_TRUE(assign(here, request("live")));
+  for (const bool disabled : {true, false}) {
+    ASSERT_TRUE(set_pool_disabled(here, "a", disabled));
+    const core::Pool before = list_pools(here)->at(0);
+    EXPECT_EQ(delete_pool(here, "a").error().code, ErrorCode::refused_for_safety);
+    EXPECT_EQ(list_pools(here)->at(0), before);
+  }
+}
+
+/// Its name alone makes no reservation a pool's.
+TEST_F(KilledDeletion, WhatSomebodyReservedByHandStays) {
+  const core::Reservation by_hand{"pool-b", {prefix("10.1.0.7/32"), prefix("10.1.0.9/32")}, {}};
+  const store::Write write{core::reservation_key("pool-b"), by_hand, store::Condition::always()};
+  ASSERT_TRUE(own.commit({&write, 1}, {}, Deadline{}));
+  EXPECT_THAT(told(), IsEmpty());
+  EXPECT_EQ(delete_pool(here, "b").error().code, ErrorCode::not_found);
+  EXPECT_TRUE(own.get(core::reservation_key("pool-b"), Deadline{}).value());
 }
 
 // ---------------------------------------------------------------- releasing

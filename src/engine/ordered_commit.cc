@@ -339,6 +339,7 @@ class OrderedCommit {
   /// Clears bits in the range as it is by now. A bit that stays set costs one value until a repair.
   void clear_bits(const Key& key, const std::string& bits) const {
     if (bits.empty()) return;
+    Conflicts conflicts(context_);
     for (int tries = 0; tries < kTriesMax; ++tries) {
       const auto record = get_sound(context_, key, deadline_);
       if (!record || !*record) return;
@@ -348,7 +349,7 @@ class OrderedCommit {
       range.data = std::move(cleared);
       const auto written = write_one(key, std::move(range), Condition::if_revision((*record)->revision));
       if (written || written.error().code != ErrorCode::conflict) return;
-      wait_after_conflict(context_, tries, deadline_);
+      if (!conflicts.wait({{key, Condition::if_revision((*record)->revision)}}, deadline_)) return;
     }
   }
 

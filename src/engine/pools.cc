@@ -85,6 +85,18 @@ Result<core::Pool> set_pool_disabled(const Context& context, const std::string& 
 
 namespace {
 
+[[nodiscard]] Result<core::Pool> begin_deletion(const Context& context, const std::string& name) {
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant&, Earlier earlier) -> core::Step<core::Pool> {
+    auto step = core::plan_begin_deletion(snapshot, name);
+    const auto* const plan = std::get_if<core::Plan<core::Pool>>(&step);
+    if (earlier == Earlier::maybe_done && plan != nullptr && !plan->writes.empty()) {
+      return doubtful(fmt::format("whether the deletion of pool {} was begun", name), "croft pool list");
+    }
+    return step;
+  };
+  return transact(context, TurnTaking::before_writing, decide);
+}
+
 /// One commit of a deletion. Gone is gone, whoever did it in the end.
 [[nodiscard]] Result<core::PoolDeleted> delete_step(const Context& context, const std::string& name) {
   using Answer = core::PoolDeleted;
@@ -105,15 +117,17 @@ namespace {
 Result<void> delete_pool(const Context& context, const std::string& name) {
   TRY(const std::vector<core::Pool> pools, list_pools(context));
   const auto before = std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == name; });
-  const bool was_enabled = before != pools.end() && !before->disabled;
-  TRY_VOID(set_pool_disabled(context, name, true));
+  const bool was_begun = before != pools.end() && before->being_deleted;
+  const bool was_disabled = before != pools.end() && before->disabled;
+  const auto begun = begin_deletion(context, name);
+  // A pool that is gone may have left something.
+  if (!begun && begun.error().code != ErrorCode::not_found) return fail(begun.error());
   for (;;) {
     const auto step = delete_step(context, name);
     if (step && step->complete) return {};
     if (step) continue;
-    if (step.error().code == ErrorCode::refused_for_safety && was_enabled) {
-      TRY_VOID(set_pool_disabled(context, name, false));
-    }
+    const bool is_in_use = begun && step.error().code == ErrorCode::refused_for_safety;
+    if (is_in_use && !was_begun) TRY_VOID(set_pool_disabled(context, name, was_disabled));
     return fail(step.error());
   }
 }

@@ -133,17 +133,60 @@ void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadl
   std::this_thread::sleep_for(span);
 }
 
-void wait_after_conflict(const Context& context, int tries, Deadline deadline) {
-  // Of contention the quick ones are enough. Behind so many there may be a server that says it whatever is sent.
+namespace {
+
+void wait_for_rivals(const Context& context, int before, Deadline deadline) {
+  // Of contention the quick ones are enough.
   constexpr int kQuickTries = 16;
   constexpr std::int64_t kQuickMaxUs = 20'000;
   constexpr std::int64_t kMaxUs = 1'000'000;
-  if (tries < 1) return;
-  const std::int64_t most_us = tries <= kQuickTries
-                                   ? std::min<std::int64_t>(std::int64_t{100} << std::min(tries, 8), kQuickMaxUs)
-                                   : std::min(kQuickMaxUs << std::min(tries - kQuickTries, 8), kMaxUs);
+  if (before < 1) return;
+  const std::int64_t most_us = before <= kQuickTries
+                                   ? std::min<std::int64_t>(std::int64_t{100} << std::min(before, 8), kQuickMaxUs)
+                                   : std::min(kQuickMaxUs << std::min(before - kQuickTries, 8), kMaxUs);
   const auto us = static_cast<std::int64_t>(context.random.next() % static_cast<std::uint64_t>(most_us));
   pause(context, std::chrono::microseconds(us), deadline);
+}
+
+/// What a commit in order writes, and changes by taking it back (ordered_commit.h).
+[[nodiscard]] bool is_index(core::Kind kind) {
+  return kind == core::Kind::handle || kind == core::Kind::affinity || kind == core::Kind::high_water_mark ||
+         core::is_hint(kind);
+}
+
+}  // namespace
+
+Result<void> Conflicts::wait(Basis basis, Deadline deadline) {
+  constexpr std::chrono::milliseconds kPauseMin{10};
+  constexpr std::chrono::seconds kPauseMax{1};
+  const int before = count_++;
+  const bool is_unchanged = !basis.empty() && basis == basis_;
+  basis_ = std::move(basis);
+  if (!is_unchanged) {
+    unchanged_ = 0;
+    pauses_.reset();
+    wait_for_rivals(context_, before, deadline);
+    return {};
+  }
+  if (++unchanged_ == kUnchangedMax) {
+    return fail(ErrorCode::unavailable,
+                fmt::format("at each of {} tries the store said that somebody else had changed the same records, and "
+                            "they are as they were; nothing was changed",
+                            count_));
+  }
+  if (!pauses_) pauses_.emplace(kPauseMin, kPauseMax, context_.random.next());
+  pause(context_, pauses_->next(), deadline);
+  return {};
+}
+
+Basis basis_of(const std::vector<store::Write>& writes) {
+  Basis basis, all;
+  for (const store::Write& write : writes) {
+    if (write.condition.kind == store::Condition::Kind::any) continue;
+    all.emplace(write.key, write.condition);
+    if (!is_index(write.key.kind)) basis.emplace(write.key, write.condition);
+  }
+  return basis.empty() ? all : basis;
 }
 
 }  // namespace croft::engine

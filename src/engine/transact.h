@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/pauses.h"
 #include "base/result.h"
 #include "core/register/snapshot.h"
 #include "store/store.h"
@@ -164,9 +165,33 @@ template <class Look>
   });
 }
 
-/// Waits a random time that grows with the number of conflicts; only after the second one in a row. Ordinary contention
-/// is over within a few short waits; who goes on losing waits up to a second.
-void wait_after_conflict(const Context& context, int tries, Deadline deadline);
+/// The revisions that a try rests on.
+using Basis = std::map<core::Key, store::Condition>;
+
+/// The conflicts of one call, and its waits between them. Who has met another writer finds something changed when he
+/// reads again, and waits for moments: the first time not at all, then a random time that grows with the number of
+/// conflicts, up to a second behind sixteen. Where all is as it was, the store says "conflict" of something else, and
+/// will again: it is asked more and more seldom, and kUnchangedMax times.
+class Conflicts {
+ public:
+  explicit Conflicts(const Context& context) : context_(context) {}
+
+  /// Whether wait() looks at what a try rests on.
+  [[nodiscard]] bool wants_basis() const { return count_ > 0; }
+  /// After a conflict of a try that rested on this. Error: unavailable, when it is time to give up.
+  [[nodiscard]] Result<void> wait(Basis basis, Deadline deadline);
+  [[nodiscard]] int count() const { return count_; }
+
+ private:
+  const Context& context_;
+  int count_ = 0, unchanged_ = 0;
+  Basis basis_;
+  std::optional<Pauses> pauses_;
+};
+inline constexpr int kUnchangedMax = 10;
+
+/// What a plan with these writes rests on, without what its own commit writes and takes back when it fails.
+[[nodiscard]] Basis basis_of(const std::vector<store::Write>& writes);
 
 /// What a use case answers whose deadline has come while it met a conflict at each try.
 [[nodiscard]] Error late_by_conflicts(int tries);
@@ -175,7 +200,7 @@ void wait_after_conflict(const Context& context, int tries, Deadline deadline);
 /// over on a conflict. `decide(const Snapshot&, const Instant& now)`, or with an Earlier behind, returns a
 /// core::Step<Answer> and is pure, but for what it keeps of the first look: who names something that may have got
 /// another holder means the one that had it then. The answer returned is durable. Errors: those of the store and of the
-/// decision; deadline_exceeded; unavailable after kTriesMax conflicts.
+/// decision; deadline_exceeded; unavailable after kTriesMax conflicts, or fewer where nobody else writes (Conflicts).
 /// `handles_are_exact`, where it is given, is set when something was committed: as commit_settled has it.
 template <class Decide>
 auto transact(const Context& context, TurnTaking turn_taking, Decide decide, bool* handles_are_exact = nullptr) {
@@ -194,6 +219,7 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
       return {};
     };
     if (turn_taking == TurnTaking::first) TRY_VOID(take_turn());
+    Conflicts conflicts(context);
     for (int tries = 0; tries < kTriesMax; ++tries) {
       if (tries > 0 && deadline.passed(context.clock.now())) return fail(late_by_conflicts(tries));
       Loader loader(context.store, deadline);
@@ -211,11 +237,13 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide, boo
         // Others may have written while this one waited; a store without a queue makes nobody wait.
         if (turn != nullptr) continue;
       }
-      const auto done = commit_settled(context, loader.snapshot(), loader.conditional(std::move(plan.writes)), deadline,
-                                       earlier, handles_are_exact);
+      std::vector<store::Write> writes = loader.conditional(std::move(plan.writes));
+      Basis basis = conflicts.wants_basis() ? basis_of(writes) : Basis();
+      const auto done =
+          commit_settled(context, loader.snapshot(), std::move(writes), deadline, earlier, handles_are_exact);
       if (done) return std::move(plan.answer);
       if (done.error().code != ErrorCode::conflict) return fail(done.error());
-      wait_after_conflict(context, tries, deadline);
+      TRY_VOID(conflicts.wait(std::move(basis), deadline));
     }
     return fail(ErrorCode::unavailable, "too many writers changed the same records at once (100 tries); try again");
   }();

@@ -1,8 +1,6 @@
 #include "core/audit/handle_audit.h"
 
-#include <set>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -35,24 +33,23 @@ class Miscounts {
 
 }  // namespace
 
-void HandleAudit::check(Reader& reader, const Unseen& unseen, Report& report) const {
-  std::set<std::string> seen = unseen.names_of(Kind::handle);
-  for (const auto& [key, value] : reader.list({Kind::handle, ""})) {
-    const auto& handle = std::get<Handle>(value);
-    ++report.handles;
-    seen.insert(handle.id);
-    if (!handle.deleted) check_handle(key, handle, unseen, report);
-  }
+void HandleAudit::check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) {
+  if (!seen_.insert(handle.id).second) return;
+  ++report.handles;
+  if (!handle.deleted) compare(key, handle, unseen, report);
+}
+
+void HandleAudit::finish(const Unseen& unseen, Report& report) const {
   if (unseen.lacks_all(Kind::handle)) return;
   for (const auto& [id, blocks] : counts_) {
-    if (seen.contains(id) || blocks.empty()) continue;
+    if (seen_.contains(id) || unseen.has(handle_key(id)) || blocks.empty()) continue;
     add(report, Finding::Kind::handle_missing, "handle " + id,
         "addresses are held under it in block " + blocks.begin()->first + ", but it has no record",
         "release the addresses with `croft ip release`");
   }
 }
 
-void HandleAudit::check_handle(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const {
+void HandleAudit::compare(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const {
   Miscounts more, fewer;
   const auto counts = counts_.find(handle.id);
   const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,23 +26,42 @@ constexpr std::chrono::seconds kClockTolerance{60};
 
 std::string_view text_of(AffinityState state) { return state == AffinityState::pending ? "pending" : "to be deleted"; }
 
-class Audit {
+}  // namespace
+
+class RegisterAudit::Impl {
  public:
-  Audit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
+  Impl(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime, const Instant& now)
       : unseen_(unreadable), reader_(snapshot), pools_(reader_), runtime_(runtime, now.wall), now_(now) {}
 
-  Report run() {
+  void look_at_all_but_handles() {
     add(unseen_.findings());
     report_.nodes_recorded = reader_.list({Kind::node, ""}).size();
     if (const auto valid = check_config(pools_.config()); !valid) {
       add(FindingKind::config_contradicts, "configuration", valid.error().message, "`croft config set`");
     }
     check_pools();
+    check_left_reservations();
     for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(key, std::get<Block>(value));
     check_overlaps();
     check_affinities();
     add(runtime_.findings_together());
-    handles_.check(reader_, unseen_, report_);
+  }
+
+  bool add_handle(const Key& key, const Handle& handle) {
+    const std::size_t empty = report_.empty_handles.size();
+    handles_.check(key, handle, unseen_, report_);
+    return report_.empty_handles.size() > empty;
+  }
+
+  void add_unreadable(const Unreadable& handle) {
+    const std::vector<Unreadable> one{handle};
+    add(Unseen(one).findings());
+    handles_.add_unread(handle.key.name);
+    lacks_handles_ |= handle.key.name.empty();
+  }
+
+  Report finish() {
+    if (!lacks_handles_) handles_.finish(unseen_, report_);
     finish_counts();
     return std::move(report_);
   }
@@ -52,6 +72,40 @@ class Audit {
       if (selected) continue;
       add(FindingKind::selector_invalid, "pool " + pool.name, selected.error().message,
           "correct the selector; until then the pool serves only requests that name it");
+    }
+  }
+
+  void check_whole(const Pool& pool) {
+    const std::string subject = "pool " + pool.name;
+    if (pool.being_deleted) {
+      add(FindingKind::pool_half_deleted, subject, "its deletion was begun and not ended: it is disabled",
+          fmt::format("`croft pool delete {0}` ends it, `croft pool enable {0}` keeps the pool; a deletion under way "
+                      "looks the same",
+                      pool.name));
+    } else if (pool.being_made) {
+      add(FindingKind::pool_half_made, subject, "it was begun and never enabled: no pod gets an address of it",
+          fmt::format("`croft pool enable {0}` completes it, `croft pool delete {0}` takes it away; one that is being "
+                      "made looks the same",
+                      pool.name));
+    }
+  }
+
+  void check_left_reservations() {
+    if (unseen_.lacks_all(Kind::pool)) return;
+    std::set<std::string> known = unseen_.names_of(Kind::pool);
+    std::set<std::string> kept;
+    for (const std::string& name : known) kept.insert(reservation_name_of(name));
+    for (const Pool* pool : pools_.pools()) kept.insert(reservation_name_of(pool->name));
+    for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
+      const auto& reservation = std::get<Reservation>(value);
+      const auto pool = pool_of_reservation(reservation);
+      if (!pool || kept.contains(reservation.name)) continue;
+      add(FindingKind::reservation_left, "reservation " + reservation.name,
+          fmt::format("there is no pool {}: its making or its deletion was cut short", *pool),
+          fmt::format(
+              "`croft pool delete {}` takes it away, unless somebody made it by hand; a pool that is being made "
+              "looks the same",
+              *pool));
     }
   }
 
@@ -75,15 +129,14 @@ class Audit {
   void check_pools() {
     report_.pools = pools_.pools().size();
     const net::Intervals recorded = recorded_reservations();
+    for (const auto& [inner, outer] : pools_.overlaps()) {
+      add(FindingKind::pool_overlap, "pool " + inner->name,
+          fmt::format("{} overlaps pool {} ({})", inner->cidr.to_string(), outer->name, outer->cidr.to_string()),
+          "disable one of them with `croft pool disable`, empty it, then delete it");
+    }
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
-      for (const Pool* other : pools_.pools()) {
-        if (pool->name < other->name && pool->cidr.overlaps(other->cidr)) {
-          add(FindingKind::pool_overlap, "pool " + pool->name,
-              fmt::format("{} overlaps pool {} ({})", pool->cidr.to_string(), other->name, other->cidr.to_string()),
-              "disable one of them with `croft pool disable`, empty it, then delete it");
-        }
-      }
+      check_whole(*pool);
       // A pool that Calico made has no gateway, and hands out its first and last address too.
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;
       for (const net::Prefix& reserved : reservation_for(*pool).cidrs) {
@@ -278,9 +331,18 @@ class Audit {
   std::map<net::Prefix, const Block*> blocks_;
   std::map<std::string, NodeCount> nodes_;
   Report report_;
+  bool lacks_handles_ = false;
 };
 
-}  // namespace
+RegisterAudit::RegisterAudit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable,
+                             const Runtime& runtime, const Instant& now)
+    : impl_(std::make_unique<Impl>(snapshot, unreadable, runtime, now)) {
+  impl_->look_at_all_but_handles();
+}
+RegisterAudit::~RegisterAudit() = default;
+bool RegisterAudit::add_handle(const Key& key, const Handle& handle) { return impl_->add_handle(key, handle); }
+void RegisterAudit::add_unreadable(const Unreadable& handle) { impl_->add_unreadable(handle); }
+Report RegisterAudit::report() { return impl_->finish(); }
 
 Missing wanted_by_audit(bool foreign_writers, bool with_services) {
   Missing everything;
@@ -301,7 +363,12 @@ Missing wanted_by_audit(bool foreign_writers, bool with_services) {
 
 Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
                       const Instant& now) {
-  return Audit(snapshot, unreadable, runtime, now).run();
+  RegisterAudit audit(snapshot, unreadable, runtime, now);
+  const auto* handles = snapshot.list({Kind::handle, ""});
+  if (handles != nullptr) {
+    for (const auto& [key, value] : *handles) audit.add_handle(key, std::get<Handle>(value));
+  }
+  return audit.report();
 }
 
 }  // namespace croft::core::audit

@@ -62,6 +62,12 @@ std::string_view name_of(Finding::Kind kind) {
       return "node_range_surplus";
     case Finding::Kind::node_range_unreadable:
       return "node_range_unreadable";
+    case Finding::Kind::pool_half_made:
+      return "pool_half_made";
+    case Finding::Kind::pool_half_deleted:
+      return "pool_half_deleted";
+    case Finding::Kind::reservation_left:
+      return "reservation_left";
     case Finding::Kind::register_damaged:
       return "register_damaged";
   }

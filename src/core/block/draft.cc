@@ -14,6 +14,63 @@
 #include "core/register/stored_size.h"
 
 namespace croft::core {
+namespace {
+
+/// What contains a CIDR comes before it; of equal ones the first name.
+std::vector<const Pool*> by_cidr(std::vector<const Pool*> pools) {
+  std::ranges::stable_sort(pools, {}, [](const Pool* pool) { return pool->cidr; });
+  return pools;
+}
+
+/// Lengths of blocks: none, one, or several.
+class Lengths {
+ public:
+  void add(int length) {
+    are_several_ |= one_ != 0 && one_ != length;
+    one_ = length;
+  }
+  void add(const Lengths& others) {
+    if (others.one_ != 0) add(others.one_);
+    are_several_ |= others.are_several_;
+  }
+  [[nodiscard]] bool has_other_than(int length) const { return are_several_ || (one_ != 0 && one_ != length); }
+
+ private:
+  int one_ = 0;
+  bool are_several_ = false;
+};
+
+/// The names of those that share addresses with a pool whose blocks have another length.
+std::set<std::string_view> pools_with_rival(const std::vector<const Pool*>& pools) {
+  struct Open {
+    const Pool* pool;
+    Lengths around, inside;
+  };
+  std::set<std::string_view> found;
+  std::vector<Open> open;
+  const auto close = [&] {
+    const Open last = open.back();
+    open.pop_back();
+    const int length = last.pool->block_length;
+    if (last.around.has_other_than(length) || last.inside.has_other_than(length)) found.insert(last.pool->name);
+    if (open.empty()) return;
+    open.back().inside.add(last.inside);
+    open.back().inside.add(length);
+  };
+  for (const Pool* pool : by_cidr(pools)) {
+    while (!open.empty() && !open.back().pool->cidr.contains(pool->cidr)) close();
+    Lengths around;
+    if (!open.empty()) {
+      around = open.back().around;
+      around.add(open.back().pool->block_length);
+    }
+    open.push_back({pool, around, {}});
+  }
+  while (!open.empty()) close();
+  return found;
+}
+
+}  // namespace
 
 PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()) {
   const Listing all_pools{Kind::pool, ""}, all_reservations{Kind::reservation, ""};
@@ -51,7 +108,9 @@ PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()
 
 const Error* PoolTable::damaged_reservation(const Pool& pool) const {
   for (const auto& [name, error] : damaged_reservations_) {
-    const auto is_of = [&, &reserved_for = name](const Pool* p) { return reservation_name_of(*p) == reserved_for; };
+    const auto is_of = [&, &reserved_for = name](const Pool* p) {
+      return reservation_name_of(p->name) == reserved_for;
+    };
     const bool is_of_another = !foreign_writers_ && !is_of(&pool) && std::any_of(pools_.begin(), pools_.end(), is_of);
     if (!is_of_another) return &error;
   }
@@ -69,9 +128,27 @@ const Pool* PoolTable::named(const std::string& name) const {
 }
 
 bool PoolTable::has_rival(const Pool& pool) const {
-  return foreign_writers_ && std::any_of(pools_.begin(), pools_.end(), [&](const Pool* other) {
-           return other->block_length != pool.block_length && other->cidr.overlaps(pool.cidr);
-         });
+  constexpr std::size_t kOneByOne = 16;
+  if (!foreign_writers_) return false;
+  if (++rivals_asked_ > kOneByOne) {
+    if (!with_rival_) with_rival_ = pools_with_rival(pools_);
+    return with_rival_->contains(pool.name);
+  }
+  return std::any_of(pools_.begin(), pools_.end(), [&](const Pool* other) {
+    return other->block_length != pool.block_length && other->cidr.overlaps(pool.cidr);
+  });
+}
+
+std::vector<std::pair<const Pool*, const Pool*>> PoolTable::overlaps() const {
+  std::vector<std::pair<const Pool*, const Pool*>> found;
+  std::vector<const Pool*> around;
+  for (const Pool* pool : by_cidr(pools_)) {
+    while (!around.empty() && !around.back()->cidr.contains(pool->cidr)) around.pop_back();
+    if (!around.empty()) found.emplace_back(pool, around.back());
+    around.push_back(pool);
+  }
+  std::ranges::sort(found, {}, [](const auto& pair) { return std::string_view(pair.first->name); });
+  return found;
 }
 
 bool PoolTable::is_reserved(const net::Address& address) const { return reserved_->contains(address); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,9 @@ class PoolTable {
   [[nodiscard]] const Pool* named(const std::string& name) const;
   /// Whether another pool has blocks of another length for some of its addresses. Only foreign writers make such pools.
   [[nodiscard]] bool has_rival(const Pool& pool) const;
+  /// Pools that have addresses in common: each with the smallest that contains it, of equal ones the one before it by
+  /// name; by the names of the inner ones.
+  [[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps() const;
   /// Why not all pools are known; nothing when they are.
   [[nodiscard]] const std::optional<Error>& damaged_pool() const { return damaged_pool_; }
   /// Why new addresses of a pool can't be given out: a damaged reservation may keep them. One that Croft made for a
@@ -55,6 +59,9 @@ class PoolTable {
   bool foreign_writers_ = false;
   IpamConfig config_;
   bool config_damaged_ = false;
+  /// Who asks for many pools gets an index (has_rival).
+  mutable std::size_t rivals_asked_ = 0;
+  mutable std::optional<std::set<std::string_view>> with_rival_;  ///< by name
 };
 
 /// Changes to blocks and handles that belong to one commit. Holds working copies, so that one decision may touch a

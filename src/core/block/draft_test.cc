@@ -1,9 +1,12 @@
 #include "core/block/draft.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,6 +149,57 @@ TEST(Records, WhatSomebodyLivesByIsNotRemovedWithoutAWord) {
   for (const Kind kind : {Kind::claim_cursor, Kind::vacancy, Kind::affinity, Kind::handle}) {
     EXPECT_EQ(loss_without(kind), "") << static_cast<int>(kind);
   }
+}
+
+/// The index that who asks often gets says what looking at each says.
+TEST(PoolTableTest, WhoHasRivalsIsTheSameWithTheIndex) {
+  std::uint64_t state = 7;
+  const auto drawn = [&](std::uint64_t below) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    return (state >> 33) % below;
+  };
+  std::size_t with = 0, without = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<KeyedValue> records;
+    const std::uint64_t count = 1 + drawn(10);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      Pool pool;
+      pool.name = "p" + std::to_string(i);
+      const auto place = static_cast<std::uint32_t>(0x0A000000 + (drawn(4) << 12) + (drawn(4) << 8));
+      pool.cidr = Prefix::containing(Address::v4(place), static_cast<int>(18 + drawn(7)));
+      pool.block_length = static_cast<int>(26 + drawn(2));
+      records.emplace_back(pool_key(pool.name), pool);
+    }
+    Snapshot snapshot;
+    snapshot.set_foreign_writers(true);
+    snapshot.set_list({Kind::pool, ""}, std::move(records));
+    snapshot.set_list({Kind::reservation, ""}, {});
+    snapshot.set(ipam_config_key(), std::nullopt);
+    Reader reader(snapshot);
+    const PoolTable pools(reader);
+    for (int again = 0; again < 20; ++again) {
+      for (const Pool* pool : pools.pools()) {
+        const bool expected = std::ranges::any_of(pools.pools(), [&](const Pool* other) {
+          return other->block_length != pool->block_length && other->cidr.overlaps(pool->cidr);
+        });
+        ASSERT_EQ(pools.has_rival(*pool), expected) << pool->name << " of round " << round;
+        ++(expected ? with : without);
+      }
+    }
+    std::set<std::string> told, expected;
+    for (const auto& [inner, outer] : pools.overlaps()) {
+      EXPECT_TRUE(outer->cidr.contains(inner->cidr) && outer != inner);
+      EXPECT_TRUE(told.insert(inner->name).second);
+    }
+    for (const Pool* one : pools.pools()) {
+      for (const Pool* other : pools.pools()) {
+        const bool is_around = other->cidr.contains(one->cidr) && (other->cidr != one->cidr || other->name < one->name);
+        if (other != one && is_around) expected.insert(one->name);
+      }
+    }
+    EXPECT_EQ(told, expected);
+  }
+  EXPECT_TRUE(with > 100 && without > 100);
 }
 
 }  // namespace

@@ -27,6 +27,16 @@ struct Occupation {
   std::uint32_t held = 0, cooling = 0;
 };
 
+/// Of a pool that is gone. The set of pools keeps out whoever makes the pool meanwhile: it has its reservation first.
+[[nodiscard]] Flow<Plan<PoolDeleted>> delete_left_reservation(Reader& reader, const std::string& name) {
+  PlannedWrite generation = next_pool_set(reader);
+  const auto key = reservation_key(reservation_name_of(name));
+  const Reservation* left = reader.get(key);
+  TRY_VOID(reader.ready());
+  if (left == nullptr || !pool_of_reservation(*left)) return fail(no_such_pool(name));
+  return Plan<PoolDeleted>{{true}, {std::move(generation), to_delete(key)}};
+}
+
 Occupation occupation_of(const Block& block) {
   Occupation result;
   for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
@@ -45,6 +55,18 @@ void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
   const SequenceNumber last = stamped(block).sequence_number;
   writes.push_back(to_put(high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none));
   writes.push_back(to_delete(block_key(block.cidr)));
+}
+
+/// Claims in a pool on blocks that are not there: an interrupted deletion leaves them. Of these a commit has room for.
+std::vector<Key> claims_on_nothing(Reader& reader, const net::Prefix& pool, const std::vector<net::Prefix>& blocks) {
+  constexpr std::size_t kClaimsMax = 40;
+  std::vector<Key> result;
+  for (const Key& key : reader.keys({Kind::affinity, ""})) {
+    const auto cidr = cidr_of(key);
+    if (!cidr || !pool.contains(*cidr) || std::ranges::count(blocks, *cidr) != 0) continue;
+    if (result.size() < kClaimsMax) result.push_back(key);
+  }
+  return result;
 }
 
 /// The write of a pool's reservation that is gone; none where the pool may be another program's, which made none.
@@ -93,7 +115,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     const auto leftover = block_cidrs_in(reader, spec.cidr);
     // Looked up, so that creating them is guarded.
     static_cast<void>(reader.get(pool_key(spec.name)));
-    reader.ask(reservation_key(reservation_name_of(pool)));
+    reader.ask(reservation_key(reservation_name_of(pool.name)));
     TRY_VOID(reader.ready());
 
     const Pool* const existing = pools.named(spec.name);
@@ -107,7 +129,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     // Only now: a pool that is there needs nothing of these.
     PlannedWrite generation = next_pool_set(reader);
     const AddressClaims claims(reader);
-    static_cast<void>(reader.get(reservation_key(reservation_name_of(pool))));
+    static_cast<void>(reader.get(reservation_key(reservation_name_of(pool.name))));
     TRY_VOID(reader.ready());
     if (const auto& damage = pools.damaged_pool()) {
       return fail(damage->in(fmt::format("whether pool {} overlaps a damaged one can't be told", spec.name)));
@@ -153,7 +175,7 @@ Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& n
     TRY_VOID(reader.ready());
     if (stored == nullptr) return fail(no_such_pool(name));
     Pool pool = *stored;
-    if (pool.disabled == disabled && !pool.being_made) return Plan<Pool>{std::move(pool), {}};
+    if (pool.disabled == disabled && !pool.being_made && !pool.being_deleted) return Plan<Pool>{std::move(pool), {}};
     if (!disabled) {
       // Its making may have been cut short before it was known to overlap no other.
       const PoolTable pools(reader);
@@ -166,6 +188,19 @@ Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& n
       }
     }
     pool.disabled = disabled;
+    pool.being_made = pool.being_deleted = false;
+    return Plan<Pool>{pool, {to_put(pool_key(name), pool)}};
+  });
+}
+
+Step<Pool> plan_begin_deletion(const Snapshot& snapshot, const std::string& name) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Pool>> {
+    const Pool* stored = reader.get(pool_key(name));
+    TRY_VOID(reader.ready());
+    if (stored == nullptr) return fail(no_such_pool(name));
+    Pool pool = *stored;
+    if (pool.disabled && pool.being_deleted) return Plan<Pool>{std::move(pool), {}};
+    pool.disabled = pool.being_deleted = true;
     pool.being_made = false;
     return Plan<Pool>{pool, {to_put(pool_key(name), pool)}};
   });
@@ -175,18 +210,19 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolDeleted>> {
     const Pool* pool = reader.get(pool_key(name));
     TRY_VOID(reader.ready());
-    if (pool == nullptr) return fail(no_such_pool(name));
+    if (pool == nullptr) return delete_left_reservation(reader, name);
     if (!pool->disabled) {
       return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name));
     }
     const auto cidrs = block_cidrs_in(reader, pool->cidr);
+    const std::vector<Key> left = claims_on_nothing(reader, pool->cidr, cidrs);
     const auto* config = reader.get(ipam_config_key());
     TRY_VOID(reader.ready());
     const Cooldowns cooldowns(pool->cooldown,
                               std::chrono::seconds{config != nullptr ? config->ip_cooldown_seconds : 0});
     for (const net::Prefix& cidr : cidrs) static_cast<void>(reader.get(block_key(cidr)));
     PlannedWrite generation = next_pool_set(reader);
-    static_cast<void>(reader.get(reservation_key(reservation_name_of(*pool))));
+    static_cast<void>(reader.get(reservation_key(reservation_name_of(pool->name))));
     TRY_VOID(reader.ready());
 
     std::vector<PlannedWrite> writes;
@@ -205,8 +241,10 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
       }
       if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
     }
-    if (deleted > kDeleteBlocksMax) return Plan<PoolDeleted>{{false}, std::move(writes)};
-    const std::string reservation = reservation_name_of(*pool);
+    // The pool goes by itself: as long as it is there, what an interrupted step has left is found.
+    if (deleted > 0) return Plan<PoolDeleted>{{false}, std::move(writes)};
+    for (const Key& key : left) writes.push_back(to_delete(key, Guard::none));
+    const std::string reservation = reservation_name_of(pool->name);
     if (reader.get(reservation_key(reservation)) != nullptr) {
       writes.push_back(to_delete(reservation_key(reservation)));
     }

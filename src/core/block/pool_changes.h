@@ -32,18 +32,22 @@ struct PoolCreated {
 /// Nothing when the snapshot has no list of the pools.
 [[nodiscard]] std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted);
 
-/// Decides whether a disabled flag changes; a half made pool that is disabled counts as disabled on purpose from then
-/// on. Errors: not_found; refused_by_configuration, of one to be enabled that overlaps another pool.
+/// Decides whether a disabled flag changes; a half made or half deleted pool that is disabled counts as disabled on
+/// purpose from then on. Errors: not_found; refused_by_configuration, of one to be enabled that overlaps another pool.
 [[nodiscard]] Step<Pool> plan_set_pool_disabled(const Snapshot& snapshot, const std::string& name, bool disabled);
+
+/// Decides that a pool is disabled and marked as being deleted (Pool::being_deleted). Error: not_found.
+[[nodiscard]] Step<Pool> plan_begin_deletion(const Snapshot& snapshot, const std::string& name);
 
 struct PoolDeleted {
   bool complete = false;  ///< false: one batch of blocks went, call again
 };
 
 /// Decides one step of deleting a pool: its empty blocks with their claims go in batches (their sequence numbers are
-/// kept), the pool and its reservation with the last. The pool must be disabled first, so that no block is claimed
-/// meanwhile. Errors: not_found; refused_for_safety when an address is held or cooling (names the block and how many)
-/// or the pool is not disabled.
+/// kept); last, by themselves, the pool, its reservation and claims on blocks that are gone already. The pool must be
+/// disabled first, so that no block is claimed meanwhile. Of a pool that is gone it deletes the reservation that was
+/// left (pool_of_reservation). Errors: not_found; refused_for_safety when an address is held or cooling (names the
+/// block and how many) or the pool is not disabled.
 [[nodiscard]] Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& name, const Instant& now);
 inline constexpr std::size_t kDeleteBlocksMax = 20;
 

@@ -61,7 +61,7 @@ class Split {
                               "first address or none",
                               pool->name, pool->gateway->to_string()));
     }
-    reservation_ = reader_.get(reservation_key(reservation_name_of(*pool)));
+    reservation_ = reader_.get(reservation_key(reservation_name_of(pool->name)));
     answer_.before = pool->name;
     for (std::uint64_t i = 0; i < split_.parts; ++i) {
       TRY_VOID(add_part(*pool, i, pool->cidr.subprefix(i, length)));
@@ -84,6 +84,7 @@ class Split {
     part.name = fmt::format("split-{}-{}", pool.name, index);
     part.cidr = cidr;
     part.gateway = gateway_of(pool, cidr, split_.gateways);
+    part.being_made = part.being_deleted = false;
     part.rest.reset();  // what a foreign format says of one object is not true of another
     TRY_VOID(check_pool_name(part.name));
     if (reader_.get(pool_key(part.name)) != nullptr) {

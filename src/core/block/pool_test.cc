@@ -1,5 +1,7 @@
 #include "core/register/pool.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -131,6 +133,35 @@ TEST(Refusal, OfManyPoolsThoseWithOneReasonAreToldTogether) {
   EXPECT_EQ(to_error(refusal).details,
             "pools p0 (10.1.0.0/24), p1 (10.1.0.0/24), p3 (10.1.0.0/24) and 496 more: full; "
             "pool p2 (10.1.0.0/24): disabled");
+}
+
+/// Each pool's name may be as long as a name may be, and its reservation has one that may be too.
+TEST(Pool, TheReservationOfALongNameHasANameOfItsOwn) {
+  const std::string longest(kPoolNameBytesMax, 'k'), fits(kPoolNameBytesMax - 5, 'k');
+  EXPECT_EQ(reservation_name_of(fits), "pool-" + fits);
+  std::set<std::string> names;
+  for (const std::string& pool :
+       {fits, fits + "k", longest, longest.substr(0, 252) + "j", std::string(231, 'k') + std::string(21, '.') + "k"}) {
+    const std::string name = reservation_name_of(pool);
+    EXPECT_TRUE(check_pool_name(name)) << name;
+    EXPECT_EQ(name.find(".-"), name.npos) << name;
+    EXPECT_TRUE(names.insert(name).second) << name;
+  }
+}
+
+TEST(Pool, AReservationIsAPoolsByItsNameAndWhatItKeeps) {
+  for (const char* cidr : {"10.1.0.0/24", "10.1.0.0/30", "fd00::/64"}) {
+    const Reservation made = reservation_for(make_pool(spec(cidr)).value());
+    EXPECT_EQ(pool_of_reservation(made), "a") << cidr;
+    Reservation other = made;
+    other.name = "host-local-10-1-0-0-24";
+    EXPECT_FALSE(pool_of_reservation(other));
+    other = made;
+    other.cidrs.push_back(prefix("10.9.0.0/24"));
+    EXPECT_FALSE(pool_of_reservation(other)) << cidr;
+  }
+  EXPECT_FALSE(pool_of_reservation({"pool-a", {prefix("10.1.0.7/32"), prefix("10.1.0.9/32")}, {}}));
+  EXPECT_FALSE(pool_of_reservation({"pool-a", {}, {}}));
 }
 
 }  // namespace

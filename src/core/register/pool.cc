@@ -1,6 +1,7 @@
 #include "core/register/pool.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@ namespace {
 
 using net::Family;
 using net::Prefix;
+
+constexpr std::string_view kOfPool = "pool-";
 
 struct BlockLengths {
   int min, max, fallback;
@@ -161,7 +164,36 @@ bool is_asked(const AskedPool& asked, const std::string& name, const Prefix& cid
   return asked_cidr != nullptr ? *asked_cidr == cidr : std::get<std::string>(asked) == name;
 }
 
-std::string reservation_name_of(const Pool& pool) { return "pool-" + pool.name; }
+std::string reservation_name_of(const std::string& pool) {
+  std::string name = fmt::format("{}{}", kOfPool, pool);
+  if (name.size() <= kPoolNameBytesMax) return name;
+  // FNV-1a: of names that others chose, and nothing secret.
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : pool) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const std::string ending = fmt::format("-{:016x}", hash);
+  name.resize(kPoolNameBytesMax - ending.size());
+  while (name.back() == '-' || name.back() == '.') name.pop_back();
+  return name + ending;
+}
+
+std::optional<std::string> pool_of_reservation(const Reservation& reservation) {
+  const auto& kept = reservation.cidrs;
+  if (!reservation.name.starts_with(kOfPool) || kept.empty() || kept.size() > 3) return {};
+  const Family family = kept.front().family();
+  const auto is_one_address = [&](const Prefix& one) {
+    return one.family() == family && one.length() == net::bit_length(family);
+  };
+  if (!std::ranges::all_of(kept, is_one_address)) return {};
+  const auto [first, last] = std::ranges::minmax(kept, {}, [](const Prefix& one) { return one.first(); });
+  const auto are_its_ends = [&](int length) {
+    const Prefix cidr = Prefix::containing(first.first(), length);
+    return cidr.first() == first.first() && cidr.last() == last.last();
+  };
+  // Of IPv6 the last address is not kept.
+  bool is_pools = family == Family::v6;
+  for (int length = 0; length <= net::bit_length(family); ++length) is_pools |= are_its_ends(length);
+  return is_pools ? std::optional(reservation.name.substr(kOfPool.size())) : std::nullopt;
+}
 
 Reservation reservation_for(const Pool& pool) {
   const int bits = net::bit_length(pool.cidr.family());
@@ -171,7 +203,7 @@ Reservation reservation_for(const Pool& pool) {
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
   Reservation reservation;
-  reservation.name = reservation_name_of(pool);
+  reservation.name = reservation_name_of(pool.name);
   for (const auto& address : addresses) reservation.cidrs.push_back(Prefix::containing(address, bits));
   return reservation;
 }

@@ -55,6 +55,9 @@ struct Pool {
   /// one record at a time, or never came to it (engine/ordered_commit.h). Nobody has disabled it on purpose. Whoever
   /// wants the same pool completes it. Kept only where a pool is made so.
   bool being_made = false;
+  /// Together with `disabled`: somebody has begun to delete it and has not ended it, or is about to. Enabling it, and
+  /// disabling it on purpose, takes that back.
+  bool being_deleted = false;
 
   ForeignRestPtr rest{};
 
@@ -127,11 +130,16 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-/// The name of the reservation that is made and deleted together with a pool.
-[[nodiscard]] std::string reservation_name_of(const Pool& pool);
+/// The name of the reservation that is made and deleted together with a pool: "pool-NAME". Where that is longer than a
+/// name may be (kPoolNameBytesMax), its beginning and a hash of the pool's.
+[[nodiscard]] std::string reservation_name_of(const std::string& pool);
 
 /// The reservation made with a pool: its network address, its gateway if it has one, and for IPv4 its broadcast
 /// address.
 [[nodiscard]] Reservation reservation_for(const Pool& pool);
+
+/// The pool whose reservation this may be, by its name and by what it keeps: the first, the last and one more address
+/// of a prefix at most. Absent for those that somebody has made for another purpose.
+[[nodiscard]] std::optional<std::string> pool_of_reservation(const Reservation& reservation);
 
 }  // namespace croft::core

@@ -76,8 +76,9 @@ Value with_beside(const Key& key, Value value, const std::optional<std::string>&
     if (known->cidr == pool->cidr) {
       pool->gateway = known->gateway;
       pool->cooldown = known->cooldown;
-      // Another program that has enabled it leaves the mark.
-      pool->being_made = pool->disabled && known->being_made.value_or(false);
+      // Another program that has enabled it leaves the marks.
+      pool->being_made = pool->disabled && known->being_made;
+      pool->being_deleted = pool->disabled && known->being_deleted;
     }
   }
   return value;
@@ -110,9 +111,11 @@ StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {
   }
   StoredBytes bytes{wire::calico::encode_value(value, birth), {}};
   if (const auto* pool = std::get_if<core::Pool>(&value)) {
-    const bool has_own = pool->gateway || pool->cooldown.count() != 0 || pool->being_made;
-    const auto being_made = pool->being_made ? std::optional(true) : std::nullopt;
-    if (has_own) bytes.beside = wire::encode_pool_beside({pool->cidr, pool->gateway, pool->cooldown, being_made});
+    const bool has_own = pool->gateway || pool->cooldown.count() != 0 || pool->being_made || pool->being_deleted;
+    if (has_own) {
+      bytes.beside =
+          wire::encode_pool_beside({pool->cidr, pool->gateway, pool->cooldown, pool->being_made, pool->being_deleted});
+    }
   }
   return bytes;
 }

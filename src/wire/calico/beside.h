@@ -19,7 +19,8 @@ struct PoolBeside {
   net::Prefix cidr;
   std::optional<net::Address> gateway;
   std::chrono::seconds cooldown{0};
-  std::optional<bool> being_made{};  ///< absent: false
+  bool being_made = false;
+  bool being_deleted = false;
   friend bool operator==(const PoolBeside&, const PoolBeside&) = default;
 };
 

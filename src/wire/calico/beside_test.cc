@@ -30,7 +30,8 @@ std::vector<PoolBeside> pools() {
           {v4, net::Address::parse("10.0.0.1").value(), seconds(90)},
           {v6, net::Address::parse("fd00::1").value(), core::kCooldownMax},
           {v6, net::Address::parse("::ffff:10.0.0.1").value(), seconds(1)},
-          {v4, {}, seconds(0), true}};
+          {v4, {}, seconds(0), true},
+          {v4, {}, seconds(0), false, true}};
 }
 
 const std::string kPool = R"({"v":1,"cidr":"10.0.0.0/16","gateway":"10.0.0.1","cooldownSeconds":90})";

@@ -288,6 +288,7 @@ enum class Left : std::uint8_t {
   in,               ///< never
   out_when_absent,  ///< when its std::optional is empty
   out_when_empty,   ///< when its map or list is empty
+  out_when_false,
 };
 
 template <std::size_t kNameBytes, class Get, class Form, Left kLeft>
@@ -307,6 +308,9 @@ struct Field {
       if constexpr (kLeft == Left::out_when_empty) {
         if (value.empty()) return;
       }
+      if constexpr (kLeft == Left::out_when_false) {
+        if (!value) return;
+      }
       out.raw(name.after(lead));
       form.write(out, value);
     }
@@ -323,6 +327,9 @@ struct Field {
         form.read(in, value.emplace());
       } else {
         form.read(in, value);
+      }
+      if constexpr (kLeft == Left::out_when_false) {
+        if (in.ok() && !value) in.reject("a false that is left out");
       }
     }
   }
@@ -342,6 +349,11 @@ constexpr auto maybe(const char (&name)[kBytes], Get get, Form form = {}) {
 template <std::size_t kBytes, class Get, class Form = Plain>
 constexpr auto unless_empty(const char (&name)[kBytes], Get get, Form form = {}) {
   return Field<kBytes - 1, Get, Form, Left::out_when_empty>{MemberName<kBytes - 1>(name), get, form};
+}
+/// A boolean that is left out when it is false. Never the first of a table.
+template <std::size_t kBytes, class Get, class Form = Plain>
+constexpr auto unless_false(const char (&name)[kBytes], Get get, Form form = {}) {
+  return Field<kBytes - 1, Get, Form, Left::out_when_false>{MemberName<kBytes - 1>(name), get, form};
 }
 
 /// A member that more than one of the record's own makes.

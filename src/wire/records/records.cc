@@ -78,7 +78,8 @@ constexpr auto kPool =
            field("vxlanMode", &core::Pool::vxlan_mode, OneOf<kEncapsulations>{}),
            field("natOutgoing", &core::Pool::nat_outgoing), field("disableBGPExport", &core::Pool::disable_bgp_export),
            maybe("gateway", &core::Pool::gateway),
-           checked(field("cooldownSeconds", &core::Pool::cooldown), fits_cooldown, "cooldownSeconds is out of range"));
+           checked(field("cooldownSeconds", &core::Pool::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
+           unless_false("beingDeleted", &core::Pool::being_deleted));
 
 constexpr auto kReservation =
     fields(field("name", &core::Reservation::name),

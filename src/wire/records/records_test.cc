@@ -478,5 +478,20 @@ TEST(Records, HandlesSurviveExactly) {
   EXPECT_TRUE(ok);
 }
 
+/// A member that is there when it says something, and a version that never wrote it is read.
+TEST(Records, APoolSaysThatItIsBeingDeletedOnlyThen) {
+  core::Pool pool = golden_pool();
+  const std::string without = encode_record(pool);
+  pool.being_deleted = true;
+  const std::string with = encode_record(pool);
+  EXPECT_EQ(with, without.substr(0, without.size() - 1) + R"(,"beingDeleted":true})");
+  const auto again = decode_record(core::pool_key(pool.name), with);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(std::get<core::Pool>(*again), pool);
+  EXPECT_FALSE(std::get<core::Pool>(*decode_record(core::pool_key(pool.name), without)).being_deleted);
+  const std::string odd = without.substr(0, without.size() - 1) + R"(,"beingDeleted":false})";
+  EXPECT_FALSE(decode_record(core::pool_key(pool.name), odd));
+}
+
 }  // namespace
 }  // namespace croft::wire
