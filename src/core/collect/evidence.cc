@@ -81,7 +81,7 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
     if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
   } else if (owner.kind == AllocationOwner::Kind::pod) {
     const Facts::Pod pod = facts.pod(owner.namespace_name, owner.pod);
-    doubt = doubt_of_pod(facts, pod, leak.address, node_gone);
+    doubt = doubt_of_pod(facts, pod, {leak.address, node_gone, owner.is_static});
     evidence.facts.push_back(facts.pods_known() ? pod_fact(owner, pod, facts) : "pods are not known");
   }
   if (doubt == Doubt::none) return {};

@@ -40,6 +40,11 @@ TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
 
 std::map<std::string, std::string> of_web() { return {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}}; }
 
+/// As a kubelet names a pod that it read from a file.
+std::map<std::string, std::string> of_static_pod(const char* node) {
+  return {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", node}, {"pod-uid", "34fb0746a0c244a9a53059ec1e33297c"}};
+}
+
 void pod_attributes_with_tunnel_address_of_node(Scene& s) {
   s.hold_for_pod("10.0.0.3", "web");
   s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")};
@@ -198,6 +203,32 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"no node recorded, pod gone",
              [](Scene& s) {
                s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}});
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"static pod without its mirror", [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("n1")); }, {}},
+        Case{"static pod whose name another pod has",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.gw", of_static_pod("n1"));
+               s.hold("10.0.0.4", "net.other", {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", "n1"}});
+               s.pod("gw-n1", {"10.0.0.4"});
+             },
+             {}},
+        Case{"static pod whose mirror says that it was evicted",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.gw", of_static_pod("n1"));
+               PodFact& pod = s.pod("gw-n1", {"10.0.0.3"});
+               pod.phase = "Failed";
+               pod.reason = "Evicted";
+             },
+             {}},
+        Case{"static pod of a node that is gone",
+             [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("gone")); },
+             {"10.0.0.3 node_gone"}},
+        Case{"the UID of an API server, without a pod",
+             [](Scene& s) {
+               std::map<std::string, std::string> attributes = of_web();
+               attributes["pod-uid"] = "34fb0746-a0c2-44a9-a530-59ec1e33297c";
+               s.hold("10.0.0.3", "net.web", attributes);
              },
              {"10.0.0.3 pod_gone"}},
         Case{"no pod recorded",
