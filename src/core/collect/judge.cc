@@ -69,6 +69,7 @@ class Judge {
     memory().last_look = now_;
     memory().node_count = facts_.node_count();
     memory().pod_count = facts_.pods_known() ? facts_.pod_count() : before_.pod_count;
+    memory().pods_revision = facts_.pods_revision;
     if (before_.last_look && !remembers_) {
       verdict_.alarms.push_back(
           {Alarm::Kind::clock_step,
@@ -332,6 +333,7 @@ Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) 
   memory.listed_nodes.insert(facts.nodes().begin(), facts.nodes().end());
   memory.node_count = facts.node_count() > 0 ? facts.node_count() : before.node_count;
   memory.pod_count = facts.pod_count() > 0 ? facts.pod_count() : before.pod_count;
+  memory.pods_revision = facts.pods_revision;
   return memory;
 }
 

@@ -526,6 +526,27 @@ TEST_F(Time, AListShrunkenByMoreThanHalfReleasesNothingUntilSeenTwiceAGraceApart
   EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
 }
 
+TEST_F(Time, AListOlderThanTheOneBeforeReleasesNothingAndTheGraceBeginsAnew) {
+  const auto look_of = [&](std::uint64_t revision) {
+    Facts list = facts();
+    list.pods_revision = revision;
+    Verdict verdict = judge(view(), list, memory, settings, clock.now(), clock.now());
+    memory = verdict.memory;
+    return verdict;
+  };
+  static_cast<void>(look_of(100));
+  clock.advance(15min);
+  const Verdict back = look_of(99);
+  ASSERT_THAT(alarms(back), ElementsAre("pods_went_back"));
+  EXPECT_THAT(back.alarms.at(0).text, HasSubstr("of revision 99, that of the look before was of 100"));
+  EXPECT_THAT(back.leaks, IsEmpty());
+  EXPECT_THAT(look_of(120).leaks, IsEmpty());
+  clock.advance(15min);
+  const Verdict again = look_of(120);  // nothing has changed
+  EXPECT_THAT(alarms(again), IsEmpty());
+  EXPECT_THAT(proven(again), ElementsAre("10.0.0.3 pod_gone"));
+}
+
 TEST_F(Time, AListShrunkenByHalfIsBelieved) {
   static_cast<void>(look());
   pods->resize(5);
