@@ -33,12 +33,28 @@ Result<core::collect::Facts> NodeFacts::facts() {
   begin();
   if (pods_ != nullptr) {
     // After the nodes: the node of a pod that is seen is listed, or it is of later.
-    TRY_VOID(pods_->pods(begin, [&](const core::collect::PodFact& pod) { facts.add_pod(pod); }));
+    TRY(const auto revision, pods_->pods(begin, [&](const core::collect::PodFact& pod) { facts.add_pod(pod); }));
+    facts.pods_revision = revision;
     facts.set_pods_known();
   }
   facts.complete = true;
   facts.freeze();
   return facts;
+}
+
+Result<std::optional<core::collect::PodFact>> NodeFacts::pod(const std::string& namespace_name,
+                                                             const std::string& name) {
+  if (pods_ == nullptr) return std::optional<core::collect::PodFact>();
+  return pods_->pod(namespace_name, name);
+}
+
+Result<bool> NodeFacts::has_node(const std::string& name) {
+  const auto record = context_.store.get(core::node_key(name), deadline_of_use_case(context_));
+  if (record) return record->has_value();
+  // That it is there is known of one that can't be read, too; and of a name that no record can have, that it is not.
+  if (record.error().code == ErrorCode::corrupt || record.error().code == ErrorCode::newer_version) return true;
+  if (record.error().code == ErrorCode::invalid_argument) return false;
+  return fail(record.error());
 }
 
 }  // namespace croft::engine

@@ -12,6 +12,10 @@ class NodeFacts final : public FactSource {
   explicit NodeFacts(const Context& context, PodSource* pods = nullptr) : context_(context), pods_(pods) {}
 
   [[nodiscard]] Result<core::collect::Facts> facts() override;
+  [[nodiscard]] bool answers_one_by_one() const override { return true; }
+  [[nodiscard]] Result<std::optional<core::collect::PodFact>> pod(const std::string& namespace_name,
+                                                                  const std::string& name) override;
+  [[nodiscard]] Result<bool> has_node(const std::string& name) override;
 
  private:
   const Context& context_;

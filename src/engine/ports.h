@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,6 +23,17 @@ class FactSource {
   /// Asks anew. The answer is frozen, and `taken_at` is no earlier than this call, or it is marked incomplete: a list
   /// of unknown age proves nothing. A source that is away is an error, or an answer marked incomplete.
   [[nodiscard]] virtual Result<core::collect::Facts> facts() = 0;
+
+  /// Whether single pods and nodes can be asked for besides. A file is all that it has to say.
+  [[nodiscard]] virtual bool answers_one_by_one() const { return false; }
+  /// One pod, as new as can be, whatever lists say; nothing where none has the name. Only where that can be asked, as
+  /// the next one.
+  [[nodiscard]] virtual Result<std::optional<core::collect::PodFact>> pod(const std::string& /*namespace_name*/,
+                                                                          const std::string& /*name*/) {
+    return std::optional<core::collect::PodFact>();
+  }
+  /// Whether a node is there.
+  [[nodiscard]] virtual Result<bool> has_node(const std::string& /*name*/) { return false; }
 };
 
 /// Says which pods exist. From one thread at a time.
@@ -29,10 +41,13 @@ class PodSource {
  public:
   virtual ~PodSource() = default;
 
-  /// Asks anew, and takes every pod; `begin` comes before the first one, and again when all that was taken is void. An
-  /// error: not all pods are known.
-  [[nodiscard]] virtual Result<void> pods(const std::function<void()>& begin,
-                                          const std::function<void(const core::collect::PodFact&)>& take) = 0;
+  /// Asks anew, and takes every pod; `begin` comes before the first one, and again when all that was taken is void. The
+  /// answer is Facts::pods_revision. An error: not all pods are known.
+  [[nodiscard]] virtual Result<std::optional<std::uint64_t>> pods(
+      const std::function<void()>& begin, const std::function<void(const core::collect::PodFact&)>& take) = 0;
+  /// One of them, asked for by itself; nothing where none has the name.
+  [[nodiscard]] virtual Result<std::optional<core::collect::PodFact>> pod(const std::string& namespace_name,
+                                                                          const std::string& name) = 0;
 };
 
 /// The ranges that nodes' own objects say, for their kubelets and networks to read: `spec.podCIDRs` in Kubernetes. From

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,10 +37,25 @@ struct Batch {
   std::map<std::string, Error> unwritable;  ///< handles whose records are damaged: what they hold stays held
 };
 
+/// What pods and nodes turned out to be when each was asked for by itself.
+struct Asked {
+  core::collect::Facts facts;
+  std::set<std::pair<std::string, std::string>> pods;  ///< by namespace and name
+  std::set<std::string> nodes;
+
+  [[nodiscard]] bool confirms(const Evidence& by_list, const Leak& leak, const core::Block& block,
+                              const core::collect::Facts& listed, const Instant& now) const {
+    const bool pod_is_asked =
+        by_list.pod.empty() || !listed.pods_known() || pods.contains({by_list.namespace_name, by_list.pod});
+    const bool node_is_asked = by_list.node.empty() || listed.has_node(by_list.node) || nodes.contains(by_list.node);
+    return pod_is_asked && node_is_asked && is_confirmed(by_list, leak, block, listed, facts, now);
+  }
+};
+
 /// Decides the release of leaks of one block: each is proven again in the block as it is now. One whose handle's record
 /// is damaged is left out, so that it does not keep what others hold in the block.
 Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks, const core::collect::Facts& facts,
-                       bool dry_run, const Instant& now) {
+                       const Asked* asked, bool dry_run, const Instant& now) {
   core::Reader reader(snapshot);
   const net::Prefix cidr = leaks.front().block;
   const auto* block = reader.get(core::block_key(cidr));
@@ -51,10 +68,11 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   }
   for (const Leak& leak : leaks) {
     auto evidence = block != nullptr ? prove(leak, *block, facts, now) : std::nullopt;
-    if (!evidence) {
+    if (!evidence || (asked != nullptr && !asked->confirms(*evidence, leak, *block, facts, now))) {
       ++batch.changed_meanwhile;
       continue;
     }
+    if (asked != nullptr) evidence->facts.emplace_back("asked for by itself, it is so");
     reader.ask(core::handle_key(evidence->handle));
     proven.push_back(*std::move(evidence));
     addresses.push_back({leak.address, proven.back().handle, leak.sequence});
@@ -80,6 +98,23 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   return core::Plan<Batch>{std::move(batch), std::move(plan.writes)};
 }
 
+/// The same without deciding anything: whom the leaks of one block are held for.
+Step<std::vector<Evidence>> plan_proofs(const Snapshot& snapshot, const std::vector<Leak>& leaks,
+                                        const core::collect::Facts& facts, const Instant& now) {
+  core::Reader reader(snapshot);
+  const auto* block = reader.get(core::block_key(leaks.front().block));
+  if (!reader.complete()) return reader.missing();
+  std::vector<Evidence> proven;
+  if (block != nullptr) {
+    if (const auto valid = core::check_block(*block); !valid) return valid.error();
+  }
+  for (const Leak& leak : leaks) {
+    auto evidence = block != nullptr ? prove(leak, *block, facts, now) : std::nullopt;
+    if (evidence) proven.push_back(*std::move(evidence));
+  }
+  return core::Plan<std::vector<Evidence>>{std::move(proven), {}};
+}
+
 constexpr std::size_t kNotDoneNamedMax = 20;
 constexpr std::string_view kRemedy = "; `croft check` names the record that is in the way, and its remedy";
 constexpr std::string_view kReplaced =
@@ -103,8 +138,9 @@ Step<bool> plan_stray_affinity(const Snapshot& snapshot, const core::Affinity& s
 /// One pass, after the facts came.
 class Pass {
  public:
-  Pass(const Context& context, const core::collect::Facts& facts, const SweepOptions& options, SweepReport& report)
-      : context_(context), facts_(facts), dry_run_(options.dry_run), report_(report) {}
+  Pass(const Context& context, FactSource& source, const core::collect::Facts& facts, const SweepOptions& options,
+       SweepReport& report)
+      : context_(context), source_(source), facts_(facts), dry_run_(options.dry_run), report_(report) {}
 
   void run(const core::collect::Verdict& verdict) {
     release_leaks(verdict.leaks);
@@ -145,6 +181,7 @@ class Pass {
   void release_leaks(const std::vector<Leak>& leaks) {
     std::map<net::Prefix, std::vector<Leak>> by_block;
     for (const Leak& leak : leaks) by_block[leak.block].push_back(leak);
+    ask_one_by_one(by_block);
     for (const auto& [cidr, all] : by_block) {
       for (std::size_t at = 0; at < all.size() && !failed(); at += kLeaksBatch) {
         const std::size_t end = std::min(at + kLeaksBatch, all.size());
@@ -153,9 +190,72 @@ class Pass {
     }
   }
 
+  /// The lists have named them; nothing is freed by these alone. Each pod and node is asked for once in a pass.
+  void ask_one_by_one(const std::map<net::Prefix, std::vector<Leak>>& by_block) {
+    if (!source_.answers_one_by_one()) return;
+    std::map<std::pair<std::string, std::string>, std::vector<Evidence>> by_pod;
+    std::set<std::string> nodes;
+    for (const auto& [cidr, leaks] : by_block) {
+      if (failed()) return;
+      auto proven = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
+        return plan_proofs(snapshot, leaks, facts_, at);
+      });
+      if (!proven) {
+        note(proven.error(), "block " + cidr.to_string());
+        continue;
+      }
+      for (Evidence& evidence : *proven) {
+        if (!evidence.node.empty() && !facts_.has_node(evidence.node)) nodes.insert(evidence.node);
+        by_pod[{evidence.namespace_name, evidence.pod}].push_back(std::move(evidence));
+      }
+    }
+    asked_.emplace(Asked{facts_.with_nodes_alone(), {}, {}});
+    for (const std::string& node : nodes) {
+      if (failed()) return;
+      const auto is_there = source_.has_node(node);
+      if (!is_there) {
+        note(is_there.error(), "node " + node);
+        continue;
+      }
+      asked_->nodes.insert(node);
+      if (*is_there) asked_->facts.add_node({node, {}, {}});
+    }
+    if (facts_.pods_known()) {
+      asked_->facts.set_pods_known();
+      ask_for_pods(by_pod);
+    }
+    asked_->facts.freeze();
+  }
+
+  void ask_for_pods(const std::map<std::pair<std::string, std::string>, std::vector<Evidence>>& by_pod) {
+    std::string left_out;
+    std::size_t count = 0;
+    for (const auto& [name, addresses] : by_pod) {
+      if (failed()) return;
+      if (name.second.empty()) continue;  // of a node
+      const auto pod = source_.pod(name.first, name.second);
+      if (!pod) {
+        note(pod.error(), fmt::format("pod {}/{}", name.first, name.second));
+        continue;
+      }
+      asked_->pods.insert(name);
+      if (!*pod) continue;
+      asked_->facts.add_pod(**pod);
+      const bool is_one = std::ranges::any_of(addresses, [&](const Evidence& one) { return is_left_out(one, **pod); });
+      if (is_one && ++count <= kNotDoneNamedMax) left_out += fmt::format(" {}/{}", name.first, name.second);
+    }
+    if (count == 0) return;
+    report_.alarms.push_back(
+        {Alarm::Kind::pods_differ,
+         fmt::format(
+             "{} pods are not in the list of pods, and there when they are asked for one by one; what they hold "
+             "is kept; look at what answers as the API, and at caches before it:{}",
+             count, left_out)});
+  }
+
   void release_batch(const std::vector<Leak>& batch) {
     auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
-      return plan_leaks(snapshot, batch, facts_, dry_run_, at);
+      return plan_leaks(snapshot, batch, facts_, asked_ ? &*asked_ : nullptr, dry_run_, at);
     });
     if (!done) {
       note(done.error(), "block " + batch.front().block.to_string());
@@ -235,7 +335,9 @@ class Pass {
   }
 
   const Context& context_;
+  FactSource& source_;
   const core::collect::Facts& facts_;
+  std::optional<Asked> asked_;  ///< absent: the source can't be asked so
   const bool dry_run_;
   SweepReport& report_;
   std::size_t not_done_ = 0;
@@ -285,7 +387,7 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   std::ranges::move(verdict.alarms, std::back_inserter(report.alarms));
   memory = std::move(verdict.memory);
   memory.history = history;
-  Pass pass(context, facts, options, report);
+  Pass pass(context, source, facts, options, report);
   pass.run(verdict);
   pass.forget_removed(look.spent);
   report.ended = context.clock.now();

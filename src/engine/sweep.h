@@ -32,9 +32,10 @@ struct SweepReport {
 
 /// One pass of the collector (docs/promises.md#promise-4): reads the register, then asks for the facts, decides
 /// (core/collect), and releases what is proven dead: addresses under handle and sequence number, each looked at again
-/// in its block as it is then. `memory` is what earlier passes left; it is replaced, in a dry run too. Several
-/// collectors may run at once. A pass that only counts writes nothing. Errors: those of reading the register and of the
-/// source; `memory` is then as before.
+/// in its block as it is then, and its pod and a node that is gone asked for by themselves where the source can be.
+/// `memory` is what earlier passes left; it is replaced, in a dry run too. Several collectors may run at once. A pass
+/// that only counts writes nothing. Errors: those of reading the register and of the source; `memory` is then as
+/// before.
 [[nodiscard]] Result<SweepReport> sweep(const Context& context, FactSource& source, core::collect::Memory& memory,
                                         const SweepOptions& options);
 

@@ -90,6 +90,81 @@ TEST_F(Sweep, ReleasesALeakWithEvidenceIntoCooling) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
+// ---------------------------------------------------------------- what a list says is asked for one by one
+
+class AskingSweep : public Sweep {
+ protected:
+  void SetUp() override {
+    Sweep::SetUp();
+    pool("a", "10.1.0.0/28", 29);
+    facts.one_by_one = true;
+  }
+  static core::collect::PodFact reported(const std::string& name, const std::string& address,
+                                         const std::string& node = "node-a") {
+    return {"ns", name, "", node, "Running", "", {ip(address.c_str())}, false};
+  }
+};
+
+TEST_F(AskingSweep, APodThatTheListLeavesOutKeepsItsAddress) {
+  const std::string dead = add_pod("dead");
+  const std::string alive = add_pod("alive");
+  facts.there.push_back(reported("alive", alive));
+  collector.pass();
+  EXPECT_THAT(facts.asked, IsEmpty()) << "in the first look nothing is to be freed";
+  clock.advance(collector.options.settings.grace);
+  const SweepReport report = collector.pass();
+  EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone"));
+  EXPECT_THAT(report.released.at(0).facts, Contains("asked for by itself, it is so"));
+  EXPECT_THAT(facts.asked, ElementsAre("alive", "dead"));
+  EXPECT_TRUE(is_held(alive));
+  ASSERT_THAT(alarms_of(report), ElementsAre("pods_differ"));
+  EXPECT_THAT(report.alarms.at(0).text, HasSubstr("ns/alive"));
+  EXPECT_EQ(report.changed_meanwhile, 1U);
+  EXPECT_FALSE(report.failure);
+}
+
+TEST_F(AskingSweep, ADryRunAsksToo) {
+  collector.options.dry_run = true;
+  const std::string alive = add_pod("alive");
+  facts.there.push_back(reported("alive", alive));
+  EXPECT_THAT(after_grace(), IsEmpty());
+  EXPECT_THAT(facts.asked, ElementsAre("alive"));
+}
+
+TEST_F(AskingSweep, APodThatCannotBeAskedForKeepsItsAddress) {
+  const std::string dead = add_pod("dead");
+  facts.refusal = Error{ErrorCode::permission_denied, "get a pod: no; `get` and `list` of pods", {}};
+  collector.pass();
+  clock.advance(collector.options.settings.grace);
+  const SweepReport report = collector.pass();
+  EXPECT_THAT(texts_of(report), IsEmpty());
+  EXPECT_TRUE(report.failure);
+  ASSERT_THAT(alarms_of(report), ElementsAre("not_done"));
+  EXPECT_THAT(report.alarms.at(0).text, HasSubstr("pod ns/dead: get a pod: no"));
+  EXPECT_TRUE(is_held(dead));
+  // What is wrong with one pod keeps what others held from nobody.
+  facts.refusal = Error{ErrorCode::corrupt, "another pod came", {}};
+  const SweepReport later = collector.pass();
+  EXPECT_FALSE(later.failure);
+  EXPECT_TRUE(is_held(dead));
+  facts.refusal.reset();
+  EXPECT_THAT(texts_of(collector.pass()), ElementsAre("address " + dead + " pod_gone"));
+}
+
+TEST_F(AskingSweep, ANodeThatTheListLeavesOutIsNotGone) {
+  const std::string on_b = add_pod("web", "node-b");
+  collector.pass();
+  facts.remove_node("node-b");
+  facts.nodes_there.push_back("node-b");
+  const auto of_address = [&](const Texts& texts) {
+    return std::ranges::count_if(texts, [&](const std::string& text) { return text.starts_with("address"); });
+  };
+  EXPECT_EQ(of_address(after_grace()), 0);
+  EXPECT_TRUE(is_held(on_b));
+  facts.nodes_there.clear();
+  EXPECT_THAT(texts_of(collector.pass()), Contains("address " + on_b + " node_gone"));
+}
+
 /// A restore took the record of node-b away; nobody did.
 TEST_F(Sweep, WhatAnotherHistoryHadIsNotGone) {
   pool("a", "10.1.0.0/28", 29);

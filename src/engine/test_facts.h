@@ -19,6 +19,12 @@ struct TestFacts final : FactSource {
   std::optional<std::vector<core::collect::PodFact>> pods{std::vector<core::collect::PodFact>()};
   bool complete = true;
   std::optional<Error> failure;
+  // What asking for one shows.
+  bool one_by_one = false;
+  std::vector<core::collect::PodFact> there;  ///< and those listed
+  std::vector<std::string> nodes_there;       ///< and those listed
+  std::vector<std::string> asked;             ///< names of pods, as they were asked for
+  std::optional<Error> refusal;               ///< of all pods
 
   void node(const std::string& name) { nodes.push_back({name, {}, {}}); }
   void pod(const std::string& name, const std::vector<net::Address>& addresses, const std::string& node = "node-a") {
@@ -29,6 +35,22 @@ struct TestFacts final : FactSource {
   }
   void remove_node(const std::string& name) {
     std::erase_if(nodes, [&](const core::collect::NodeFact& n) { return n.name == name; });
+  }
+
+  [[nodiscard]] bool answers_one_by_one() const override { return one_by_one; }
+  [[nodiscard]] Result<std::optional<core::collect::PodFact>> pod(const std::string& /*namespace_name*/,
+                                                                  const std::string& name) override {
+    asked.push_back(name);
+    if (refusal) return fail(*refusal);
+    for (const auto* all : {&there, &*pods}) {
+      const auto found = std::ranges::find(*all, name, &core::collect::PodFact::name);
+      if (found != all->end()) return std::optional(*found);
+    }
+    return std::optional<core::collect::PodFact>();
+  }
+  [[nodiscard]] Result<bool> has_node(const std::string& name) override {
+    return std::ranges::find(nodes_there, name) != nodes_there.end() ||
+           std::ranges::find(nodes, name, &core::collect::NodeFact::name) != nodes.end();
   }
 
   [[nodiscard]] Result<core::collect::Facts> facts() override {

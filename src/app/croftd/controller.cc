@@ -72,9 +72,13 @@ struct ControllerOptions {
 class ClusterPods final : public engine::PodSource {
  public:
   ClusterPods(std::unique_ptr<store::kube::Api> api, const Clock& clock) : api_(std::move(api)), clock_(clock) {}
-  [[nodiscard]] Result<void> pods(const std::function<void()>& begin,
-                                  const std::function<void(const core::collect::PodFact&)>& take) override {
+  [[nodiscard]] Result<std::optional<std::uint64_t>> pods(
+      const std::function<void()>& begin, const std::function<void(const core::collect::PodFact&)>& take) override {
     return store::kube::for_each_pod(*api_, clock_, begin, take);
+  }
+  [[nodiscard]] Result<std::optional<core::collect::PodFact>> pod(const std::string& namespace_name,
+                                                                  const std::string& name) override {
+    return store::kube::find_pod(*api_, namespace_name, name, Deadline::after(clock_.now(), kPageTime));
   }
 
  private:

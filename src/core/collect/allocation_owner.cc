@@ -24,6 +24,13 @@ bool is_machine(const Attribute& attribute) {
          std::ranges::any_of(kMachineKeys, [&](const char* key) { return attribute.secondary.contains(key); });
 }
 
+/// A kubelet makes the UID of a pod that it read from a file out of the file: 32 hexadecimal digits. An API server's
+/// has dashes.
+bool is_uid_of_file(std::string_view uid) {
+  constexpr std::size_t kDigits = 32;
+  return uid.size() == kDigits && uid.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace
 
 AllocationOwner owner_of_allocation(const Attribute& attribute) {
@@ -33,6 +40,7 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
   owner.namespace_name = text_of(attribute, kNamespaceKey);
   owner.pod = text_of(attribute, kPodKey);
   owner.uid = text_of(attribute, kPodUidKey);
+  owner.is_static = is_uid_of_file(owner.uid);
   owner.network = text_of(attribute, kNetworkKey);
   // Written where the handle alone does not tell (core/register/owner.h).
   if (owner.network.empty()) {
@@ -65,21 +73,22 @@ std::string_view name_of(Doubt doubt) {
   return "unknown";
 }
 
-Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const net::Address& address, bool node_gone) {
+Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held) {
   using Answer = Facts::Pod::Answer;
-  const auto doubted = [&](Doubt doubt) { return node_gone ? Doubt::node_gone : doubt; };
+  const auto doubted = [&](Doubt doubt) { return held.node_gone ? Doubt::node_gone : doubt; };
   // A node that was deleted and came back may use as its tunnel's what the register still has for a pod (#3589).
-  if (facts.is_tunnel_address(address)) return Doubt::none;
+  if (facts.is_tunnel_address(held.address)) return Doubt::none;
   if (!facts.pods_known()) return doubted(Doubt::none);
   if (pod.answer == Answer::unsure) return Doubt::none;
+  if (held.is_static && !held.node_gone) return Doubt::none;
   if (pod.answer == Answer::absent) return doubted(Doubt::pod_gone);
   if (pod.evicted) return doubted(Doubt::pod_evicted);
   if (pod.has_unreadable_address) return Doubt::none;
   if (pod.addresses.empty()) {
     // It may be this ADD that is under way; not so when its node is gone and it runs nowhere (#9618).
-    return node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;
+    return held.node_gone && !pod.on_existing_node ? Doubt::node_gone : Doubt::none;
   }
-  if (std::ranges::find(pod.addresses, address.unmapped()) != pod.addresses.end()) return Doubt::none;
+  if (std::ranges::find(pod.addresses, held.address.unmapped()) != pod.addresses.end()) return Doubt::none;
   return doubted(Doubt::not_the_pods);
 }
 

@@ -18,6 +18,9 @@ struct AllocationOwner {
   } kind = Kind::kept;
   std::string_view namespace_name, pod, uid, node;  ///< empty when not recorded
   std::string_view network, interface_name, made;   ///< likewise; `made` as base/time_text.h's go_utc_text
+  /// Its pod is one that a kubelet read from a file: the API has at most a mirror of it, which may be refused or
+  /// deleted while the pod lives.
+  bool is_static = false;
 };
 [[nodiscard]] AllocationOwner owner_of_allocation(const Attribute& attribute);
 
@@ -32,10 +35,15 @@ enum class Doubt : std::uint8_t {
 /// Stable lower-case name: "pod_gone".
 [[nodiscard]] std::string_view name_of(Doubt doubt);
 
-/// Decides whether an address held for a pod looks dead. What counts is the pod's own list of addresses, compared as
-/// values; never where the pod runs (docs/reference/calico-ipam.md#upstream-faults: #12257, #5044). `node_gone`: the
-/// node the allocation names does not exist.
-[[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const net::Address& address,
-                                 bool node_gone);
+/// An address that is held for a pod.
+struct HeldForPod {
+  net::Address address;
+  bool node_gone = false;  ///< the node the allocation names does not exist
+  bool is_static = false;  ///< AllocationOwner::is_static
+};
+/// Decides whether it looks dead. What counts is the pod's own list of addresses, compared as values; never where the
+/// pod runs (docs/reference/calico-ipam.md#upstream-faults: #12257, #5044). Of a static pod nothing is concluded while
+/// its node is there.
+[[nodiscard]] Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held);
 
 }  // namespace croft::core::collect

@@ -73,6 +73,15 @@ std::optional<Alarm> shrunken_list(const Facts& facts, const Memory& before) {
   return {};
 }
 
+/// Of two servers one may lag behind, and a cache may answer for them.
+std::optional<Alarm> older_list(const Facts& facts, const Memory& before) {
+  if (!facts.pods_revision || !before.pods_revision || *facts.pods_revision >= *before.pods_revision) return {};
+  return Alarm{Kind::pods_went_back,
+               fmt::format("the list of pods is of revision {}, that of the look before was of {}: the grace begins "
+                           "anew; look whether a server of the API lags behind, or a cache answers for it",
+                           *facts.pods_revision, *before.pods_revision)};
+}
+
 }  // namespace
 
 std::string_view name_of(Alarm::Kind kind) {
@@ -93,6 +102,10 @@ std::string_view name_of(Alarm::Kind kind) {
       return "nodes_shrunken";
     case Kind::pods_shrunken:
       return "pods_shrunken";
+    case Kind::pods_went_back:
+      return "pods_went_back";
+    case Kind::pods_differ:
+      return "pods_differ";
     case Kind::clock_step:
       return "clock_step";
     case Kind::register_replaced:
@@ -122,6 +135,7 @@ std::optional<Alarm> distrust(const RegisterView& view, const Facts& facts, cons
                  fmt::format("nodes and pods are as of {}, the register was read at {}",
                              rfc3339_rounded_up(facts.taken_at.wall), rfc3339_rounded_up(register_read.wall))};
   }
+  if (auto older = older_list(facts, before)) return older;
   if (auto empty = empty_list(view, facts)) return empty;
   if (auto other = other_nodes(view, facts, before)) return other;
   return shrunken_list(facts, before);

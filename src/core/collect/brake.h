@@ -24,6 +24,8 @@ struct Alarm {
     nodes_unknown,      ///< addresses are held on nodes that were never in the list
     nodes_shrunken,     ///< less than half the nodes of the look before
     pods_shrunken,      ///< the same of pods
+    pods_went_back,     ///< the list of pods is older than that of the look before
+    pods_differ,        ///< it leaves out pods that are there when they are asked for one by one
     clock_step,         ///< the wall clock was set, or the machine restarted, since the look before
     register_replaced,  ///< the register is another, or older, than in the look before
     too_many,           ///< more is dead than one pass may free

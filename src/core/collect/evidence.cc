@@ -1,5 +1,7 @@
 #include "core/collect/evidence.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/time_text.h"
@@ -81,7 +83,7 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
     if (node_gone && !facts.is_tunnel_address(leak.address)) doubt = Doubt::node_gone;
   } else if (owner.kind == AllocationOwner::Kind::pod) {
     const Facts::Pod pod = facts.pod(owner.namespace_name, owner.pod);
-    doubt = doubt_of_pod(facts, pod, leak.address, node_gone);
+    doubt = doubt_of_pod(facts, pod, {leak.address, node_gone, owner.is_static});
     evidence.facts.push_back(facts.pods_known() ? pod_fact(owner, pod, facts) : "pods are not known");
   }
   if (doubt == Doubt::none) return {};
@@ -97,6 +99,26 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
   evidence.first_look = leak.first;
   evidence.last_look = sighting_of(now);
   return evidence;
+}
+
+bool is_confirmed(const Evidence& by_list, const Leak& leak, const Block& block, const Facts& facts, const Facts& asked,
+                  const Instant& now) {
+  const auto again = prove(leak, block, asked, now);
+  if (!again) return false;
+  const std::string_view node_gone = name_of(Doubt::node_gone), not_the_pods = name_of(Doubt::not_the_pods);
+  if ((again->reason == node_gone) != (by_list.reason == node_gone)) return false;
+  if (again->reason != not_the_pods) return true;
+  // That it holds this one no more was concluded from the others that it had.
+  const auto before = facts.pod(by_list.namespace_name, by_list.pod).addresses;
+  return by_list.reason == not_the_pods &&
+         std::ranges::equal(before, asked.pod(by_list.namespace_name, by_list.pod).addresses);
+}
+
+bool is_left_out(const Evidence& by_list, const PodFact& pod) {
+  if (by_list.reason != name_of(Doubt::pod_gone)) return false;
+  if (!by_list.uid.empty() && by_list.uid == pod.uid) return true;
+  const auto address = net::Address::parse(by_list.subject);
+  return address && std::ranges::find(pod.addresses, *address) != pod.addresses.end();
 }
 
 Evidence evidence_of(const BlockToRelease& block, const Facts& facts, const Instant& now) {

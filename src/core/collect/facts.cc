@@ -14,6 +14,15 @@ std::uint64_t pod_identity(std::string_view namespace_name, std::string_view nam
   return (z ^ (z >> 31)) ^ std::hash<std::string_view>{}(name);
 }
 
+Facts Facts::with_nodes_alone() const {
+  Facts alone;
+  alone.taken_at = taken_at;
+  alone.complete = complete;
+  alone.nodes_ = nodes_;
+  alone.tunnels_ = tunnels_;
+  return alone;
+}
+
 void Facts::add_node(const NodeFact& node) {
   nodes_.insert(node.name);
   for (const net::Address& address : node.tunnel_addresses) tunnels_.insert(address.unmapped());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,11 @@ class Facts {
   /// Every node and pod is in it. When not, why: then nothing is collected.
   bool complete = false;
   std::string incomplete_because;
+  /// What the list of pods is of, as its source counts its changes; absent: it does not.
+  std::optional<std::uint64_t> pods_revision;
+
+  /// The same without pods, for those that are asked for one by one; not frozen.
+  [[nodiscard]] Facts with_nodes_alone() const;
 
   void add_node(const NodeFact& node);
   void add_pod(const PodFact& pod);

@@ -69,6 +69,7 @@ class Judge {
     memory().last_look = now_;
     memory().node_count = facts_.node_count();
     memory().pod_count = facts_.pods_known() ? facts_.pod_count() : before_.pod_count;
+    memory().pods_revision = facts_.pods_revision;
     if (before_.last_look && !remembers_) {
       verdict_.alarms.push_back(
           {Alarm::Kind::clock_step,
@@ -169,7 +170,7 @@ class Judge {
       const net::Address address = view_.address(row);
       const bool absent = nodes_[row.node].absent;
       const Facts::Pod pod = facts_.pod_by_identity(row.pod);
-      Doubt why = doubt_of_pod(facts_, pod, address, absent);
+      Doubt why = doubt_of_pod(facts_, pod, {address, absent, row.is_static});
       if (why == Doubt::not_the_pods && !is_superseded(row, pod)) why = Doubt::none;
       if (why != Doubt::none) {
         doubt(row, address, why == Doubt::node_gone);
@@ -332,6 +333,7 @@ Memory begun_anew(const Facts& facts, const Memory& before, const Instant& now) 
   memory.listed_nodes.insert(facts.nodes().begin(), facts.nodes().end());
   memory.node_count = facts.node_count() > 0 ? facts.node_count() : before.node_count;
   memory.pod_count = facts.pod_count() > 0 ? facts.pod_count() : before.pod_count;
+  memory.pods_revision = facts.pods_revision;
   return memory;
 }
 

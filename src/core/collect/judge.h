@@ -77,7 +77,7 @@ struct Verdict {
 
 /// Decides what may be collected. `register_read` is when reading the register ended; `now` is after the facts came.
 /// A look that proves nothing (brake.h) leaves everything alone but ended cooldowns: incomplete or old facts leave the
-/// memory as it was, an empty or shrunken list makes it begin anew, so that two whole looks must follow.
+/// memory as it was, an empty, shrunken or older list makes it begin anew, so that two whole looks must follow.
 /// A node is gone when the list lacks it and an earlier list of the same source had it, or an operator removed it.
 /// About what is held on a node that was never listed nothing is concluded, whatever the list of pods says: alarm.
 [[nodiscard]] Verdict judge(const RegisterView& view, const Facts& facts, const Memory& before,

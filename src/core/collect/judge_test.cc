@@ -40,6 +40,11 @@ TEST_P(OneAllocation, IsReleasedAfterTwoLooksOrKept) {
 
 std::map<std::string, std::string> of_web() { return {{"pod", "web"}, {"namespace", "d"}, {"node", "n1"}}; }
 
+/// As a kubelet names a pod that it read from a file.
+std::map<std::string, std::string> of_static_pod(const char* node) {
+  return {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", node}, {"pod-uid", "34fb0746a0c244a9a53059ec1e33297c"}};
+}
+
 void pod_attributes_with_tunnel_address_of_node(Scene& s) {
   s.hold_for_pod("10.0.0.3", "web");
   s.nodes.back().tunnel_addresses = {Scene::ip("10.0.0.3")};
@@ -198,6 +203,32 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"no node recorded, pod gone",
              [](Scene& s) {
                s.hold("10.0.0.3", "net.x", {{"pod", "x"}, {"namespace", "d"}});
+             },
+             {"10.0.0.3 pod_gone"}},
+        Case{"static pod without its mirror", [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("n1")); }, {}},
+        Case{"static pod whose name another pod has",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.gw", of_static_pod("n1"));
+               s.hold("10.0.0.4", "net.other", {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", "n1"}});
+               s.pod("gw-n1", {"10.0.0.4"});
+             },
+             {}},
+        Case{"static pod whose mirror says that it was evicted",
+             [](Scene& s) {
+               s.hold("10.0.0.3", "net.gw", of_static_pod("n1"));
+               PodFact& pod = s.pod("gw-n1", {"10.0.0.3"});
+               pod.phase = "Failed";
+               pod.reason = "Evicted";
+             },
+             {}},
+        Case{"static pod of a node that is gone",
+             [](Scene& s) { s.hold("10.0.0.3", "net.gw", of_static_pod("gone")); },
+             {"10.0.0.3 node_gone"}},
+        Case{"the UID of an API server, without a pod",
+             [](Scene& s) {
+               std::map<std::string, std::string> attributes = of_web();
+               attributes["pod-uid"] = "34fb0746-a0c2-44a9-a530-59ec1e33297c";
+               s.hold("10.0.0.3", "net.web", attributes);
              },
              {"10.0.0.3 pod_gone"}},
         Case{"no pod recorded",
@@ -493,6 +524,27 @@ TEST_F(Time, AListShrunkenByMoreThanHalfReleasesNothingUntilSeenTwiceAGraceApart
   EXPECT_THAT(again.leaks, IsEmpty());
   clock.advance(15min);
   EXPECT_THAT(proven(look()), ElementsAre("10.0.0.3 pod_gone"));
+}
+
+TEST_F(Time, AListOlderThanTheOneBeforeReleasesNothingAndTheGraceBeginsAnew) {
+  const auto look_of = [&](std::uint64_t revision) {
+    Facts list = facts();
+    list.pods_revision = revision;
+    Verdict verdict = judge(view(), list, memory, settings, clock.now(), clock.now());
+    memory = verdict.memory;
+    return verdict;
+  };
+  static_cast<void>(look_of(100));
+  clock.advance(15min);
+  const Verdict back = look_of(99);
+  ASSERT_THAT(alarms(back), ElementsAre("pods_went_back"));
+  EXPECT_THAT(back.alarms.at(0).text, HasSubstr("of revision 99, that of the look before was of 100"));
+  EXPECT_THAT(back.leaks, IsEmpty());
+  EXPECT_THAT(look_of(120).leaks, IsEmpty());
+  clock.advance(15min);
+  const Verdict again = look_of(120);  // nothing has changed
+  EXPECT_THAT(alarms(again), IsEmpty());
+  EXPECT_THAT(proven(again), ElementsAre("10.0.0.3 pod_gone"));
 }
 
 TEST_F(Time, AListShrunkenByHalfIsBelieved) {

@@ -53,6 +53,7 @@ struct Memory {
   std::optional<Instant> last_look;
   std::size_t node_count = 0;
   std::size_t pod_count = 0;
+  std::optional<std::uint64_t> pods_revision{};  ///< Facts::pods_revision
 };
 
 }  // namespace croft::core::collect

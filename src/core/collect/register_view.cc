@@ -55,6 +55,7 @@ void RegisterView::add_block(const Block& block, const Cooldowns& cooldowns, con
     const AllocationOwner owner = owner_of_allocation(attribute);
     held.emplace();
     held->kind = owner.kind;
+    held->is_static = owner.is_static;
     held->node = node_number(owner.node);
     held->block = block_number;
     if (owner.kind == AllocationOwner::Kind::pod) held->pod = pod_identity(owner.namespace_name, owner.pod);

@@ -25,6 +25,7 @@ struct HeldRow {
   std::uint32_t block = 0;   ///< into RegisterView::blocks()
   std::uint16_t ordinal = 0;
   AllocationOwner::Kind kind = AllocationOwner::Kind::kept;
+  bool is_static = false;    ///< AllocationOwner::is_static
   std::uint32_t line = 0;    ///< of network and interface: what of a pod a new sandbox holds in the place of an old one
   std::int64_t made_ns = 0;  ///< by the clock of its node; 0: not recorded
 };

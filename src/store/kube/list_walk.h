@@ -1,19 +1,45 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "net/echo.h"
 #include "store/kube/api.h"
 #include "wire/kube/api.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
 
+/// What a page says of the list that it is a part of.
+struct ListPage {
+  std::string resource_version;
+  std::string continue_token;
+  std::vector<std::size_t> objects;  ///< name_in_list() of each
+};
+/// Stands for an object in its list.
+[[nodiscard]] inline std::size_t name_in_list(std::string_view name_space, std::string_view name) {
+  return std::hash<std::string>{}(std::string(name_space) + "/" + std::string(name));
+}
+[[nodiscard]] inline ListPage said_by(const wire::kube::ApiListPage& page) {
+  ListPage said{page.resource_version, page.continue_token, {}};
+  said.objects.reserve(page.items.size());
+  for (const auto& item : page.items) said.objects.push_back(name_in_list(item.meta.name_space, item.meta.name));
+  return said;
+}
+
 /// Keeps a list that is read page by page within bounds, whatever the server answers: a page that is too large is asked
-/// for again in smaller parts, and a list that has no end is given up.
+/// for again in smaller parts, and a list that has no end is given up. Nor is a list believed whose pages are of
+/// different moments or come twice: what it leaves out would count as absent.
 class ListWalk {
  public:
   static constexpr std::int64_t kPagesMax = 20'000;
@@ -32,16 +58,36 @@ class ListWalk {
   [[nodiscard]] bool asks_for_less(const Error& error) {
     return error.code == wire::kube::kTooLarge && asks_for_less();
   }
-  /// To be called with the token of each page. Error: corrupt, deadline_exceeded.
-  [[nodiscard]] Result<void> go_on(const std::string& token) {
+  /// To be called with each page. Error: corrupt, deadline_exceeded.
+  [[nodiscard]] Result<void> go_on(const ListPage& page) {
+    const bool is_first = query_.continue_token.empty();
+    const std::string& token = page.continue_token;
+    if (is_first) {
+      resource_version_ = page.resource_version;
+      objects_.clear();
+    } else if (page.resource_version != resource_version_) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("the API server's list has pages of resourceVersion {}, and another of {}: look at the "
+                              "server, and at what stands before it",
+                              net::echo(resource_version_), net::echo(page.resource_version)));
+    }
     const bool has_no_end = !token.empty() && (token == query_.continue_token || ++pages_ >= kPagesMax);
     query_.continue_token = token;
     if (has_no_end) return fail(ErrorCode::corrupt, "the API server's list has no end; look at the server");
-    if (token.empty() || !end_.passed(clock_.now())) return {};
+    // What comes as one has nothing before it that could come again.
+    if (!is_first || !token.empty()) objects_.insert(objects_.end(), page.objects.begin(), page.objects.end());
+    if (token.empty()) return all_once();
+    if (!end_.passed(clock_.now())) return {};
     return fail(ErrorCode::deadline_exceeded, "the API server took more than ten minutes for a list");
   }
 
  private:
+  [[nodiscard]] Result<void> all_once() {
+    std::ranges::sort(objects_);
+    if (std::ranges::adjacent_find(objects_) == objects_.end()) return {};
+    return fail(ErrorCode::corrupt,
+                "the API server's list has an object twice; look at the server, and at what stands before it");
+  }
   [[nodiscard]] bool asks_for_less() {
     if (query_.limit == 1) return false;
     query_.limit = query_.limit > 8 ? query_.limit / 8 : 1;
@@ -52,6 +98,8 @@ class ListWalk {
   const Clock& clock_;
   const Deadline end_;
   std::int64_t pages_ = 0;
+  std::string resource_version_;      ///< of the first page
+  std::vector<std::size_t> objects_;  ///< of all pages
 };
 
 }  // namespace croft::store::kube

@@ -18,10 +18,11 @@ constexpr std::chrono::seconds kPageTime{15};
 
 }  // namespace
 
-Result<void> for_each_page(Api& api, const Clock& clock, const std::string& collection, std::string_view accept,
-                           std::string_view what, const std::function<void()>& begin,
-                           const std::function<Result<std::string>(const std::string& body, std::int64_t limit)>& take,
-                           const ListLimits& limits) {
+Result<std::string> for_each_page(
+    Api& api, const Clock& clock, const std::string& collection, std::string_view accept, std::string_view what,
+    const std::function<void()>& begin,
+    const std::function<Result<ListPage>(const std::string& body, std::int64_t limit)>& take,
+    const ListLimits& limits) {
   wire::kube::ApiListQuery query;
   query.select = limits.select;
   query.limit = kPageObjects;
@@ -51,11 +52,11 @@ Result<void> for_each_page(Api& api, const Clock& clock, const std::string& coll
       }
       return fail(std::move(error));
     }
-    const auto token = take(answer.body, query.limit);
-    if (!token && walk.asks_for_less(token.error())) continue;
-    if (!token) return fail(token.error());
-    TRY_VOID(walk.go_on(*token));
-    if (query.continue_token.empty()) return {};
+    const auto page = take(answer.body, query.limit);
+    if (!page && walk.asks_for_less(page.error())) continue;
+    if (!page) return fail(page.error());
+    if (const auto on = walk.go_on(*page); !on) return fail(Error(on.error()).in(what));
+    if (query.continue_token.empty()) return page->resource_version;
   }
 }
 
@@ -63,14 +64,15 @@ Result<void> for_each_object(
     Api& api, const Clock& clock, const std::string& collection, const wire::kube::ApiListOf& of, std::string_view what,
     const std::function<void()>& begin,
     const std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)>& take) {
-  return for_each_page(api, clock, collection, Request().accept, what, begin,
-                       [&](const std::string& body, std::int64_t limit) -> Result<std::string> {
-                         wire::kube::ApiListOf of_page = of;
-                         of_page.limit = limit;
-                         TRY(const auto page, wire::kube::decode_list(body, of_page));
-                         for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
-                         return page.continue_token;
-                       });
+  TRY_VOID(for_each_page(api, clock, collection, Request().accept, what, begin,
+                         [&](const std::string& body, std::int64_t limit) -> Result<ListPage> {
+                           wire::kube::ApiListOf of_page = of;
+                           of_page.limit = limit;
+                           TRY(const auto page, wire::kube::decode_list(body, of_page));
+                           for (const auto& item : page.items) TRY_VOID(take(item.value, item.meta));
+                           return said_by(page);
+                         }));
+  return {};
 }
 
 }  // namespace croft::store::kube

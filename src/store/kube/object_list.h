@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "store/kube/api.h"
+#include "store/kube/list_walk.h"
 #include "wire/kube/requests.h"
 
 namespace croft::store::kube {
@@ -21,14 +22,15 @@ struct ListLimits {
 
 /// Reads all objects of a collection (wire::kube::collection_path), as new as can be, page by page, so that no more
 /// than a page of their text is in memory; `take` gets each page, in one of the forms that `accept` names, and how many
-/// objects it was asked for with (ApiListOf::limit), and returns the token of the next. `begin` is called before the
-/// first one, and again when the list has to be read anew: what was taken before is void then. Errors: of `take`; those
-/// of the API, with `what` in front; permission_denied says what to allow. Without an error every object that existed
-/// when this was called, and still does, was taken.
-[[nodiscard]] Result<void> for_each_page(
+/// objects it was asked for with (ApiListOf::limit), and returns what it says of the list. `begin` is called before the
+/// first one, and again when the list has to be read anew: what was taken before is void then. The answer is the list's
+/// resourceVersion, the same of all pages. Errors: of `take`; of ListWalk; those of the API, with `what` in front;
+/// permission_denied says what to allow. Without an error every object that existed when this was called, and still
+/// does, was taken, once.
+[[nodiscard]] Result<std::string> for_each_page(
     Api& api, const Clock& clock, const std::string& collection, std::string_view accept, std::string_view what,
     const std::function<void()>& begin,
-    const std::function<Result<std::string>(const std::string& body, std::int64_t limit)>& take,
+    const std::function<Result<ListPage>(const std::string& body, std::int64_t limit)>& take,
     const ListLimits& limits = {});
 
 /// The same of each object, in JSON; the list has to be one `of` that.

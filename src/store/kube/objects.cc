@@ -468,7 +468,7 @@ Result<void> Objects::for_each(const core::Listing& listing, std::size_t page_ma
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page) return fail(page.error());
       if (const auto revision = revision_of(page->resource_version)) note(*revision);
-      TRY_VOID(walk.go_on(page->continue_token));
+      TRY_VOID(walk.go_on(said_by(*page)));
       for (const ApiListPage::Item& item : page->items) {
         TRY(Stored stored, part.form->decode(listing.kind, nullptr, item.value, item.meta));
         if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) continue;
@@ -508,7 +508,7 @@ Result<void> Objects::take_pages(Part& part, Answer answer, Deadline deadline, T
       if (!page && !walk.asks_for_less(page.error())) return fail(page.error());
       if (page) {
         if (const auto revision = revision_of(page->resource_version)) note(*revision);
-        TRY_VOID(walk.go_on(page->continue_token));
+        TRY_VOID(walk.go_on(said_by(*page)));
         TRY(const bool goes_on, take(&*page));
         if (!goes_on || part.query.continue_token.empty()) return {};
       }

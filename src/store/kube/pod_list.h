@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "core/collect/facts.h"
@@ -11,13 +14,20 @@ namespace croft::store::kube {
 /// Reads all pods of the cluster, as new as can be, page by page, so that no more than a page of their text is in
 /// memory. `begin` is called before the first pod, and again when the list has to be read anew: what was taken before
 /// is void then. Errors: those of the API; permission_denied names what to allow; corrupt for a pod that can be none.
-/// Without an error every pod that existed when this was called, and still does, was taken.
-[[nodiscard]] Result<void> for_each_pod(Api& api, const Clock& clock, const std::function<void()>& begin,
-                                        const std::function<void(const core::collect::PodFact&)>& take);
+/// Without an error every pod that existed when this was called, and still does, was taken. The answer is the revision
+/// that the list is of, where its resourceVersion is a number.
+[[nodiscard]] Result<std::optional<std::uint64_t>> for_each_pod(
+    Api& api, const Clock& clock, const std::function<void()>& begin,
+    const std::function<void(const core::collect::PodFact&)>& take);
 
-/// The same of the pods that are bound to one node, by a field selector; of another node's pods, which only a server
-/// that passes over the selector tells of, none is taken. Errors also: invalid_argument for a name that no node can
-/// have; deadline_exceeded.
+/// One pod, asked for by itself: as new as can be (read from etcd's quorum), whatever a list says. Nothing where none
+/// has the name. Errors: as of for_each_pod(), and corrupt for an answer that is another's.
+[[nodiscard]] Result<std::optional<core::collect::PodFact>> find_pod(Api& api, const std::string& namespace_name,
+                                                                     const std::string& name, Deadline deadline);
+
+/// The same as for_each_pod() of the pods that are bound to one node, by a field selector; of another node's pods,
+/// which only a server that passes over the selector tells of, none is taken. Errors also: invalid_argument for a name
+/// that no node can have; deadline_exceeded.
 [[nodiscard]] Result<void> for_each_pod_of_node(Api& api, const Clock& clock, const std::string& node,
                                                 Deadline deadline, const std::function<void()>& begin,
                                                 const std::function<void(const core::collect::PodFact&)>& take);

@@ -28,7 +28,7 @@ class ScriptedApi final : public Api {
   }
   [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
 
-  void page(const std::vector<std::string>& names, const std::string& next = "") {
+  void page(const std::vector<std::string>& names, const std::string& next = "", const std::string& moment = "9") {
     std::string items;
     for (const std::string& name : names) {
       if (!items.empty()) items += ",";
@@ -37,8 +37,8 @@ class ScriptedApi final : public Api {
     Answer answer;
     answer.outcome = Answer::Outcome::done;
     answer.http_status = 200;
-    answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":")" + next +
-                  R"("},"items":[)" + items + "]}";
+    answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":")" + moment +
+                  R"(","continue":")" + next + R"("},"items":[)" + items + "]}";
     answers.push_back(std::move(answer));
   }
   void refusal(int code, ErrorCode error) {
@@ -56,7 +56,7 @@ class ScriptedApi final : public Api {
 
 class PodList : public testing::Test {
  protected:
-  Result<void> list() {
+  Result<std::optional<std::uint64_t>> list() {
     return for_each_pod(
         api, clock, [&] { names.clear(); }, [&](const core::collect::PodFact& pod) { names.push_back(pod.name); });
   }
@@ -68,7 +68,7 @@ class PodList : public testing::Test {
 TEST_F(PodList, AllPages) {
   api.page({"a", "b"}, "token");
   api.page({"c"});
-  ASSERT_TRUE(list());
+  EXPECT_EQ(list().value(), std::optional<std::uint64_t>(9));
   EXPECT_THAT(names, testing::ElementsAre("a", "b", "c"));
   ASSERT_THAT(api.asked, SizeIs(2));
   EXPECT_THAT(api.asked[0], testing::StartsWith("/api/v1/pods?"));
@@ -83,6 +83,30 @@ TEST_F(PodList, WhatAServerForgetsInTheMiddleIsReadAnew) {
   ASSERT_TRUE(list());
   EXPECT_THAT(names, testing::ElementsAre("b", "c"));
   EXPECT_THAT(api.asked[2], testing::Not(HasSubstr("continue")));
+}
+
+TEST_F(PodList, PagesOfDifferentMomentsAreNoList) {
+  api.page({"a", "b"}, "token");
+  api.page({}, "", "1");
+  const auto listed = list();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(listed.error().message, HasSubstr("pages of resourceVersion \"9\", and another of \"1\""));
+  // One that is read anew may be of another moment.
+  api.page({"a", "b"}, "token");
+  api.refusal(410, ErrorCode::too_old);
+  api.page({"a"}, "next", "12");
+  api.page({"b"}, "", "12");
+  EXPECT_TRUE(list());
+}
+
+TEST_F(PodList, APageThatComesTwiceIsNoList) {
+  api.page({"a", "b"}, "token");
+  api.page({"a", "b"});
+  const auto listed = list();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::corrupt);
+  EXPECT_THAT(listed.error().message, HasSubstr("has an object twice"));
 }
 
 TEST_F(PodList, AnEndInTheMiddleIsAnError) {
@@ -116,7 +140,7 @@ TEST_F(PodList, AListWithoutAnEndIsGivenUp) {
   ListWalk walk(query, clock);
   Result<void> goes_on;
   std::int64_t pages = 0;
-  for (; goes_on && pages <= ListWalk::kPagesMax; ++pages) goes_on = walk.go_on(std::to_string(pages));
+  for (; goes_on && pages <= ListWalk::kPagesMax; ++pages) goes_on = walk.go_on({"9", std::to_string(pages), {}});
   EXPECT_EQ(pages, ListWalk::kPagesMax);
 }
 
@@ -152,6 +176,43 @@ TEST_F(PodList, OfOneNodeByASelectorAndAsNewAsCanBe) {
   EXPECT_THAT(api.asked, SizeIs(1));
   api.refusal(403, ErrorCode::permission_denied);
   EXPECT_THAT(list_of("n1", {}).error().message, HasSubstr("the agent of this node"));
+}
+
+TEST_F(PodList, OnePodIsAskedForByItself) {
+  const auto find = [&](const std::string& name_space, const std::string& name) {
+    return find_pod(api, name_space, name, Deadline::after(clock.now(), std::chrono::seconds(15)));
+  };
+  const auto answer = [&](const std::string& name) {
+    Answer one;
+    one.outcome = Answer::Outcome::done;
+    one.http_status = 200;
+    one.body = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":")" + name +
+               R"(","namespace":"d","uid":"u","resourceVersion":"3"},"status":{"podIP":"10.0.0.3"}})";
+    api.answers.push_back(std::move(one));
+  };
+  answer("web");
+  const auto pod = find("d", "web");
+  ASSERT_TRUE(pod && *pod) << pod.error().message;
+  EXPECT_EQ((*pod)->uid, "u");
+  EXPECT_THAT((*pod)->addresses, SizeIs(1));
+  EXPECT_EQ(api.asked.at(0), "/api/v1/namespaces/d/pods/web") << "as new as can be: no resourceVersion";
+  api.refusal(404, ErrorCode::not_found);
+  api.answers.back().status.name = "web";
+  EXPECT_FALSE(find("d", "web").value());
+  // Who does not say what it has not may not know of pods.
+  api.refusal(404, ErrorCode::not_found);
+  EXPECT_FALSE(find("d", "web"));
+  // A cache may mix answers up.
+  answer("other");
+  EXPECT_EQ(find("d", "web").error().code, ErrorCode::corrupt);
+  api.refusal(403, ErrorCode::permission_denied);
+  const auto refused = find("d", "web");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::AllOf(HasSubstr("access.yaml"), HasSubstr("`get` and `list` of pods")));
+  // What can be no name is no pod's, and is not asked for.
+  const std::size_t asked = api.asked.size();
+  EXPECT_FALSE(find("d", "a/b").value());
+  EXPECT_EQ(api.asked.size(), asked);
 }
 
 TEST_F(PodList, WhoMayNotIsToldWhatToAllow) {

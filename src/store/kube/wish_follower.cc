@@ -191,7 +191,7 @@ class WishFollower::Feed {
       const auto page = wire::kube::decode_list(answer.body, of);
       if (!page && walk.asks_for_less(page.error())) continue;
       if (!page) return note_trouble(page.error().message);
-      if (!walk.go_on(page->continue_token)) return false;
+      if (!walk.go_on(said_by(*page))) return false;
       for (const auto& item : page->items) keep(all, bytes, name_of(item.meta), known(item.value, item.meta));
       position_ = page->resource_version;
       is_whole = page->continue_token.empty();

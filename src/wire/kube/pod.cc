@@ -195,6 +195,7 @@ Result<PodPage> decode_pods(std::string_view body, std::int64_t limit) {
   PodPage page;
   if (!body.starts_with(kProtobufMark)) {
     TRY(const ApiListPage list, decode_list(body, of));
+    page.resource_version = list.resource_version;
     page.continue_token = list.continue_token;
     for (const auto& item : list.items) {
       TRY(PodFact pod, pod_fact(item.value, item.meta));
@@ -204,6 +205,7 @@ Result<PodPage> decode_pods(std::string_view body, std::int64_t limit) {
   }
   TRY(ProtobufList list, open_protobuf_list("a list of pods", body, limit));
   TRY_VOID(check_list(list.kind, list.api_version, list.remaining, list.continue_token, of));
+  page.resource_version = std::move(list.resource_version);
   page.continue_token = std::move(list.continue_token);
   page.pods.reserve(list.items.size());
   // One after the other: no more than one is in memory in all its fields.

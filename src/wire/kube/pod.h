@@ -25,7 +25,8 @@ inline constexpr std::string_view kAcceptPods = "application/vnd.kubernetes.prot
 
 /// A part of a list of pods.
 struct PodPage {
-  std::string continue_token;  ///< asks for the next page; empty: this is the last
+  std::string resource_version;  ///< ApiListPage::resource_version
+  std::string continue_token;    ///< asks for the next page; empty: this is the last
   std::vector<core::collect::PodFact> pods;
 };
 /// In protobuf or JSON: the first bytes tell. `limit`: pods that were asked for at most (ApiListOf::limit). Errors:
