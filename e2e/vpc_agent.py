@@ -263,8 +263,9 @@ def versions(world):
     expect("via=cloud" in line and "version skew" in line and "croft 9 speaks version 8 to 9" in line, line)
 
     # A borrower finds its peer too old; the ADD says so.
-    with later_agent(b.directory / "peer.sock", b""):
-        a.flags = [*QUICK, "--oldest-protocol", "1", "--peer", f"node-x=unix:{b.directory / 'peer.sock'}"]
+    certificates = Certificates(world, "versions-of-peers", ("node-a", "node-x"))
+    with later_agent(None, b"", certificates.of_server("node-x")) as port:
+        a.flags = [*QUICK, "--oldest-protocol", "1", *certificates.flags("node-a"), "--peer", f"node-x=127.0.0.1:{port}"]
         cloud.do("exhaust", subnet=SUBNET)
         a.start()
         code, why = refusal(a.call, "AddPodNetwork", add_request("wants") + speech(1, 0, "a plugin"), timeout=10)
@@ -272,16 +273,19 @@ def versions(world):
 
 
 @contextlib.contextmanager
-def later_agent(path, answer):
-    """A server that answers every call with the same bytes."""
+def later_agent(path, answer, credentials=None):
+    """A server that answers every call with the same bytes: on a socket, or on a port with a certificate."""
     class Handler(grpc.GenericRpcHandler):
         def service(self, details):
             return grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(4), handlers=[Handler()])
-    server.add_insecure_port(f"unix:{path}")
+    if credentials:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    else:
+        port = server.add_insecure_port(f"unix:{path}")
     server.start()
     try:
-        yield
+        yield port
     finally:
         server.stop(0)
 

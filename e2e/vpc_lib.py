@@ -348,6 +348,11 @@ class Certificates:
         return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",
                 "--tls-key", self.directory / f"{node}.key"]
 
+    def of_server(self, node):
+        read = lambda name: (self.directory / name).read_bytes()  # noqa: E731
+        return grpc.ssl_server_credentials([(read(f"{node}.key"), read(f"{node}.crt"))], read("ca.crt"),
+                                           require_client_auth=True)
+
     def credentials(self, node=None):
         read = lambda name: (self.directory / name).read_bytes()  # noqa: E731
         if node is None:

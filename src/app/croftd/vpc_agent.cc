@@ -39,6 +39,7 @@
 #include "edge/vpc/wire_probe.h"
 #include "engine/stock_keeper.h"
 #include "os/clock.h"
+#include "os/endpoint.h"
 #include "os/files.h"
 #include "os/interfaces.h"
 #include "os/look_up.h"
@@ -89,6 +90,10 @@ constexpr std::size_t kLogFiles = 3;
   engine::PeerAgents::Peer peer;
   peer.node = text.substr(0, equals);
   peer.address = text.substr(equals + 1);
+  if (const auto endpoint = os::Endpoint::parse_numeric(peer.address, true); !endpoint) {
+    return fail(
+        invalid_argument(fmt::format("--peer {}: {}", printable(text, Printed::line), endpoint.error().message)));
+  }
   peer.free = 1;  // it says when it is asked
   return peer;
 }
@@ -357,7 +362,7 @@ class VpcAgentProgram {
     std::vector<engine::PeerAgents::Peer> all = fixed_peers_;
     for (auto& peer : all) peer.subnet = subnet;
     if (cluster_.board != nullptr) {
-      TRY(auto said, cluster_.board->peers(subnet, deadline));
+      TRY(auto said, cluster_.board->peers(subnet, deadline, [this](const std::string& line) { note(line); }));
       std::ranges::move(said, std::back_inserter(all));
     }
     return all;

@@ -13,12 +13,12 @@
 
 namespace croft::edge {
 
-/// The agents of other nodes by gRPC: over TCP with certificates on both sides, or a Unix socket (`unix:/path`) where
-/// several agents share a machine. Who they are `directory` tells.
+/// The agents of other nodes by gRPC, over TCP with certificates on both sides. Who they are `directory` tells, each at
+/// a numeric `10.0.0.2:7312`.
 class GrpcPeers final : public engine::PeerAgents {
  public:
   using Directory = std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)>;
-  /// `security` may be null: then TCP is spoken to nobody. `clock` outlives it. From agents that speak an older version
+  /// `security` may be null: then nobody is spoken to. `clock` outlives it. From agents that speak an older version
   /// than `oldest_speech` nothing is borrowed (wire/vpc/speech.h).
   GrpcPeers(Directory directory, std::shared_ptr<const os::TransportSecurity> security, const Clock& clock,
             std::uint32_t oldest_speech = 0)
@@ -30,7 +30,8 @@ class GrpcPeers final : public engine::PeerAgents {
   [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) override {
     return directory_(subnet, deadline);
   }
-  /// Connects within a second, or it did not answer at all. Errors also: permission_denied (a certificate is refused);
+  /// Connects within a second, or it did not answer at all. Errors also: invalid_argument (its address is not numeric:
+  /// nobody was spoken to); permission_denied (a certificate is refused);
   /// refused_by_configuration (one of the two does not take the other's version: nothing was asked for).
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                                    const std::string& request, Deadline deadline) override;
