@@ -154,6 +154,7 @@ bool StockKeeper::find_interface() {
     node.project = interface->project;
     node.low = options_.marks.low;
     node.high = options_.marks.high;
+    if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
     node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
     if (const auto described = describe_node(context(), std::move(node)); !described) {
       note_trouble(described.error());

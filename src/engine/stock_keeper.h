@@ -163,6 +163,7 @@ class StockKeeper {
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
+  [[nodiscard]] Result<void> check_room();
   void grow(std::uint32_t count);
   [[nodiscard]] core::warm::Ground ground(Deadline deadline);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
