@@ -90,11 +90,13 @@ nanoseconds StockKeeper::step() {
     note_trouble(view.error());
     return world_.clock.now().since_boot + kFindAgain;
   }
+  standing_.note(view->addresses, world_.clock.now());
   settle(*view);
   view = view_stock(context());
   if (!view) return world_.clock.now().since_boot + kFindAgain;
 
   const Instant now = world_.clock.now();
+  standing_.note(view->addresses, now);
   warm::Counts counts;
   for (const core::WarmAddress& address : view->addresses) warm::count(counts, address, now);
   std::uint32_t waiting = 0;

@@ -19,6 +19,7 @@
 #include "core/warm/planner.h"
 #include "core/warm/rebuild.h"
 #include "core/warm/reconcile.h"
+#include "core/warm/standing.h"
 #include "engine/transact.h"
 #include "engine/warm_ports.h"
 #include "engine/warm_stock.h"
@@ -181,7 +182,7 @@ class StockKeeper {
   void release_again(std::vector<core::WarmAddress> rest);
   void settle_intents(StockView& view);
   void settle_rebuild(const core::WarmIntent& intent);
-  void settle_lending(const core::WarmAddress& address);
+  void settle_lending(const core::WarmAddress& address, bool may_still_come);
   void reconcile();
   void publish(const core::warm::Counts& counts);
   void note_trouble(const Error& error);
@@ -191,6 +192,7 @@ class StockKeeper {
 
   // Of step() alone.
   core::warm::PlannerMemory memory_;
+  core::warm::Standing standing_;
   core::warm::Seen seen_;
   core::warm::RebuildMemory rebuild_;
   std::chrono::nanoseconds next_rebuild_look_{};

@@ -269,15 +269,15 @@ Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
   });
 }
 
-Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, std::chrono::seconds age, const Instant& now) {
+Step<std::size_t> plan_forget_lent(const Snapshot& snapshot, const std::vector<WarmAddress>& old) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
     TRY(const Stock stock, Stock::read(reader));
     Plan<std::size_t> plan{0, {}};
-    for (const WarmAddress* address : stock.addresses()) {
-      const bool is_old = address->state == WarmState::lent && now.wall - address->since >= age;
-      if (!is_old || plan.answer == kMovesMax) continue;
+    for (const WarmAddress& one : old) {
+      const WarmAddress* known = in_state(stock, one.address, WarmState::lent);
+      if (known == nullptr || *known != one || plan.answer == kMovesMax) continue;
       ++plan.answer;
-      plan.writes.push_back(to_delete(warm_address_key(address->address)));
+      plan.writes.push_back(to_delete(warm_address_key(one.address)));
     }
     return plan;
   });
