@@ -133,6 +133,32 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, Deadl
                   left_out));
 }
 
+/// A card that was replaced may have brought its addresses along: what the cloud has on the interface of now is
+/// recorded as that one's, or it could be neither lent nor given back.
+void StockKeeper::follow_interface(const warm::Look& look, StockView& view) {
+  if (!look.cloud) return;
+  bool is_any = false;
+  for (std::size_t begin = 0; begin < look.cloud->size(); begin += warm::kMovesMax) {
+    const std::vector<warm::Given> part(
+        look.cloud->begin() + static_cast<std::ptrdiff_t>(begin),
+        look.cloud->begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, look.cloud->size())));
+    const auto differs = [&](const core::WarmAddress& one) {
+      return std::ranges::any_of(part, [&](const warm::Given& given) { return warm::lies_elsewhere(one, given); });
+    };
+    if (std::ranges::none_of(view.addresses, differs)) continue;
+    const auto moved = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_follow(snapshot, part); });
+    if (!moved) return note_trouble(moved.error());
+    if (moved->addresses.empty()) continue;
+    is_any = true;
+    log(fmt::format("{} addresses lie on the interface {} by now, and are recorded so", moved->addresses.size(),
+                    part.front().mac.to_string()));
+  }
+  if (!is_any) return;
+  auto after = view_stock(context());
+  if (after) view = *std::move(after);
+}
+
 /// Writes what speaks against addresses, or does not any more: nobody is given one of them meanwhile.
 Result<void> StockKeeper::note_doubts(const std::vector<warm::DoubtChange>& changes) {
   bool is_any_free_again = false;
@@ -185,6 +211,7 @@ void StockKeeper::reconcile() {
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   confirm_missing(look, *view, cloud_deadline());
+  follow_interface(look, *view);
   const bool may_go = options_.release_unknown_after.count() > 0;
   set_apart(look, *view, may_go, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);

@@ -18,6 +18,7 @@ namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
+constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
 
 }  // namespace
 
@@ -134,8 +135,10 @@ nanoseconds StockKeeper::step() {
   return std::min(next, std::min(next_reconcile_, next_publish_));
 }
 
+/// Asked for again now and then: a card may be replaced while the agent runs.
 bool StockKeeper::find_interface() {
   auto interface = this->interface();
+  const nanoseconds begun = world_.clock.now().since_boot;
   if (!interface) {
     auto found = world_.cloud.interface(cloud_deadline());
     if (!found) {
@@ -143,6 +146,24 @@ bool StockKeeper::find_interface() {
       return false;
     }
     interface = *std::move(found);
+    next_interface_look_ = begun + options_.reconcile_every;
+  } else if (begun >= next_interface_look_) {
+    next_interface_look_ = begun + options_.reconcile_every;
+    auto found = world_.cloud.interface(Deadline::after(world_.clock.now(), kLookAtInterface));
+    const bool is_another = found && *found != *interface;
+    // One look is not enough; without one the interface is as it was.
+    if (is_another && other_interface_ == *found) {
+      log(fmt::format("the interface {} is replaced", interface->mac.to_string()));
+      interface = *std::move(found);
+      has_begun_ = false;
+      const std::lock_guard lock(mutex_);
+      subnet_.reset();
+    } else if (is_another) {
+      other_interface_ = *std::move(found);
+      next_interface_look_ = begun + kSettleAgain;
+    } else if (found) {
+      other_interface_.reset();
+    }
   }
   if (!has_begun_) {
     core::WarmNode node;

@@ -160,6 +160,7 @@ class StockKeeper {
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, Deadline deadline);
+  void follow_interface(const core::warm::Look& look, StockView& view);
   [[nodiscard]] Result<void> note_doubts(const std::vector<core::warm::DoubtChange>& changes);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
@@ -196,6 +197,8 @@ class StockKeeper {
   core::warm::Seen seen_;
   core::warm::RebuildMemory rebuild_;
   std::chrono::nanoseconds next_rebuild_look_{};
+  std::chrono::nanoseconds next_interface_look_{};
+  std::optional<cloud::Interface> other_interface_;  ///< as the last look showed, and no look before
   std::chrono::nanoseconds next_reconcile_{};
   std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::chrono::nanoseconds next_publish_{};

@@ -256,6 +256,50 @@ TEST_F(StockKeeperTest, DeathBeforeAnyCall) {
   FAIL() << "it never lived to the end";
 }
 
+/// The machine's card is another one: what the cloud moved to it stays in stock, and is the new one's.
+TEST_F(StockKeeperTest, AReplacedInterfaceIsFollowedAndItsAddressesComeAlong) {
+  static_cast<void>(node_.keeper->step());
+  const std::string held = node_.add("c1");
+  node_.settle(2);
+  const net::Mac other = mac_of(7);
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  ASSERT_EQ(before.size(), 4U);
+  for (const net::Address& address : before) cloud_.set_owner(address, other);
+  cloud_.replaced[node_.mac()] = other;
+  cloud_.is_metadata_away = true;
+  node_.settle(3);
+  ASSERT_EQ(node_.keeper->interface()->mac, node_.mac()) << "without the metadata it is as it was";
+  cloud_.is_metadata_away = false;
+  node_.settle(6);
+  EXPECT_EQ(node_.keeper->interface()->mac, other);
+  EXPECT_EQ(node_.view().node->mac, other) << "a plugin alone goes by it";
+  EXPECT_EQ(node_.recorded(), cloud_.of(other));
+  for (const auto& one : node_.view().addresses) {
+    EXPECT_EQ(one.mac, other) << one.address.to_string();
+    EXPECT_TRUE(one.doubts.empty()) << one.address.to_string();
+  }
+  EXPECT_EQ(node_.add("c1"), held) << "its pod has it";
+  EXPECT_NE(node_.add("c2"), "");
+  node_.settle(2);
+  EXPECT_TRUE(node_.keeper->pop(std::nullopt, Deadline::after(clock_.now(), 5s)));
+  EXPECT_EQ(node_.recorded(), cloud_.of(other)) << "it went back from the new one";
+}
+
+/// The same where the addresses went with the old card.
+TEST_F(StockKeeperTest, AReplacedInterfaceWithoutAddressesIsFilledAnew) {
+  static_cast<void>(node_.keeper->step());
+  node_.settle(2);
+  const net::Mac other = mac_of(7);
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  cloud_.replaced[node_.mac()] = other;
+  node_.settle(6);
+  EXPECT_EQ(node_.keeper->interface()->mac, other);
+  EXPECT_EQ(node_.counts().free, 3U);
+  const auto given = net::Address::parse(node_.add("c1")).value();
+  EXPECT_EQ(cloud_.owner_of(given), other);
+  EXPECT_FALSE(before.contains(given)) << "no pod gets one of the old card";
+}
+
 /// Somebody sets the wall clock by an hour while everything is under way: nothing waits for that hour, and nothing that
 /// nobody heard of is taken for done.
 TEST_F(StockKeeperTest, AClockThatIsSetByAnHourLeavesNothingWaiting) {
