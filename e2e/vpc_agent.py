@@ -272,6 +272,52 @@ def versions(world):
     expect("no other node has one to lend; node-x: version skew" in why and "version 0" in why, f"{code} {why}")
 
 
+GROWTH_MAX = 12 << 20  # of the agent; one message of 4 MiB took a hundred and more
+
+
+def floods(world):
+    """What one call may make the agent take: of memory, at most a little, over the socket and from a peer."""
+    cloud = Cloud(world, "floods")
+    agent = Agent(cloud, low=1, high=5)
+    certificates = Certificates(world, "floods-certificates", ("node-a", "node-x"))
+    agent.flags = ["--listen", f"127.0.0.1:{agent.port}", *certificates.flags("node-a")]
+    agent.start()
+    agent.wait_for_free(1)
+    long_ones = {"empty entries": b"\x0a\x00" * (2 << 20), "one long entry": field(1, "1" * (4 << 20)),
+                 "unknown fields": b"\x98\x06\x01" * (1 << 20), "just too long": b"\x0a\x00" * ((32 << 10) + 1)}
+    options = (("grpc.ssl_target_name_override", "node-a"),)
+    with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-x"), options) as peer:
+        for who, channel, methods in (("the socket", agent.channel, ("ReleaseIP", "AddPodNetwork", "DelPodNetwork", "Ping")),
+                                      ("a peer", peer, ("BorrowIP", "Ping"))):
+            for method in methods:
+                call = channel.unary_unary(f"/rpc.CNIIpam/{method}")
+                for what, message in long_ones.items():
+                    agent.forget_peak()
+                    before = agent.memory("VmRSS")
+                    code, why = refusal(call, message, timeout=20)
+                    expect(code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INVALID_ARGUMENT) and "65536" in why,
+                           f"{who}, {method}, {what}: {code} {why}")
+                    grown = agent.memory("VmHWM") - before
+                    expect(grown < GROWTH_MAX, f"{who}, {method}, {what}: it grew by {grown >> 20} MiB")
+            # The longest that are taken, many at once, from several connections.
+            agent.forget_peak()
+            before = agent.memory("VmRSS")
+            call = channel.unary_unary(f"/rpc.CNIIpam/{methods[0]}")
+            calls = [call.future(b"\x0a\x00" * (32 << 10), timeout=20) for _ in range(100)]
+            codes = [future.exception().code() for future in calls]
+            expect(all(code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED) for code in codes),
+                   f"{who}: {set(codes)}")
+            grown = agent.memory("VmHWM") - before
+            say(f"100 messages of 64 KiB at once from {who}: {grown / (1 << 20):.1f} MiB more")
+            expect(grown < 3 * GROWTH_MAX, f"{who}: it grew by {grown >> 20} MiB")
+            # Metadata: counted, and refused.
+            code, why = refusal(channel.unary_unary("/rpc.CNIIpam/Ping"), b"", timeout=20,
+                                metadata=[("x-long", "a" * (12 << 10))])
+            expect(code == grpc.StatusCode.RESOURCE_EXHAUSTED, f"{who}, metadata: {code} {why}")
+    agent.add("afterwards")
+    settled(cloud, [agent])
+
+
 @contextlib.contextmanager
 def later_agent(path, answer, credentials=None):
     """A server that answers every call with the same bytes: on a socket, or on a port with a certificate."""
@@ -703,7 +749,7 @@ def hanging_cloud(world):
     settled(cloud, [agent])
 
 
-CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
+CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, reflection, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
          lost_nothing_done, throttled, deleted_outside, database_lost, advice, hanging_cloud, no_marks]
 
 

@@ -5,7 +5,9 @@ Messages are written and read by hand from proto/rpc/ipamd.proto: no generated c
 
 import json
 import os
+import pathlib
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -293,6 +295,14 @@ class Agent:
         expect_equal(len(whole), len(held) + len(free) + len(cooling) + len(unused),
                      f"{self.name} has an address in two states: {held} {free} {cooling} {unused}")
         return whole
+
+    def memory(self, what):
+        """In bytes: VmRSS, or VmHWM since forget_peak()."""
+        status = pathlib.Path(f"/proc/{self.process.child.pid}/status").read_text()
+        return int(re.search(rf"^{what}:\s+(\d+) kB$", status, re.MULTILINE)[1]) << 10
+
+    def forget_peak(self):
+        pathlib.Path(f"/proc/{self.process.child.pid}/clear_refs").write_text("5")
 
     def wait_for_free(self, count, seconds=SETTLED):
         wait_for(lambda: len(self.free()) == count, f"{self.name} has {count} free; it has {len(self.free())}", seconds)

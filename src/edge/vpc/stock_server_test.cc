@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -342,6 +343,21 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
   ASSERT_TRUE(again && again->network);
   EXPECT_EQ(again->network->ip, first->network->ip) << "the same request";
   EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
+}
+
+/// What is read of a message takes many times its size.
+TEST_F(StockServerTest, LongMessagesAreRefusedUnread) {
+  begin({.low = 1, .high = 50});
+  const auto code_of = [&](Method method, std::size_t bytes) {
+    std::string message;
+    while (message.size() < bytes) message += std::string_view("\x0a\0", 2);  // an empty entry each
+    return call(method, message).status.code;
+  };
+  for (const Method method : {Method::release_ip, Method::borrow_ip, Method::add_pod_network, Method::ping}) {
+    EXPECT_EQ(code_of(method, vpc::kRequestBytesMax + 2), os::GrpcCode::invalid_argument) << vpc::name_of(method);
+    EXPECT_EQ(code_of(method, 4U << 20), os::GrpcCode::resource_exhausted) << vpc::name_of(method);
+  }
+  EXPECT_NE(add("c1"), "");
 }
 
 TEST_F(StockServerTest, OldAndUnknownVersionsAreServed) {

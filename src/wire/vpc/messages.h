@@ -22,7 +22,10 @@
 
 namespace croft::wire::vpc {
 
-inline constexpr std::size_t kRequestBytesMax = 4U << 20;  ///< a longer request is refused
+/// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
+/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. What is read takes many times its
+/// size: a message may have an entry in every two bytes.
+inline constexpr std::size_t kRequestBytesMax = 64U << 10;
 inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< a longer answer is refused
 inline constexpr std::size_t kNameBytesMax = 253;
 inline constexpr std::size_t kTextBytesMax = 4096;

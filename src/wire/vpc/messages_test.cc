@@ -202,15 +202,32 @@ TEST(VpcMessages, WhatIsOutOfBoundsIsRefused) {
   expect_refused(decode_borrow_request(encode(BorrowRequest{"", "", "\x7f"})), "Request is not UTF-8");
 }
 
+/// Whatever is lawful has room several times over.
+TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
+  const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
+  PodNetwork network{name, name, name, name, text, name, name, name, name, name, name, true, name, name};
+  network.create_time = network.recycle_time = kUnixSecondsMax;
+  network.recycled = true;
+  const DelPodNetworkRequest del{network, text, name};
+  EXPECT_EQ(decode_del_pod_network_request(encode(del)).value(), del);
+  EXPECT_EQ(encode(del).size(), 11'551U) << "messages.h tells it";
+  const AddPodNetworkRequest add{name, name, name, text, name, name, name, name, text, name, {1, 1, name}};
+  EXPECT_EQ(decode_add_pod_network_request(encode(add)).value(), add);
+  EXPECT_LT(encode(add).size(), encode(del).size());
+  const ReleaseRequest release{std::vector<std::string>(1000, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")};
+  EXPECT_EQ(decode_release_request(encode(release)).value(), release);
+}
+
 TEST(VpcMessages, ListsAreBounded) {
-  EXPECT_EQ(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(kListMax)}))->ips.size(), kListMax);
-  expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(kListMax + 1)})),
-                 "IP has 65537 entries, more than 65536");
+  const std::size_t most = kRequestBytesMax / 2;  // an empty one has two bytes
+  EXPECT_EQ(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most)}))->ips.size(), most);
+  expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most + 1)})),
+                 "the whole has 65538 bytes, more than 65536");
   const std::vector<PodNetwork> many(kListMax + 1);
   expect_refused(decode_networks_answer(encode(NetworksAnswer{CniCode::success, many})), "Networks has 65537 entries");
   expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, many, {}})), "Pool has 65537 entries");
   expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, {}, many})), "Cooldown has 65537 entries");
-  expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 4194305 bytes");
+  expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
 }
 
 core::WarmAddress sample_warm_address() {
