@@ -547,6 +547,14 @@ def borrowing(world):
     for method in ("AddPodNetwork", "DelPodNetwork", "PopPool", "ReleaseIP", "ListPodNetworkRecord"):
         code, why = refusal(over_tcp, certificates.credentials("node-a"), method)
         expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, f"{method} over TCP: {why}")
+    # A certificate speaks for its own node, on both sides.
+    code, why = refusal(over_tcp, certificates.credentials("node-c"), "BorrowIP", borrow + field(101, "node-a"))
+    expect(code == grpc.StatusCode.PERMISSION_DENIED and '"node-a"' in why and '"node-c"' in why, f"{code} {why}")
+    wait_for(lambda: "BorrowIP from 127.0.0.1:" in b.process.tail(), "the lender tells it")
+    a.flags = [*a.flags[:a.flags.index("--peer")], "--peer", f"node-c=127.0.0.1:{b.port}"]
+    a.restart()
+    code, why = refusal(a.add, "misled", timeout=4)
+    expect("node-c" in why and "ostname mismatch" in why, f"{code} {why}")
     settled(cloud, [a, b, c])
 
 

@@ -38,6 +38,7 @@
 #include "edge/vpc/stock_server.h"
 #include "edge/vpc/wire_probe.h"
 #include "engine/stock_keeper.h"
+#include "os/certificates.h"
 #include "os/clock.h"
 #include "os/endpoint.h"
 #include "os/files.h"
@@ -66,6 +67,7 @@ constexpr std::chrono::milliseconds kFirstLookAtPods{700};
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
 constexpr std::size_t kLogFiles = 3;
+constexpr std::size_t kPemBytesMax = std::size_t{64} << 10;
 
 [[nodiscard]] std::string path_of_store(const VpcAgentOptions& options) {
   return std::string(store::behind_scheme(options.store));
@@ -158,7 +160,7 @@ class VpcAgentProgram {
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security(options), daemon.clock, options.oldest_protocol),
+               security(options), options.node, daemon.clock, options.oldest_protocol),
         metrics_([this] { return figures(); }),
         health_(daemon.clock),
         demand_(demand_file(options), daemon.clock, [this](const std::string& line) { note(line); }) {
@@ -194,6 +196,7 @@ class VpcAgentProgram {
       TRY(metrics_server, edge::MetricsServer::start(metrics_, address, &health_));
     }
     tell_of_store();
+    tell_of_certificate();
     demand_.load();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
@@ -243,14 +246,17 @@ class VpcAgentProgram {
     options.follower = core::Follower::stock;
     return options;
   }
-  static std::shared_ptr<const os::TransportSecurity> security(const VpcAgentOptions& options) {
+  static edge::GrpcPeers::SecurityFor security(const VpcAgentOptions& options) {
     if (options.tls_ca.empty()) return nullptr;
     os::TlsFiles files;
     files.ca_file = options.tls_ca;
     files.certificate_file = options.tls_certificate;
     files.key_file = options.tls_key;
-    files.any_name = true;  // the CA signs for agents alone
-    return os::make_tls(std::move(files));
+    return [files = std::move(files)](const std::string& node) {
+      os::TlsFiles of_node = files;
+      of_node.server_name = node;
+      return os::make_tls(std::move(of_node));
+    };
   }
 
   /// Beside the store, unless it is said where, or "none".
@@ -342,6 +348,18 @@ class VpcAgentProgram {
       };
     }
     return world;
+  }
+
+  /// A certificate of another name is one that no other agent takes for this node's.
+  void tell_of_certificate() {
+    if (options_.tls_certificate.empty()) return;
+    const auto pem = os::read_file(options_.tls_certificate, kPemBytesMax);
+    const auto facts = pem ? os::certificate_facts(*pem) : Result<os::CertificateFacts>(fail(pem.error()));
+    if (!facts || facts->dns_names.empty() || facts->dns_names.front() == options_.node) return;
+    log_.error(
+        "{} is of {}, and this node is {}: other nodes' agents neither lend to this one nor borrow from it; make one "
+        "with this node's name (croft vpc certificates)",
+        options_.tls_certificate, printable(facts->dns_names.front(), Printed::line), options_.node);
   }
 
   [[nodiscard]] Result<void> open_to_peers(edge::StockServer& server) {

@@ -13,14 +13,19 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "edge/vpc/peer_agents.h"
 #include "engine/test_cloud.h"
+#include "os/certificates.h"
 #include "os/clock.h"
 #include "os/grpc_channel.h"
 #include "os/random.h"
 #include "os/scratch_directory.h"
+#include "os/tls.h"
+#include "os/tls_listener.h"
 #include "os/unix_listener.h"
 #include "store/cached/cached_store.h"
 #include "store/memory/memory_store.h"
@@ -343,6 +348,51 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
   ASSERT_TRUE(again && again->network);
   EXPECT_EQ(again->network->ip, first->network->ip) << "the same request";
   EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
+}
+
+/// A certificate speaks for its node alone: here node-2 has one, whatever it says.
+TEST_F(StockServerTest, ACertificateIsOfItsNode) {
+  begin({.low = 2, .high = 50});
+  const WallTime now = clock_.now().wall;
+  const auto authority = os::make_authority("ours", {now - 1h, now + 24h}).value();
+  const auto files_of = [&](const std::string& node) {
+    const auto made = os::make_node_certificate(authority, node, {now - 1h, now + 24h}).value();
+    os::TlsFiles files;
+    files.ca_pem = authority.certificate;
+    files.certificate_pem = made.certificate;
+    files.key_pem = made.key;
+    return files;
+  };
+  os::TlsListenerOptions how;
+  how.host = "127.0.0.1";
+  how.files = files_of("node-1");
+  auto listener = os::TlsListener::listen(how, clock_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  const std::string address = fmt::format("127.0.0.1:{}", (*listener)->port());
+  ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
+  const auto security = [files = files_of("node-2")](const std::string& node) {
+    os::TlsFiles of_node = files;
+    of_node.server_name = node;
+    return os::make_tls(std::move(of_node));
+  };
+  const auto mac = net::Mac::parse("52:54:00:00:00:02").value();
+  const auto borrow = [&](const std::string& says, const std::string& lender) {
+    GrpcPeers peers([](const std::string&, Deadline) { return std::vector<GrpcPeers::Peer>(); }, security, says,
+                    clock_);
+    return peers.borrow({lender, address, "subnet-1", 1}, mac, "subnet-1", "request of " + says, soon());
+  };
+  const auto stranger = borrow("node-3", "node-1");
+  ASSERT_FALSE(stranger);
+  EXPECT_EQ(stranger.error().code, ErrorCode::permission_denied) << stranger.error().message;
+  EXPECT_NE(stranger.error().message.find("\"node-2\""), std::string::npos) << stranger.error().message;
+  EXPECT_NE(stranger.error().message.find("\"node-3\""), std::string::npos) << stranger.error().message;
+  const auto other_lender = borrow("node-2", "node-4");
+  ASSERT_FALSE(other_lender) << "it is node-1 that answers";
+  EXPECT_EQ(other_lender.error().code, ErrorCode::permission_denied) << other_lender.error().message;
+  EXPECT_EQ(describe().pool.size(), 2U) << "nothing was lent";
+  EXPECT_TRUE(borrow("node-2", "node-1"));
+  EXPECT_TRUE(borrow("", "node-1")) << "one of before says nothing; its certificate does";
+  EXPECT_TRUE(describe().pool.empty());
 }
 
 /// What is read of a message takes many times its size.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quoted.h"
 #include "core/warm/promised.h"
 #include "edge/vpc/stock_answers.h"
 #include "engine/warm_stock.h"
@@ -122,6 +123,7 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       auto read = vpc::decode_borrow_request(request.message);
       if (!read) return malformed(call, read.error());
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
+      if (auto refusal = check_node(request, *read)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
       return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
     }
@@ -161,6 +163,23 @@ std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vp
   // Who is refused asks again and again.
   if (is_news && world_.log) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
   return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
+}
+
+/// Of a borrower that came with a certificate: it speaks for the node that the certificate is of. Who names none, a
+/// Croft of before, is that node.
+std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& request, const vpc::BorrowRequest& read) {
+  if (request.peer == nullptr || read.node.empty() || read.node == request.peer->name) return std::nullopt;
+  const std::string why = fmt::format(
+      "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate with "
+      "its own node's name (croft vpc certificates --node {})",
+      in_quotes(request.peer->name), in_quotes(read.node), read.node);
+  bool is_news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_news = std::exchange(told_stranger_, why) != why;
+  }
+  if (is_news && world_.log) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
+  return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
 
 std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {

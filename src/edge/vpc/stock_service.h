@@ -129,6 +129,8 @@ class StockService {
   /// The refusal of a caller whose version does not go together with ours.
   [[nodiscard]] std::optional<os::GrpcAnswer> check_speech(os::GrpcCallId call, wire::vpc::Method method,
                                                            const wire::vpc::Speech& other);
+  [[nodiscard]] std::optional<os::GrpcAnswer> check_node(const os::GrpcRequest& request,
+                                                         const wire::vpc::BorrowRequest& read);
   void move_on();
   void run_errands();
   void serve(std::vector<std::unique_ptr<Moving>> batch);
@@ -167,7 +169,7 @@ class StockService {
   std::deque<std::unique_ptr<Moving>> waiting_;  ///< ADDs, for the stock; in the order of their arrival
   std::chrono::nanoseconds look_again_{std::chrono::nanoseconds::max()};  ///< at the waiting ones, since boot
   std::deque<Errand> errands_;
-  std::string told_skew_;
+  std::string told_skew_, told_stranger_;
   StockServiceTally tally_;
   std::vector<std::thread> threads_;
 };

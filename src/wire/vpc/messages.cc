@@ -310,6 +310,7 @@ std::string encode(const BorrowRequest& value) {
   out.set_macaddr(value.mac);
   out.set_subnetid(value.subnet);
   out.set_request(value.request);
+  out.set_node(value.node);
   say(out, value.speech);
   return out.SerializeAsString();
 }
@@ -426,6 +427,7 @@ Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
   TRY(value.mac, name("MacAddr", in.macaddr()));
   TRY(value.subnet, name("SubnetID", in.subnetid()));
   TRY(value.request, name("Request", in.request()));
+  TRY(value.node, name("Node", in.node()));
   TRY(value.speech, speech_of(in));
   return value;
 }

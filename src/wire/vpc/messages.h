@@ -124,6 +124,7 @@ struct BorrowRequest {
   std::string subnet;   ///< empty: the lender's own (1.x)
   std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
   Speech speech{};      ///< Croft's
+  std::string node{};   ///< Croft's: the borrower's; empty: it says nothing
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 

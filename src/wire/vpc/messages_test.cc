@@ -77,6 +77,7 @@ TEST(VpcMessages, GoldenBytes) {
   EXPECT_EQ(hex_of(encode(StockRequest{"a"})), "0a0161");
   EXPECT_EQ(hex_of(encode(RecordKey{"a", "b", "c"})), "0a01611201621a0163");
   EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c"})), "0a0161120162a2060163");
+  EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c", {}, "d"})), "0a0161120162a2060163aa060164");
   EXPECT_EQ(hex_of(encode(AddPodNetworkRequest{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})),
             "0a01611201621a01632201642a01653201663a0167420168a2060169aa06016a");
   EXPECT_EQ(encode(Nothing{}), "");
@@ -99,6 +100,7 @@ TEST(VpcMessages, ValuesSurvive) {
   survives(RecordRequest{}, decode_record_request);
   survives(RecordKey{"a", "b", "c"}, decode_record_key);
   survives(BorrowRequest{"a", "b", "c"}, decode_borrow_request);
+  survives(BorrowRequest{"a", "b", "c", {1, 0, "p"}, "d"}, decode_borrow_request);
   survives(StockRequest{"10.9.0.7"}, decode_stock_request);
   survives(ReleaseRequest{{"10.9.0.7", "fd00::7"}}, decode_release_request);
   survives(CodeAnswer{CniCode::write_db_error}, decode_code_answer);
