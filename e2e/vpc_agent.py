@@ -753,6 +753,23 @@ def hanging_cloud(world):
         done = run(world.bin / "croft", "vpc", *words, "--agent", f"node-a=unix:{agent.socket}", check=False)
         expect(done.returncode in (1, 4) and "SecondaryIp" in done.stderr, f"{what}: {done.returncode} {done.stdout} {done.stderr}")
         expect(time.monotonic() - begin < 20, f"{what} took {time.monotonic() - begin:.1f} s")
+    # What an operator looks at then.
+    ip = agent.add("shown")
+    agent.delete("shown")
+    show = [world.bin / "croft", "vpc", "show", "--agent", f"unix:{agent.socket}"]
+    shown = json.loads(run(*show, "-o", "json").stdout)
+    stock = {row["state"]: row["count"] for row in shown["stock"]}
+    expect_equal((stock["cooling"], stock["held"]), (1, 0), f"states: {stock}")
+    cooling, = shown["cooling"]
+    expect(cooling["ip"] == ip and 0 < cooling["leftSeconds"] <= 30 and cooling["pod"] == "default/pod-shown", f"{cooling}")
+    calls = {row["action"]: row for row in shown["cloudCalls"]}
+    failed = [row for row in calls.values() if row["failed"]]
+    expect(failed and all(row["lastFailure"] and row["failureSecondsAgo"] < 60 for row in failed), f"{calls}")
+    expect_equal([row["call"] for row in shown["lastCalls"]], ["DEL", "ADD"], "who asked last")
+    expect("trouble" in {row["property"] for row in shown["keeper"]}, f"{shown['keeper']}")
+    expect(ip in run(*show).stdout and f"ip: {ip}" in run(*show, "-o", "yaml").stdout, "the same as a table and as YAML")
+    over_tcp = run(world.bin / "croft", "vpc", "show", "--agent", f"node-a=127.0.0.1:{agent.port}", check=False)
+    expect(over_tcp.returncode != 0 and "its own machine" in over_tcp.stderr, over_tcp.stderr)
     cloud.do("outage", mode="off")
     settled(cloud, [agent])
 

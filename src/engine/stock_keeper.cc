@@ -65,6 +65,11 @@ KeeperTally StockKeeper::tally() const {
   return tally_;
 }
 
+KeeperOutlook StockKeeper::outlook() const {
+  const std::lock_guard lock(mutex_);
+  return outlook_;
+}
+
 std::optional<cloud::Interface> StockKeeper::interface() const {
   const std::lock_guard lock(mutex_);
   return interface_;
@@ -80,6 +85,8 @@ void StockKeeper::note_trouble(const Error& error) {
     const std::lock_guard lock(mutex_);
     is_news = !trouble_ || trouble_->message != error.message;
     trouble_ = error;
+    outlook_.trouble = error;
+    outlook_.trouble_at = world_.clock.now().since_boot;
   }
   if (is_news) log(fmt::format("trouble: {}", error.message));
 }
@@ -132,7 +139,12 @@ nanoseconds StockKeeper::step() {
   if (is_unsettled) next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   if (world_.clock.now().since_boot >= next_reconcile_) reconcile();
   publish(counts);
-  return std::min(next, std::min(next_reconcile_, next_publish_));
+  next = std::min({next, next_reconcile_, next_publish_, next_interface_look_});
+  const std::lock_guard lock(mutex_);
+  outlook_.memory = memory_;
+  outlook_.why = wish.why;
+  outlook_.next_round = next;
+  return next;
 }
 
 /// Asked for again now and then: a card may be replaced while the agent runs.

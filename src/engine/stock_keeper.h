@@ -84,6 +84,15 @@ struct KeeperTally {
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
 };
 
+/// How it goes on, after its last round; times are since boot.
+struct KeeperOutlook {
+  core::warm::PlannerMemory memory;
+  std::string why;  ///< what the round wanted, for people
+  std::chrono::nanoseconds next_round{};
+  std::optional<Error> trouble{};  ///< the last that there was
+  std::chrono::nanoseconds trouble_at{};
+};
+
 class StockKeeper {
  public:
   StockKeeper(const KeeperWorld& world, KeeperOptions options);
@@ -109,6 +118,7 @@ class StockKeeper {
   /// What kept the last attempt to get more from bringing any; for those that wait. Empty: nothing did.
   [[nodiscard]] std::optional<Error> trouble() const;
   [[nodiscard]] KeeperTally tally() const;
+  [[nodiscard]] KeeperOutlook outlook() const;
   /// The interface, once it was found.
   [[nodiscard]] std::optional<cloud::Interface> interface() const;
   [[nodiscard]] const KeeperOptions& options() const { return options_; }
@@ -216,6 +226,7 @@ class StockKeeper {
   bool is_due_ = true;
   std::uint32_t waiting_ = 0;
   std::optional<Error> trouble_;
+  KeeperOutlook outlook_;
   KeeperTally tally_;
   std::optional<cloud::Interface> interface_;
   std::optional<cloud::SubnetState> subnet_;  ///< its range and gateway, once the cloud told them

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,6 +38,7 @@
 #include "edge/vpc/host_view.h"
 #include "edge/vpc/peer_agents.h"
 #include "edge/vpc/stock_server.h"
+#include "edge/vpc/stock_shown.h"
 #include "edge/vpc/wire_probe.h"
 #include "engine/stock_keeper.h"
 #include "os/certificates.h"
@@ -167,7 +170,10 @@ class VpcAgentProgram {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (options.log_directory != "none") add_log_file();
     log_.set_formatter(std::make_unique<LogFormat>("vpc-agent"));
-    cloud_.on_call([this](const cloud::Provider::Call& call) { metrics_.count(call); });
+    cloud_.on_call([this](const cloud::Provider::Call& call) {
+      metrics_.count(call);
+      remember(call);
+    });
   }
 
   enum class End : std::uint8_t { stopped, store_lost };
@@ -336,6 +342,7 @@ class VpcAgentProgram {
     edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
     world.oldest_speech = options_.oldest_protocol;
+    world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
     world.fixed = cluster_.fixed.get();
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
@@ -383,7 +390,54 @@ class VpcAgentProgram {
       TRY(auto said, cluster_.board->peers(subnet, deadline, [this](const std::string& line) { note(line); }));
       std::ranges::move(said, std::back_inserter(all));
     }
+    const std::lock_guard lock(shown_mutex_);
+    peers_seen_ = all;
     return all;
+  }
+
+  void remember(const cloud::Provider::Call& call) {
+    const auto now = daemon_.clock.now().since_boot;
+    const std::lock_guard lock(shown_mutex_);
+    edge::CloudCalls& calls = cloud_calls_[call.action];
+    calls.last = now;
+    if (call.outcome == "ok") {
+      ++calls.good;
+      return;
+    }
+    ++calls.failed;
+    calls.last_failure = call.outcome;
+    calls.failed_at = now;
+  }
+
+  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(const engine::StockKeeper& keeper,
+                                                   std::deque<edge::StockHeard> heard) {
+    edge::StockShown all;
+    TRY(all.view, engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}}));
+    const auto interface = keeper.interface();
+    all.agent = {{"version", CROFT_VERSION},
+                 {"node", options_.node},
+                 {"interface", interface ? interface->mac.to_string() : "not known yet"},
+                 {"object", interface ? interface->object : ""},
+                 {"vpc", interface ? interface->vpc : ""},
+                 {"subnet", interface ? interface->subnet : ""},
+                 {"store", options_.store},
+                 {"listens", options_.listen},
+                 {"lowWaterMark", std::to_string(options_.low)},
+                 {"highWaterMark", std::to_string(options_.high)},
+                 {"maxAddresses", options_.node_max == 0 ? "no limit" : std::to_string(options_.node_max)},
+                 {"cooldownSeconds", std::to_string(options_.cooldown_s)}};
+    if (edge::StockServer* const server = server_) {
+      const edge::StockServiceTally tally = server->service().tally();
+      all.agent.emplace_back("waitingAdds", std::to_string(tally.waiting));
+      all.agent.emplace_back("adds", fmt::format("{} ok, {} failed", tally.adds, tally.adds_failed));
+      all.agent.emplace_back("dels", fmt::format("{} ok, {} failed", tally.dels, tally.dels_failed));
+    }
+    all.outlook = keeper.outlook();
+    all.heard = std::move(heard);
+    const std::lock_guard lock(shown_mutex_);
+    all.cloud = cloud_calls_;
+    all.peers = peers_seen_.empty() ? fixed_peers_ : peers_seen_;
+    return edge::shown(all, daemon_.clock.now());
   }
 
   /// In the thread of rounds.
@@ -454,6 +508,9 @@ class VpcAgentProgram {
   edge::HostView host_;
   edge::GrpcPeers peers_;
   edge::StockMetrics metrics_;
+  std::mutex shown_mutex_;  ///< guards the two below
+  std::map<std::string, edge::CloudCalls> cloud_calls_;
+  std::vector<engine::PeerAgents::Peer> peers_seen_;
   edge::Health health_;
   DemandRecord demand_;
   std::unique_ptr<PodAnnotations> annotations_;

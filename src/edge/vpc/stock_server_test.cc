@@ -61,6 +61,13 @@ class StockServerTest : public testing::Test {
     StockWorld world{*cached_, cached_->uncached(), clock_, random_, *keeper_};
     world.oldest_speech = oldest_speech_;
     world.fixed = fixed_;
+    world.show = [this](std::deque<StockHeard> heard) -> Result<vpc::ShowAnswer> {
+      StockShown all;
+      all.view = engine::view_stock({store_, clock_, random_}).value();
+      all.outlook = keeper_->outlook();
+      all.heard = std::move(heard);
+      return shown(all, clock_.now());
+    };
     server_ = std::make_unique<StockServer>(world, clock_);
     socket_ = scratch_.file("ipamd.sock");
     auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
@@ -463,12 +470,42 @@ TEST_F(StockServerTest, WhatOperatorsDo) {
             os::GrpcCode::invalid_argument);
 }
 
+TEST_F(StockServerTest, TheAgentShowsWhatItHoldsOnItsSocketAlone) {
+  begin({.low = 2, .high = 50}, 300s);
+  const std::string address = add("c1");
+  ASSERT_TRUE(del("c1").status.ok());
+  EXPECT_EQ(vpc::decode_network_answer(
+                call(Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "", ""})).message)
+                ->code,
+            vpc::CniCode::success);
+  const auto shown = vpc::decode_show_answer(call(Method::show_stock, "").message);
+  ASSERT_TRUE(shown) << shown.error().message;
+  std::map<std::string, std::vector<std::vector<std::string>>> tables;
+  for (const auto& table : shown->tables) tables[table.name] = table.rows;
+  EXPECT_THAT(tables["stock"], testing::Contains(testing::ElementsAre("cooling", "1")));
+  EXPECT_THAT(tables["stock"], testing::Contains(testing::ElementsAre("lent", "1")));
+  ASSERT_EQ(tables["cooling"].size(), 1U);
+  EXPECT_EQ(tables["cooling"][0][0], address);
+  EXPECT_LE(std::stoi(tables["cooling"][0][1]), 300);
+  EXPECT_GT(std::stoi(tables["cooling"][0][1]), 200);
+  EXPECT_EQ(tables["cooling"][0][2], "shop/c1");
+  ASSERT_EQ(tables["lastCalls"].size(), 3U);
+  EXPECT_EQ(tables["lastCalls"][0][1], "BorrowIP");
+  EXPECT_THAT(tables["lastCalls"][0][2], testing::HasSubstr("52:54:00:00:00:02"));
+  EXPECT_EQ(tables["lastCalls"][2][1], "ADD");
+  EXPECT_THAT(tables["lastCalls"][2][3], testing::HasSubstr(address));
+  // Over the peers' door nobody learns of it.
+  const std::string path = scratch_.file("peers.sock");
+  ASSERT_TRUE(server_->open_door(os::UnixListener::listen(path, {{::geteuid()}}, clock_).value(), {.plugin = false}));
+  EXPECT_EQ(connect(path)->call(vpc::path_of(Method::show_stock), "", soon()).status.code, os::GrpcCode::unimplemented);
+}
+
 TEST_F(StockServerTest, GarbageIsAnsweredAsSuch) {
   begin({.low = 1, .high = 50});
   for (const Method method : vpc::all_methods()) {
     const auto reply = call(method, std::string("\xff\xff\xff\xff garbage"));
     if (method == Method::support_multi_subnet || method == Method::list_unuse || method == Method::describe_pool ||
-        method == Method::list_pod_network_record) {
+        method == Method::list_pod_network_record || method == Method::show_stock) {
       continue;  // nothing of the message is read
     }
     EXPECT_EQ(reply.status.code, os::GrpcCode::invalid_argument) << vpc::name_of(method);

@@ -117,6 +117,8 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
     }
     case vpc::Method::list_pod_network_record:
       return queue(call, [this, call] { return list_records(call); });
+    case vpc::Method::show_stock:
+      return queue(call, [this, call] { return show(call); });
     case vpc::Method::describe_pool:
       return queue(call, [this, call] { return describe(call); });
     case vpc::Method::borrow_ip: {
@@ -125,6 +127,7 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       if (auto refusal = check_node(request, *read)) return refusal;
       const Deadline limit = limit_of(request, kLookMax);
+      if (request.peer != nullptr) read->node = request.peer->name;
       return queue(call, [this, call, limit, read = *std::move(read)] { return borrow(call, read, limit); });
     }
     case vpc::Method::push_pool:
@@ -149,6 +152,13 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
     }
   }
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
+}
+
+void StockService::heard(std::string call, std::string who, std::string outcome) {
+  constexpr std::size_t kHeardMax = 16;
+  const std::lock_guard lock(mutex_);
+  heard_.push_front({world_.clock.now().since_boot, std::move(call), std::move(who), std::move(outcome)});
+  if (heard_.size() > kHeardMax) heard_.pop_back();
 }
 
 std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vpc::Method method,
@@ -178,6 +188,7 @@ std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& re
     const std::lock_guard lock(mutex_);
     is_news = std::exchange(told_stranger_, why) != why;
   }
+  heard("BorrowIP", "node " + request.peer->name, why);
   if (is_news && world_.log) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
   return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
@@ -481,6 +492,8 @@ os::GrpcAnswer StockService::done(Moving& moving) {
     }
     std::string addresses;
     for (const core::WarmAddress& one : del->answer) addresses += " " + one.address.to_string();
+    heard("DEL", owner_text(del->release.owner, del->release.pod),
+          addresses.empty() ? "ok, nothing held" : "ok, released" + addresses);
     if (world_.log && (!del->is_record || !addresses.empty())) {
       world_.log(fmt::format("DEL {} ok{}", owner_text(del->release.owner, del->release.pod),
                              addresses.empty() ? " nothing held" : " released" + addresses));
@@ -501,6 +514,7 @@ os::GrpcAnswer StockService::done(Moving& moving) {
                            address.address.to_string(), static_cast<double>(took.count()) / 1e6,
                            add.answer.was_held ? " held-already" : "", moving.has_waited ? " waited" : ""));
   }
+  heard("ADD", owner_text(add.request.owner, add.request.pod), "ok, " + address.address.to_string());
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
   return ok(moving.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
 }
@@ -516,6 +530,7 @@ os::GrpcAnswer StockService::failed(const Moving& moving, const Error& error) {
   if (world_.log) {
     world_.log(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), error.message));
   }
+  heard(del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), "failed: " + error.message);
   if (del == nullptr && world_.refused) world_.refused(pod, error);
   if (error.code == ErrorCode::unavailable) return {moving.id, os::GrpcCode::unavailable, error.message, {}};
   if (del != nullptr && del->is_record) {

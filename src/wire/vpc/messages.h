@@ -177,6 +177,23 @@ struct SupportAnswer {
   friend bool operator==(const SupportAnswer&, const SupportAnswer&) = default;
 };
 
+/// Of ShowStock: what an agent holds and how it is, for people.
+struct ShownTable {
+  struct Column {
+    std::string name;        ///< "leftSeconds"
+    bool is_number = false;  ///< its cells are decimal integers, or empty
+    friend bool operator==(const Column&, const Column&) = default;
+  };
+  std::string name;  ///< "cooling"
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;  ///< as many cells as columns
+  friend bool operator==(const ShownTable&, const ShownTable&) = default;
+};
+struct ShowAnswer {
+  std::vector<ShownTable> tables;
+  friend bool operator==(const ShowAnswer&, const ShowAnswer&) = default;
+};
+
 [[nodiscard]] std::string encode(const Nothing& value);
 [[nodiscard]] std::string encode(const Ping& value);
 [[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
@@ -191,6 +208,8 @@ struct SupportAnswer {
 [[nodiscard]] std::string encode(const NetworksAnswer& value);
 [[nodiscard]] std::string encode(const StockAnswer& value);
 [[nodiscard]] std::string encode(const SupportAnswer& value);
+/// Texts that no client would read become readable ones: control characters go, long ones are cut.
+[[nodiscard]] std::string encode(const ShowAnswer& value);
 
 [[nodiscard]] Result<Nothing> decode_nothing(std::string_view bytes);
 [[nodiscard]] Result<Ping> decode_ping(std::string_view bytes);
@@ -206,5 +225,6 @@ struct SupportAnswer {
 [[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
 [[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);
 [[nodiscard]] Result<SupportAnswer> decode_support_answer(std::string_view bytes);
+[[nodiscard]] Result<ShowAnswer> decode_show_answer(std::string_view bytes);
 
 }  // namespace croft::wire::vpc

@@ -204,6 +204,24 @@ TEST(VpcMessages, WhatIsOutOfBoundsIsRefused) {
   expect_refused(decode_borrow_request(encode(BorrowRequest{"", "", "\x7f"})), "Request is not UTF-8");
 }
 
+TEST(VpcMessages, WhatIsShownSurvivesAndIsBounded) {
+  ShowAnswer shown;
+  shown.tables = {{"cooling", {{"ip"}, {"leftSeconds", true}}, {{"10.9.0.7", "12"}, {"10.9.0.8", ""}}},
+                  {"peers", {}, {}}};
+  EXPECT_EQ(decode_show_answer(encode(shown)).value(), shown);
+  const auto with = [&](std::string cell) {
+    shown.tables.front().rows.front().back() = std::move(cell);
+    return decode_show_answer(encode(shown));
+  };
+  expect_refused(with("-1"), "no number");
+  expect_refused(with("1234567890123456789"), "no number");
+  shown.tables.front().columns.back().is_number = false;
+  EXPECT_EQ(with("a\nb").value().tables.front().rows.front().back(), "a\\x0ab") << "made readable by who shows it";
+  EXPECT_EQ(with(std::string(kTextBytesMax + 1, 'a')).value().tables.front().rows.front().back(), "(too long)");
+  shown.tables.front().rows.front().pop_back();
+  expect_refused(decode_show_answer(encode(shown)), "a row of another length");
+}
+
 /// Whatever is lawful has room several times over.
 TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
   const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
